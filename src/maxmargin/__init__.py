@@ -1,0 +1,33 @@
+"""Structural SVMs, trained fast, with a certificate of how far from optimal they are."""
+
+from maxmargin.estimators import ChainSVC as ChainSVC
+from maxmargin.estimators import MulticlassSVC as MulticlassSVC
+from maxmargin.history import History as History
+from maxmargin.methods import Averaged as Averaged
+from maxmargin.methods import BlockFrankWolfe as BlockFrankWolfe
+from maxmargin.methods import FrankWolfe as FrankWolfe
+from maxmargin.methods import LineSearch as LineSearch
+from maxmargin.methods import Predefined as Predefined
+from maxmargin.methods._protocol import BrokenOracle as BrokenOracle
+from maxmargin.solve import Progress as Progress
+from maxmargin.solve import Result as Result
+from maxmargin.solve import Status as Status
+from maxmargin.solve import solve as solve
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Averaged",
+    "BlockFrankWolfe",
+    "BrokenOracle",
+    "ChainSVC",
+    "FrankWolfe",
+    "History",
+    "LineSearch",
+    "MulticlassSVC",
+    "Predefined",
+    "Progress",
+    "Result",
+    "Status",
+    "solve",
+]

@@ -1,0 +1,23 @@
+"""Real data for examples, tests and benchmarks, in the form the estimators take.
+
+Digit words come with scikit-learn. The OCR letters and CoNLL-2000 are read from a data directory,
+or fetched once from their official addresses.
+"""
+
+from maxmargin.datasets.conll2000 import (
+    chunk_f1,
+    load_conll2000,
+    read_conll2000,
+    window_features,
+)
+from maxmargin.datasets.digit_words import load_digit_words
+from maxmargin.datasets.ocr import load_ocr
+
+__all__ = [
+    "chunk_f1",
+    "load_conll2000",
+    "load_digit_words",
+    "load_ocr",
+    "read_conll2000",
+    "window_features",
+]

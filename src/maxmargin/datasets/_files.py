@@ -1,0 +1,159 @@
+"""Finding data files on disk, and fetching the official ones when they are nowhere."""
+
+import gzip
+import logging
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+_LOGGER = logging.getLogger(__name__)
+_TIMEOUT = 30.0
+_BLOCK = 1 << 16
+# A bar that flashes by for a file of a megabyte is noise: show it only when the wait is felt.
+_BAR_DELAY = 2.0
+_GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
+
+
+class Source(NamedTuple):
+    """A data file: the names it may have in a data directory, and where it comes from."""
+
+    names: tuple[str, ...]
+    url: str
+    saved_as: str
+
+
+def locate(source: Source, data_home: str | os.PathLike[str] | None, caller: str) -> Path:
+    """Return the path of a data file, fetched into the cache directory if it is nowhere else.
+
+    Parameters
+    ----------
+    source : Source
+        The file to find.
+    data_home : path-like or None
+        The directory looked at first, before ``$MAXMARGIN_DATA`` and the cache directory.
+    caller : str
+        Name of the public function, for the error message.
+
+    Returns
+    -------
+    Path
+        An existing file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file is in none of the directories and cannot be fetched.
+    """
+    folders = _search_path(data_home)
+    for path in (folder / name for folder in folders for name in source.names):
+        if path.is_file():
+            return path
+    return _fetch_or_explain(source, folders, caller)
+
+
+def cache_dir() -> Path:
+    """Return the user's cache directory for this library, which need not exist."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "maxmargin"
+
+
+def read_gzip(path: Path, caller: str) -> bytes:
+    """Return the unpacked content of a gzip file, or raise a one-line OSError."""
+    try:
+        with gzip.open(path) as stream:
+            content = stream.read()
+    except _GZIP_ERRORS as error:
+        raise damaged(path, error, caller) from None
+    if not content:
+        raise damaged(path, "it is empty", caller)
+    return content
+
+
+def damaged(path: Path, reason: object, caller: str) -> OSError:
+    """Return the error for a file that exists but does not hold what it should."""
+    return OSError(
+        f"{caller}: {path} is damaged or not the expected file ({_one_line(reason)}); "
+        "delete it and load again."
+    )
+
+
+def _search_path(data_home: str | os.PathLike[str] | None) -> list[Path]:
+    named = [data_home, os.environ.get("MAXMARGIN_DATA")]
+    return [*(Path(folder).expanduser() for folder in named if folder), cache_dir()]
+
+
+def _fetch_or_explain(source: Source, folders: list[Path], caller: str) -> Path:
+    from http.client import HTTPException
+
+    target = cache_dir() / source.saved_as
+    try:
+        _fetch(source.url, target)
+    except (OSError, HTTPException) as error:
+        names = " or ".join(repr(name) for name in source.names)
+        places = ", ".join(map(str, folders))
+        reason = _one_line(getattr(error, "reason", error))
+        raise FileNotFoundError(
+            f"{caller}: no {names} in {places}, and {source.url} could not be fetched ({reason}); "
+            "put the file there, set MAXMARGIN_DATA or pass data_home=."
+        ) from None
+    return target
+
+
+def _fetch(url: str, target: Path) -> None:
+    """Download a gzip file; ``target`` appears only when it is whole."""
+    _LOGGER.info("fetching %s into %s", url, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _temporary_file(target) as part:
+        with part.open("wb") as stream:
+            _receive(url, stream)
+        _check_whole(part)
+        part.replace(target)
+
+
+@contextmanager
+def _temporary_file(target: Path) -> Iterator[Path]:
+    """Yield an empty file beside ``target`` (a rename must not cross disks), gone on leaving."""
+    from tempfile import mkstemp
+
+    handle, name = mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    os.close(handle)
+    path = Path(name)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _receive(url: str, stream: BinaryIO) -> None:
+    from urllib.request import urlopen
+
+    from tqdm import tqdm
+
+    with urlopen(url, timeout=_TIMEOUT) as response:
+        size = response.headers.get("Content-Length")
+        total = int(size) if size and size.isdigit() else None
+        # disable=None: no bar where the output is not a terminal
+        with tqdm(total=total, unit="B", unit_scale=True, delay=_BAR_DELAY, disable=None) as bar:
+            while block := response.read(_BLOCK):
+                stream.write(block)
+                bar.update(len(block))
+
+
+def _check_whole(path: Path) -> None:
+    """Unpack to the end: gzip's length and checksum reveal a cut or altered download."""
+    # gzip takes a file of no bytes for a packed empty one
+    if path.stat().st_size == 0:
+        raise OSError("not a whole gzip file: nothing was received")
+    try:
+        with gzip.open(path) as stream:
+            while stream.read(_BLOCK):
+                pass
+    except _GZIP_ERRORS as error:
+        raise OSError(f"not a whole gzip file: {error}") from error
+
+
+def _one_line(reason: object) -> str:
+    return " ".join(str(reason).split())

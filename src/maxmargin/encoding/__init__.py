@@ -1,0 +1,7 @@
+"""Users' sequences and labels to arrays."""
+
+from .labels import encode_labels
+from .sequences import SequenceEncoder
+from .tokens import Tokens
+
+__all__ = ["SequenceEncoder", "Tokens", "encode_labels"]

@@ -1,0 +1,157 @@
+"""Label sequences to integers."""
+
+from collections.abc import Iterable, Mapping, Set
+from itertools import chain
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kinds import described, quoted
+from .tokens import Offsets
+
+Labels = NDArray[np.int64] | NDArray[np.str_]
+
+
+def encode_labels(
+    y: Any, offsets: Offsets | None = None, *, classes: Any = None, owner: str = "ChainSVC"
+) -> tuple[NDArray[np.int64], Labels]:
+    """Number the labels of all sequences.
+
+    Parameters
+    ----------
+    y : list of sequences of labels
+        All labels are strings, or all are integers; booleans count as the integers 0 and 1.
+    offsets : ndarray of int64, optional
+        Offsets of the tokens of X: sequence i must have ``offsets[i + 1] - offsets[i]`` labels.
+    classes : array-like, optional
+        The known labels; by default all labels of y, sorted.
+    owner : str, default="ChainSVC"
+        The name to use in error messages.
+
+    Returns
+    -------
+    codes : ndarray of int64
+        ``classes[codes]`` are the labels of all sequences, one after another.
+    classes : ndarray of int64 or str
+        The labels by number.
+
+    Examples
+    --------
+    >>> encode_labels([["N", "V"], ["D", "N"]])
+    (array([1, 2, 0, 1]), array(['D', 'N', 'V'], dtype='<U1'))
+    """
+    sequences = _label_sequences(y, owner)
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    _check_lengths(lengths, offsets, owner)
+    labels = list(chain.from_iterable(sequences))
+    _check_types(labels, lengths, owner)
+    known = _sorted_classes(labels, owner) if classes is None else np.asarray(classes)
+    numbers = {label: k for k, label in enumerate(known.tolist())}
+    try:
+        codes = np.fromiter(map(numbers.__getitem__, labels), np.int64, len(labels))
+    except KeyError:
+        raise _unknown_label(labels, lengths, numbers, owner) from None
+    return codes, known
+
+
+def _label_sequences(y: Any, owner: str) -> list[Any]:
+    """One list or tuple of labels per sequence."""
+    is_frame = hasattr(y, "columns") and hasattr(y, "shape")
+    if isinstance(y, str | bytes | Mapping | Set) or is_frame or not isinstance(y, Iterable):
+        raise TypeError(
+            f"{owner}: y must be a list of label sequences, got {described(y)}; "
+            "pass one list of labels per sequence."
+        )
+    sequences = [_plain(labels, i, owner) for i, labels in enumerate(y)]
+    if not sequences:
+        raise ValueError(f"{owner}: y has no sequence, expected at least one.")
+    return sequences
+
+
+def _plain(labels: Any, i: int, owner: str) -> list[Any] | tuple[Any, ...]:
+    """The labels of sequence i as a list or tuple."""
+    if isinstance(labels, list | tuple):
+        return labels
+    is_scalar = getattr(labels, "shape", None) == () or not isinstance(labels, Iterable)
+    if is_scalar or isinstance(labels, str | bytes | Mapping | Set):
+        raise TypeError(
+            f"{owner}: y must be a list of label sequences, but y[{i}] is {described(labels)}; "
+            "if y is one sequence pass [y]."
+        )
+    # Arrays become lists of Python objects, which are faster to look up than array scalars.
+    return list(labels.tolist() if hasattr(labels, "tolist") else labels)
+
+
+def _check_lengths(lengths: NDArray[np.int64], offsets: Offsets | None, owner: str) -> None:
+    if offsets is not None:
+        expected = np.diff(offsets)
+        if len(expected) != len(lengths):
+            raise ValueError(
+                f"{owner}: X has {len(expected)} sequences, but y has {len(lengths)}; "
+                "give one label sequence per sequence."
+            )
+        wrong = np.flatnonzero(lengths != expected)
+        if len(wrong):
+            i = wrong[0]
+            raise ValueError(
+                f"{owner}: sequence {i} has {expected[i]} tokens in X, but {lengths[i]} labels "
+                "in y; give one label per token."
+            )
+    empty = np.flatnonzero(lengths == 0)
+    if len(empty):
+        raise ValueError(
+            f"{owner}: y[{empty[0]}] is empty, expected at least one label; "
+            "remove empty sequences from X and y."
+        )
+
+
+def _check_types(labels: list[Any], lengths: NDArray[np.int64], owner: str) -> None:
+    """All labels must be strings, or all integers."""
+    types = set(map(type, labels))
+    text = {t for t in types if issubclass(t, str)}
+    whole = {t for t in types if issubclass(t, Integral | np.bool_)}
+    if types in (text, whole):
+        return
+    wrong = types - text - whole
+    if wrong:
+        k = next(k for k, label in enumerate(labels) if type(label) in wrong)
+        raise TypeError(
+            f"{owner}: {_place(k, lengths)} is {described(labels[k])}, "
+            "expected a str or an int; convert or remove it."
+        )
+    k = next(k for k, label in enumerate(labels) if (type(label) in text) != (type(labels[0]) in text))
+    raise TypeError(
+        f"{owner}: {_place(k, lengths)} is {described(labels[k])}, but the first label is "
+        f"{described(labels[0])}; make all labels str or all int."
+    )
+
+
+def _sorted_classes(labels: list[Any], owner: str) -> Labels:
+    distinct = sorted(dict.fromkeys(labels))
+    try:
+        classes = np.array(distinct, str if isinstance(distinct[0], str) else np.int64)
+    except OverflowError:
+        raise ValueError(f"{owner}: an integer label of y does not fit 64 bits.") from None
+    if classes.tolist() != distinct:
+        raise ValueError(f"{owner}: a label of y ends with the character NUL; remove it.")
+    return classes
+
+
+def _unknown_label(
+    labels: list[Any], lengths: NDArray[np.int64], numbers: dict[Any, int], owner: str
+) -> ValueError:
+    k = next(k for k, label in enumerate(labels) if label not in numbers)
+    known = ", ".join(map(quoted, list(numbers)[:5])) + (", ..." if len(numbers) > 5 else "")
+    return ValueError(
+        f"{owner}: {_place(k, lengths)} is {quoted(labels[k])}, expected one of the "
+        f"{len(numbers)} known labels ({known}); fit on data that has it, or remove the sequence."
+    )
+
+
+def _place(k: int, lengths: NDArray[np.int64]) -> str:
+    """In words, where label k of all is."""
+    stops = np.cumsum(lengths)
+    i = int(np.searchsorted(stops, k, side="right"))
+    return f"label {k - (stops[i] - lengths[i])} of sequence {i} of y"

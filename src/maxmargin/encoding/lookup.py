@@ -1,0 +1,123 @@
+"""Numbers of names: a dict, and for many names at once a hash table that numpy probes."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import chain, count, repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .chunks import CHUNK, edges_of_runs
+from .packed import SEPARATOR, PackedTable, Search
+
+Bags = Sequence[Iterable[str]]
+Codes = NDArray[np.int32]
+
+# Fewer strings than this are found sooner in the dict than by some forty numpy calls.
+FEW = 8_192
+
+
+class Vocabulary:
+    """Distinct names and their numbers, in order.
+
+    Parameters
+    ----------
+    names : list of str
+        Name ``names[k]`` has number ``k``.
+    """
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.codes = dict(zip(names, range(len(names)), strict=True))
+        self._table: PackedTable | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_table": None}
+
+    def prepare(self, n_strings: int) -> None:
+        """Build the packed table if looking `n_strings` strings up repays it."""
+        if self._table is None and n_strings >= max(FEW, len(self)):
+            self._table = PackedTable(self.names)
+
+    def lookup(self, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
+        """Numbers of the strings of all bags, one bag after another; ``len(self)`` where unknown.
+
+        Parameters
+        ----------
+        bags : sequence of iterables of str
+        sizes : ndarray of int64
+            Number of strings in each bag.
+
+        Raises
+        ------
+        TypeError
+            If a bag holds something that is not a string.
+        """
+        n_strings = int(sizes.sum())
+        self.prepare(n_strings)
+        if self._table is None or n_strings < FEW:
+            return self._lookup_in_dict(bags, n_strings)
+        return self._lookup_in_table(self._table, bags, sizes)
+
+    def _lookup_in_table(self, table: PackedTable, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
+        if not sizes.all():
+            bags = [bag for bag, size in zip(bags, sizes.tolist(), strict=True) if size]
+            sizes = sizes[sizes > 0]
+        edges = edges_of_runs(sizes, CHUNK)
+        counts = np.add.reduceat(sizes, edges[:-1]).tolist()
+        search = Search(table, self.codes, int(sizes.sum()))
+        for start, stop, n_strings in zip(edges, edges[1:], counts, strict=False):
+            part = bags[start:stop]
+            text = SEPARATOR.join(map(SEPARATOR.join, part))
+            if not search.look(text, n_strings):
+                search.add(self._lookup_in_dict(part, n_strings))
+        return search.finish()
+
+    def _lookup_in_dict(self, bags: Bags, n_strings: int) -> Codes:
+        if not all(issubclass(t, str) for t in set(map(type, chain.from_iterable(bags)))):
+            raise TypeError("a name is not a string")
+        found = map(self.codes.get, chain.from_iterable(bags), repeat(len(self)))
+        return np.fromiter(found, np.int32, n_strings)
+
+
+def learn(bags: Bags, n_strings: int) -> tuple[list[str], Codes]:
+    """Distinct names in order of first appearance, and the number of every string.
+
+    The strings of a set appear in sorted order.
+
+    Parameters
+    ----------
+    bags : sequence of iterables of str
+    n_strings : int
+        Number of strings in all bags together.
+
+    Raises
+    ------
+    TypeError
+        If a bag holds something that is not a string.
+    """
+    # A dict that numbers a new name when it is asked for it: one pass without Python code.
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    strings = map(numbers.__getitem__, chain.from_iterable(_in_order(bags)))
+    codes = np.fromiter(strings, np.int32, n_strings)
+    if not all(issubclass(t, str) for t in set(map(type, numbers))):
+        raise TypeError("a name is not a string")
+    return _copied(numbers), codes
+
+
+def _in_order(bags: Bags) -> Bags:
+    """Sort the strings of sets, whose order differs from one process to the next."""
+    if {set, frozenset}.isdisjoint(map(type, bags)):
+        return bags
+    return [sorted(bag) if isinstance(bag, set | frozenset) else bag for bag in bags]
+
+
+def _copied(names: Iterable[str]) -> list[str]:
+    """Copies side by side in memory, which are faster to look at and keep no other string alive."""
+    names = list(names)
+    copies = SEPARATOR.join(names).split(SEPARATOR)
+    return copies if len(copies) == len(names) else list(map(str, names))

@@ -1,0 +1,170 @@
+"""Sequences whose tokens are dicts or lists of strings, read as named features."""
+
+from itertools import chain, compress
+from numbers import Real
+from types import GeneratorType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .chunks import CHUNK
+from .kinds import NOUNS, Kind, described, kind_of, kind_of_token, mixture, quoted
+from .lookup import Bags
+from .tokens import Offsets, first_not_finite, offsets_of, place
+
+PLAIN: dict[str, set[type]] = {"dicts": {dict}, "strings": {list, tuple, set, frozenset}}
+
+
+class NamedFeatures(NamedTuple):
+    """Named features of all tokens.
+
+    Attributes
+    ----------
+    tokens : list
+        One dict, or list of strings, per token.
+    offsets : ndarray of int64
+        The tokens of sequence i are ``tokens[offsets[i]:offsets[i + 1]]``.
+    counts : ndarray of int64
+        Number of features of each token.
+    bags, sizes : sequence of iterables of str, ndarray of int64
+        The names of all features in order, in bags of these sizes.
+    values : ndarray of float64 or None
+        A value per feature; None for ones.
+    """
+
+    tokens: list[Any]
+    offsets: Offsets
+    counts: NDArray[np.int64]
+    bags: Bags
+    sizes: NDArray[np.int64]
+    values: NDArray[np.float64] | None
+
+
+def read_named(sequences: list[Any], kind: Kind, owner: str) -> NamedFeatures:
+    """The named features of all tokens of all sequences."""
+    lists = [_as_list(sequence, i, kind, owner) for i, sequence in enumerate(sequences)]
+    offsets = offsets_of(_lengths(lists), owner)
+    tokens = list(chain.from_iterable(lists))
+    if not set(map(type, tokens)) <= PLAIN[kind]:
+        tokens = [
+            _plain(token, f"token {t} of sequence {i} of X", kind, owner)
+            for i, sequence in enumerate(lists)
+            for t, token in enumerate(sequence)
+        ]
+    counts = _lengths(tokens)
+    if kind == "strings":
+        return NamedFeatures(tokens, offsets, counts, tokens, counts, None)
+    return _read_dicts(tokens, offsets, counts, owner)
+
+
+def not_a_name(features: NamedFeatures, owner: str) -> TypeError:
+    """The error for the first feature whose name is not a string."""
+    names = ((t, name) for t, token in enumerate(features.tokens) for name in token)
+    t, name = next((t, name) for t, name in names if not isinstance(name, str))
+    return TypeError(
+        f"{owner}: {place(features.offsets, t)} has the feature {described(name)}, expected a "
+        "string; use a dict {name: number} for numeric features."
+    )
+
+
+def _lengths(items: list[Any]) -> NDArray[np.int64]:
+    return np.fromiter(map(len, items), np.int64, len(items))
+
+
+def _as_list(sequence: Any, i: int, kind: Kind, owner: str) -> list[Any] | tuple[Any, ...]:
+    if isinstance(sequence, list | tuple):
+        return sequence
+    if kind_of(sequence, i, owner) in ("dense", "sparse"):
+        raise mixture(i, sequence, kind, owner)
+    return list(np.asarray(sequence).tolist() if hasattr(sequence, "__array__") else sequence)
+
+
+def _plain(token: Any, where: str, kind: Kind, owner: str) -> Any:
+    """The token as a dict or a list, after a closer look at its type."""
+    if type(token) in PLAIN[kind]:
+        return token
+    if kind_of_token(token, where, owner) not in (kind, None):
+        raise TypeError(
+            f"{owner}: {where} is {described(token)}, but X starts with {NOUNS[kind]}; "
+            "give all sequences in one form."
+        )
+    if kind == "dicts":
+        return dict(token)
+    if isinstance(token, GeneratorType) and token.gi_frame is None:
+        raise ValueError(
+            f"{owner}: {where} is a generator that was used up before; "
+            "pass lists if the tokens are read more than once."
+        )
+    return token.tolist() if isinstance(token, np.ndarray) else list(token)
+
+
+def _read_dicts(
+    tokens: list[dict[str, Any]], offsets: Offsets, counts: NDArray[np.int64], owner: str
+) -> NamedFeatures:
+    values = list(chain.from_iterable(map(dict.values, tokens)))
+    features = NamedFeatures(tokens, offsets, counts, tokens, counts, None)
+    types = set(map(type, values))
+    text = {t for t in types if issubclass(t, str)}
+    wrong = {t for t in types - text if not issubclass(t, Real | np.bool_)}
+    if wrong:
+        k = next(k for k, value in enumerate(values) if type(value) in wrong)
+        raise TypeError(_wrong_value(features, k, values[k], owner))
+    numbers = _numbers(values, text)
+    bad = None if numbers is None else first_not_finite(numbers)
+    if bad is not None:
+        raise ValueError(_wrong_value(features, bad, values[bad], owner))
+    if not text:
+        return features._replace(values=numbers)
+    try:
+        names = _names(tokens, values, types, text)
+    except TypeError:
+        raise not_a_name(features, owner) from None
+    bags = [names[start : start + CHUNK] for start in range(0, len(names), CHUNK)]
+    return features._replace(bags=bags, sizes=_lengths(bags), values=numbers)
+
+
+def _names(tokens: list[dict[str, Any]], values: list[Any], types: set[type], text: set[type]) -> list[str]:
+    """Names of all features: "name=s" for the text s as a value, else the name itself."""
+    items = zip(chain.from_iterable(tokens), values, strict=True)
+    if types == text:
+        return list(map("=".join, items))
+    return [key + "=" + value if type(value) in text else key for key, value in items]
+
+
+def _numbers(values: list[Any], text: set[type]) -> NDArray[np.float64] | None:
+    """The values as numbers, 1 for texts; None if all are texts."""
+    if not text:
+        return _floats(values)
+    is_text = np.fromiter(map(text.__contains__, map(type, values)), np.bool_, len(values))
+    if is_text.all():
+        return None
+    numbers = np.ones(len(values))
+    numbers[~is_text] = _floats(list(compress(values, (~is_text).tolist())))
+    return numbers
+
+
+def _floats(values: list[Any]) -> NDArray[np.float64]:
+    try:
+        return np.fromiter(values, np.float64, len(values))
+    except OverflowError:
+        # An integer beyond the range of floats is as wrong as infinity, and reported as that.
+        return np.array([_float(value) for value in values])
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def _wrong_value(features: NamedFeatures, k: int, value: Any, owner: str) -> str:
+    """The message for the value of feature k of all."""
+    token = int(np.searchsorted(np.cumsum(features.counts), k, side="right"))
+    names = chain.from_iterable(features.tokens)
+    name = next(name for j, name in enumerate(names) if j == k)
+    return (
+        f"{owner}: feature {quoted(name)} of {place(features.offsets, token)} is "
+        f"{described(value)}, expected a finite number, a bool or a str; remove or replace it."
+    )

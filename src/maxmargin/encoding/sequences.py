@@ -1,0 +1,189 @@
+"""The encoder of sequences: users' data to one matrix of tokens."""
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+
+from .arrays import stack_dense, stack_sparse
+from .kinds import NOUNS, Kind, as_sequences, find_kind
+from .lookup import Vocabulary, learn
+from .names import NamedFeatures, not_a_name, read_named
+from .rows import drop_columns, sparse_rows
+from .tokens import Tokens
+
+ARRAYS = ("dense", "sparse")
+
+
+class SequenceEncoder:
+    """Turn sequences into one matrix whose rows are their tokens.
+
+    X is a list of sequences. A sequence of `length` tokens is one of
+
+    * a 2-D array of numbers, of shape (length, n_features);
+    * a sparse matrix of the same shape;
+    * a list of dicts, one per token, ``{name: number | bool | str}``; the text s as a value
+      makes the feature ``"name=s"`` with value 1;
+    * a list of collections of strings, one per token: the names of features with value 1, or n
+      for a string that occurs n times in the token.
+
+    All sequences of X are of the same kind. Named features, of dicts and of strings, are numbered
+    in order of first appearance in `fit` (sorted within a set); `transform` ignores the names not
+    seen then.
+
+    Parameters
+    ----------
+    min_count : int, default=1
+        Drop named features that occur in fewer tokens when fitting. Arrays keep all columns.
+    owner : str, default="ChainSVC"
+        The name to use in error messages.
+
+    Attributes
+    ----------
+    kind_ : {"dense", "sparse", "dicts", "strings"}
+        The kind of sequences seen in `fit`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_ : list of str or None
+        Names of the features; None for arrays.
+
+    Examples
+    --------
+    >>> encoder = SequenceEncoder()
+    >>> rows, offsets = encoder.fit_transform([[["w=the", "det"], ["w=dog"]], [["w=dog"]]])
+    >>> encoder.feature_names_
+    ['w=the', 'det', 'w=dog']
+    >>> rows.toarray()
+    array([[1., 1., 0.],
+           [0., 0., 1.],
+           [0., 0., 1.]])
+    >>> offsets
+    array([0, 2, 3])
+    """
+
+    kind_: Kind
+    n_features_in_: int
+    feature_names_: list[str] | None
+
+    def __init__(self, *, min_count: int = 1, owner: str = "ChainSVC") -> None:
+        self.min_count = min_count
+        self.owner = owner
+
+    def fit(self, X: Any) -> Self:
+        """Learn the features of X.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        SequenceEncoder
+            The encoder itself.
+        """
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any) -> Tokens:
+        """Learn the features of X and encode it, reading it once.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        Tokens
+            ``(rows, offsets)``, as `transform` returns for the same X.
+        """
+        self._check_min_count()
+        sequences = as_sequences(X, self.owner)
+        kind = find_kind(sequences, self.owner)
+        vocabulary = None
+        if kind in ARRAYS:
+            tokens = self._stack(sequences, kind)
+        else:
+            vocabulary, tokens = self._learn(read_named(sequences, kind, self.owner))
+        self.kind_ = kind
+        self.n_features_in_ = tokens.rows.shape[1]
+        self.feature_names_ = None if vocabulary is None else vocabulary.names
+        self._vocabulary = vocabulary
+        return tokens
+
+    def transform(self, X: Any) -> Tokens:
+        """Encode X with the features learnt.
+
+        An encoder fitted on arrays also takes sparse matrices, and one fitted on dicts also takes
+        strings, and the other way round.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        Tokens
+            ``(rows, offsets)``. `rows` is an ndarray for arrays, else a csr_array whose rows have
+            sorted indices without duplicates.
+        """
+        if not hasattr(self, "kind_"):
+            raise ValueError(f"{self.owner}: the encoder is not fitted yet; call fit first.")
+        sequences = as_sequences(X, self.owner)
+        kind = find_kind(sequences, self.owner)
+        if (kind in ARRAYS) != (self.kind_ in ARRAYS):
+            raise TypeError(
+                f"{self.owner}: sequence 0 of X is {NOUNS[kind]}, but {self.owner} was fitted on "
+                f"sequences that are each {NOUNS[self.kind_]}; pass that kind."
+            )
+        if self._vocabulary is None:
+            return self._check_n_features(self._stack(sequences, kind))
+        return self._look_up(self._vocabulary, read_named(sequences, kind, self.owner))
+
+    def _stack(self, sequences: list[Any], kind: Kind) -> Tokens:
+        stack = stack_dense if kind == "dense" else stack_sparse
+        return stack(sequences, self.owner)
+
+    def _learn(self, features: NamedFeatures) -> tuple[Vocabulary, Tokens]:
+        n_strings = int(features.sizes.sum())
+        try:
+            names, codes = learn(features.bags, n_strings)
+        except TypeError:
+            raise not_a_name(features, self.owner) from None
+        rows = sparse_rows(codes, features.counts, features.values, len(names))
+        if self.min_count > 1:
+            kept = np.bincount(rows.indices, minlength=len(names)) >= self.min_count
+            names = [name for name, keep in zip(names, kept.tolist(), strict=True) if keep]
+            rows = drop_columns(rows, kept)
+        if not names:
+            raise ValueError(
+                f"{self.owner}: no token of X has a feature that occurs in min_count="
+                f"{self.min_count} tokens; give the tokens features or lower min_count."
+            )
+        vocabulary = Vocabulary(names)
+        vocabulary.prepare(n_strings)
+        return vocabulary, Tokens(rows, features.offsets)
+
+    def _look_up(self, vocabulary: Vocabulary, features: NamedFeatures) -> Tokens:
+        try:
+            codes = vocabulary.lookup(features.bags, features.sizes)
+        except TypeError:
+            raise not_a_name(features, self.owner) from None
+        rows = sparse_rows(codes, features.counts, features.values, len(vocabulary))
+        return Tokens(rows, features.offsets)
+
+    def _check_n_features(self, tokens: Tokens) -> Tokens:
+        n_features = tokens.rows.shape[1]
+        if n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {n_features} features, but {self.owner} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return tokens
+
+    def _check_min_count(self) -> None:
+        valid = isinstance(self.min_count, Integral) and not isinstance(self.min_count, bool)
+        if not valid or self.min_count < 1:
+            raise ValueError(
+                f"{self.owner}: min_count must be an integer of at least 1, got "
+                f"{self.min_count!r}; use 1 to keep all features."
+            )

@@ -1,0 +1,6 @@
+"""The scikit-learn layer: validation, encoding of labels and features, presets of methods."""
+
+from maxmargin.estimators.chain import ChainSVC as ChainSVC
+from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
+
+__all__ = ["ChainSVC", "MulticlassSVC"]

@@ -1,0 +1,217 @@
+"""Sequence labelling as a scikit-learn estimator."""
+
+import itertools
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.encoding import SequenceEncoder, encode_labels
+from maxmargin.estimators._base import StructuralSVC
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import predictions
+from maxmargin.problems import Chain, ChainWeights
+from maxmargin.problems.chain import unpack_chain
+from maxmargin.rows import FloatArray
+
+
+class ChainSVC(StructuralSVC):
+    r"""Structural SVM for sequence labelling: a first-order chain.
+
+    A labelling of a sequence scores :math:`\sum_t \langle W_{y_t}, x_t \rangle + b_{y_1} + e_{y_T}
+    + \sum_t A_{y_{t-1} y_t}`; training minimises
+
+    .. math:: \frac{1}{2 C n} \|w\|^2 + \frac1n \sum_i \max_y \left( L_i(y) + \text{score}_i(y) -
+    \text{score}_i(y_i) \right).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse regularisation strength, > 0; lam = 1 / (C n).
+    loss : {"normalized_hamming", "hamming"} or array of shape (n_labels, n_labels),
+    default="normalized_hamming"
+        Share of wrong labels, number of wrong labels, or a cost ``loss[truth, label]`` averaged over the
+        sequence, labels in the order of ``classes_``.
+    min_count : int, default=1
+        Ignore named features (of dicts or strings) that occur in fewer tokens.
+    method : {"bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg"}, default="bcfw-wavg"
+        Block-coordinate or batch Frank-Wolfe, and which average of the iterates is returned: none,
+        weighted, suffix or uniform.
+    tol : float, default=0.01
+        Stop when the duality gap is at most this.
+    max_iter : int, default=100
+        Largest number of passes over the data.
+    time_limit : float, optional
+        Largest number of seconds.
+    check_every : int, default=5
+        Passes between certificates of the gap.
+    sampling : {"permutation", "uniform"}, default="permutation"
+        Order in which examples are visited.
+    verbose : bool or int, default=1
+        Show a progress line on a terminal when training takes more than two seconds; 0 for none.
+    random_state : int, RandomState or None, default=None
+        Seed of the order of examples.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_labels,)
+        Labels, sorted.
+    coef_ : array of shape (n_labels, n_features)
+        W, the feature weights of each label.
+    transitions_ : array of shape (n_labels, n_labels)
+        A, where ``transitions_[j, k]`` scores label k after label j.
+    start_, end_ : arrays of shape (n_labels,)
+        b and e, the scores of a label at the start and at the end.
+    feature_names_ : list of str or None
+        Names of the columns of ``coef_`` where features have names.
+    gap_ : float
+        Certified bound on how far the objective is from its minimum.
+    history_ : History
+        All certificates.
+    n_iter_ : int
+        Passes over the data.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from maxmargin import ChainSVC
+    >>> X = [[["the"], ["dog"], ["barks"]], [["a"], ["cat"], ["sleeps"]]]
+    >>> y = [["DET", "NOUN", "VERB"], ["DET", "NOUN", "VERB"]]
+    >>> model = ChainSVC(C=10, random_state=0).fit(X, y)
+    >>> model.predict([[["the"], ["cat"], ["barks"]]])[0].tolist()
+    ['DET', 'NOUN', 'VERB']
+    >>> model.gap_ <= model.tol
+    True
+    """
+
+    classes_: np.ndarray[Any, Any]
+    feature_names_: list[str] | None
+    n_features_in_: int
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **StructuralSVC._parameter_constraints,
+        "loss": [StrOptions({"normalized_hamming", "hamming"}), "array-like"],
+        "min_count": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: Any = "normalized_hamming",
+        min_count: int = 1,
+        method: str = "bcfw-wavg",
+        tol: float = 1e-2,
+        max_iter: int = 100,
+        time_limit: float | None = None,
+        check_every: int = 5,
+        sampling: str = "permutation",
+        verbose: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.min_count = min_count
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.check_every = check_every
+        self.sampling = sampling
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on sequences.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Each a 2-D array or sparse matrix with one row per token, or a list with one dict or one
+            iterable of strings per token.
+        y : list of sequences of labels
+            Strings or ints, one per token.
+
+        Returns
+        -------
+        ChainSVC
+            The fitted estimator.
+        """
+        encoder = SequenceEncoder(min_count=self.min_count, owner="ChainSVC")
+        tokens = encoder.fit_transform(X)
+        labels, classes = encode_labels(y, tokens.offsets, owner="ChainSVC")
+        problem = Chain.from_encoded(tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss)
+        self._w = self._solve(problem)
+        self._encoder = encoder
+        self.classes_ = classes
+        self.n_features_in_ = encoder.n_features_in_
+        self.feature_names_ = encoder.feature_names_
+        return self
+
+    def predict(self, X: Any) -> list[np.ndarray[Any, Any]]:
+        """Return the labels of each sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Of the same kind as those given to `fit`.
+
+        Returns
+        -------
+        list of arrays
+            One array of labels per sequence.
+        """
+        check_is_fitted(self)
+        rows, offsets = self._encoder.transform(X)
+        problem = Chain.for_prediction(rows, offsets, len(self.classes_))
+        codes = np.empty(offsets[-1], dtype=np.int64)
+        predictions(problem, self._w, codes, new_scratch(problem))
+        labels, bounds = self.classes_[codes], offsets.tolist()
+        return [labels[a:b] for a, b in itertools.pairwise(bounds)]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the share of tokens whose label is predicted; a label not seen in `fit` counts as wrong.
+
+        Parameters
+        ----------
+        X : list of sequences
+        y : list of sequences of labels
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        offsets = np.cumsum([0, *map(len, predicted)])
+        codes, classes = encode_labels(y, offsets, owner="ChainSVC")
+        truth = classes[codes]
+        return float(np.mean(truth == np.concatenate(predicted)))
+
+    @property
+    def _weights(self) -> ChainWeights:
+        check_is_fitted(self)
+        return unpack_chain(self._w, self.n_features_in_, len(self.classes_))
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Feature weights of each label."""
+        return self._weights.unary
+
+    @property
+    def transitions_(self) -> FloatArray:
+        """Scores of each label after each label."""
+        return self._weights.transitions
+
+    @property
+    def start_(self) -> FloatArray:
+        """Score of each label at the start of a sequence."""
+        return self._weights.start
+
+    @property
+    def end_(self) -> FloatArray:
+        """Score of each label at the end of a sequence."""
+        return self._weights.end

@@ -1,0 +1,70 @@
+"""What a run measured, column by column."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.rows import FloatArray
+
+
+class Measurement(NamedTuple):
+    """One certificate.
+
+    Attributes
+    ----------
+    passes : float
+        Passes over the data so far: visited examples / n.
+    oracle_calls : int
+        Calls of the max oracle by the method; those of the certificates themselves are not counted.
+    seconds : float
+        Time spent optimising, without the certificates.
+    primal, dual, gap : float
+        Objective, its lower bound, and their difference, at this point.
+    """
+
+    passes: float
+    oracle_calls: int
+    seconds: float
+    primal: float
+    dual: float
+    gap: float
+
+
+class History:
+    """The certificates of a run, oldest first; columns are arrays: ``history.gap``, ``history["gap"]``."""
+
+    columns = Measurement._fields
+
+    def __init__(self, rows: tuple[Measurement, ...] = ()) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Measurement]:
+        return iter(self.rows)
+
+    def __getitem__(self, column: str) -> FloatArray:
+        if column not in self.columns:
+            raise KeyError(f"History: column must be one of {', '.join(self.columns)}, got {column!r}.")
+        return np.array([getattr(row, column) for row in self.rows])
+
+    def __getattr__(self, column: str) -> FloatArray:
+        if column not in self.columns:
+            raise AttributeError(column)
+        return self[column]
+
+    def __repr__(self) -> str:
+        last = f", last gap {self.rows[-1].gap:.3g}" if self.rows else ""
+        return f"History({len(self.rows)} certificates{last})"
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with one row per certificate."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "History.to_frame needs pandas, which is not installed; run: pip install maxmargin[frame]"
+            ) from error
+        return pd.DataFrame(list(self.rows), columns=list(self.columns))

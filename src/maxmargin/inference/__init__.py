@@ -1,0 +1,1 @@
+"""Pure combinatorics on scores: no features, no losses, no learning."""

@@ -1,0 +1,87 @@
+"""The direction in which a block moves: a vector in output space with few nonzeros.
+
+``delta`` is stored densely, so that a model can walk it, together with the list of its nonzeros,
+so that making, measuring and clearing it costs no more than their number.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin._compile import helper
+from maxmargin.rows import FloatArray, IntArray
+
+
+class Move(NamedTuple):
+    """A direction, and the step taken in it.
+
+    Attributes
+    ----------
+    delta : array
+        The direction; zero outside ``support[:size[0]]``.
+    support, size : arrays
+    gamma : array of shape (1,)
+        Step size: the block's vector z moves by ``gamma * delta``.
+    ell : array of shape (1,)
+        By how much the block's dual loss changed.
+    marks, mark : arrays
+        ``marks[p] == mark[0]`` says that index p is in the set being made at the moment.
+    """
+
+    delta: FloatArray
+    support: IntArray
+    size: IntArray
+    gamma: FloatArray
+    ell: FloatArray
+    marks: IntArray
+    mark: IntArray
+
+
+def new_move(n_statistics: int) -> Move:
+    """Return the zero direction in an output space of this dimension."""
+    return Move(
+        np.zeros(n_statistics),
+        np.zeros(n_statistics, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1),
+        np.zeros(1),
+        np.zeros(n_statistics, dtype=np.int64),
+        np.ones(1, dtype=np.int64),
+    )
+
+
+@helper
+def next_mark(move):
+    """Return a mark that no index bears."""
+    move.mark[0] += 1
+    return move.mark[0]
+
+
+@helper
+def reset(move):
+    """Make the direction zero again."""
+    for c in range(move.size[0]):
+        move.delta[move.support[c]] = 0.0
+    move.size[0] = 0
+    move.gamma[0] = move.ell[0] = 0.0
+    next_mark(move)
+
+
+@helper
+def add_entry(move, p, value):
+    """``delta[p] += value``"""
+    if move.marks[p] != move.mark[0]:
+        move.marks[p] = move.mark[0]
+        move.support[move.size[0]] = p
+        move.size[0] += 1
+    move.delta[p] += value
+
+
+@helper
+def dot_on_support(move, a):
+    """``delta @ a``"""
+    total = 0.0
+    for c in range(move.size[0]):
+        p = move.support[c]
+        total += move.delta[p] * a[p]
+    return total

@@ -1,0 +1,118 @@
+"""The loops over examples, each written once and compiled for every pair of model and method."""
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin._compile import kernel, subroutine
+from maxmargin.methods._blocks import Blocks, add_block, enlarged
+from maxmargin.methods._move import dot_on_support, reset
+from maxmargin.methods._protocol import BROKEN, DONE, FULL, ROUNDING, BrokenOracle, has_room, step
+from maxmargin.methods._scratch import add_psi, new_scratch
+from maxmargin.problems._protocol import argmax, decode, loss, output_size, push, score, sizes
+from maxmargin.rows import IntArray
+
+
+@kernel
+def sweep(problem, method, state, order, scratch):
+    """Move the blocks in ``order``; return how many were moved, and why no more."""
+    slack = sizes(problem).statistics
+    for t in range(order.shape[0]):
+        if not has_room(method, state, slack):
+            return t, FULL
+        report = step(method, state, problem, order[t], scratch)
+        if report != DONE:
+            return t, report
+        reset(scratch.move)
+    return order.shape[0], DONE
+
+
+@subroutine
+def find_corner(problem, i, w, scratch):
+    """Call the max oracle of example i; return the loss and the hinge of its answer.
+
+    Afterwards ``scratch`` holds theta, the answer y and, added to the move's delta, psi(y).
+    """
+    score(problem, i, w, scratch.theta)
+    argmax(problem, i, scratch.theta, scratch.y, scratch.oracle)
+    add_psi(problem, i, scratch)
+    loss_y = loss(problem, i, scratch.y)
+    return loss_y, loss_y - dot_on_support(scratch.move, scratch.theta)
+
+
+@kernel
+def hinges(problem, w, first, out, scratch):
+    """Write the hinge of example first + t to ``out[t]``: a pass of the oracle at fixed w."""
+    for t in range(out.shape[0]):
+        _, out[t] = find_corner(problem, first + t, w, scratch)
+        reset(scratch.move)
+
+
+@kernel
+def batch_corner(problem, w, scale, w_s, scratch):
+    """``w_s += scale * sum_i Phi_i psi_i(y_i*)``; return the sum of losses and a broken example or -1."""
+    total = 0.0
+    for i in range(sizes(problem).examples):
+        loss_y, hinge = find_corner(problem, i, w, scratch)
+        if not hinge >= -ROUNDING * (1.0 + loss_y + abs(loss_y - hinge)):
+            return total, i
+        push(problem, i, scratch.move.delta, scale, w_s)
+        total += loss_y
+        reset(scratch.move)
+    return total, -1
+
+
+@kernel
+def push_blocks(problem, blocks, scale, w, scratch):
+    """``w += scale * sum_i Phi_i z_i``"""
+    for i in range(sizes(problem).examples):
+        if blocks.size[i] > 0:
+            add_block(blocks, i, 1.0, scratch.move)
+            push(problem, i, scratch.move.delta, scale, w)
+            reset(scratch.move)
+
+
+@kernel
+def predictions(problem, w, out, scratch):
+    """Decode every example; the outputs stand one after another in ``out``."""
+    end = 0
+    for i in range(sizes(problem).examples):
+        score(problem, i, w, scratch.theta)
+        decode(problem, i, scratch.theta, scratch.y, scratch.oracle)
+        for t in range(output_size(problem, i)):
+            out[end] = scratch.y[t]
+            end += 1
+
+
+def sweep_all(problem: Any, method: Any, state: Any, order: IntArray) -> Any:
+    """Move the blocks in ``order``, enlarging the state's pools on the way; return the state."""
+    done, scratch = 0, new_scratch(problem)
+    while True:
+        moved, report = sweep(problem, method, state, order[done:], scratch)
+        done += moved
+        if report == DONE:
+            return state
+        if report == BROKEN:
+            raise broken_oracle(int(order[done]))
+        state = _with_larger_pools(state, sizes(problem).statistics)
+
+
+def broken_oracle(i: int) -> BrokenOracle:
+    """Return the error for example i."""
+    return BrokenOracle(
+        f"solve: example {i} has a negative or undefined block gap: its argmax returned an output "
+        f"that is not the best, or its features or scores are not finite; check argmax, loss and the data."
+    )
+
+
+def _with_larger_pools(state: Any, slack: int) -> Any:
+    if isinstance(state, Blocks):
+        return enlarged(state, slack)
+    if isinstance(state, tuple):
+        return type(state)(*(_with_larger_pools(field, slack) for field in state))
+    return state
+
+
+def is_broken(hinge: np.ndarray) -> np.ndarray:
+    """Which hinges, at least zero by definition, are negative beyond rounding, or undefined."""
+    return ~(hinge >= -ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0)))

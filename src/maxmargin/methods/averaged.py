@@ -1,0 +1,211 @@
+r"""Averages of the iterates, at the cost of a step in output space and none in the weights.
+
+With weights :math:`p_t` and :math:`P_k = p_1 + \dots + p_k` the average after k steps is
+
+.. math:: \bar w_k = \frac{1}{P_k} \sum_{t \le k} p_t w_t
+          = w_k - \frac{1}{P_k} \sum_{s \le k} P_{s-1} (w_s - w_{s-1}) .
+
+A step moves one block by :math:`\Phi_i (\gamma \delta) / (\lambda n)`, so the sum on the right is
+:math:`\sum_i \Phi_i u_i / (\lambda n)` where :math:`u_i` gains :math:`P_{s-1} \gamma \delta` in
+output space. The average itself is made, by one pass over the features, only when it is asked for.
+The dual loss is averaged likewise.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin._compile import generic
+from maxmargin.methods._blocks import (
+    Blocks,
+    add_to_block,
+    clear_blocks,
+    empty_blocks,
+    has_slack,
+)
+from maxmargin.methods._protocol import (
+    DONE,
+    Point,
+    advance,
+    has_room,
+    moves_blocks,
+    point,
+    regularisation,
+    start,
+    step,
+)
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import push_blocks, sweep_all
+from maxmargin.problems._protocol import sizes
+from maxmargin.rows import FloatArray, IntArray
+
+
+class Weighted(NamedTuple):
+    """Weight t for iterate t (the paper's BCFW-wavg): the average that the paper recommends."""
+
+
+class Uniform(NamedTuple):
+    """Equal weights for all iterates (avg)."""
+
+
+class Suffix(NamedTuple):
+    """Equal weights for the iterates since the last power of two (tavg, doubling rounds)."""
+
+
+SCHEMES = {"weighted": Weighted(), "uniform": Uniform(), "suffix": Suffix()}
+
+
+class _Averaged(NamedTuple):
+    inner: Any
+    scheme: Any
+
+
+class Averaged(_Averaged):
+    """A method whose answer is an average of another's iterates.
+
+    Parameters
+    ----------
+    inner : method
+        The method whose iterates are averaged.
+    scheme : {"weighted", "suffix", "uniform"}
+        Weight t for iterate t; equal weights since the last power of two; equal weights.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, inner: Any, scheme: Any = "weighted") -> "Averaged":
+        if isinstance(scheme, str) and scheme not in SCHEMES:
+            raise ValueError(
+                f"Averaged: scheme must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}."
+            )
+        return super().__new__(cls, inner, SCHEMES[scheme] if isinstance(scheme, str) else scheme)
+
+
+class Sums(NamedTuple):
+    """What an average remembers beside the iterate.
+
+    Attributes
+    ----------
+    u : Blocks or array
+        Sum of the moves, each times the weights before it; by block in output space, or in the
+        weights for a batch method.
+    ell : array of shape (1,)
+        The same sum of the moves of the total dual loss.
+    weight : array of shape (1,)
+        P, the sum of the weights so far.
+    steps : array of shape (1,)
+        k, the number of steps taken.
+    """
+
+    u: Any
+    ell: FloatArray
+    weight: FloatArray
+    steps: IntArray
+
+
+class AveragedState(NamedTuple):
+    """The state of the inner method, and the sums over its moves."""
+
+    inner: Any
+    sums: Sums
+
+
+@generic
+def next_weight(scheme, k):
+    """Return the weight of iterate k, or 0.0 to forget all before it and give it weight one."""
+    raise NotImplementedError
+
+
+@next_weight.register(Weighted)
+def _(scheme, k):
+    return 1.0 * k
+
+
+@next_weight.register(Uniform)
+def _(scheme, k):
+    return 1.0
+
+
+@next_weight.register(Suffix)
+def _(scheme, k):
+    return 0.0 if k & (k - 1) == 0 else 1.0
+
+
+@start.register(Averaged)
+def _(method: Averaged, problem: Any) -> AveragedState:
+    size = sizes(problem)
+    u = empty_blocks(size.examples, size.statistics) if moves_blocks(method.inner) else np.zeros(size.weights)
+    sums = Sums(u, np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64))
+    return AveragedState(start(method.inner, problem), sums)
+
+
+@has_room.register(Averaged)
+def _(method, state, slack):
+    return has_room(method.inner, state.inner, slack) and has_slack(state.sums.u, slack)
+
+
+@step.register(Averaged)
+def _(method, state, problem, i, scratch):
+    report = step(method.inner, state.inner, problem, i, scratch)
+    if report != DONE:
+        return report
+    sums, move = state.sums, scratch.move
+    sums.steps[0] += 1
+    weight = next_weight(method.scheme, sums.steps[0])
+    if weight == 0.0:
+        clear_blocks(sums.u)
+        sums.ell[0] = sums.weight[0] = 0.0
+        weight = 1.0
+    elif move.gamma[0] > 0.0:
+        add_to_block(sums.u, i, sums.weight[0] * move.gamma[0], move)
+        sums.ell[0] += sums.weight[0] * move.ell[0]
+    sums.weight[0] += weight
+    return DONE
+
+
+@advance.register(Averaged)
+def _(method: Averaged, state: AveragedState, problem: Any, order: IntArray) -> AveragedState:
+    if moves_blocks(method.inner):
+        return sweep_all(problem, method, state, order)
+    return _advance_batch(method, state, problem, order)
+
+
+def _advance_batch(method: Averaged, state: AveragedState, problem: Any, order: IntArray) -> AveragedState:
+    """Average a batch method: its moves are as long as the weights, once a pass."""
+    before = point(method.inner, state.inner, problem)
+    w_before = before.w.copy()
+    inner = advance(method.inner, state.inner, problem, order)
+    after, sums = point(method.inner, inner, problem), state.sums
+    sums.steps[0] += 1
+    weight = next_weight(method.scheme, int(sums.steps[0]))
+    if weight == 0.0:
+        sums.u[:] = sums.ell[0] = sums.weight[0] = 0.0
+        weight = 1.0
+    sums.u[:] += sums.weight[0] * (after.w - w_before)
+    sums.ell[0] += sums.weight[0] * (after.ell - before.ell)
+    sums.weight[0] += weight
+    return AveragedState(inner, sums)
+
+
+@point.register(Averaged)
+def _(method: Averaged, state: AveragedState, problem: Any) -> Point:
+    inner, sums, n = point(method.inner, state.inner, problem), state.sums, sizes(problem).examples
+    if sums.weight[0] == 0.0:
+        return inner
+    w = inner.w.copy()
+    if isinstance(sums.u, Blocks):
+        scale = -1.0 / (sums.weight[0] * regularisation(method) * n)
+        push_blocks(problem, sums.u, scale, w, new_scratch(problem))
+        return Point(w, inner.ell - float(sums.ell[0] / (sums.weight[0] * n)))
+    w -= sums.u / sums.weight[0]
+    return Point(w, inner.ell - float(sums.ell[0] / sums.weight[0]))
+
+
+@regularisation.register(Averaged)
+def _(method: Averaged) -> float:
+    return regularisation(method.inner)
+
+
+@moves_blocks.register(Averaged)
+def _(method: Averaged) -> bool:
+    return moves_blocks(method.inner)

@@ -1,0 +1,125 @@
+r"""Block-coordinate Frank-Wolfe (the paper's Algorithm 4), with its state in output space.
+
+With :math:`w_i = \Phi_i z_i / (\lambda n)` and :math:`w_s = \Phi_i \psi_i(y^*) / (\lambda n)` the
+lines of the algorithm become, for :math:`\delta = \psi_i(y^*) - z_i`,
+
+.. math::
+
+    g_i    &= \frac1n \left( L_i(y^*) - \ell_i - \langle \theta, \delta \rangle \right) \\
+    \gamma &= \operatorname{clip}_{[0, 1]} \left( g_i \middle/
+              \frac{\langle \delta, \Phi_i^\top \Phi_i \delta \rangle}{\lambda n^2} \right) \\
+    z_i    &\leftarrow z_i + \gamma \delta, \qquad
+    \ell_i  \leftarrow \ell_i + \gamma (L_i(y^*) - \ell_i), \qquad
+    w       \leftarrow w + \frac{\gamma}{\lambda n} \Phi_i \delta .
+
+Here :math:`\ell_i` is the loss of block i itself, without the paper's factor 1/n.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.methods._blocks import Blocks, add_block, add_to_block, dot_block, empty_blocks, has_slack
+from maxmargin.methods._move import dot_on_support
+from maxmargin.methods._protocol import (
+    BROKEN,
+    DONE,
+    ROUNDING,
+    Point,
+    advance,
+    has_room,
+    point,
+    start,
+    step,
+)
+from maxmargin.methods._sweep import find_corner, sweep_all
+from maxmargin.methods.steps import LineSearch, Predefined, step_size
+from maxmargin.problems._protocol import gram, push, sizes
+from maxmargin.rows import FloatArray, IntArray
+
+
+class BlockFrankWolfe(NamedTuple):
+    """Block-coordinate Frank-Wolfe: one oracle call and one step per visited example.
+
+    Parameters
+    ----------
+    lam : float
+        Regularisation, > 0.
+    step : LineSearch() or Predefined()
+        Step size: the best one, or 2n / (k + 2n).
+    """
+
+    lam: float
+    step: LineSearch | Predefined = LineSearch()
+
+
+class BlockState(NamedTuple):
+    """The dual iterate.
+
+    Attributes
+    ----------
+    w : array
+        Weights.
+    ell : array of shape (n,)
+        Dual loss of each block.
+    z : Blocks
+        Each block's mean of psi under its dual variables.
+    steps : array of shape (1,)
+        k, the number of steps taken.
+    """
+
+    w: FloatArray
+    ell: FloatArray
+    z: Blocks
+    steps: IntArray
+
+
+@start.register(BlockFrankWolfe)
+def _(method: BlockFrankWolfe, problem: Any) -> BlockState:
+    size = sizes(problem)
+    return BlockState(
+        np.zeros(size.weights),
+        np.zeros(size.examples),
+        empty_blocks(size.examples, size.statistics),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+@has_room.register(BlockFrankWolfe)
+def _(method, state, slack):
+    return has_slack(state.z, slack)
+
+
+@step.register(BlockFrankWolfe)
+def _(method, state, problem, i, scratch):
+    n, move = state.ell.shape[0], scratch.move
+    loss_y, hinge = find_corner(problem, i, state.w, scratch)
+    hinge_z = state.ell[i] - dot_block(state.z, i, scratch.theta)
+    if not hinge - hinge_z >= -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(hinge_z)):
+        return BROKEN
+    gap = (hinge - hinge_z) / n
+
+    add_block(state.z, i, -1.0, move)
+    gram(problem, i, move.delta, scratch.image)
+    scale = 1.0 / (method.lam * n)
+    curvature = scale / n * dot_on_support(move, scratch.image)
+
+    gamma = step_size(method.step, gap, curvature, state.steps[0], n)
+    move.gamma[0] = gamma
+    move.ell[0] = gamma * (loss_y - state.ell[i])
+    state.steps[0] += 1
+    if gamma > 0.0:
+        push(problem, i, move.delta, gamma * scale, state.w)
+        add_to_block(state.z, i, gamma, move)
+        state.ell[i] += move.ell[0]
+    return DONE
+
+
+@advance.register(BlockFrankWolfe)
+def _(method: BlockFrankWolfe, state: BlockState, problem: Any, order: IntArray) -> BlockState:
+    return sweep_all(problem, method, state, order)
+
+
+@point.register(BlockFrankWolfe)
+def _(method: BlockFrankWolfe, state: BlockState, problem: Any) -> Point:
+    return Point(state.w, float(state.ell.mean()))

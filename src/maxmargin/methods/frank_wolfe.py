@@ -1,0 +1,77 @@
+r"""Batch Frank-Wolfe (the paper's Algorithm 2): one oracle call per example, then one step of all blocks.
+
+.. math::
+
+    w_s    &= \frac{1}{\lambda n} \sum_i \psi_i(y_i^*), \qquad \ell_s = \frac1n \sum_i L_i(y_i^*) \\
+    \gamma &= \operatorname{clip}_{[0, 1]}
+              \frac{\lambda (w - w_s)^\top w - \ell + \ell_s}{\lambda \|w - w_s\|^2} \\
+    w      &\leftarrow (1 - \gamma) w + \gamma w_s, \qquad \ell \leftarrow (1 - \gamma) \ell + \gamma \ell_s .
+
+This is a batch subgradient step on the primal with step size :math:`\gamma / \lambda`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.methods._protocol import Point, advance, moves_blocks, point, start
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import batch_corner, broken_oracle
+from maxmargin.methods.steps import LineSearch, Predefined, step_size
+from maxmargin.problems._protocol import sizes
+from maxmargin.rows import FloatArray, IntArray
+
+
+class FrankWolfe(NamedTuple):
+    """Batch Frank-Wolfe: a pass over all examples per step.
+
+    Parameters
+    ----------
+    lam : float
+        Regularisation, > 0.
+    step : LineSearch() or Predefined()
+        Step size: the best one, or 2 / (k + 2).
+    """
+
+    lam: float
+    step: LineSearch | Predefined = LineSearch()
+
+
+class BatchState(NamedTuple):
+    """The dual iterate: weights, dual loss ``ell[0]`` and number of steps ``steps[0]``."""
+
+    w: FloatArray
+    ell: FloatArray
+    steps: IntArray
+
+
+@start.register(FrankWolfe)
+def _(method: FrankWolfe, problem: Any) -> BatchState:
+    return BatchState(np.zeros(sizes(problem).weights), np.zeros(1), np.zeros(1, dtype=np.int64))
+
+
+@advance.register(FrankWolfe)
+def _(method: FrankWolfe, state: BatchState, problem: Any, order: IntArray) -> BatchState:
+    n, lam, w = sizes(problem).examples, method.lam, state.w
+    w_s = np.zeros_like(w)
+    total, broken = batch_corner(problem, w, 1.0 / (lam * n), w_s, new_scratch(problem))
+    if broken >= 0:
+        raise broken_oracle(broken)
+    direction, ell_s = w_s - w, total / n
+    gap = ell_s - state.ell[0] - lam * (direction @ w)
+    curvature = lam * (direction @ direction)
+    gamma = step_size(method.step, gap, curvature, int(state.steps[0]), 1)
+    w += gamma * direction
+    state.ell[0] += gamma * (ell_s - state.ell[0])
+    state.steps[0] += 1
+    return state
+
+
+@point.register(FrankWolfe)
+def _(method: FrankWolfe, state: BatchState, problem: Any) -> Point:
+    return Point(state.w, float(state.ell[0]))
+
+
+@moves_blocks.register(FrankWolfe)
+def _(method: FrankWolfe) -> bool:
+    return False

@@ -1,0 +1,51 @@
+r"""The objective, its dual and the gap between them: each formula once.
+
+.. math::
+
+    P(w)      &= \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i \max_y H_i(y; w),
+                 \qquad H_i(y; w) = L_i(y) - \langle w, \psi_i(y) \rangle \\
+    D(\alpha) &= \ell - \frac{\lambda}{2} \|w\|^2,
+                 \qquad w = A \alpha, \quad \ell = b^\top \alpha \\
+    g         &= P(w) - D(\alpha) \ge P(w) - P(w^*) \ge 0 .
+
+At :math:`w = A \alpha` the gap equals the linearisation gap of Frank-Wolfe, the sum of the block gaps
+:math:`g_i = \frac1n (\max_y H_i(y; w) - \ell_i + \langle w, A_i \alpha_i \rangle)` (the paper's
+appendix on its gap).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.methods._protocol import Point
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import broken_oracle, hinges, is_broken
+from maxmargin.problems._protocol import sizes
+from maxmargin.rows import FloatArray
+
+_CHUNK = 256
+
+
+def primal(problem: Any, w: FloatArray, lam: float) -> float:
+    """Return P(w), by one oracle call per example."""
+    return 0.5 * lam * float(w @ w) + float(hinge_losses(problem, w).mean())
+
+
+def dual(point: Point, lam: float) -> float:
+    """Return D of a dual point."""
+    return point.ell - 0.5 * lam * float(point.w @ point.w)
+
+
+def hinge_losses(problem: Any, w: FloatArray) -> FloatArray:
+    """Return the structured hinge loss of every example; raise if an oracle is broken.
+
+    The pass is cut into pieces so that an interrupt is heard in the middle of it.
+    """
+    n = sizes(problem).examples
+    out, scratch = np.empty(n), new_scratch(problem)
+    for first in range(0, n, _CHUNK):
+        hinges(problem, w, first, out[first : first + _CHUNK], scratch)
+    broken = is_broken(out)
+    if broken.any():
+        raise broken_oracle(int(np.argmax(broken)))
+    return out

@@ -1,0 +1,9 @@
+"""What is solved: structured-prediction models, each in one file."""
+
+from maxmargin.problems._protocol import Sizes as Sizes
+from maxmargin.problems.chain import Chain as Chain
+from maxmargin.problems.chain import ChainWeights as ChainWeights
+from maxmargin.problems.multiclass import Multiclass as Multiclass
+from maxmargin.problems.multiclass import MulticlassWeights as MulticlassWeights
+
+__all__ = ["Chain", "ChainWeights", "Multiclass", "MulticlassWeights", "Sizes"]

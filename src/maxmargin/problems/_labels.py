@@ -1,0 +1,53 @@
+"""What models over labels share: losses as cost matrices, and rows of labels padded for the processor."""
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.rows import FloatArray
+
+_LANES = 4
+
+
+def padded(n_labels: int) -> int:
+    """Return the width of a row of labels: a multiple of the vector registers' lanes."""
+    return -(-n_labels // _LANES) * _LANES
+
+
+def pad_columns(matrix: FloatArray, width: int) -> FloatArray:
+    """Return ``matrix`` with zero columns added up to ``width``."""
+    out = np.zeros((len(matrix), width))
+    out[:, : matrix.shape[1]] = matrix
+    return out
+
+
+def cost_matrix(loss: Any, names: tuple[str, ...], n_labels: int, owner: str) -> FloatArray:
+    """Return cost[truth, label] for a loss given by name (all 0/1) or as a matrix."""
+    if isinstance(loss, str):
+        if loss not in names:
+            raise ValueError(
+                f"{owner}: loss must be one of {', '.join(map(repr, names))} or a cost matrix "
+                f"of shape ({n_labels}, {n_labels}), got {loss!r}."
+            )
+        return 1.0 - np.eye(n_labels)
+    cost = np.asarray(loss, dtype=np.float64)
+    if cost.shape != (n_labels, n_labels):
+        raise ValueError(
+            f"{owner}: a cost matrix must have one row and column per label, shape "
+            f"({n_labels}, {n_labels}), got {cost.shape}."
+        )
+    if not np.isfinite(cost).all() or (cost < 0).any() or np.diagonal(cost).any():
+        raise ValueError(
+            f"{owner}: a cost matrix must be finite and nonnegative with zeros on its diagonal "
+            f"(the truth costs nothing)."
+        )
+    return cost
+
+
+def check_several(n_labels: int, owner: str) -> None:
+    """Raise unless there is something to choose between."""
+    if n_labels < 2:
+        raise ValueError(
+            f"{owner}: y must have at least two different labels, got {n_labels} class; "
+            f"with one label there is nothing to learn."
+        )

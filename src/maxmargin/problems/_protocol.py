@@ -1,0 +1,126 @@
+r"""What a model must say of itself: the generic functions that every method is written in.
+
+The joint feature map of every model factors as
+
+.. math:: \phi(x_i, y) = \Phi_i \, s_i(y),
+
+where the *statistics* :math:`s_i(y)` of an output are a short vector that knows nothing of the
+features (for a chain: which label stands at which position, which label follows which), and
+:math:`\Phi_i` is a linear map from statistics to weights. The space of statistics is called the
+*output space*. A method touches an example through these functions alone, so the dual variables of
+an example are as large as its output and not as its features. Notation, used throughout the package:
+
+========================  ============================================================================
+``w``                     weights, a flat vector in the model's own layout
+``theta``                 :math:`\Phi_i^\top w`, the scores of the parts of outputs of example i
+``y``                     an output, as an int64 array
+``loss``                  :math:`L_i(y)`, zero at the truth :math:`y_i`, nowhere negative
+``psi``                   :math:`s_i(y_i) - s_i(y)`; the paper's :math:`\psi_i(y)` is
+:math:`\Phi_i` times this ``z``                     :math:`\sum_y \alpha_i(y) (s_i(y_i) - s_i(y))`;
+the paper's :math:`w_i` is
+                          :math:`\Phi_i z_i / (\lambda n)`
+``delta``                 a direction in output space
+``hinge``                 :math:`\max_y H_i(y; w)`, :math:`H_i(y; w) = L_i(y) - \langle w, \psi_i(y) \rangle`
+========================  ============================================================================
+
+A plain Python object may have methods of these names instead; it then runs interpreted.
+"""
+
+from typing import Any, NamedTuple
+
+from maxmargin._compile import generic
+
+
+class Sizes(NamedTuple):
+    """The sizes that work space is allocated by.
+
+    Attributes
+    ----------
+    examples : int
+        n, the number of training examples.
+    weights : int
+        Length of ``w`` in the model's layout.
+    statistics : int
+        Length of the longest vector in output space.
+    output : int
+        Length of the longest output.
+    parts : int
+        Largest number of entries that `psi` writes.
+    """
+
+    examples: int
+    weights: int
+    statistics: int
+    output: int
+    parts: int
+
+
+@generic
+def sizes(problem):
+    """Return the `Sizes` of the problem."""
+    return problem.sizes()
+
+
+@generic
+def workspace(problem):
+    """Return the model's own work arrays, handed back to `argmax` and `decode`; one per thread."""
+    return problem.workspace()
+
+
+@generic
+def score(problem, i, w, theta):
+    r"""Write :math:`\theta = \Phi_i^\top w` to ``theta``."""
+    problem.score(i, w, theta)
+
+
+@generic
+def argmax(problem, i, theta, y, work):
+    r"""Write :math:`\arg\max_y L_i(y) + \langle \theta, s_i(y) \rangle` to ``y``: the max oracle."""
+    problem.argmax(i, theta, y, work)
+
+
+@generic
+def decode(problem, i, theta, y, work):
+    r"""Write :math:`\arg\max_y \langle \theta, s_i(y) \rangle` to ``y``: the prediction."""
+    problem.decode(i, theta, y, work)
+
+
+@generic
+def loss(problem, i, y):
+    """Return :math:`L_i(y)`."""
+    return problem.loss(i, y)
+
+
+@generic
+def psi(problem, i, y, index, value):
+    """Write the entries of :math:`s_i(y_i) - s_i(y)` and return their number.
+
+    An index may occur more than once; its values then add up.
+    """
+    return problem.psi(i, y, index, value)
+
+
+@generic
+def gram(problem, i, delta, image):
+    r"""Write :math:`\Phi_i^\top \Phi_i \delta` to ``image``."""
+    problem.gram(i, delta, image)
+
+
+@generic
+def push(problem, i, delta, scale, w):
+    r"""Add :math:`c\, \Phi_i \delta` to ``w``, with c = ``scale``."""
+    problem.push(i, delta, scale, w)
+
+
+@generic
+def output_size(problem, i):
+    """Return the length of the outputs of example i."""
+    return problem.output_size(i)
+
+
+def unpack(problem: Any, w: Any) -> Any:
+    """Return the weights as a named tuple of arrays in the shapes that users know."""
+    return problem.unpack(w)
+
+
+REQUIRED = (sizes, workspace, score, argmax, decode, loss, psi, gram, push, output_size)

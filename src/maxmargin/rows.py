@@ -1,0 +1,161 @@
+"""Feature rows, dense or sparse, behind one access.
+
+A model holds its features as `DenseRows` or `SparseRows` and reaches them through the generic functions
+below; nothing else in the package knows which of the two it has. A weight matrix ``W`` has one row per
+feature, and its columns (labels) are contiguous, so that each inner loop runs over labels and vectorises.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from maxmargin._compile import generic, helper
+
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+
+# Up to this share of nonzeros a sparse row is walked faster than a dense one.
+_SPARSE_BELOW = 2 / 3
+
+
+class DenseRows(NamedTuple):
+    """Rows of a matrix with all values stored."""
+
+    values: FloatArray
+    n_columns: int
+
+
+class SparseRows(NamedTuple):
+    """Rows in CSR form: row t has ``values[p]`` in column ``columns[p]``, start[t] <= p < start[t + 1]."""
+
+    start: IntArray
+    columns: np.ndarray[Any, np.dtype[np.uint32]]
+    values: FloatArray
+    n_columns: int
+
+
+Rows = DenseRows | SparseRows
+
+
+def as_rows(X: Any) -> Rows:
+    """Wrap an array or a CSR matrix without duplicates; an array with many zeros is stored sparsely."""
+    if not scipy.sparse.issparse(X):
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        if np.count_nonzero(X) > _SPARSE_BELOW * X.size:
+            return DenseRows(X, X.shape[1])
+    X = scipy.sparse.csr_array(X)
+    return SparseRows(
+        np.ascontiguousarray(X.indptr, dtype=np.int64),
+        np.ascontiguousarray(X.indices, dtype=np.uint32),
+        np.ascontiguousarray(X.data, dtype=np.float64),
+        X.shape[1],
+    )
+
+
+@helper
+def add_scaled(scale, x, out):
+    """``out += scale * x``"""
+    for k in range(out.shape[0]):
+        out[k] += scale * x[k]
+
+
+@helper
+def copy(x, out):
+    """``out[:] = x``"""
+    for k in range(out.shape[0]):
+        out[k] = x[k]
+
+
+@helper
+def clear(out):
+    """``out[:] = 0``"""
+    for k in range(out.shape[0]):
+        out[k] = 0.0
+
+
+@helper
+def count_nonzero(x):
+    """``np.count_nonzero(x)``"""
+    count = 0
+    for k in range(x.shape[0]):
+        count += x[k] != 0.0
+    return count
+
+
+@generic
+def row_scores(rows, t, W, out):
+    """``out[:] = x_t @ W``"""
+    raise NotImplementedError
+
+
+@generic
+def row_push(rows, t, scale, delta, W):
+    """``W += scale * np.outer(x_t, delta)``"""
+    raise NotImplementedError
+
+
+@generic
+def row_add(rows, t, scale, out):
+    """``out += scale * x_t``"""
+    raise NotImplementedError
+
+
+@generic
+def row_dot(rows, t, v):
+    """``x_t @ v``"""
+    raise NotImplementedError
+
+
+@row_scores.register(DenseRows)
+def _(rows, t, W, out):
+    clear(out)
+    for f in range(rows.n_columns):
+        add_scaled(rows.values[t, f], W[f], out)
+
+
+@row_scores.register(SparseRows)
+def _(rows, t, W, out):
+    clear(out)
+    for p in range(rows.start[t], rows.start[t + 1]):
+        add_scaled(rows.values[p], W[rows.columns[p]], out)
+
+
+@row_push.register(DenseRows)
+def _(rows, t, scale, delta, W):
+    for f in range(rows.n_columns):
+        add_scaled(scale * rows.values[t, f], delta, W[f])
+
+
+@row_push.register(SparseRows)
+def _(rows, t, scale, delta, W):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        add_scaled(scale * rows.values[p], delta, W[rows.columns[p]])
+
+
+@row_add.register(DenseRows)
+def _(rows, t, scale, out):
+    for f in range(rows.n_columns):
+        out[f] += scale * rows.values[t, f]
+
+
+@row_add.register(SparseRows)
+def _(rows, t, scale, out):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        out[rows.columns[p]] += scale * rows.values[p]
+
+
+@row_dot.register(DenseRows)
+def _(rows, t, v):
+    total = 0.0
+    for f in range(rows.n_columns):
+        total += rows.values[t, f] * v[f]
+    return total
+
+
+@row_dot.register(SparseRows)
+def _(rows, t, v):
+    total = 0.0
+    for p in range(rows.start[t], rows.start[t + 1]):
+        total += rows.values[p] * v[rows.columns[p]]
+    return total

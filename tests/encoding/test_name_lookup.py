@@ -1,0 +1,112 @@
+"""The packed table of names against a plain dict."""
+
+import os
+from gzip import open as open_gzip
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxmargin.encoding import lookup, packed
+from maxmargin.encoding.chunks import edges_of_runs
+
+# All characters, lone surrogates and NUL too, and repeats that make names of all lengths.
+PIECES = st.text(st.characters(exclude_categories=()), max_size=5)
+NAMES = st.builds(lambda piece, times: piece * times, PIECES, st.integers(1, 20))
+SIMPLE = st.text("ab", max_size=20)
+
+
+def look_up(names, bags):
+    """Numbers by the table, made to answer however few names and strings there are."""
+    vocabulary = lookup.Vocabulary(names)
+    sizes = np.array(list(map(len, bags)), np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lookup, "FEW", 0)
+        patch.setattr(lookup, "CHUNK", 7)
+        vocabulary._table = packed.PackedTable(names)
+        return vocabulary.lookup(bags, sizes).tolist()
+
+
+def expected(names, bags):
+    numbers = {name: k for k, name in enumerate(names)}
+    return [numbers.get(name, len(names)) for name in chain.from_iterable(bags)]
+
+
+@given(st.data(), st.lists(NAMES | SIMPLE, unique=True, min_size=1, max_size=40))
+def test_table_as_dict(data, names):
+    asked = st.sampled_from(names) | NAMES | SIMPLE
+    bags = data.draw(st.lists(st.lists(asked, max_size=9), min_size=1, max_size=9))
+    bags.append([names[0]])
+    assert look_up(names, bags) == expected(names, bags)
+
+
+@given(st.lists(SIMPLE, unique=True, min_size=1, max_size=40), st.lists(SIMPLE, min_size=1))
+def test_every_name_at_one_slot(names, asked):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packed, "MULTIPLIERS", np.zeros(8, np.uint64))
+        assert look_up(names, [asked]) == expected(names, [asked])
+
+
+@given(st.lists(SIMPLE, unique=True, min_size=1, max_size=40), st.lists(SIMPLE, min_size=1))
+def test_search_goes_on_at_the_start_of_the_table(names, asked):
+    def last(table, words):
+        return np.full(len(words), len(table.slots) - 1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packed.PackedTable, "home", last)
+        assert look_up(names, [asked]) == expected(names, [asked])
+
+
+@pytest.mark.parametrize("width", packed.WIDTHS)
+def test_names_as_long_as_a_row_and_longer(width):
+    names = ["x" * (width - 1), "x" * width, "y" * width, "é" * (width // 2), "z"]
+    longer = ["x" * (width + 1), "x" * width + "\0", "é" * (width // 2) + "x"]
+    assert packed.PackedTable(names).width == width
+    bags = [[*names, "x" * (width + 2)], [*longer, *names]]
+    assert look_up(names, bags) == expected(names, bags)
+    more = [*names * 200, *longer]
+    more = list(dict.fromkeys([*(f"{k}{'x' * (width - 5)}" for k in range(1000, 3000)), *more]))
+    assert packed.PackedTable(more).width == width
+    assert look_up(more, bags) == expected(more, bags)
+
+
+def test_names_with_the_separator_only():
+    names = ["\0", "a\0b"]
+    bags = [["a\0b", "a", "b"], ["\0", "\0\0"]]
+    assert look_up(names, bags) == expected(names, bags)
+
+
+def test_hash_spreads_names_that_differ_little():
+    names = [f"{a}{b}{c}" for a in range(10, 99) for b in range(10, 60) for c in range(10, 20)]
+    table = packed.PackedTable(names)
+    words = table.rows[:-1].view(np.uint64).reshape(len(names), -1)
+    slots = len(table.slots)
+    distinct = len(np.unique(table.home(words)))
+    # What names thrown at random would take, and a little less.
+    assert distinct > 0.97 * slots * -np.expm1(-len(names) / slots)
+
+
+@given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 20))
+def test_runs_cover_all_items_once(sizes, limit):
+    edges = edges_of_runs(np.array(sizes, np.int64), limit).tolist()
+    assert edges[0] == 0
+    assert edges[-1] == len(sizes)
+    assert edges == sorted(set(edges))
+    # Only the last item may take a run beyond the limit.
+    for start, stop in pairwise(edges):
+        assert sum(sizes[start : stop - 1]) <= limit
+
+
+def test_conll_names_by_table_and_by_dict():
+    root = Path(__file__).resolve().parents[3] / "shared" / "data"
+    path = Path(os.environ.get("MAXMARGIN_DATA", root)) / "conll2000" / "test.txt.gz"
+    if not path.exists():
+        pytest.skip(f"no {path}; set MAXMARGIN_DATA")
+    with open_gzip(path, "rt", encoding="utf-8") as lines:
+        bags = [[f"w={p[0]}", f"p={p[1]}"] for p in map(str.split, lines) if p]
+    names = list(dict.fromkeys(chain.from_iterable(bags[:20_000])))
+    found = lookup.Vocabulary(names).lookup(bags, np.full(len(bags), 2))
+    assert found.tolist() == expected(names, bags)
