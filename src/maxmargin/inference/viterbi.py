@@ -73,6 +73,6 @@ def _best_predecessor(before, column, n_labels):
     best, score = 0, -np.inf
     for j in range(n_labels):
         candidate = before[j] + column[j]
-        if candidate > score:
-            best, score = j, candidate
+        best = j if candidate > score else best
+        score = candidate if candidate > score else score
     return best

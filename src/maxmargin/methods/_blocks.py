@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._compile import helper
-from maxmargin.methods._move import add_entry, next_mark
+from maxmargin.methods._move import next_mark
 from maxmargin.rows import FloatArray, IntArray
 
 _FIRST_ROOM = 8
@@ -21,7 +21,7 @@ _FIRST_ROOM = 8
 class Blocks(NamedTuple):
     """A pool of sparse vectors; ``used[0]`` is where its free end begins."""
 
-    where: np.ndarray[Any, np.dtype[np.int32]]
+    where: np.ndarray[Any, np.dtype[np.uint32]]
     value: FloatArray
     start: IntArray
     size: IntArray
@@ -34,7 +34,7 @@ def empty_blocks(n: int, slack: int) -> Blocks:
     length = n * _FIRST_ROOM + 4 * slack
     zeros = np.zeros(n, dtype=np.int64)
     return Blocks(
-        np.empty(length, dtype=np.int32),
+        np.empty(length, dtype=np.uint32),
         np.empty(length),
         zeros,
         zeros.copy(),
@@ -47,7 +47,7 @@ def enlarged(blocks: Blocks, slack: int) -> Blocks:
     """Return the same vectors in a pool at least half empty, without holes between them."""
     length = 2 * int(blocks.size.sum()) + 4 * slack
     bigger = empty_blocks(len(blocks.size), 0)._replace(
-        where=np.empty(length, dtype=np.int32), value=np.empty(length)
+        where=np.empty(length, dtype=np.uint32), value=np.empty(length)
     )
     _copy_blocks(blocks, bigger)
     return bigger
@@ -97,23 +97,50 @@ def add_to_block(blocks, i, scale, move):
 @helper
 def _include(blocks, i, move):
     """Give vector i an entry, at first zero, for each index of the move's support."""
+    known = blocks.size[i]
+    if _begins_with(blocks, i, move):
+        _append(blocks, i, move, known)
+        return
     mark = next_mark(move)
     first = blocks.start[i]
-    for e in range(first, first + blocks.size[i]):
+    for e in range(first, first + known):
         move.marks[blocks.where[e]] = mark
-    missing = 0
-    for c in range(move.size[0]):
-        missing += move.marks[move.support[c]] != mark
-    if missing == 0:
-        return
-    _reserve(blocks, i, missing)
-    end = blocks.start[i] + blocks.size[i]
     for c in range(move.size[0]):
         if move.marks[move.support[c]] != mark:
-            blocks.where[end] = move.support[c]
-            blocks.value[end] = 0.0
-            end += 1
-    blocks.size[i] += missing
+            _append_one(blocks, i, move.support[c])
+
+
+@helper
+def _begins_with(blocks, i, move):
+    """Whether the support begins with the indices of vector i, as that of a step on this vector does."""
+    first, known = blocks.start[i], blocks.size[i]
+    if known > move.size[0]:
+        return False
+    different = 0
+    for e in range(known):
+        different += blocks.where[first + e] != move.support[e]
+    return different == 0
+
+
+@helper
+def _append(blocks, i, move, known):
+    """Give vector i a zero entry for each index of ``move.support[known:]``."""
+    _reserve(blocks, i, move.size[0] - known)
+    first = blocks.start[i]
+    for c in range(known, move.size[0]):
+        blocks.where[first + c] = move.support[c]
+        blocks.value[first + c] = 0.0
+    blocks.size[i] = move.size[0]
+
+
+@helper
+def _append_one(blocks, i, p):
+    """Give vector i a zero entry for index p."""
+    _reserve(blocks, i, 1)
+    end = blocks.start[i] + blocks.size[i]
+    blocks.where[end] = p
+    blocks.value[end] = 0.0
+    blocks.size[i] += 1
 
 
 @helper
@@ -132,11 +159,15 @@ def _reserve(blocks, i, extra):
 
 
 @helper
-def add_block(blocks, i, scale, move):
-    """``delta += scale * z_i``"""
-    first = blocks.start[i]
-    for e in range(first, first + blocks.size[i]):
-        add_entry(move, blocks.where[e], scale * blocks.value[e])
+def load_block(blocks, i, scale, move):
+    """``delta = scale * z_i``, in a move that was zero."""
+    first, size = blocks.start[i], blocks.size[i]
+    for e in range(size):
+        p = blocks.where[first + e]
+        move.marks[p] = move.mark[0]
+        move.support[e] = p
+        move.delta[p] = scale * blocks.value[first + e]
+    move.size[0] = size
 
 
 @helper

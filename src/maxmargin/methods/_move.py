@@ -4,7 +4,7 @@
 so that making, measuring and clearing it costs no more than their number.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,24 +29,24 @@ class Move(NamedTuple):
     """
 
     delta: FloatArray
-    support: IntArray
+    support: np.ndarray[Any, np.dtype[np.uint32]]
     size: IntArray
     gamma: FloatArray
     ell: FloatArray
-    marks: IntArray
-    mark: IntArray
+    marks: np.ndarray[Any, np.dtype[np.int32]]
+    mark: np.ndarray[Any, np.dtype[np.int32]]
 
 
 def new_move(n_statistics: int) -> Move:
     """Return the zero direction in an output space of this dimension."""
     return Move(
         np.zeros(n_statistics),
-        np.zeros(n_statistics, dtype=np.int64),
+        np.zeros(n_statistics + 1, dtype=np.uint32),
         np.zeros(1, dtype=np.int64),
         np.zeros(1),
         np.zeros(1),
-        np.zeros(n_statistics, dtype=np.int64),
-        np.ones(1, dtype=np.int64),
+        np.zeros(n_statistics, dtype=np.int32),
+        np.ones(1, dtype=np.int32),
     )
 
 
@@ -69,19 +69,8 @@ def reset(move):
 
 @helper
 def add_entry(move, p, value):
-    """``delta[p] += value``"""
-    if move.marks[p] != move.mark[0]:
-        move.marks[p] = move.mark[0]
-        move.support[move.size[0]] = p
-        move.size[0] += 1
+    """``delta[p] += value``; without a branch, as no processor could foresee it."""
+    move.support[move.size[0]] = p
+    move.size[0] += move.marks[p] != move.mark[0]
+    move.marks[p] = move.mark[0]
     move.delta[p] += value
-
-
-@helper
-def dot_on_support(move, a):
-    """``delta @ a``"""
-    total = 0.0
-    for c in range(move.size[0]):
-        p = move.support[c]
-        total += move.delta[p] * a[p]
-    return total

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._compile import kernel, subroutine
-from maxmargin.methods._blocks import Blocks, add_block, enlarged
-from maxmargin.methods._move import dot_on_support, reset
+from maxmargin._compile import kernel
+from maxmargin.methods._blocks import Blocks, enlarged, load_block
+from maxmargin.methods._move import reset
 from maxmargin.methods._protocol import BROKEN, DONE, FULL, ROUNDING, BrokenOracle, has_room, step
-from maxmargin.methods._scratch import add_psi, new_scratch
-from maxmargin.problems._protocol import argmax, decode, loss, output_size, push, score, sizes
+from maxmargin.methods._scratch import add_psi, find_corner, new_scratch
+from maxmargin.problems._protocol import decode, output_size, push, score, sizes
 from maxmargin.rows import IntArray
 
 
@@ -27,25 +27,11 @@ def sweep(problem, method, state, order, scratch):
     return order.shape[0], DONE
 
 
-@subroutine
-def find_corner(problem, i, w, scratch):
-    """Call the max oracle of example i; return the loss and the hinge of its answer.
-
-    Afterwards ``scratch`` holds theta, the answer y and, added to the move's delta, psi(y).
-    """
-    score(problem, i, w, scratch.theta)
-    argmax(problem, i, scratch.theta, scratch.y, scratch.oracle)
-    add_psi(problem, i, scratch)
-    loss_y = loss(problem, i, scratch.y)
-    return loss_y, loss_y - dot_on_support(scratch.move, scratch.theta)
-
-
 @kernel
 def hinges(problem, w, first, out, scratch):
     """Write the hinge of example first + t to ``out[t]``: a pass of the oracle at fixed w."""
     for t in range(out.shape[0]):
         _, out[t] = find_corner(problem, first + t, w, scratch)
-        reset(scratch.move)
 
 
 @kernel
@@ -56,7 +42,8 @@ def batch_corner(problem, w, scale, w_s, scratch):
         loss_y, hinge = find_corner(problem, i, w, scratch)
         if not hinge >= -ROUNDING * (1.0 + loss_y + abs(loss_y - hinge)):
             return total, i
-        push(problem, i, scratch.move.delta, scale, w_s)
+        add_psi(scratch)
+        push(problem, i, scratch.move, scale, w_s)
         total += loss_y
         reset(scratch.move)
     return total, -1
@@ -67,8 +54,8 @@ def push_blocks(problem, blocks, scale, w, scratch):
     """``w += scale * sum_i Phi_i z_i``"""
     for i in range(sizes(problem).examples):
         if blocks.size[i] > 0:
-            add_block(blocks, i, 1.0, scratch.move)
-            push(problem, i, scratch.move.delta, scale, w)
+            load_block(blocks, i, 1.0, scratch.move)
+            push(problem, i, scratch.move, scale, w)
             reset(scratch.move)
 
 

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.methods._blocks import Blocks, add_block, add_to_block, dot_block, empty_blocks, has_slack
-from maxmargin.methods._move import dot_on_support
+from maxmargin.methods._blocks import Blocks, add_to_block, dot_block, empty_blocks, has_slack, load_block
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
@@ -32,9 +31,10 @@ from maxmargin.methods._protocol import (
     start,
     step,
 )
-from maxmargin.methods._sweep import find_corner, sweep_all
+from maxmargin.methods._scratch import add_psi, find_corner
+from maxmargin.methods._sweep import sweep_all
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
-from maxmargin.problems._protocol import gram, push, sizes
+from maxmargin.problems._protocol import norm2, push, sizes
 from maxmargin.rows import FloatArray, IntArray
 
 
@@ -97,19 +97,19 @@ def _(method, state, problem, i, scratch):
     hinge_z = state.ell[i] - dot_block(state.z, i, scratch.theta)
     if not hinge - hinge_z >= -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(hinge_z)):
         return BROKEN
+    load_block(state.z, i, -1.0, move)
+    add_psi(scratch)
     gap = (hinge - hinge_z) / n
 
-    add_block(state.z, i, -1.0, move)
-    gram(problem, i, move.delta, scratch.image)
     scale = 1.0 / (method.lam * n)
-    curvature = scale / n * dot_on_support(move, scratch.image)
+    curvature = scale / n * norm2(problem, i, move, scratch.oracle)
 
     gamma = step_size(method.step, gap, curvature, state.steps[0], n)
     move.gamma[0] = gamma
     move.ell[0] = gamma * (loss_y - state.ell[i])
     state.steps[0] += 1
     if gamma > 0.0:
-        push(problem, i, move.delta, gamma * scale, state.w)
+        push(problem, i, move, gamma * scale, state.w)
         add_to_block(state.z, i, gamma, move)
         state.ell[i] += move.ell[0]
     return DONE

@@ -19,7 +19,8 @@ an example are as large as its output and not as its features. Notation, used th
 :math:`\Phi_i` times this ``z``                     :math:`\sum_y \alpha_i(y) (s_i(y_i) - s_i(y))`;
 the paper's :math:`w_i` is
                           :math:`\Phi_i z_i / (\lambda n)`
-``delta``                 a direction in output space
+``move``                  a direction in output space: the vector ``move.delta``, zero outside the indices
+                          ``move.support[:move.size[0]]``
 ``hinge``                 :math:`\max_y H_i(y; w)`, :math:`H_i(y; w) = L_i(y) - \langle w, \psi_i(y) \rangle`
 ========================  ============================================================================
 
@@ -63,7 +64,7 @@ def sizes(problem):
 
 @generic
 def workspace(problem):
-    """Return the model's own work arrays, handed back to `argmax` and `decode`; one per thread."""
+    """Return the model's own work arrays, handed back to the functions below; one per thread."""
     return problem.workspace()
 
 
@@ -101,15 +102,15 @@ def psi(problem, i, y, index, value):
 
 
 @generic
-def gram(problem, i, delta, image):
-    r"""Write :math:`\Phi_i^\top \Phi_i \delta` to ``image``."""
-    problem.gram(i, delta, image)
+def norm2(problem, i, move, work):
+    r"""Return :math:`\|\Phi_i \delta\|^2` for the direction ``move.delta``."""
+    return problem.norm2(i, move, work)
 
 
 @generic
-def push(problem, i, delta, scale, w):
-    r"""Add :math:`c\, \Phi_i \delta` to ``w``, with c = ``scale``."""
-    problem.push(i, delta, scale, w)
+def push(problem, i, move, scale, w):
+    r"""Add :math:`c\, \Phi_i \delta` to ``w``, with c = ``scale`` and the direction ``move.delta``."""
+    problem.push(i, move, scale, w)
 
 
 @generic
@@ -123,4 +124,4 @@ def unpack(problem: Any, w: Any) -> Any:
     return problem.unpack(w)
 
 
-REQUIRED = (sizes, workspace, score, argmax, decode, loss, psi, gram, push, output_size)
+REQUIRED = (sizes, workspace, score, argmax, decode, loss, psi, norm2, push, output_size)

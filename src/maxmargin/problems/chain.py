@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper, kernel
+from maxmargin._compile import kernel, subroutine
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.inference.viterbi import viterbi
 from maxmargin.problems import _protocol as protocol
@@ -22,16 +22,21 @@ from maxmargin.rows import (
     FloatArray,
     IntArray,
     Rows,
+    add_products,
     add_scaled,
     as_rows,
     clear,
     copy,
     count_nonzero,
     row_add,
+    row_clear,
     row_dot,
     row_push,
     row_scores,
 )
+
+# Longest sequence whose inner products are tabulated, at 4 (length + 1) bytes a token.
+_TABULATED = 256
 
 
 class ChainWeights(NamedTuple):
@@ -44,10 +49,13 @@ class ChainWeights(NamedTuple):
 
 
 class ChainWork(NamedTuple):
-    """Work arrays of the oracle."""
+    """Work arrays: of the oracle (``unary``, ``value``) and of norms (``row``, ``total``, ``image``)."""
 
     unary: FloatArray
     value: FloatArray
+    row: FloatArray
+    total: FloatArray
+    image: FloatArray
 
 
 class Chain(NamedTuple):
@@ -114,12 +122,13 @@ class Chain(NamedTuple):
         problem = cls.for_prediction(features, offsets, n_labels)
         cost = cost_matrix(loss, ("normalized_hamming", "hamming"), n_labels, "Chain")
         lengths = np.diff(offsets)
+        tabulated = np.where(lengths <= _TABULATED, lengths, 0)
         plain = isinstance(loss, str) and loss == "hamming"
         problem = problem._replace(
             labels=np.ascontiguousarray(labels, dtype=np.int64),
             cost=pad_columns(cost, problem.width),
             scale=np.ones(len(lengths)) if plain else 1.0 / lengths,
-            product_offsets=np.concatenate([[0], np.cumsum(lengths * (lengths + 1) // 2)]),
+            product_offsets=np.concatenate([[0], np.cumsum(tabulated * (tabulated + 1) // 2)]),
         )
         products = np.zeros(problem.product_offsets[-1])
         _fill_products(problem, np.zeros(problem.rows.n_columns), products)
@@ -159,18 +168,14 @@ def _fill_products(problem, buffer, products):
     rows = problem.rows
     for i in range(problem.offsets.shape[0] - 1):
         p = problem.product_offsets[i]
+        if p == problem.product_offsets[i + 1]:
+            continue
         for s in range(problem.offsets[i], problem.offsets[i + 1]):
             row_add(rows, s, 1.0, buffer)
             for t in range(problem.offsets[i], s + 1):
                 products[p] = row_dot(rows, t, buffer)
                 p += 1
             row_add(rows, s, -1.0, buffer)  # x - x is exactly zero
-
-
-@helper
-def _packed(s, t):
-    """Where a packed lower triangle holds the entry (s, t) of a symmetric matrix."""
-    return s * (s + 1) // 2 + t if t <= s else t * (t + 1) // 2 + s
 
 
 @protocol.sizes.register(Chain)
@@ -184,8 +189,15 @@ def _(problem):
 
 @protocol.workspace.register(Chain)
 def _(problem):
-    shape = (problem.longest, problem.width)
-    return ChainWork(np.empty(shape), np.empty(shape))
+    width, longest = problem.width, problem.longest
+    features = problem.rows.n_columns if longest > _TABULATED else 0
+    return ChainWork(
+        np.empty((longest, width)),
+        np.empty((longest, width)),
+        np.empty(width),
+        np.empty(width),
+        np.zeros((features, width)),
+    )
 
 
 @protocol.output_size.register(Chain)
@@ -251,29 +263,67 @@ def _(problem, i, y, index, value):
     return count
 
 
-@protocol.gram.register(Chain)
-def _(problem, i, delta, image):
+@protocol.norm2.register(Chain)
+def _(problem, i, move, work):
     length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
-    D, out = delta.reshape((-1, problem.width)), image.reshape((-1, problem.width))
-    copy(delta[: K * problem.width], image[: K * problem.width])
-    clear(image[K * problem.width : (K + length) * problem.width])
-    first = problem.product_offsets[i]
-    for s in range(length):
-        if count_nonzero(D[K + s]) > 0:
-            for t in range(length):
-                add_scaled(problem.products[first + _packed(s, t)], D[K + s], out[K + t])
-    add_scaled(1.0, D[K], out[K])
-    add_scaled(1.0, D[K + length - 1], out[K + length - 1])
+    D = move.delta.reshape((-1, problem.width))[K : K + length]
+    clear(work.total)
+    if problem.product_offsets[i] < problem.product_offsets[i + 1]:
+        _add_tabulated_squares(problem, i, D, work)
+    else:
+        _add_streamed_squares(problem, i, D, work)
+    add_products(D[0], D[0], work.total)
+    add_products(D[length - 1], D[length - 1], work.total)
+    squares = 0.0
+    for k in range(problem.width):
+        squares += work.total[k]
+    for c in range(move.size[0]):
+        p = move.support[c]
+        squares += move.delta[p] * move.delta[p] if p < K * problem.width else 0.0
+    return squares
+
+
+@subroutine
+def _add_tabulated_squares(problem, i, D, work):
+    """``total += ((X_i X_i^T) @ D * D).sum(axis=0)``, from the table of inner products."""
+    p = problem.product_offsets[i]
+    for s in range(D.shape[0]):
+        if count_nonzero(D[s]) > 0:
+            clear(work.row)
+            for t in range(s):
+                add_scaled(2.0 * problem.products[p + t], D[t], work.row)
+            add_scaled(problem.products[p + s], D[s], work.row)
+            add_products(work.row, D[s], work.total)
+        p += s + 1
+
+
+@subroutine
+def _add_streamed_squares(problem, i, D, work):
+    """The same for a sequence too long for a table: ``image = X_i^T D``, then ``(X_i image) * D``."""
+    rows, first = problem.rows, problem.offsets[i]
+    for t in range(D.shape[0]):
+        if count_nonzero(D[t]) > 0:
+            row_push(rows, first + t, 1.0, D[t], work.image)
+    for t in range(D.shape[0]):
+        if count_nonzero(D[t]) > 0:
+            row_scores(rows, first + t, work.image, work.row)
+            add_products(work.row, D[t], work.total)
+    for t in range(D.shape[0]):
+        row_clear(rows, first + t, work.image)
 
 
 @protocol.push.register(Chain)
-def _(problem, i, delta, scale, w):
+def _(problem, i, move, scale, w):
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
     W, F, K = w.reshape((-1, problem.width)), problem.rows.n_columns, problem.n_labels
-    D = delta.reshape((-1, problem.width))
+    D = move.delta.reshape((-1, problem.width))
     for t in range(length):
         if count_nonzero(D[K + t]) > 0:
             row_push(problem.rows, first + t, scale, D[K + t], W)
     add_scaled(scale, D[K], W[F])
     add_scaled(scale, D[K + length - 1], W[F + 1])
-    add_scaled(scale, delta[: K * problem.width], w[(F + 2) * problem.width :])
+    transitions = w[(F + 2) * problem.width :]
+    for c in range(move.size[0]):
+        p = move.support[c]
+        inside = p < K * problem.width
+        transitions[p if inside else 0] += scale * move.delta[p] if inside else 0.0

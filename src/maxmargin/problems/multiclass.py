@@ -124,12 +124,14 @@ def _(problem, i, y, index, value):
     return 2
 
 
-@protocol.gram.register(Multiclass)
-def _(problem, i, delta, image):
+@protocol.norm2.register(Multiclass)
+def _(problem, i, move, work):
+    total = 0.0
     for k in range(problem.width):
-        image[k] = problem.squared_norms[i] * delta[k]
+        total += move.delta[k] * move.delta[k]
+    return problem.squared_norms[i] * total
 
 
 @protocol.push.register(Multiclass)
-def _(problem, i, delta, scale, w):
-    row_push(problem.rows, i, scale, delta, w.reshape((-1, problem.width)))
+def _(problem, i, move, scale, w):
+    row_push(problem.rows, i, scale, move.delta, w.reshape((-1, problem.width)))
