@@ -12,27 +12,43 @@ interpreted
     plain Python: the first argument is any other object with the same functions as methods.
 
 All three give the same bits. Numba's own file cache looks only at the file of the cached function,
-so that editing a model would leave a stale loop behind, and one class that cannot be imported
-any more makes a whole index unreadable. The cache here is a directory named by a hash of all
-sources that hold compiled code, and nothing of a user's is ever written to it.
+so that editing a model would leave a stale loop behind; one class that cannot be imported any more
+makes its index unreadable; and two processes that write the index at once can leave code under
+another signature. The cache here has no index: it is a directory named by a hash of all sources
+that hold compiled code, with a file per signature, and nothing of a user's is ever written to it.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
+import pickle
 import shutil
+import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numba
 from numba import config, njit
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.extending import overload, register_jitable
+
+try:
+    from numba.core.compiler import CompileResult
+    from numba.core.serialize import dumps
+
+    _reduce, _rebuild = CompileResult._reduce, CompileResult._rebuild
+except (ImportError, AttributeError):  # private names of Numba: without them each process compiles anew
+    _CAN_CACHE = False
+else:
+    _CAN_CACHE = True
 
 _ROOT = Path(__file__).parent
 _PACKAGE = __name__.partition(".")[0]
 _SOURCES = ("_compile.py", "rows.py", "inference", "problems", "methods")
 _KEPT_CACHES = 4
+_CHECK_BYTES = hashlib.sha256().digest_size
 # No kernel allocates, so none counts references: counting those of every array and slice that a call
 # touches would double the time of a step. Calls are inlined, as their cost is that of a row of arithmetic.
 _KERNEL = {"nogil": True, "_nrt": False}
@@ -73,16 +89,19 @@ class kernel:
         self.interpreted = loop
         self.compiled = njit(**_KERNEL)(loop)
         self.cached = _on_disk(njit(**_KERNEL)(loop), loop)
+        KERNELS.append(self)
 
     def mode(self, *args: Any) -> str:
         """Return how a call with these arguments runs: "cached", "compiled" or "interpreted"."""
         if not isinstance(args[0], tuple):
             return "interpreted"
-        ours = all(cls.__module__.startswith(_PACKAGE + ".") for arg in args for cls in _classes(arg))
-        return "cached" if ours else "compiled"
+        return "cached" if all(_is_ours(cls) for arg in args for cls in _classes(arg)) else "compiled"
 
     def __call__(self, *args: Any) -> Any:
         return getattr(self, self.mode(*args))(*args)
+
+
+KERNELS: list[kernel] = []
 
 
 def _classes(value: Any) -> Iterator[type]:
@@ -94,17 +113,23 @@ def _classes(value: Any) -> Iterator[type]:
             yield from _classes(field)
 
 
+def _is_ours(thing: Any) -> bool:
+    """Whether a class or function was defined in this package, so that its source is in the hash."""
+    return str(thing.__module__).startswith(_PACKAGE + ".")
+
+
 def _on_disk(dispatcher: Any, function: Callable[..., Any]) -> Any:
-    """Give ``dispatcher`` the package's cache, or none where no directory can be written."""
-    if not config.DISABLE_JIT and cache_directory() is not None:
+    """Give ``dispatcher`` the package's cache, or none where nothing can be written."""
+    if not config.DISABLE_JIT and _is_ours(function) and cache_directory() is not None:
         dispatcher._cache = _PackageCache(function)
     return dispatcher
 
 
 @functools.cache
 def fingerprint() -> str:
-    """Hash of every source file that holds compiled code."""
-    digest = hashlib.sha256()
+    """Hash of every source file that holds compiled code, and of what compiles it."""
+    compiler = (numba.__version__, sys.version, config.OPT, config.BOUNDSCHECK)
+    digest = hashlib.sha256(repr(compiler).encode())
     for name in _SOURCES:
         path = _ROOT / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
@@ -116,10 +141,11 @@ def fingerprint() -> str:
 @functools.cache
 def cache_directory() -> Path | None:
     """Directory of the compiled kernels, made on first use; None if none can be written."""
-    for parent in _cache_parents():
-        directory = parent / f"kernels-{fingerprint()}"
+    for parent in _cache_parents() if _CAN_CACHE else ():
         try:
+            directory = parent / f"kernels-{fingerprint()}"
             directory.mkdir(parents=True, exist_ok=True)
+            directory.touch()  # in use: not to be pruned
         except OSError:
             continue
         if os.access(directory, os.W_OK):
@@ -148,33 +174,57 @@ def _prune(parent: Path, current: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
-class _PackageLocator(_CacheLocator):  # type: ignore[misc]
-    """Places a function's cache by the sources of the whole package, not by its own file."""
+class _PackageCache:
+    """The compiled code of one function on disk: what Numba's dispatchers ask of a cache."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        code = function.__code__
-        self._disambiguator = f"{Path(code.co_filename).stem}-{code.co_firstlineno}"
+        self.cache_path = str(cache_directory())
+        self._name = f"{function.__module__}.{function.__qualname__}"
 
-    @classmethod
-    def from_function(cls, function: Callable[..., Any], _path: str) -> "_PackageLocator":
-        return cls(function)
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the code compiled for ``signature``, or None."""
+        target.refresh()
+        key = self._name, signature, target.codegen().magic_tuple()
+        content = _read(self._file(key))
+        return _rebuild(target, *content[1]) if content is not None and content[0] == key else None
 
-    def ensure_cache_path(self) -> None:
-        """Nothing to do: `cache_directory` has made it."""
+    def save_overload(self, signature: Any, code: Any) -> None:
+        """Write the code compiled for ``signature``, if it is for the package's classes alone."""
+        ours = all(_is_ours(cls) for type_ in signature for cls in _classes_of_type(type_))
+        if ours and not code.library.has_dynamic_globals:
+            key = self._name, signature, code.codegen.magic_tuple()
+            _write(self._file(key), (key, _reduce(code)))
 
-    def get_cache_path(self) -> str:
-        return str(cache_directory())
-
-    def get_source_stamp(self) -> str:
-        return fingerprint()
-
-    def get_disambiguator(self) -> str:
-        return self._disambiguator
-
-
-class _PackageCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = (_PackageLocator,)
+    def _file(self, key: Any) -> Path:
+        return Path(self.cache_path) / f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
 
 
-class _PackageCache(FunctionCache):  # type: ignore[misc]
-    _impl_class = _PackageCacheImpl
+def _classes_of_type(type_: Any) -> Iterator[type]:
+    """Yield the classes of the named tuples of which a Numba type is made."""
+    if hasattr(type_, "instance_class"):
+        yield type_.instance_class
+    for field in getattr(type_, "types", ()):
+        yield from _classes_of_type(field)
+
+
+def _read(file: Path) -> Any:
+    """Return what `_write` has written, or None if there is no such file or it is not whole."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    check, data = content[:_CHECK_BYTES], content[_CHECK_BYTES:]
+    return pickle.loads(data) if hashlib.sha256(data).digest() == check else None
+
+
+def _write(file: Path, value: Any) -> None:
+    """Write ``value`` in one stroke, if the disk allows: readers see all of the file or none."""
+    data = dumps(value)
+    unfinished = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)  # another process may have pruned it
+        unfinished.write_bytes(hashlib.sha256(data).digest() + data)
+        unfinished.replace(file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()

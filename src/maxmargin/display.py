@@ -1,54 +1,84 @@
-"""What people look at: the progress line and the convergence plot."""
+"""What people look at: the progress line, the certificates in words, and the convergence plot."""
 
+import sys
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
-from tqdm.auto import tqdm
+import numpy as np
+from tqdm import tqdm
 
+from maxmargin.history import History, Measurement
 from maxmargin.solve import Progress
 
 _DELAY = 2.0
+# The bar stands last and takes what room is left: tqdm cuts a line at the terminal's edge.
+_FORMAT = "{desc}: pass {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix} {bar}"
+# Okabe and Ito's colours are told apart with any colour vision.
+_BLUE, _VERMILION, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
 
 
 class ProgressLine:
     """A callback that shows passes, primal, dual and gap in one line.
 
-    The line appears on a terminal once a run has lasted two seconds, or at once with ``delay=0``.
+    The line appears on a terminal once a run has lasted two seconds, or at once with ``delay=0``, and
+    is gone when the run ends. Where the stream is no terminal there is no line. The time left is that
+    to ``max_passes``; a run that reaches its tol ends sooner.
 
     Parameters
     ----------
     name : str
         Stands before the line.
     enabled : bool or None
-        None for terminals only.
+        False for no line at all; True and None are the same.
     delay : float
         Seconds before the line appears.
+    stream : text stream, optional
+        Where to write; standard error by default.
+
+    Examples
+    --------
+    >>> from maxmargin import BlockFrankWolfe, solve
+    >>> from maxmargin.problems import Multiclass
+    >>> problem = Multiclass.from_arrays([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> with ProgressLine("training") as line:
+    ...     result = solve(problem, BlockFrankWolfe(lam=0.1), callbacks=[line], random_state=0)
+    >>> result.gap <= 1e-3
+    True
     """
 
-    def __init__(self, name: str = "solve", *, enabled: bool | None = None, delay: float = _DELAY) -> None:
-        self.name, self.enabled, self.delay = name, enabled, delay
+    def __init__(
+        self,
+        name: str = "solve",
+        *,
+        enabled: bool | None = None,
+        delay: float = _DELAY,
+        stream: IO[str] | None = None,
+    ) -> None:
+        self.name, self.enabled, self.delay, self.stream = name, enabled, delay, stream
         self._bar: Any = None
 
     def __enter__(self) -> Self:
         return self
 
     def __call__(self, progress: Progress) -> None:
+        """Show where the run is; called after each pass."""
         if self._bar is None:
-            self._bar = tqdm(
-                total=progress.max_passes,
-                desc=self.name,
-                unit="pass",
-                disable=None if self.enabled is None or self.enabled else True,
-                delay=self.delay,
-                leave=False,
-            )
+            self._bar = self._open(progress.max_passes)
         if progress.last is not None:
-            last = progress.last
-            text = (
-                f"primal {last.primal:.5g} dual {last.dual:.5g} gap {last.gap:.3g} (tol {progress.tol:.3g})"
-            )
-            self._bar.set_postfix_str(text, refresh=False)
+            self._bar.set_postfix_str(certificate_text(progress.last), refresh=False)
         self._bar.update(int(progress.passes) - self._bar.n)
+
+    def _open(self, max_passes: int) -> Any:
+        return tqdm(
+            total=max_passes,
+            desc=self.name,
+            bar_format=_FORMAT,
+            disable=True if self.enabled is False else None,  # None: unless the stream is a terminal
+            delay=self.delay,
+            leave=False,
+            dynamic_ncols=True,
+            file=sys.stderr if self.stream is None else self.stream,
+        )
 
     def __exit__(
         self,
@@ -58,3 +88,114 @@ class ProgressLine:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+class CertificateLines:
+    """A callback that writes a line per certificate, for files and pipes.
+
+    Parameters
+    ----------
+    stream : text stream, optional
+        Where to write; standard output by default.
+    """
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        self.stream = stream
+        self._shown: Measurement | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        """Write the last certificate unless it has been written."""
+        last = progress.last
+        if last is not None and last is not self._shown:
+            print(f"pass {last.passes:4.0f}  {certificate_text(last)}", file=self.stream, flush=True)
+            self._shown = last
+
+
+def certificate_text(row: Measurement) -> str:
+    """Return primal, dual and gap in a few words.
+
+    Parameters
+    ----------
+    row : Measurement
+        One row of a `History`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> certificate_text(Measurement(10, 1000, 0.5, primal=0.25, dual=0.2, gap=0.05))
+    'primal 0.25 dual 0.2 gap 0.05'
+    """
+    return f"primal {row.primal:.5g} dual {row.dual:.5g} gap {row.gap:.3g}"
+
+
+def plot_convergence(history: History, axes: Any = None, *, tol: float | None = None) -> Any:
+    """Plot primal and dual against passes, and below them, on a log axis, the certified gap.
+
+    The certified gap is that between the best primal and the best dual so far: what a run stops on.
+
+    Parameters
+    ----------
+    history : History
+        Such as ``result.history`` or ``model.history_``.
+    axes : pair of matplotlib Axes, optional
+        Where to draw the objectives and the gap; by default in a new figure of two panels.
+    tol : float, optional
+        Marked in the panel of the gap.
+
+    Returns
+    -------
+    array of two Axes
+        The panel of the objectives and that of the gap.
+    """
+    if len(history) == 0:
+        raise ValueError("plot_convergence: history must hold at least one certificate, got an empty one.")
+    if axes is None:
+        axes = _new_panels()
+    objectives, gap_panel = axes
+    gap = np.minimum.accumulate(history.primal) - np.maximum.accumulate(history.dual)
+    _plot_objectives(objectives, history)
+    _plot_gap(gap_panel, history.passes, gap, tol)
+    objectives.set_title(
+        f"Certified: at most {gap[-1]:.2g} above the minimum after {history.passes[-1]:.0f} passes"
+    )
+    return axes
+
+
+def _new_panels() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "plot_convergence needs matplotlib, which is not installed; run: pip install maxmargin[plot]"
+        ) from error
+    return plt.subplots(2, 1, sharex=True, layout="constrained", figsize=(6.4, 5.6))[1]
+
+
+def _plot_objectives(ax: Any, history: History) -> None:
+    passes, primal, dual = history.passes, history.primal, history.dual
+    marks = {"marker": "o", "markersize": 3.5}
+    ax.fill_between(passes, dual, primal, color=_GREY, alpha=0.12, linewidth=0)
+    ax.plot(passes, primal, color=_BLUE, label="primal: objective of the weights", **marks)
+    ax.plot(passes, dual, "--", color=_VERMILION, label="dual: no weights are below this", **marks)
+    ax.set_ylabel("objective")
+    _tidy(ax)
+
+
+def _plot_gap(ax: Any, passes: Any, gap: Any, tol: float | None) -> None:
+    ax.plot(passes, gap, color=_GREEN, marker="o", markersize=3.5, label="gap: best primal − best dual")
+    if tol is not None and tol > 0:
+        ax.axhline(tol, color=_GREY, linestyle=":", label=f"tol = {tol:g}")
+    # A gap of exactly zero, which a log axis cannot show, means an optimum found.
+    ax.set_yscale("log", nonpositive="mask")
+    ax.set_xlabel("passes over the data")
+    ax.set_ylabel("certified gap (log)")
+    _tidy(ax)
+
+
+def _tidy(ax: Any) -> None:
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)

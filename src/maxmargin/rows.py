@@ -50,15 +50,19 @@ Rows = DenseRows | SparseRows | IndicatorRows
 def as_rows(X: Any) -> Rows:
     """Wrap an array or a CSR matrix without duplicates; an array with many zeros is stored sparsely."""
     if not scipy.sparse.issparse(X):
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        X = plain(X, np.float64)
         if np.count_nonzero(X) > _SPARSE_BELOW * X.size:
             return DenseRows(X, X.shape[1])
     X = scipy.sparse.csr_array(X)
-    start = np.ascontiguousarray(X.indptr, dtype=np.int64)
-    columns = np.ascontiguousarray(X.indices, dtype=np.uint32)
+    start, columns = plain(X.indptr, np.int64), plain(X.indices, np.uint32)
     if (X.data == 1.0).all():
         return IndicatorRows(start, columns, X.shape[1])
-    return SparseRows(start, columns, np.ascontiguousarray(X.data, dtype=np.float64), X.shape[1])
+    return SparseRows(start, columns, plain(X.data, np.float64), X.shape[1])
+
+
+def plain(array: Any, dtype: Any) -> Any:
+    """Return the array in the one form that kernels are compiled for: contiguous, aligned and writeable."""
+    return np.require(array, dtype, ["C", "A", "W"])
 
 
 @helper

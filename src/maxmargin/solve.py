@@ -4,28 +4,28 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from enum import Enum
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin import objective
-from maxmargin.history import History, Measurement
-from maxmargin.methods._protocol import (
-    Point,
-    advance,
-    moves_blocks,
-    point,
-    regularisation,
-    start,
+from maxmargin._arguments import (
+    check_limits,
+    check_problem,
+    checked_callbacks,
+    checked_method,
+    drawer,
+    generator,
 )
-from maxmargin.methods.sampling import SAMPLINGS
-from maxmargin.problems._protocol import REQUIRED, sizes, unpack
+from maxmargin._interrupts import uninterrupted
+from maxmargin.history import History, Measurement
+from maxmargin.methods._protocol import Point, advance, moves_blocks, point, regularisation, start
+from maxmargin.problems._protocol import sizes, unpack
 from maxmargin.rows import FloatArray, IntArray
 
 # A piece of a pass is made to last about this long, so that interrupts and time limits are heard.
 _PIECE_SECONDS = 0.1
-_FIRST_PIECE = 64
+_FIRST_PIECE = 1
 
 
 class Status(Enum):
@@ -137,26 +137,30 @@ def solve(
     Returns
     -------
     Result
-        An interrupt (Ctrl-C) ends the run and returns the best point so far with its certificate.
+        An interrupt (Ctrl-C) ends the run after the piece of a pass under way, and the best point so
+        far is returned with its certificate. A second one ends the run at once; the bound is then
+        the last one known.
 
     Raises
     ------
     BrokenOracle
         If an example's block gap is negative or undefined.
     """
-    _validate(problem, method, tol, max_passes, time_limit, check_every, sampling)
-    run = _Run(problem, method, tol, max_passes, time_limit, tuple(callbacks))
-    draw, rng = SAMPLINGS[sampling], generator(random_state)
+    check_problem(problem)
+    method = checked_method(method)
+    check_limits(tol, max_passes, time_limit, check_every)
+    draw, rng = drawer(sampling), generator(random_state)
+    run = _Run(problem, method, tol, max_passes, time_limit, checked_callbacks(callbacks))
     status = None
     try:
         while status is None:
             finished = run.one_pass(draw(rng, run.n))
-            if not finished or run.passes % check_every == 0 or run.passes >= max_passes:
+            if finished and run.passes % check_every == 0:
                 run.certify()
             status = run.status(finished)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-        run.certify_at_least_once()
+        run.certify_the_rest()
     return run.result(status)
 
 
@@ -181,8 +185,9 @@ class _Run:
         self.piece = _FIRST_PIECE
         self.passes, self.visits, self.seconds = 0, 0, 0.0
         self.rows: list[Measurement] = []
+        self.whole = True
         self.best_w: FloatArray | None = None
-        self.best_primal, self.best_dual = math.inf, -math.inf
+        self.best_primal, self.best_dual = math.inf, 0.0  # the dual is zero at the start
 
     def _compile(self) -> None:
         """Have the kernels compiled or loaded, by a step of no block: not a part of the run's seconds."""
@@ -197,22 +202,35 @@ class _Run:
             if self.seconds >= self.time_limit:
                 return False
             piece = order if whole else order[done : done + self.piece]
-            begin = time.perf_counter()
-            self.state = advance(self.method, self.state, self.problem, piece)
-            elapsed = time.perf_counter() - begin
-            self.seconds += elapsed
+            elapsed = self._advance(piece)
             done += len(piece)
-            self.visits += len(piece)
-            # Doubling at most: the first piece may have waited for the compiler.
-            self.piece = max(1, min(2 * self.piece, int(len(piece) * _PIECE_SECONDS / elapsed)))
+            # Doubling at most: the time of a short piece says little of a long one.
+            lasting = int(len(piece) * _PIECE_SECONDS / max(elapsed, 1e-9))
+            self.piece = max(1, min(2 * self.piece, lasting))
         self.passes += 1
         return True
 
+    def _advance(self, piece: IntArray) -> float:
+        """Visit the examples in ``piece``; return the seconds it took."""
+        begin = time.perf_counter()
+        with uninterrupted():
+            self.whole = False
+            self.state = advance(self.method, self.state, self.problem, piece)
+            self.whole = True
+            elapsed = time.perf_counter() - begin
+            self.seconds += elapsed
+            self.visits += len(piece)
+        return elapsed
+
     def certify(self) -> None:
-        """Measure primal, dual and gap of the method's answer, by one pass of the oracle."""
+        """Measure primal, dual and gap of the method's answer, by one pass of the oracle.
+
+        If a step was left half done, weights and dual loss may not belong together: no bound follows
+        from them, and the best one of before stands.
+        """
         answer: Point = point(self.method, self.state, self.problem)
         primal = objective.primal(self.problem, answer.w, self.lam)
-        dual = objective.dual(answer, self.lam)
+        dual = objective.dual(answer, self.lam) if self.whole else self.best_dual
         self.rows.append(
             Measurement(self.visits / self.n, self.visits, self.seconds, primal, dual, primal - dual)
         )
@@ -220,7 +238,7 @@ class _Run:
         if primal < self.best_primal:
             self.best_primal, self.best_w = primal, answer.w.copy()
 
-    def certify_at_least_once(self) -> None:
+    def certify_the_rest(self) -> None:
         """Certify what was done since the last certificate, unless interrupted in doing so."""
         if self.rows and self.rows[-1].oracle_calls == self.visits:
             return
@@ -231,16 +249,18 @@ class _Run:
                 raise
 
     def status(self, finished: bool) -> Status | None:
-        """Return why to stop now, or None to go on."""
-        if self.best_primal - self.best_dual <= self.tol:
-            return Status.CONVERGED
-        if not finished or self.seconds >= self.time_limit:
-            self.certify_at_least_once()
-            return Status.TIME_LIMIT
-        if any(callback(self.progress()) is False for callback in self.callbacks):
-            self.certify_at_least_once()
-            return Status.STOPPED
-        return Status.MAX_PASSES if self.passes >= self.max_passes else None
+        """Tell the callbacks of a finished pass; return why to stop now, or None to go on."""
+        answers = [callback(self.progress()) for callback in self.callbacks] if finished else []
+        status = None
+        if self.seconds >= self.time_limit:
+            status = Status.TIME_LIMIT
+        elif any(answer is False for answer in answers):
+            status = Status.STOPPED
+        elif self.passes >= self.max_passes:
+            status = Status.MAX_PASSES
+        if status is not None:
+            self.certify_the_rest()
+        return Status.CONVERGED if self.best_primal - self.best_dual <= self.tol else status
 
     def progress(self) -> Progress:
         last = self.rows[-1] if self.rows else None
@@ -249,54 +269,7 @@ class _Run:
     def result(self, status: Status) -> Result:
         w = self.best_w
         assert w is not None
-        gap = self.best_primal - self.best_dual
-        weights = np.concatenate([np.ravel(part) for part in unpack(self.problem, w)])
-        return Result(
-            weights, self.best_primal, self.best_dual, gap, True, status, History(tuple(self.rows)), w
-        )
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """Return a Generator from a seed, a Generator, a RandomState or None."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
-    return np.random.default_rng(random_state)
-
-
-def _validate(
-    problem: Any,
-    method: Any,
-    tol: float,
-    max_passes: int,
-    time_limit: float | None,
-    check_every: int,
-    sampling: str,
-) -> None:
-    """Raise a one-line error for any argument that makes no sense."""
-    if start.dispatch(type(method)) is start.dispatch(object):
-        start(method, problem)  # raises, and says what a method is
-    lam = regularisation(method)
-    _expect(_positive(lam), "the method's lam", "a number > 0", lam)
-    _expect(isinstance(tol, Real) and float(tol) >= 0, "tol", "a number >= 0", tol)
-    for name, value in (("max_passes", max_passes), ("check_every", check_every)):
-        _expect(isinstance(value, Integral) and value >= 1, name, "an int >= 1", value)
-    _expect(time_limit is None or _positive(time_limit), "time_limit", "a number > 0 or None", time_limit)
-    _expect(sampling in SAMPLINGS, "sampling", f"one of {', '.join(map(repr, SAMPLINGS))}", sampling)
-    missing = [f.__name__ for f in REQUIRED if not _provides(problem, f)]
-    _expect(not missing, "problem", "made by maxmargin.problems or to define " + ", ".join(missing), problem)
-
-
-def _expect(holds: bool, name: str, expected: str, value: Any) -> None:
-    if not holds:
-        shown = type(value).__name__ if isinstance(value, tuple) else repr(value)
-        raise ValueError(f"solve: {name} must be {expected}, got {shown}.")
-
-
-def _positive(value: Any) -> bool:
-    return isinstance(value, Real) and 0 < float(value) < math.inf
-
-
-def _provides(problem: Any, function: Any) -> bool:
-    """Whether the generic function is registered for the problem's class, or is a method of it."""
-    registered = function.dispatch(type(problem)) is not function.dispatch(object)
-    return registered or callable(getattr(problem, function.__name__, None))
+        parts = unpack(self.problem, w) if hasattr(self.problem, "unpack") else [w]
+        weights = np.concatenate([np.ravel(part) for part in parts])
+        gap, history = self.best_primal - self.best_dual, History(tuple(self.rows))
+        return Result(weights, self.best_primal, self.best_dual, gap, True, status, history, w)

@@ -1,21 +1,26 @@
 """What all estimators share: parameters, the choice of method, the run, and the warning."""
 
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.display import ProgressLine
+from maxmargin.encoding.kinds import described
 from maxmargin.history import History
 from maxmargin.methods import Averaged, BlockFrankWolfe, FrankWolfe
 from maxmargin.methods.sampling import SAMPLINGS
+from maxmargin.problems._labels import cost_matrix
 from maxmargin.problems._protocol import sizes
 from maxmargin.rows import FloatArray
-from maxmargin.solve import Status, solve
+from maxmargin.solve import Result, Status, solve
 
 METHODS: dict[str, Callable[[float], Any]] = {
     "bcfw": lambda lam: BlockFrankWolfe(lam=lam),
@@ -25,6 +30,14 @@ METHODS: dict[str, Callable[[float], Any]] = {
     "fw": lambda lam: FrankWolfe(lam=lam),
     "fw-wavg": lambda lam: Averaged(FrankWolfe(lam=lam), "weighted"),
 }
+
+ADVICE = {
+    Status.MAX_PASSES: "raise max_iter or tol, or lower C",
+    Status.TIME_LIMIT: "raise time_limit or tol, or lower C",
+    Status.INTERRUPTED: "the best weights so far are kept",
+}
+# The frames between the warning and the line that called fit: _warn, _solve, fit, scikit-learn's wrapper.
+_FRAMES = 5
 
 
 class StructuralSVC(BaseEstimator):  # type: ignore[misc]
@@ -49,8 +62,7 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
     def _solve(self, problem: Any) -> FloatArray:
         """Train on ``problem``; keep the certificate and return the weights in the problem's layout."""
         lam = 1.0 / (self.C * sizes(problem).examples)
-        name = type(self).__name__
-        with ProgressLine(name, enabled=bool(self.verbose)) as line:
+        with ProgressLine(type(self).__name__, enabled=bool(self.verbose)) as line:
             result = solve(
                 problem,
                 METHODS[self.method](lam),
@@ -63,12 +75,42 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
                 random_state=self.random_state,
             )
         self.gap_, self.history_ = result.gap, result.history
-        self.n_iter_ = int(-(-result.history.rows[-1].passes // 1))
+        self.n_iter_ = math.ceil(result.history.rows[-1].passes)
         if result.status is not Status.CONVERGED:
-            warnings.warn(
-                f"{name}: {result.status.value}: gap {result.gap:.3g} > tol {self.tol:.3g} after "
-                f"{self.n_iter_} passes (objective {result.primal:.4g}); raise max_iter or tol, or lower C.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            self._warn(result)
         return result.w
+
+    def _warn(self, result: Result) -> None:
+        warnings.warn(
+            f"{type(self).__name__}: {result.status.value}: gap {result.gap:.3g} > tol {self.tol:.3g} after "
+            f"{self.n_iter_} passes (objective {result.primal:.4g}); {ADVICE[result.status]}.",
+            ConvergenceWarning,
+            stacklevel=_FRAMES,
+        )
+
+
+@contextmanager
+def one_line(owner: str) -> Iterator[None]:
+    """Give the errors of scikit-learn's validation an owner and a single line."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        message = str(error)
+        if "feature names" in message:  # a list, line by line, in a form that scikit-learn prescribes
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{owner}: {' '.join(message.split())}") from error
+
+
+def check_loss(loss: Any, n_labels: int, owner: str) -> None:
+    """Raise unless ``loss`` is a name, which was checked with the parameters, or a cost matrix."""
+    if isinstance(loss, str):
+        return
+    try:
+        cost = np.asarray(loss, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{owner}: loss must be a name or a matrix of numbers of shape ({n_labels}, {n_labels}), "
+            f"got {described(loss)}."
+        ) from None
+    cost_matrix(cost, (), n_labels, owner)

@@ -10,10 +10,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.encoding import SequenceEncoder, encode_labels
-from maxmargin.estimators._base import StructuralSVC
+from maxmargin.estimators._base import StructuralSVC, check_loss
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import predictions
 from maxmargin.problems import Chain, ChainWeights
+from maxmargin.problems._labels import check_several
 from maxmargin.problems.chain import unpack_chain
 from maxmargin.rows import FloatArray
 
@@ -144,6 +145,8 @@ class ChainSVC(StructuralSVC):
         encoder = SequenceEncoder(min_count=self.min_count, owner="ChainSVC")
         tokens = encoder.fit_transform(X)
         labels, classes = encode_labels(y, tokens.offsets, owner="ChainSVC")
+        check_several(len(classes), "ChainSVC")
+        check_loss(self.loss, len(classes), "ChainSVC")
         problem = Chain.from_encoded(tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss)
         self._w = self._solve(problem)
         self._encoder = encoder

@@ -9,10 +9,14 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin.estimators._base import StructuralSVC
+from maxmargin.encoding.tokens import first_not_finite
+from maxmargin.estimators._base import StructuralSVC, check_loss, one_line
 from maxmargin.problems import Multiclass
 from maxmargin.problems._labels import check_several
 from maxmargin.rows import FloatArray
+
+# What scikit-learn checks; that features are finite is checked here, to say which one is not.
+_FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
 
 
 class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
@@ -131,10 +135,15 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         MulticlassSVC
             The fitted estimator.
         """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        check_classification_targets(y)
+        with one_line("MulticlassSVC"):
+            X, y = validate_data(self, X, y, **_FEATURES)
+            check_classification_targets(y)
+        _check_finite(X)
         self.classes_, labels = np.unique(y, return_inverse=True)
         check_several(len(self.classes_), "MulticlassSVC")
+        check_loss(self.loss, len(self.classes_), "MulticlassSVC")
+        if scipy.sparse.issparse(X):
+            X = scipy.sparse.csr_array(X)
         features = _with_constant(X) if self.fit_intercept else X
         problem = Multiclass.from_encoded(features, labels, len(self.classes_), loss=self.loss)
         weights = problem.unpack(self._solve(problem)).unary
@@ -155,7 +164,9 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
             For two classes, the score of the second less that of the first.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        with one_line("MulticlassSVC"):
+            X = validate_data(self, X, **_FEATURES, reset=False)
+        _check_finite(X)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -173,6 +184,24 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
+
+
+def _check_finite(X: Any) -> None:
+    """Raise if a feature is NaN or infinite, and say which."""
+    is_sparse = scipy.sparse.issparse(X)
+    values = X.data if is_sparse else X
+    bad = first_not_finite(values)
+    if bad is None:
+        return
+    if is_sparse:
+        example, feature = int(np.searchsorted(X.indptr, bad, side="right")) - 1, int(X.indices[bad])
+    else:
+        example, feature = divmod(bad, X.shape[1])
+    value = values.ravel()[bad]
+    raise ValueError(
+        f"MulticlassSVC: feature {feature} of example {example} of X is "
+        f"{'NaN' if np.isnan(value) else value}, expected a finite number; remove or impute it."
+    )
 
 
 def _with_constant(X: Any) -> Any:

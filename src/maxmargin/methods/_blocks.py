@@ -97,17 +97,15 @@ def add_to_block(blocks, i, scale, move):
 @helper
 def _include(blocks, i, move):
     """Give vector i an entry, at first zero, for each index of the move's support."""
-    known = blocks.size[i]
-    if _begins_with(blocks, i, move):
-        _append(blocks, i, move, known)
-        return
-    mark = next_mark(move)
+    if not _begins_with(blocks, i, move):
+        _put_first(blocks, i, move)
+    known, size = blocks.size[i], move.size[0]
+    _reserve(blocks, i, size)
     first = blocks.start[i]
-    for e in range(first, first + known):
-        move.marks[blocks.where[e]] = mark
-    for c in range(move.size[0]):
-        if move.marks[move.support[c]] != mark:
-            _append_one(blocks, i, move.support[c])
+    for c in range(known, size):
+        blocks.where[first + c] = move.support[c]
+        blocks.value[first + c] = 0.0
+    blocks.size[i] = size
 
 
 @helper
@@ -123,30 +121,26 @@ def _begins_with(blocks, i, move):
 
 
 @helper
-def _append(blocks, i, move, known):
-    """Give vector i a zero entry for each index of ``move.support[known:]``."""
-    _reserve(blocks, i, move.size[0] - known)
-    first = blocks.start[i]
-    for c in range(known, move.size[0]):
-        blocks.where[first + c] = move.support[c]
-        blocks.value[first + c] = 0.0
-    blocks.size[i] = move.size[0]
+def _put_first(blocks, i, move):
+    """Reorder the support, and extend it where delta is zero, so that it begins with those of vector i."""
+    mark = next_mark(move)
+    first, known = blocks.start[i], blocks.size[i]
+    for e in range(first, first + known):
+        move.marks[blocks.where[e]] = mark
+    kept = 0
+    for c in range(move.size[0]):
+        move.support[kept] = move.support[c]
+        kept += move.marks[move.support[c]] != mark
+    for c in range(kept - 1, -1, -1):
+        move.support[known + c] = move.support[c]
+    for e in range(known):
+        move.support[e] = blocks.where[first + e]
+    move.size[0] = known + kept
 
 
 @helper
-def _append_one(blocks, i, p):
-    """Give vector i a zero entry for index p."""
-    _reserve(blocks, i, 1)
-    end = blocks.start[i] + blocks.size[i]
-    blocks.where[end] = p
-    blocks.value[end] = 0.0
-    blocks.size[i] += 1
-
-
-@helper
-def _reserve(blocks, i, extra):
-    """Make room for ``extra`` more entries of vector i, at the end of the pool if need be."""
-    need = blocks.size[i] + extra
+def _reserve(blocks, i, need):
+    """Make room for ``need`` entries of vector i, at the end of the pool if need be."""
     if need <= blocks.room[i]:
         return
     old, new = blocks.start[i], blocks.used[0]

@@ -102,4 +102,5 @@ def _with_larger_pools(state: Any, slack: int) -> Any:
 
 def is_broken(hinge: np.ndarray) -> np.ndarray:
     """Which hinges, at least zero by definition, are negative beyond rounding, or undefined."""
-    return ~(hinge >= -ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0)))
+    largest = np.abs(hinge).max(initial=0.0, where=np.isfinite(hinge))
+    return ~((hinge >= -ROUNDING * (1.0 + largest)) & (hinge < np.inf))

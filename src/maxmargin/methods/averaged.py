@@ -78,6 +78,8 @@ class Averaged(_Averaged):
             raise ValueError(
                 f"Averaged: scheme must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}."
             )
+        if isinstance(inner, Averaged):
+            raise ValueError("Averaged: inner must be a method that is not an average itself, got Averaged.")
         return super().__new__(cls, inner, SCHEMES[scheme] if isinstance(scheme, str) else scheme)
 
 

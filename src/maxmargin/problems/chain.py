@@ -28,6 +28,7 @@ from maxmargin.rows import (
     clear,
     copy,
     count_nonzero,
+    plain,
     row_add,
     row_clear,
     row_dot,
@@ -123,11 +124,11 @@ class Chain(NamedTuple):
         cost = cost_matrix(loss, ("normalized_hamming", "hamming"), n_labels, "Chain")
         lengths = np.diff(offsets)
         tabulated = np.where(lengths <= _TABULATED, lengths, 0)
-        plain = isinstance(loss, str) and loss == "hamming"
+        unscaled = isinstance(loss, str) and loss == "hamming"
         problem = problem._replace(
-            labels=np.ascontiguousarray(labels, dtype=np.int64),
+            labels=plain(labels, np.int64),
             cost=pad_columns(cost, problem.width),
-            scale=np.ones(len(lengths)) if plain else 1.0 / lengths,
+            scale=np.ones(len(lengths)) if unscaled else 1.0 / lengths,
             product_offsets=np.concatenate([[0], np.cumsum(tabulated * (tabulated + 1) // 2)]),
         )
         products = np.zeros(problem.product_offsets[-1])
@@ -140,7 +141,7 @@ class Chain(NamedTuple):
         width = padded(n_labels)
         return cls(
             rows=as_rows(features),
-            offsets=offsets,
+            offsets=plain(offsets, np.int64),
             labels=np.zeros(0, dtype=np.int64),
             cost=np.zeros((0, width)),
             scale=np.zeros(0),

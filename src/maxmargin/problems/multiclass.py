@@ -11,7 +11,7 @@ import scipy.sparse
 
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
-from maxmargin.rows import FloatArray, IntArray, Rows, as_rows, row_push, row_scores
+from maxmargin.rows import FloatArray, IntArray, Rows, as_rows, plain, row_push, row_scores
 
 
 class MulticlassWeights(NamedTuple):
@@ -56,12 +56,12 @@ class Multiclass(NamedTuple):
     def from_encoded(cls, X: Any, labels: Any, n_labels: int, *, loss: Any = "zero_one") -> "Multiclass":
         """Build the problem from valid float64 features and labels 0, ..., n_labels - 1."""
         width = padded(n_labels)
-        if scipy.sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()  # never sort the caller's matrix
+        if scipy.sparse.issparse(X):
+            X = scipy.sparse.csr_array(X, copy=True)  # never sort the caller's own
             X.sum_duplicates()
         cost = pad_columns(cost_matrix(loss, ("zero_one",), n_labels, "Multiclass"), width)
         norms = np.asarray((X * X).sum(axis=1), dtype=np.float64).ravel()
-        labels = np.ascontiguousarray(labels, dtype=np.int64)
+        labels = plain(labels, np.int64)
         return cls(as_rows(X), labels, norms, cost, int(n_labels), width)
 
     def unpack(self, w: FloatArray) -> MulticlassWeights:

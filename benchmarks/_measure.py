@@ -1,0 +1,186 @@
+"""Clocks, memory, processes and the table: what every benchmark needs, and nothing of what is measured."""
+
+import json
+import os
+import pickle
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_SAMPLING_SECONDS = 0.005
+# A median this far above the minimum says more of the machine than of the program.
+_NOISY = 1.2
+
+
+class Times(NamedTuple):
+    """Seconds of one task, a measurement per repetition, in order."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def least(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def noise(self) -> float:
+        """How far the median is above the minimum, as a factor."""
+        return self.median / self.least
+
+    def ratio_to(self, other: "Times") -> float:
+        """Median over rounds of the ratio within a round: what slows the machine down slows both."""
+        return statistics.median(a / b for a, b in zip(self.seconds, other.seconds, strict=True))
+
+
+class Target(NamedTuple):
+    """What a figure must reach and what it should; a ceiling unless ``floor``."""
+
+    must: float
+    aim: float | None = None
+    floor: bool = False
+
+    def verdict(self, value: float) -> str:
+        def reached(bound: float) -> bool:
+            return value >= bound if self.floor else value <= bound
+
+        if self.aim is not None and reached(self.aim):
+            return "aim reached"
+        return "reached" if reached(self.must) else "MISSED"
+
+
+class Figure(NamedTuple):
+    """A line of the table."""
+
+    name: str
+    value: float
+    unit: str = ""
+    target: Target | None = None
+    note: str = ""
+
+
+def ratio(name: str, pairs: list[tuple[Times, Times]], target: Target) -> Figure:
+    """Return the ratio of two tasks, the median over processes, with its range and a warning of noise.
+
+    Where its arrays happen to lie makes a process faster or slower for all its life, which no number of
+    repetitions in it shows.
+    """
+    ratios = [times.ratio_to(other) for times, other in pairs]
+    noise = statistics.median(max(times.noise, other.noise) for times, other in pairs)
+    note = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} processes" if len(ratios) > 1 else ""
+    if noise > _NOISY:
+        note += f"{'; ' if note else ''}NOISY, a median is {noise:.2f} x its minimum: run again"
+    return Figure(name, statistics.median(ratios), "x", target, note)
+
+
+def interleaved(tasks: Mapping[str, Callable[[], Any]], repetitions: int) -> dict[str, Times]:
+    """Time all tasks once, in random order, then all again, ...
+
+    Noise that lasts hits all of them alike, and none always follows the same other one.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    shuffle = random.Random(0)
+    for _ in range(repetitions):
+        for name in shuffle.sample(list(tasks), len(tasks)):
+            begin = time.perf_counter()
+            tasks[name]()
+            seconds[name].append(time.perf_counter() - begin)
+    return {name: Times(tuple(values)) for name, values in seconds.items()}
+
+
+def run_python(*arguments: str, **environment: str) -> str:
+    """Run a new interpreter and return what it prints."""
+    run = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return run.stdout
+
+
+def print_figures(figures: list[Figure]) -> None:
+    """Print the figures beside their targets."""
+    width = max(len(figure.name) for figure in figures)
+    print(f"{'':{width}}  {'measured':>12}  {'must':>8}  {'aim':>8}  verdict")
+    for name, value, unit, target, note in figures:
+        must, aim, verdict = "", "", ""
+        if target is not None:
+            sign = ">=" if target.floor else "<="
+            must = f"{sign} {target.must:g}"
+            aim = "" if target.aim is None else f"{sign} {target.aim:g}"
+            verdict = target.verdict(value) + (f" ({note})" if note else "")
+        line = f"{name:{width}}  {value:9.2f} {unit:2}  {must:>8}  {aim:>8}  {verdict}"
+        print(line.rstrip())
+    print(flush=True)
+
+
+def resident_bytes() -> int:
+    """Return the memory of this process that is in RAM."""
+    try:
+        import psutil
+    except ImportError:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return int(psutil.Process().memory_info().rss)
+
+
+class PeakMemory:
+    """Context in which ``peak`` follows the largest memory seen; kernels let other threads run."""
+
+    def __enter__(self) -> "PeakMemory":
+        self.peak = resident_bytes()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._over.wait(_SAMPLING_SECONDS):
+            self.peak = max(self.peak, resident_bytes())
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.peak = max(self.peak, resident_bytes())
+
+
+@contextmanager
+def pickled(problem: Any) -> Iterator[str]:
+    """Yield the path of a file from which new processes read the problem."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "problem.pickle"
+        path.write_bytes(pickle.dumps(problem, protocol=5))
+        yield str(path)
+
+
+def memory_of_solving(path: str, passes: int) -> dict[str, float]:
+    """Return bytes before and at the peak of ``solve`` in a new process that did nothing else before."""
+    return dict(json.loads(run_python(__file__, path, str(passes))))
+
+
+def _solve_and_report(path: str, passes: int) -> None:
+    from maxmargin import Averaged, BlockFrankWolfe, solve
+
+    with open(path, "rb") as stream:
+        problem = pickle.load(stream)
+    before = resident_bytes()
+    method = Averaged(BlockFrankWolfe(lam=1.0 / (len(problem.offsets) - 1)), "weighted")
+    with PeakMemory() as memory:
+        solve(problem, method, tol=0.0, max_passes=passes, random_state=0)
+    print(json.dumps({"before": before, "peak": memory.peak}))
+
+
+if __name__ == "__main__":
+    _solve_and_report(sys.argv[1], int(sys.argv[2]))

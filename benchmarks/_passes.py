@@ -1,0 +1,79 @@
+"""The time of a pass of each method, and of a decoding-only pass: run in new processes by core.py.
+
+python _passes.py PROBLEM.pickle ROUNDS WARMUP
+"""
+
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from _measure import Times, interleaved
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe
+from maxmargin.methods._protocol import advance, start
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import predictions
+from maxmargin.problems import Chain
+from maxmargin.problems._protocol import sizes
+
+DECODE, PLAIN, WEIGHTED = "decoding only", "BCFW", "BCFW, weighted average"
+
+
+class Runner:
+    """A method at work on a problem; each call is a pass."""
+
+    def __init__(self, problem: Any, method: Any) -> None:
+        self.problem, self.method = problem, method
+        self.state = start(method, problem)
+        self.rng = np.random.default_rng(0)
+        self.passes = 0
+
+    def __call__(self) -> None:
+        order = self.rng.permutation(sizes(self.problem).examples)
+        self.state = advance(self.method, self.state, self.problem, order)
+        self.passes += 1
+
+    def run_to(self, passes: int) -> None:
+        """Go on until that many passes are done."""
+        while self.passes < passes:
+            self()
+
+
+def methods(problem: Any) -> dict[str, Any]:
+    """Return the methods that are timed, at lam = 1/n."""
+    lam = 1.0 / sizes(problem).examples
+    block, batch = BlockFrankWolfe(lam=lam), FrankWolfe(lam=lam)
+    return {
+        PLAIN: block,
+        WEIGHTED: Averaged(block, "weighted"),
+        "BCFW, suffix average": Averaged(block, "suffix"),
+        "BCFW, uniform average": Averaged(block, "uniform"),
+        "FW": batch,
+        "FW, weighted average": Averaged(batch, "weighted"),
+    }
+
+
+def decoding_pass(problem: Chain, w: Any) -> Callable[[], None]:
+    """Return a function that decodes all training examples at fixed weights."""
+    out = np.empty(problem.offsets[-1], dtype=np.int64)
+    return partial(predictions, problem, w, out, new_scratch(problem))
+
+
+def time_passes(problem: Chain, rounds: int, warmup: int) -> dict[str, Times]:
+    """Time passes once the methods are compiled and past their first, untypical passes."""
+    runners = {name: Runner(problem, method) for name, method in methods(problem).items()}
+    for runner in runners.values():
+        runner.run_to(warmup)
+    decode = decoding_pass(problem, runners[PLAIN].state.w.copy())
+    decode()
+    return interleaved({DECODE: decode, **runners}, rounds)
+
+
+if __name__ == "__main__":
+    times = time_passes(pickle.loads(Path(sys.argv[1]).read_bytes()), int(sys.argv[2]), int(sys.argv[3]))
+    print(json.dumps({name: measured.seconds for name, measured in times.items()}))

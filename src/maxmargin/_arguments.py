@@ -1,0 +1,110 @@
+"""The driver's arguments, checked: an error is one line that says what was expected and what was got."""
+
+import math
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from maxmargin.encoding.kinds import described
+from maxmargin.methods._protocol import regularisation, start
+from maxmargin.methods.sampling import SAMPLINGS
+from maxmargin.methods.steps import step_size
+from maxmargin.problems._protocol import REQUIRED, Sizes, sizes
+
+
+def check_problem(problem: Any) -> None:
+    """Raise unless ``problem`` defines all that methods ask of it, and has an example."""
+    missing = ", ".join(f.__name__ for f in REQUIRED if not _provides(problem, f))
+    if isinstance(problem, tuple) and type(problem) is not tuple:
+        _expect(not missing, "problem", f"of a class for which {missing} are registered", problem)
+    _expect(not missing, "problem", f"made by maxmargin.problems or define {missing}", problem)
+    size = sizes(problem)
+    _expect(isinstance(size, Sizes), "sizes(problem)", "a maxmargin.problems.Sizes", size)
+    _expect(size.examples >= 1, "problem", "of one example or more", size.examples)
+
+
+def checked_method(method: Any) -> Any:
+    """Return ``method`` with a lam that is a float, as kernels are compiled for; raise if it is none."""
+    if not _is_registered(start, method):
+        raise TypeError(
+            f"solve: method must be one of maxmargin's methods, such as BlockFrankWolfe(lam=0.01), "
+            f"got {_shown(method)}."
+        )
+    if hasattr(method, "inner"):
+        return method._replace(inner=checked_method(method.inner))
+    rule = getattr(method, "step", None)
+    known = rule is None or _is_registered(step_size, rule)
+    _expect(known, "the method's step", "LineSearch() or Predefined()", rule)
+    has_lam = hasattr(method, "lam")
+    lam = method.lam if has_lam else regularisation(method)
+    _expect(_is_positive(lam), "the method's lam", "a number > 0", lam)
+    return method._replace(lam=float(lam)) if has_lam and hasattr(method, "_replace") else method
+
+
+def check_limits(tol: Any, max_passes: Any, time_limit: Any, check_every: Any) -> None:
+    """Raise unless each says when to stop or to measure."""
+    _expect(isinstance(tol, Real) and float(tol) >= 0, "tol", "a number >= 0", tol)
+    for name, value in (("max_passes", max_passes), ("check_every", check_every)):
+        _expect(isinstance(value, Integral) and int(value) >= 1, name, "an int >= 1", value)
+    _expect(time_limit is None or _is_positive(time_limit), "time_limit", "a number > 0 or None", time_limit)
+
+
+def checked_callbacks(callbacks: Any) -> tuple[Callable[[Any], Any], ...]:
+    """Return the callbacks as a tuple."""
+    valid = isinstance(callbacks, Iterable)
+    checked = tuple(callbacks) if valid else ()
+    _expect(valid and all(map(callable, checked)), "callbacks", "a list of functions", callbacks)
+    return checked
+
+
+def drawer(sampling: Any) -> Callable[[np.random.Generator, int], Any]:
+    """Return the function that draws an order of examples."""
+    known = isinstance(sampling, str) and sampling in SAMPLINGS
+    _expect(known, "sampling", f"one of {', '.join(map(repr, SAMPLINGS))}", sampling)
+    return SAMPLINGS[sampling]
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return a Generator from a seed, a Generator, a RandomState or None."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        expected = "an int >= 0, a Generator, a RandomState or None"
+        raise ValueError(_message("random_state", expected, random_state)) from None
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, Real) and 0 < float(value) < math.inf
+
+
+def _is_registered(function: Any, subject: Any) -> bool:
+    return function.dispatch(type(subject)) is not function.dispatch(object)
+
+
+def _provides(problem: Any, function: Any) -> bool:
+    """Whether the generic function is registered for the problem's class, or is a method of it.
+
+    Methods of a named tuple do not count: it runs compiled, and compiled code knows functions alone.
+    """
+    has_method = not isinstance(problem, tuple) and callable(getattr(problem, function.__name__, None))
+    return has_method or _is_registered(function, problem)
+
+
+def _expect(holds: bool, name: str, expected: str, value: Any) -> None:
+    if not holds:
+        raise ValueError(_message(name, expected, value))
+
+
+def _message(name: str, expected: str, value: Any) -> str:
+    return f"solve: {name} must be {expected}, got {_shown(value)}."
+
+
+def _shown(value: Any) -> str:
+    """The value in a few words, on one line."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return repr(value) if isinstance(value, str | Real | None) else described(value)

@@ -1,0 +1,99 @@
+"""The command ``maxmargin``."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+_PLOT = "maxmargin-demo.png"
+_FORMATS = (".png", ".pdf", ".svg")
+_FAILED, _MISUSED, _INTERRUPTED = 1, 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_MISUSED, f"{self.prog}: {message}; see: {self.prog} --help\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit code: 0, 1 if something failed, 2 if the arguments make no sense, 130 after Ctrl-C.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        return _fail("stopped by you (Ctrl-C).", _INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has gone, as in `maxmargin demo | head`: let the exit not stumble over the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+    except (ImportError, OSError, ValueError) as error:
+        return _fail(" ".join(str(error).split()), _FAILED)
+
+
+def _parser() -> argparse.ArgumentParser:
+    from maxmargin import __version__
+
+    parser = _Parser(
+        prog="maxmargin",
+        description="Structural SVMs, trained fast, with a certificate of how far from optimal they are.",
+    )
+    parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
+
+    demo = commands.add_parser("demo", help="train and certify a chain on data that is always there")
+    demo.add_argument(
+        "--plot",
+        type=_plot_path,
+        default=_PLOT,
+        metavar="PATH",
+        help=f"file of the convergence plot, {', '.join(_FORMATS)} (default: {_PLOT})",
+    )
+    demo.add_argument("--quiet", action="store_true", help="say the result only")
+    demo.set_defaults(run=_demo)
+
+    compile_ = commands.add_parser("compile", help="compile all kernels now, so that no later run waits")
+    compile_.set_defaults(run=_compile)
+    return parser
+
+
+def _plot_path(text: str) -> Path:
+    """Check the path before anything is trained."""
+    path = Path(text).expanduser()
+    if path.suffix.lower() not in _FORMATS:
+        raise argparse.ArgumentTypeError(f"must end in {', '.join(_FORMATS)}, got {text!r}")
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"must be in a directory that exists, got {text!r}")
+    return path
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from maxmargin.demo import run
+
+    return run(arguments.plot, quiet=arguments.quiet)
+
+
+def _compile(arguments: argparse.Namespace) -> int:
+    from maxmargin.warm import compile_kernels
+
+    print(compile_kernels())
+    return 0
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"maxmargin: {message}", file=sys.stderr)
+    return code

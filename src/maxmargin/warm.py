@@ -1,0 +1,80 @@
+"""Compile everything now, so that no later run waits: for images, and before workers start."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from tqdm import tqdm
+
+from maxmargin._compile import KERNELS, cache_directory
+from maxmargin.estimators._base import METHODS
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import predictions
+from maxmargin.problems import Chain, Multiclass
+from maxmargin.problems._protocol import sizes
+from maxmargin.solve import solve
+
+
+class Compiled(NamedTuple):
+    """What `compile_kernels` did; as text, one line.
+
+    Attributes
+    ----------
+    kernels : int
+        Specialisations of kernels that are ready: one per kernel, model, kind of features and method.
+    seconds : float
+        Time it took; little if they were on disk already.
+    directory : Path or None
+        Where they are kept; None if nothing can be written, and each process compiles anew.
+    """
+
+    kernels: int
+    seconds: float
+    directory: Path | None
+
+    def __str__(self) -> str:
+        kept = f"in {self.directory}" if self.directory else "but not kept: no directory can be written"
+        return f"{self.kernels} kernels ready in {self.seconds:.1f} s, {kept}"
+
+
+def compile_kernels() -> Compiled:
+    """Compile the kernels of every model, kind of features and method, or load them from disk.
+
+    Returns
+    -------
+    Compiled
+        ``(kernels, seconds, directory)``.
+    """
+    begin = time.perf_counter()
+    pairs = list(itertools.product(_problems(), METHODS.items()))
+    with tqdm(pairs, desc="compile", unit="kernel", disable=None, leave=False) as line:
+        for (model, problem), (name, method) in line:
+            line.set_postfix_str(f"{model}, {name}")
+            solve(problem, method(1.0), max_passes=1, random_state=0)
+            decoded = np.empty(sizes(problem).examples * sizes(problem).output, dtype=np.int64)
+            predictions(problem, np.zeros(sizes(problem).weights), decoded, new_scratch(problem))
+    return Compiled(_n_specialisations(), time.perf_counter() - begin, cache_directory())
+
+
+def _problems() -> Iterator[tuple[str, Any]]:
+    """Yield a tiny problem for each model and each way in which features are stored."""
+    builders: list[tuple[str, Callable[[Any], Any]]] = [
+        ("multiclass", lambda X: Multiclass.from_encoded(X, np.array([0, 1]), 2)),
+        ("chain", lambda X: Chain.from_encoded(X, np.array([0, 2]), np.array([0, 1]), 2)),
+    ]
+    features = {
+        "dense": np.array([[1.0, 2.0], [3.0, 4.0]]),
+        "sparse": scipy.sparse.csr_array(np.diag([2.0, 3.0])),
+        "indicators": scipy.sparse.csr_array(np.eye(2)),
+    }
+    for (model, build), (storage, X) in itertools.product(builders, features.items()):
+        yield f"{model} of {storage} features", build(X)
+
+
+def _n_specialisations() -> int:
+    """Return the number of compiled versions of all kernels; zero when compilation is turned off."""
+    return sum(len(getattr(loop.cached, "signatures", ())) for loop in KERNELS)

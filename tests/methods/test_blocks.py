@@ -1,0 +1,121 @@
+"""The pool of sparse vectors, against a matrix; and what a million steps leave of the weights."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxmargin import BlockFrankWolfe
+from maxmargin.methods._blocks import (
+    Blocks,
+    add_to_block,
+    clear_blocks,
+    dot_block,
+    empty_blocks,
+    enlarged,
+    has_slack,
+    load_block,
+    state_bytes,
+)
+from maxmargin.methods._move import new_move
+from maxmargin.methods._protocol import advance, start
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import push_blocks
+from maxmargin.problems._protocol import sizes
+from support.catalogue import chain_case, dense_block, multiclass_case
+from support.maps import as_move
+from support.naive import Array
+from support.runs import random_order
+
+N_BLOCKS, LENGTH = 3, 24
+
+
+def guarded(blocks: Blocks) -> Blocks:
+    """Return the same pool at the head of longer arrays, so that to write beyond its end harms nothing."""
+    n = len(blocks.where)
+    where, value = np.zeros(n + 50 * LENGTH, dtype=blocks.where.dtype), np.zeros(n + 50 * LENGTH)
+    where[:n], value[:n] = blocks.where, blocks.value
+    return blocks._replace(where=where[:n], value=value[:n])
+
+
+def random_delta(rng: np.random.Generator) -> Array:
+    return rng.normal(size=LENGTH) * (rng.random(LENGTH) < rng.random())
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40))
+def test_a_pool_holds_what_was_added(seed: int, n_moves: int) -> None:
+    rng = np.random.default_rng(seed)
+    blocks, expected = guarded(empty_blocks(N_BLOCKS, LENGTH)), np.zeros((N_BLOCKS, LENGTH))
+    for _ in range(n_moves):
+        if not has_slack(blocks, LENGTH):
+            blocks = guarded(enlarged(blocks, LENGTH))
+            assert has_slack(blocks, LENGTH)
+        i, scale, delta = int(rng.integers(N_BLOCKS)), rng.normal(), random_delta(rng)
+        add_to_block(blocks, i, scale, as_move(delta))
+        expected[i] += scale * delta
+        assert blocks.used[0] <= len(blocks.where)
+        assert (blocks.size <= blocks.room).all()
+    a = rng.normal(size=LENGTH)
+    for i in range(N_BLOCKS):
+        assert dense_block(blocks, i, LENGTH) == pytest.approx(expected[i], abs=1e-13)
+        assert dot_block(blocks, i, a) == pytest.approx(expected[i] @ a, abs=1e-12)
+        move = new_move(LENGTH)
+        load_block(blocks, i, -0.5, move)
+        assert move.delta == pytest.approx(-0.5 * expected[i], abs=1e-13)
+
+
+def test_one_move_fits_wherever_there_is_slack() -> None:
+    """A vector of one entry becomes full by a move whose support begins with another index."""
+    blocks = guarded(empty_blocks(1, LENGTH))
+    only, full = np.zeros(LENGTH), np.ones(LENGTH)
+    only[-1] = 1.0
+    add_to_block(blocks, 0, 1.0, as_move(only))
+    assert has_slack(blocks, LENGTH)
+    add_to_block(blocks, 0, 1.0, as_move(full))
+    assert blocks.used[0] <= len(blocks.where)
+    assert (dense_block(blocks, 0, LENGTH) == only + full).all()
+
+
+def test_clearing_leaves_zero_vectors() -> None:
+    blocks = empty_blocks(N_BLOCKS, LENGTH)
+    add_to_block(blocks, 1, 1.0, as_move(np.ones(LENGTH)))
+    clear_blocks(blocks)
+    assert not np.any([dense_block(blocks, i, LENGTH) for i in range(N_BLOCKS)])
+
+
+def test_bytes_in_use() -> None:
+    blocks = empty_blocks(N_BLOCKS, LENGTH)
+    empty = state_bytes(blocks)
+    add_to_block(blocks, 0, 1.0, as_move(np.ones(LENGTH)))
+    room = int(blocks.room[0])
+    assert LENGTH <= room <= 1.25 * LENGTH
+    assert state_bytes(blocks) - empty == room * (4 + 8)
+
+
+def test_a_million_steps_do_not_drift() -> None:
+    case, method = multiclass_case(30, n=20, n_labels=5, n_features=6), BlockFrankWolfe(0.05)
+    size = sizes(case.problem)
+    order = random_order(case.problem, 10**6, seed=0)
+    state = advance(method, start(method, case.problem), case.problem, order)
+    assert state.steps[0] == 10**6
+    rebuilt = np.zeros(size.weights)
+    push_blocks(case.problem, state.z, 1.0 / (0.05 * size.examples), rebuilt, new_scratch(case.problem))
+    assert np.abs(state.w).max() > 0.1
+    assert state.w == pytest.approx(rebuilt, abs=1e-9)
+    mu = np.eye(case.problem.width)[case.data.truths]
+    mu -= [dense_block(state.z, i, case.problem.width) for i in range(size.examples)]
+    assert mu.min() >= -1e-12
+    assert mu.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_pools_grow_under_way() -> None:
+    """Enlarging a pool in the middle of a sweep changes no number."""
+    case, method = chain_case(31, (4, 4, 4), 4), BlockFrankWolfe(0.05)
+    order = random_order(case.problem, 400, seed=1)
+    whole = advance(method, start(method, case.problem), case.problem, order)
+    roomy = start(method, case.problem)
+    roomy = roomy._replace(z=empty_blocks(3, 10**4))
+    roomy = advance(method, roomy, case.problem, order)
+    assert len(whole.z.where) < len(roomy.z.where)
+    assert (whole.w == roomy.w).all()
+    assert (whole.ell == roomy.ell).all()

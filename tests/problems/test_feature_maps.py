@@ -1,0 +1,122 @@
+"""score, norm2 and push against the matrix Phi of each example, built from its definition."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxmargin.methods._blocks import add_to_block, empty_blocks
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import push_blocks
+from maxmargin.problems import Chain, Multiclass, chain
+from maxmargin.problems._protocol import norm2, psi, push, score, sizes, workspace
+from maxmargin.rows import DenseRows, IndicatorRows, SparseRows
+from support.catalogue import Case, chain_case, chain_cases, layout, multiclass_cases
+from support.maps import as_move, feature_map, random_direction
+from support.naive import Array
+
+cases = st.one_of(chain_cases(), multiclass_cases())
+
+
+def applied(problem: Any, i: int, w: Array, delta: Array) -> tuple[Array, float, Array]:
+    """Return theta, the squared norm of Phi delta, and w + 0.7 Phi delta."""
+    theta, pushed, move = np.full(len(delta), np.nan), w.copy(), as_move(delta)
+    score(problem, i, w, theta)
+    push(problem, i, move, 0.7, pushed)
+    return theta, norm2(problem, i, move, workspace(problem)), pushed
+
+
+@given(cases, st.integers(0, 1000))
+def test_score_norm_and_push_apply_the_feature_map(case: Case, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    w = layout(case.problem, rng.normal(size=case.data.psi[0].shape[1]))
+    for i in range(len(case.X)):
+        Phi, delta = feature_map(case, i), random_direction(case, i, rng)
+        m = Phi.shape[1]
+        theta, squared, pushed = applied(case.problem, i, w, delta)
+        assert theta[:m] == pytest.approx(Phi.T @ w, abs=1e-12)
+        assert squared == pytest.approx(np.sum((Phi @ delta[:m]) ** 2), abs=1e-10)
+        assert pushed == pytest.approx(w + 0.7 * Phi @ delta[:m], abs=1e-12)
+
+
+@given(cases)
+def test_feature_map_times_statistics_is_the_feature_vector(case: Case) -> None:
+    """Phi_i (s(y_i) - s(y)) = psi_i(y): the factorisation that the whole package rests on."""
+    size = sizes(case.problem)
+    where, value = np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts)
+    for i in range(len(case.X)):
+        for y, expected in zip(case.data.outputs[i], case.data.psi[i], strict=True):
+            delta, w = np.zeros(size.statistics), np.zeros(size.weights)
+            count = psi(case.problem, i, np.array(y), where, value)
+            np.add.at(delta, where[:count], value[:count])
+            push(case.problem, i, as_move(delta), 1.0, w)
+            assert w == pytest.approx(layout(case.problem, expected), abs=1e-12)
+
+
+@given(cases, st.integers(0, 1000))
+def test_compiled_push_of_all_blocks(case: Case, seed: int) -> None:
+    """push_blocks runs the compiled push, on sparse vectors: w += c sum_i Phi_i z_i."""
+    rng, size = np.random.default_rng(seed), sizes(case.problem)
+    blocks, expected = empty_blocks(size.examples, size.statistics), np.zeros(size.weights)
+    for i in range(size.examples):
+        delta, Phi = random_direction(case, i, rng), feature_map(case, i)
+        add_to_block(blocks, i, 1.0, as_move(delta))
+        expected += -0.3 * Phi @ delta[: Phi.shape[1]]
+    w = np.zeros(size.weights)
+    push_blocks(case.problem, blocks, -0.3, w, new_scratch(case.problem))
+    assert w == pytest.approx(expected, abs=1e-12)
+
+
+def chain_of(X: Any) -> Chain:
+    return Chain.from_encoded(X, np.array([0, 2, 5, 6]), np.array([0, 1, 2, 2, 1, 0]), 3)
+
+
+def multiclass_of(X: Any) -> Multiclass:
+    return Multiclass.from_encoded(X, np.array([0, 1, 2, 2, 1, 0]), 3)
+
+
+@pytest.mark.parametrize("made", [chain_of, multiclass_of])
+def test_dense_sparse_and_indicator_rows_agree(made: Any) -> None:
+    rng = np.random.default_rng(1)
+    X = (rng.random((6, 5)) < 0.7).astype(float)
+    indicator = made(scipy.sparse.csr_array(X))
+    rows, w = indicator.rows, rng.normal(size=sizes(indicator).weights)
+    assert isinstance(rows, IndicatorRows)
+    others = DenseRows(X, 5), SparseRows(rows.start, rows.columns, np.ones(len(rows.columns)), 5)
+    examples = np.split(X, [2, 5]) if made is chain_of else list(X)
+    for i in range(len(examples)):
+        delta = random_direction(Case(indicator, None, examples), i, rng)
+        expected = applied(indicator, i, w, delta)
+        for other in others:
+            found = applied(indicator._replace(rows=other), i, w, delta)
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, atol=1e-13)
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse", "indicator"])
+def test_norms_of_sequences_too_long_for_a_table(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain, "_TABULATED", 2)
+    case, rng = chain_case(5, (4, 2, 1, 3), rows=rows), np.random.default_rng(0)
+    assert np.diff(case.problem.product_offsets).tolist() == [0, 3, 1, 0]
+    work = workspace(case.problem)
+    for i in (0, 1, 3, 2, 0):  # the work arrays are used again
+        Phi, delta = feature_map(case, i), random_direction(case, i, rng)
+        squared = norm2(case.problem, i, as_move(delta), work)
+        assert squared == pytest.approx(np.sum((Phi @ delta[: Phi.shape[1]]) ** 2), rel=1e-12)
+
+
+def test_a_sequence_of_300_tokens() -> None:
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(300, 2)), rng.integers(3, size=300)
+    problem = Chain.from_encoded(X, np.array([0, 300]), labels, 3)
+    case = Case(problem, None, [X])
+    Phi, delta = feature_map(case, 0), random_direction(case, 0, rng)
+    w = rng.normal(size=len(Phi))
+    theta, squared, pushed = applied(problem, 0, w, delta)
+    assert len(problem.products) == 0
+    assert theta == pytest.approx(Phi.T @ w, rel=1e-11)
+    assert squared == pytest.approx(np.sum((Phi @ delta) ** 2), rel=1e-11)
+    assert pushed == pytest.approx(w + 0.7 * Phi @ delta, rel=1e-11)

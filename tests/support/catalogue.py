@@ -1,0 +1,131 @@
+"""Small random problems, each as the package holds it and with all its outputs written out."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from hypothesis import strategies as st
+
+from maxmargin.methods._blocks import Blocks
+from maxmargin.problems import Chain, Multiclass
+from maxmargin.problems._protocol import sizes, unpack
+from support import naive
+from support.naive import Array, Enumerated
+
+CHAIN_LOSSES = ("normalized_hamming", "hamming", "matrix")
+ROWS = ("dense", "whole", "sparse", "indicator")
+
+
+class Case(NamedTuple):
+    """A problem, the same problem written out, and its features: one array per example."""
+
+    problem: Any
+    data: Enumerated
+    X: list[Array]
+
+
+def random_cost(rng: np.random.Generator, n_labels: int) -> Array:
+    """Return a cost matrix with a zero diagonal."""
+    return rng.uniform(0.1, 2.0, (n_labels, n_labels)) * (1.0 - np.eye(n_labels))
+
+
+def _features(rng: np.random.Generator, shape: tuple[int, int], rows: str) -> tuple[Array, Any]:
+    """Return features as an array, and as the package is to get them.
+
+    Whole numbers make ties; among so many few are zero, so that dense rows stay dense.
+    """
+    if rows in ("dense", "whole"):
+        X = rng.normal(size=shape) if rows == "dense" else rng.integers(-4, 5, shape).astype(float)
+        return X, X
+    X = (rng.random(shape) < 0.6).astype(float)
+    if rows == "sparse":
+        X *= rng.normal(size=shape)
+    return X, scipy.sparse.csr_array(X)
+
+
+def chain_case(
+    seed: int,
+    lengths: tuple[int, ...] = (1, 2, 3, 2),
+    n_labels: int = 3,
+    *,
+    n_features: int = 3,
+    loss: str = "matrix",
+    rows: str = "dense",
+) -> Case:
+    """Return a random chain problem."""
+    rng = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    features, given = _features(rng, (offsets[-1], n_features), rows)
+    labels = rng.integers(n_labels, size=offsets[-1])
+    cost = random_cost(rng, n_labels) if loss == "matrix" else 1.0 - np.eye(n_labels)
+    problem = Chain.from_encoded(given, offsets, labels, n_labels, loss=cost if loss == "matrix" else loss)
+    X, y = np.split(features, offsets[1:-1]), np.split(labels, offsets[1:-1])
+    return Case(problem, naive.enumerate_chain(X, y, n_labels, cost, loss != "hamming"), X)
+
+
+def multiclass_case(
+    seed: int,
+    n: int = 5,
+    n_labels: int = 3,
+    *,
+    n_features: int = 3,
+    loss: str = "matrix",
+    rows: str = "dense",
+) -> Case:
+    """Return a random multiclass problem."""
+    rng = np.random.default_rng(seed)
+    (X, given), y = _features(rng, (n, n_features), rows), rng.integers(n_labels, size=n)
+    cost = random_cost(rng, n_labels) if loss == "matrix" else 1.0 - np.eye(n_labels)
+    problem = Multiclass.from_encoded(given, y, n_labels, loss=cost if loss == "matrix" else loss)
+    return Case(problem, naive.enumerate_multiclass(X, y, n_labels, cost), list(X))
+
+
+@st.composite
+def chain_cases(draw: Any, max_length: int = 4, max_labels: int = 4) -> Case:
+    """Draw chains of every kind: lengths, labels, losses, dense or sparse rows, with and without ties."""
+    lengths = draw(st.lists(st.integers(1, max_length), min_size=1, max_size=3))
+    return chain_case(
+        draw(st.integers(0, 2**32 - 1)),
+        tuple(lengths),
+        draw(st.integers(2, max_labels)),
+        n_features=draw(st.integers(1, 4)),
+        loss=draw(st.sampled_from(CHAIN_LOSSES)),
+        rows=draw(st.sampled_from(ROWS)),
+    )
+
+
+@st.composite
+def multiclass_cases(draw: Any) -> Case:
+    """Draw multiclass problems of every kind."""
+    return multiclass_case(
+        draw(st.integers(0, 2**32 - 1)),
+        draw(st.integers(1, 6)),
+        draw(st.integers(2, 6)),
+        n_features=draw(st.integers(1, 4)),
+        loss=draw(st.sampled_from(("zero_one", "matrix"))),
+        rows=draw(st.sampled_from(ROWS)),
+    )
+
+
+def flat(problem: Any, w: Array) -> Array:
+    """Return weights in the naive layout."""
+    return np.concatenate([np.ravel(part) for part in unpack(problem, w)])
+
+
+def layout(problem: Any, weights: Array) -> Array:
+    """Return weights given in the naive layout in the problem's own; what pads it is zero."""
+    w = np.zeros(sizes(problem).weights)
+    end = 0
+    for part in unpack(problem, w):
+        part[...] = weights[end : end + part.size].reshape(part.shape)
+        end += part.size
+    assert end == len(weights)
+    return w
+
+
+def dense_block(blocks: Blocks, i: int, length: int) -> Array:
+    """Return sparse vector i of a pool as an array."""
+    out = np.zeros(length)
+    entries = slice(blocks.start[i], blocks.start[i] + blocks.size[i])
+    np.add.at(out, blocks.where[entries], blocks.value[entries])
+    return out

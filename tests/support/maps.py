@@ -1,0 +1,56 @@
+"""The linear map Phi_i from statistics to weights, as a matrix, built from its definition."""
+
+import numpy as np
+
+from maxmargin.methods._move import Move, add_entry, new_move
+from maxmargin.problems import Chain
+from support.catalogue import Case
+from support.naive import Array
+
+
+def feature_map(case: Case, i: int) -> Array:
+    """Return Phi_i in the layouts of weights and statistics of the case's problem."""
+    x = case.X[i]
+    return (
+        _chain_map(x, case.problem) if isinstance(case.problem, Chain) else _class_map(x, case.problem.width)
+    )
+
+
+def _class_map(x: Array, width: int) -> Array:
+    """The class indicator, times x."""
+    return np.kron(x[:, None], np.eye(width))
+
+
+def _chain_map(x: Array, problem: Chain) -> Array:
+    """Transitions map to themselves; label k at position t to x_t, and at the ends to the biases of k.
+
+    Rows of weights are the features, start, end and the labels; those of statistics the labels, then the
+    positions.
+    """
+    length, n_features = x.shape
+    K, width = problem.n_labels, problem.width
+    rows = np.zeros((n_features + 2 + K, K + length))
+    rows[n_features + 2 :, :K] = np.eye(K)
+    rows[:n_features, K:] = x.T
+    rows[n_features, K] = 1.0
+    rows[n_features + 1, K + length - 1] = 1.0
+    return np.kron(rows, np.eye(width))
+
+
+def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
+    """Return a vector in output space: zero where it pads, beyond example i, and in a few more places."""
+    problem = case.problem
+    length, K = (len(case.X[i]), problem.n_labels) if isinstance(problem, Chain) else (1, 0)
+    longest = problem.longest if isinstance(problem, Chain) else 1
+    delta = np.zeros((K + longest, problem.width))
+    delta[: K + length, : problem.n_labels] = rng.normal(size=(K + length, problem.n_labels))
+    delta[rng.random(len(delta)) < 0.3] = 0.0
+    return delta.ravel()
+
+
+def as_move(delta: Array) -> Move:
+    """Return the direction as the package holds it: with the list of its nonzeros."""
+    move = new_move(len(delta))
+    for p in np.flatnonzero(delta):
+        add_entry(move, int(p), delta[p])
+    return move

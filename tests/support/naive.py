@@ -1,0 +1,166 @@
+"""Structural SVMs written out: every output is listed, every sum is a loop or a NumPy expression.
+
+Nothing here calls the package, so that tests can hold the package against it. Weights are flat and
+unpadded, in the order of `Result.weights`: for a chain the feature weights label by label, start, end,
+then transitions row by row.
+"""
+
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import quadprog
+
+Array = np.ndarray[Any, Any]
+Output = tuple[int, ...]
+
+
+class Enumerated(NamedTuple):
+    """All outputs of all examples.
+
+    Attributes
+    ----------
+    outputs : list of lists of tuples
+        The outputs of each example; in this order, ties of the max oracle go to the first.
+    truths : list of int
+        Which of them is the truth.
+    losses : list of arrays of shape (n_outputs,)
+    psi : list of arrays of shape (n_outputs, d)
+        phi(x_i, y_i) - phi(x_i, y).
+    """
+
+    outputs: list[list[Output]]
+    truths: list[int]
+    losses: list[Array]
+    psi: list[Array]
+
+
+class Optimum(NamedTuple):
+    """A dual solution, one vector per example, and what follows from it."""
+
+    alpha: list[Array]
+    w: Array
+    primal: float
+    dual: float
+
+
+def chain_features(x: Array, y: Output, n_labels: int) -> Array:
+    """Return phi(x, y) of a chain."""
+    unary, transitions = np.zeros((n_labels, x.shape[1])), np.zeros((n_labels, n_labels))
+    start, end = np.zeros(n_labels), np.zeros(n_labels)
+    for t, label in enumerate(y):
+        unary[label] += x[t]
+        if t > 0:
+            transitions[y[t - 1], label] += 1.0
+    start[y[0]] = end[y[-1]] = 1.0
+    return np.concatenate([unary.ravel(), start, end, transitions.ravel()])
+
+
+def class_features(x: Array, y: Output, n_labels: int) -> Array:
+    """Return phi(x, y) of a multiclass model: x in the place of class y."""
+    unary = np.zeros((n_labels, len(x)))
+    unary[y[0]] = x
+    return unary.ravel()
+
+
+def enumerate_chain(
+    X: list[Array], Y: list[Array], n_labels: int, cost: Array, per_token: bool
+) -> Enumerated:
+    """List the labellings of each sequence; the loss is the sum of costs, or their mean (``per_token``)."""
+    found = Enumerated([], [], [], [])
+    for x, truth in zip(X, Y, strict=True):
+        labellings = sorted(product(range(n_labels), repeat=len(truth)), key=lambda y: y[::-1])
+        losses = [sum(cost[a, b] for a, b in zip(truth, y, strict=True)) for y in labellings]
+        phi = np.array([chain_features(x, y, n_labels) for y in labellings])
+        _append(found, labellings, tuple(truth), np.array(losses) / (len(truth) if per_token else 1), phi)
+    return found
+
+
+def enumerate_multiclass(X: Array, y: Array, n_labels: int, cost: Array) -> Enumerated:
+    """List the classes of each example."""
+    found = Enumerated([], [], [], [])
+    classes = [(k,) for k in range(n_labels)]
+    for x, truth in zip(X, y, strict=True):
+        phi = np.array([class_features(x, k, n_labels) for k in classes])
+        _append(found, classes, (int(truth),), cost[truth].copy(), phi)
+    return found
+
+
+def _append(found: Enumerated, outputs: list[Output], truth: Output, losses: Array, phi: Array) -> None:
+    t = outputs.index(tuple(int(label) for label in truth))
+    found.outputs.append(outputs)
+    found.truths.append(t)
+    found.losses.append(losses)
+    found.psi.append(phi[t] - phi)
+
+
+def margins(data: Enumerated, i: int, w: Array) -> Array:
+    """Return H_i(y; w) = L_i(y) - <w, psi_i(y)> for every output y."""
+    return data.losses[i] - data.psi[i] @ w
+
+
+def best_output(data: Enumerated, i: int, w: Array) -> int:
+    """Return the index of the first output of largest H_i, up to rounding."""
+    short_of_best = np.max(margins(data, i, w)) - margins(data, i, w)
+    return int(np.argmax(short_of_best < 1e-11))
+
+
+def primal(data: Enumerated, w: Array, lam: float) -> float:
+    """Return lam/2 ||w||^2 + mean_i max_y H_i(y; w)."""
+    hinges = [margins(data, i, w).max() for i in range(len(data.losses))]
+    return 0.5 * lam * float(w @ w) + float(np.mean(hinges))
+
+
+def truth_alpha(data: Enumerated) -> list[Array]:
+    """Return the dual variables that put all weight on the truth, where the methods start."""
+    return [np.eye(len(losses))[t] for losses, t in zip(data.losses, data.truths, strict=True)]
+
+
+def weights_of(data: Enumerated, alpha: list[Array], lam: float) -> Array:
+    """Return w = A alpha = sum_i psi_i' alpha_i / (lam n)."""
+    n = len(alpha)
+    return sum(psi.T @ a for psi, a in zip(data.psi, alpha, strict=True)) / (lam * n)
+
+
+def dual_loss(data: Enumerated, alpha: list[Array]) -> float:
+    """Return b' alpha = mean_i <L_i, alpha_i>."""
+    return float(np.mean([losses @ a for losses, a in zip(data.losses, alpha, strict=True)]))
+
+
+def dual(data: Enumerated, alpha: list[Array], lam: float) -> float:
+    """Return b' alpha - lam/2 ||A alpha||^2."""
+    w = weights_of(data, alpha, lam)
+    return dual_loss(data, alpha) - 0.5 * lam * float(w @ w)
+
+
+def radius(data: Enumerated) -> float:
+    """Return R, the length of the longest psi."""
+    return max(float(np.linalg.norm(psi, axis=1).max()) for psi in data.psi)
+
+
+def block_curvatures(data: Enumerated, lam: float) -> Array:
+    """Return the exact curvature of the dual on each block, lam max ||A (y - y')||^2 over corners."""
+    n = len(data.psi)
+    widest = [max(float((d @ d.T).diagonal().max()) for d in psi - psi[:, None]) for psi in data.psi]
+    return np.array(widest) / (lam * n**2)
+
+
+def optimum(data: Enumerated, lam: float) -> Optimum:
+    """Solve the dual, a quadratic program over a product of simplices, by an active-set solver.
+
+    The solver wants a definite matrix, which A'A is not: a few proximal steps take the place of a ridge.
+    """
+    A, b = np.vstack(data.psi), np.concatenate(data.losses)
+    n, m = len(data.losses), len(b)
+    ends = np.cumsum([len(losses) for losses in data.losses])
+    G, owner = A @ A.T / (lam * n**2), np.repeat(np.arange(n), [len(losses) for losses in data.losses])
+    ridge = 1e-4 * (1.0 + np.trace(G) / m)
+    constraints = np.hstack([np.eye(n)[owner], np.eye(m)])
+    bounds = np.r_[np.ones(n), np.zeros(m)]
+    flat = np.concatenate(truth_alpha(data))
+    for _ in range(30):
+        flat = quadprog.solve_qp(G + ridge * np.eye(m), b / n + ridge * flat, constraints, bounds, n)[0]
+    blocks = [np.maximum(block, 0.0) for block in np.split(flat, ends[:-1])]
+    alpha = [block / block.sum() for block in blocks]
+    w = weights_of(data, alpha, lam)
+    return Optimum(alpha, w, primal(data, w, lam), dual(data, alpha, lam))

@@ -1,0 +1,46 @@
+"""Runs of the package's methods, one step at a time."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, LineSearch, Predefined, objective
+from maxmargin.methods._protocol import advance, point, start
+from maxmargin.problems._protocol import sizes
+from support.naive import Array
+
+RULES = {"line_search": LineSearch(), "predefined": Predefined()}
+SCHEMES = ("weighted", "uniform", "suffix")
+
+
+def random_order(problem: Any, n_steps: int, seed: int) -> Array:
+    """Return examples drawn with replacement."""
+    return np.random.default_rng(seed).integers(sizes(problem).examples, size=n_steps)
+
+
+def block_states(problem: Any, method: BlockFrankWolfe | Averaged, order: Iterable[int]) -> Iterator[Any]:
+    """Yield the state after each step of a block; it changes in place."""
+    state = start(method, problem)
+    for i in order:
+        state = advance(method, state, problem, np.array([i]))
+        yield state
+
+
+def batch_states(problem: Any, method: FrankWolfe | Averaged, n_steps: int) -> Iterator[Any]:
+    """Yield the state after each step of all blocks; it changes in place."""
+    state = start(method, problem)
+    for _ in range(n_steps):
+        state = advance(method, state, problem, np.zeros(0, dtype=np.int64))
+        yield state
+
+
+def dual_of(problem: Any, method: Any, state: Any) -> float:
+    """Return the package's dual objective at a state."""
+    return objective.dual(point(method, state, problem), method.lam)
+
+
+def gap_of(problem: Any, method: Any, state: Any) -> float:
+    """Return the package's duality gap at a state."""
+    answer = point(method, state, problem)
+    return objective.primal(problem, answer.w, method.lam) - objective.dual(answer, method.lam)

@@ -1,0 +1,93 @@
+"""Cached, compiled and interpreted loops give the same bits."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from maxmargin import BlockFrankWolfe
+from maxmargin._compile import kernel
+from maxmargin.methods._blocks import Blocks, empty_blocks
+from maxmargin.methods._protocol import DONE, start
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import batch_corner, hinges, predictions, push_blocks, sweep
+from maxmargin.problems._protocol import sizes
+from support.bitwise_runs import RUNS, bits, run
+from support.catalogue import Case, chain_case, layout, multiclass_case
+from support.runs import random_order
+
+METHOD = BlockFrankWolfe(0.05)
+MODES = ("cached", "compiled", "interpreted")
+
+
+@pytest.fixture(scope="module")
+def without_compiler() -> dict[str, dict[str, list[str]]]:
+    """Return the runs of a process in which everything, helpers included, is plain Python."""
+    script = Path(__file__).parent / "support" / "bitwise_runs.py"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "error", str(script)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_solve_without_the_compiler(name: str, without_compiler: dict[str, dict[str, list[str]]]) -> None:
+    compiled = run(name)
+    assert len(compiled["gap"]) == 8
+    assert compiled == without_compiler[name]
+
+
+def numbers(value: Any) -> list[str]:
+    """Return the bits of all arrays and numbers in nested tuples; of a pool only the entries in use."""
+    if isinstance(value, Blocks):
+        entries = [slice(a, a + n) for a, n in zip(value.start, value.size, strict=True)]
+        value = (*(value.where[e] for e in entries), *(value.value[e] for e in entries), *value[2:])
+    if isinstance(value, tuple):
+        return [bit for field in value for bit in numbers(field)]
+    return bits(np.ravel(value))
+
+
+def called(loop: kernel, mode: str, *args: Any) -> Any:
+    return getattr(loop, mode)(*args)
+
+
+@pytest.fixture(params=["chain", "multiclass"])
+def case(request: pytest.FixtureRequest) -> Case:
+    return chain_case(51, (3, 2, 4)) if request.param == "chain" else multiclass_case(51, n=6)
+
+
+def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
+    """Run every loop of the package once; return the bits of what it wrote and returned."""
+    problem, size = case.problem, sizes(case.problem)
+    w = layout(problem, np.random.default_rng(0).normal(size=case.data.psi[0].shape[1]))
+    order, state = random_order(problem, 25, seed=2), start(METHOD, problem)
+    state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # room for the whole sweep
+    moved = called(sweep, mode, problem, METHOD, state, order, new_scratch(problem))
+    assert tuple(moved) == (25, DONE)
+    found = {"sweep": numbers(state)}
+    out, corner, rebuilt = np.zeros(size.examples), np.zeros(size.weights), np.zeros(size.weights)
+    labels = np.zeros(sum(len(outputs[0]) for outputs in case.data.outputs), dtype=np.int64)
+    called(hinges, mode, problem, w, 0, out, new_scratch(problem))
+    total = called(batch_corner, mode, problem, w, 0.1, corner, new_scratch(problem))
+    called(push_blocks, mode, problem, state.z, 0.1, rebuilt, new_scratch(problem))
+    called(predictions, mode, problem, w, labels, new_scratch(problem))
+    return found | {
+        "hinges": numbers(out),
+        "batch_corner": numbers((total, corner)),
+        "push_blocks": numbers(rebuilt),
+        "predictions": numbers(labels),
+    }
+
+
+def test_loops_in_all_modes(case: Case) -> None:
+    cached, compiled, interpreted = (results_of_all_loops(case, mode) for mode in MODES)
+    assert sweep.mode(case.problem, METHOD) == "cached"
+    assert any(float.fromhex(bit) for bit in cached["push_blocks"])
+    assert cached == compiled
+    assert cached == interpreted

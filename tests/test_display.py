@@ -1,0 +1,137 @@
+"""The progress line on terminals and elsewhere, and what the plot shows."""
+
+import io
+import sys
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+
+from maxmargin.display import CertificateLines, ProgressLine, plot_convergence
+from maxmargin.history import History, Measurement
+from maxmargin.solve import Progress
+
+matplotlib.use("Agg")
+
+ROWS = (
+    Measurement(5.0, 50, 0.1, primal=1.0, dual=0.2, gap=0.8),
+    Measurement(10.0, 100, 0.2, primal=0.7, dual=0.4, gap=0.3),
+    Measurement(15.0, 150, 0.3, primal=0.9, dual=0.5, gap=0.4),
+)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def progress(passes: int, last: Measurement | None) -> Progress:
+    return Progress(float(passes), 10 * passes, 0.1, last, 100, 1e-3)
+
+
+def shown(stream: io.StringIO, **options: Any) -> str:
+    with ProgressLine("training", stream=stream, **options) as line:
+        line(progress(1, None))
+        line(progress(5, ROWS[0]))
+        if line._bar is not None and not line._bar.disable:
+            line._bar.refresh()  # tqdm draws at most ten times a second
+    return stream.getvalue()
+
+
+def test_line_on_a_terminal() -> None:
+    text = shown(Terminal(), delay=0)
+    assert "training: pass 5/100" in text
+    assert "primal 1 dual 0.2 gap 0.8" in text
+    assert text.rstrip(" ").endswith("\r")  # the line is gone afterwards
+
+
+def test_no_line_before_the_delay() -> None:
+    stream = Terminal()
+    with ProgressLine("training", stream=stream) as line:
+        line(progress(1, None))
+        line(progress(5, ROWS[0]))
+    assert stream.getvalue().strip() == ""
+
+
+def test_no_line_where_nobody_looks() -> None:
+    assert shown(io.StringIO(), delay=0) == ""
+
+
+def test_no_line_when_not_enabled() -> None:
+    assert shown(Terminal(), delay=0, enabled=False) == ""
+
+
+def test_line_goes_to_standard_error_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with ProgressLine("training", delay=0) as line:
+        line(progress(5, ROWS[0]))
+    assert "training" in stream.getvalue()
+
+
+def test_each_certificate_is_written_once() -> None:
+    stream = io.StringIO()
+    lines = CertificateLines(stream)
+    for passes, last in ((1, None), (5, ROWS[0]), (6, ROWS[0]), (10, ROWS[1])):
+        lines(progress(passes, last))
+    assert stream.getvalue().splitlines() == [
+        "pass    5  primal 1 dual 0.2 gap 0.8",
+        "pass   10  primal 0.7 dual 0.4 gap 0.3",
+    ]
+
+
+def test_plotted_curves() -> None:
+    objectives, gap = plot_convergence(History(ROWS))
+    primal, dual = objectives.get_lines()
+    np.testing.assert_array_equal(primal.get_xdata(), [5, 10, 15])
+    np.testing.assert_array_equal(primal.get_ydata(), [1.0, 0.7, 0.9])
+    np.testing.assert_array_equal(dual.get_ydata(), [0.2, 0.4, 0.5])
+    # best primal less best dual so far, not the gap of each point
+    np.testing.assert_allclose(gap.get_lines()[0].get_ydata(), [0.8, 0.3, 0.2])
+    assert gap.get_yscale() == "log"
+    assert objectives.get_title() == "Certified: at most 0.2 above the minimum after 15 passes"
+    close(objectives)
+
+
+def test_labels_of_the_plot() -> None:
+    objectives, gap = plot_convergence(History(ROWS), tol=0.25)
+    assert (objectives.get_ylabel(), gap.get_ylabel()) == ("objective", "certified gap (log)")
+    assert gap.get_xlabel() == "passes over the data"
+    assert gap.get_lines()[1].get_ydata() == [0.25, 0.25]
+    names = [text.get_text() for ax in (objectives, gap) for text in ax.get_legend().get_texts()]
+    assert [name.partition(":")[0] for name in names] == ["primal", "dual", "gap", "tol = 0.25"]
+    close(objectives)
+
+
+def test_plot_in_the_users_panels() -> None:
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots(2, 1)
+    assert plot_convergence(History(ROWS), axes) is axes
+    assert len(axes[0].get_lines()) == 2
+
+
+def test_plot_of_an_optimum_found() -> None:
+    exact = Measurement(20.0, 200, 0.4, primal=0.5, dual=0.5, gap=0.0)
+    objectives, gap = plot_convergence(History((*ROWS, exact)))
+    objectives.figure.canvas.draw()
+    assert gap.get_lines()[0].get_ydata()[-1] == 0.0
+    close(objectives)
+
+
+def test_nothing_to_plot() -> None:
+    with pytest.raises(ValueError, match=r"^plot_convergence: history must hold .* got an empty one\.$"):
+        plot_convergence(History())
+
+
+def test_plot_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install maxmargin\[plot\]"):
+        plot_convergence(History(ROWS))
+
+
+def close(ax: Any) -> None:
+    import matplotlib.pyplot as plt
+
+    plt.close(ax.figure)

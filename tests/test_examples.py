@@ -1,0 +1,78 @@
+"""The example scripts run, and print what a reader is promised."""
+
+import gzip
+import re
+import runpy
+import urllib.request
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SENTENCES = [
+    [("the", "DT", "B-NP"), ("dog", "NN", "I-NP"), ("barks", "VBZ", "B-VP"), (".", ".", "O")],
+    [("a", "DT", "B-NP"), ("cat", "NN", "I-NP"), ("sleeps", "VBZ", "B-VP"), (".", ".", "O")],
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the user's data and cut the network."""
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise URLError("no route to host")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("MAXMARGIN_DATA", raising=False)
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+
+
+def printed(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return capsys.readouterr().out
+
+
+def number(pattern: str, text: str) -> float:
+    found = re.search(pattern, text)
+    assert found is not None
+    return float(found[1])
+
+
+def test_chunking_without_data(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed("chunking.py", capsys)
+    assert "Instead: words of scanned digits." in text
+    assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.01
+    # The commonest of eight digits is a fifth of them.
+    assert number(r"Token accuracy on 400 test sequences: ([\d.]+)%", text) > 75
+    assert "Chunk F1" not in text
+    # Every word ends in 4, 6, 4 (-ing) or 4, 6, 6 (-ion).
+    assert "  4 -> 6  +" in text
+
+
+def test_chunking_with_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [" ".join(token) for sentence in SENTENCES for token in (*sentence, ())]
+    packed = gzip.compress("\n".join(lines * 3).encode())
+    for name in ("train.txt.gz", "test.txt.gz"):
+        (tmp_path / name).write_bytes(packed)
+    monkeypatch.setenv("MAXMARGIN_DATA", str(tmp_path))
+    text = printed("chunking.py", capsys)
+    assert "6 training sequences" in text
+    assert "Token accuracy on 6 test sequences: 100.00%" in text
+    assert "Chunk F1: 100.00%" in text
+    assert "  B-NP -> I-NP  +" in text
+
+
+def test_own_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed("own_problem.py", capsys)
+    assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.01
+    # Guessing one digit for all costs more than 0.7.
+    assert number(r"Mean cost on 1397 other digits: ([\d.]+)", text) < 0.15
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_examples_are_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) < 60

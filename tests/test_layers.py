@@ -1,0 +1,163 @@
+"""Imports go downwards only, and importing the package stays light."""
+
+import ast
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import maxmargin
+
+ROOT = Path(maxmargin.__file__).parent
+# From the lowest to the highest. A module may import those of lower layers and its own.
+LAYERS = [
+    ["_compile", "encoding", "_interrupts"],
+    ["rows"],
+    ["inference"],
+    ["problems"],
+    ["methods"],
+    ["objective", "history"],
+    ["_arguments", "solve"],
+    ["display"],
+    ["estimators"],
+    ["__init__"],
+    ["demo", "warm"],
+    ["cli", "__main__"],
+]
+APART = "datasets"
+MAY_READ_DATASETS = {"demo", "cli"}
+HEAVY = {"matplotlib", "pandas", "pycrfsuite", "sklearn.datasets", "psutil"}
+MODULES = sorted(path.relative_to(ROOT).with_suffix("").as_posix() for path in ROOT.rglob("*.py"))
+
+
+def part_of(module):
+    """The part of the package, a module or subpackage, to which "problems/chain" belongs."""
+    return module.split("/")[0]
+
+
+@cache
+def imports(module):
+    """The absolute names a module imports: (name, at its top?)."""
+    tree = ast.parse((ROOT / f"{module}.py").read_text())
+    in_functions = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        for name in _names(node, module):
+            found.add((name, id(node) not in in_functions))
+    return found
+
+
+def _names(node, module):
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    package = ("maxmargin/" + module).split("/")[: -node.level] if node.level else []
+    base = ".".join([*package, *([node.module] if node.module else [])])
+    return [f"{base}.{alias.name}" for alias in node.names]
+
+
+def parts_imported(module):
+    """The parts of this package that a module imports anywhere, other than its own."""
+    names = {name for name, _ in imports(module) if name.split(".")[0] == "maxmargin"}
+    parts = {_part_named(name.split(".")[1:]) for name in names}
+    return parts - {part_of(module)}
+
+
+def _part_named(path):
+    is_part = path and ((ROOT / path[0]).is_dir() or (ROOT / f"{path[0]}.py").is_file())
+    return path[0] if is_part else "__init__"
+
+
+def layer(part):
+    places = [k for k, parts in enumerate(LAYERS) if part in parts]
+    assert len(places) == 1, f"give {part!r} one place in LAYERS"
+    return places[0]
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if part_of(m) != APART])
+def test_imports_go_downwards(module):
+    upward = {
+        part for part in parts_imported(module) if part != APART and layer(part) > layer(part_of(module))
+    }
+    assert not upward
+    reads_datasets = APART in parts_imported(module)
+    assert not reads_datasets or part_of(module) in MAY_READ_DATASETS
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if part_of(m) in (APART, "encoding")])
+def test_datasets_and_encoding_stand_alone(module):
+    assert not parts_imported(module)
+
+
+def test_encoding_needs_arrays_only():
+    outside = {
+        name.split(".")[0]
+        for module in MODULES
+        if part_of(module) == "encoding"
+        for name, _ in imports(module)
+    }
+    assert outside - set(sys.stdlib_module_names) <= {"maxmargin", "numpy", "scipy"}
+
+
+def files_imported(module):
+    """The modules of this package whose names a module imports, packages as their __init__."""
+    found = set()
+    for name, at_top in imports(module):
+        path = name.split(".")
+        if path[0] == "maxmargin" and at_top:
+            prefixes = ("/".join(path[1:k]) for k in range(len(path), 1, -1))
+            found.add(next((p for p in map(_module_at, prefixes) if p), "__init__"))
+    return found - {module}
+
+
+def _module_at(path):
+    return next((m for m in (path, f"{path}/__init__") if m in MODULES), None)
+
+
+def test_no_cycles():
+    done, trail = set(), []
+
+    def visit(module):
+        assert module not in trail, " -> ".join([*trail, module])
+        if module in done:
+            return
+        trail.append(module)
+        for needed in sorted(files_imported(module)):
+            visit(needed)
+        done.add(trail.pop())
+
+    for module in MODULES:
+        visit(module)
+    assert done == set(MODULES)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_heavy_modules_are_imported_in_functions(module):
+    at_top = {name for name, is_top in imports(module) if is_top}
+    heavy = {name for name in at_top for h in HEAVY if name == h or name.startswith(h + ".")}
+    assert not heavy
+
+
+def test_import_of_the_package_is_light():
+    # scikit-learn itself imports pandas where it is installed: what counts is what comes on top.
+    before = "import sys, sklearn.base; before = set(sys.modules)"
+    program = before + "; import maxmargin; print(*set(sys.modules) - before)"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(said.stdout.split())
+    assert "maxmargin.estimators.chain" in loaded
+    assert not loaded & {"pandas", "matplotlib", "pycrfsuite", "maxmargin.warm", "maxmargin.datasets"}
+
+
+def test_optional_packages_are_optional():
+    program = "import sys; sys.modules.update(dict.fromkeys(('pandas', 'matplotlib'))); import maxmargin"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with pytest.raises(subprocess.CalledProcessError):  # the same, had they been needed
+        subprocess.run([sys.executable, "-c", program + "; import pandas"], capture_output=True, check=True)

@@ -1,0 +1,229 @@
+"""The driver: when it stops, what it measures, whom it tells."""
+
+import importlib
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.svm import LinearSVC
+
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Status, solve
+from maxmargin.problems import Multiclass
+
+LAM, N, K = 0.05, 30, 3
+METHOD = BlockFrankWolfe(LAM)
+_centres = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, -0.5], [-1.0, -0.5, 0.2]])
+Y = np.arange(N) % K
+X = _centres[Y] + np.random.default_rng(0).normal(size=(N, 3))
+PROBLEM = Multiclass.from_arrays(X, Y)
+# The module; `maxmargin.solve` is the function.
+driver = importlib.import_module("maxmargin.solve")
+
+
+def written_out(weights):
+    """The objective, by its formula."""
+    W = weights.reshape(K, -1)
+    scores = X @ W.T
+    hinge = (scores + (1.0 - np.eye(K))[Y]).max(axis=1) - scores[np.arange(N), Y]
+    return LAM / 2 * (W**2).sum() + hinge.mean()
+
+
+@pytest.fixture(scope="module")
+def optimum():
+    """The least objective, by liblinear."""
+    model = LinearSVC(multi_class="crammer_singer", C=1 / (LAM * N), fit_intercept=False, tol=1e-10)
+    return written_out(model.set_params(max_iter=10**6).fit(X, Y).coef_)
+
+
+class Clock:
+    """Time that passes only when it is looked at: one second each time."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        self.now += 1.0
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(driver, "time", clock)
+    return clock
+
+
+@pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-4])
+def test_stops_at_tol_and_brackets_the_optimum(tol, optimum):
+    result = solve(PROBLEM, METHOD, tol=tol, max_passes=10**4, random_state=0)
+    assert result.status is Status.CONVERGED
+    assert result.gap == result.primal - result.dual <= tol
+    assert result.dual - 1e-9 <= optimum <= result.primal + 1e-9
+    assert result.primal == pytest.approx(written_out(result.weights), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [METHOD, Averaged(METHOD), Averaged(METHOD, "suffix"), FrankWolfe(LAM), Averaged(FrankWolfe(LAM))],
+    ids=["bcfw", "bcfw-wavg", "bcfw-tavg", "fw", "fw-wavg"],
+)
+def test_result_is_the_best_seen(method, optimum):
+    result = solve(PROBLEM, method, tol=0.0, max_passes=12, check_every=2, random_state=0)
+    assert result.primal == result.history.primal.min()
+    assert result.dual == result.history.dual.max()
+    assert result.gap == result.primal - result.dual
+    assert result.dual <= optimum <= result.primal
+    assert result.certified
+    assert result.weights.shape == (K * 3,)
+    np.testing.assert_array_equal(result.weights, np.ravel(PROBLEM.unpack(result.w).unary))
+    np.testing.assert_array_equal(result.history.gap, result.history.primal - result.history.dual)
+
+
+def test_no_pass_beyond_the_one_that_converged():
+    result = solve(PROBLEM, METHOD, tol=0.05, max_passes=1000, check_every=1, random_state=0)
+    assert (result.history.gap[:-1] > 0.05).all()
+    assert result.gap <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("check_every", "measured"), [(1, [1, 2, 3, 4, 5, 6, 7]), (3, [3, 6, 7]), (7, [7]), (100, [7])]
+)
+def test_certificates_every_so_many_passes_and_at_the_end(check_every, measured):
+    result = solve(PROBLEM, METHOD, tol=0.0, max_passes=7, check_every=check_every, random_state=0)
+    assert result.status is Status.MAX_PASSES
+    assert result.history.passes.tolist() == measured
+    assert result.history.oracle_calls.tolist() == [N * passes for passes in measured]
+
+
+def test_certificates_do_not_change_the_run():
+    often = solve(PROBLEM, METHOD, tol=0.0, max_passes=6, check_every=1, random_state=0)
+    rarely = solve(PROBLEM, METHOD, tol=0.0, max_passes=6, check_every=6, random_state=0)
+    assert often.history.primal[-1] == rarely.history.primal[-1]
+
+
+def test_time_limit_in_the_middle_of_a_pass(clock, optimum):
+    result = solve(PROBLEM, METHOD, tol=0.0, time_limit=2.5, random_state=0)
+    # A piece lasts a second by this clock, ten times too long: it stays at one example.
+    assert result.status is Status.TIME_LIMIT
+    assert result.history.seconds.tolist() == [3.0]
+    assert result.history.oracle_calls.tolist() == [3]
+    assert result.history.passes.tolist() == [3 / N]
+    assert result.dual <= optimum <= result.primal
+
+
+def test_time_limit_after_a_pass(clock):
+    result = solve(PROBLEM, FrankWolfe(LAM), tol=0.0, time_limit=2.0, check_every=10, random_state=0)
+    assert result.status is Status.TIME_LIMIT
+    assert result.history.passes.tolist() == [2.0]
+
+
+def test_converged_at_the_time_limit_is_converged(clock):
+    result = solve(PROBLEM, FrankWolfe(LAM), tol=10.0, time_limit=1.0, check_every=10)
+    assert result.status is Status.CONVERGED
+
+
+def test_a_clock_that_stands_still():
+    # As a coarse one does during a short piece.
+    stopped = SimpleNamespace(perf_counter=lambda: 5.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "time", stopped)
+        result = solve(PROBLEM, METHOD, tol=0.0, max_passes=3, time_limit=1.0, random_state=0)
+    assert result.status is Status.MAX_PASSES
+    assert result.history.seconds.tolist() == [0.0]
+
+
+def test_certificates_are_not_timed(clock, monkeypatch):
+    primal = driver.objective.primal
+
+    def slow_primal(*args):
+        clock.now += 1000.0
+        return primal(*args)
+
+    monkeypatch.setattr(driver.objective, "primal", slow_primal)
+    result = solve(PROBLEM, FrankWolfe(LAM), tol=0.0, max_passes=3, check_every=1, random_state=0)
+    assert clock.now > 3000.0
+    assert result.history.seconds.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_callbacks_are_told_of_every_pass():
+    told = []
+    result = solve(
+        PROBLEM, METHOD, tol=0.05, max_passes=50, check_every=2, callbacks=[told.append], random_state=0
+    )
+    passes = int(result.history.passes[-1])
+    assert result.status is Status.CONVERGED
+    assert [progress.passes for progress in told] == list(range(1, passes + 1))
+    assert [progress.oracle_calls for progress in told] == [N * k for k in range(1, passes + 1)]
+    assert told[0].last is None
+    assert told[2].last == next(iter(result.history))
+    assert told[-1].last == list(result.history)[-1]
+    assert {(progress.tol, progress.max_passes) for progress in told} == {(0.05, 50)}
+    assert np.all(np.diff([progress.seconds for progress in told]) >= 0)
+
+
+def test_a_callback_can_stop_the_run(optimum):
+    calls = itertools.count(1)
+    told = []
+    result = solve(
+        PROBLEM, METHOD, tol=0.0, callbacks=[lambda _: next(calls) < 4, told.append], random_state=0
+    )
+    assert result.status is Status.STOPPED
+    assert result.history.passes.tolist() == [4.0]
+    assert len(told) == 4
+    assert result.dual <= optimum <= result.primal
+
+
+@pytest.mark.parametrize("answer", [None, True, 0, ""])
+def test_only_false_stops(answer):
+    result = solve(PROBLEM, METHOD, tol=0.0, max_passes=3, callbacks=[lambda _: answer])
+    assert result.status is Status.MAX_PASSES
+
+
+def run_once(random_state, **options):
+    return solve(PROBLEM, METHOD, tol=0.0, max_passes=2, random_state=random_state, **options).weights
+
+
+@pytest.mark.parametrize("sampling", ["permutation", "uniform"])
+def test_a_seed_decides_the_run(sampling):
+    first = run_once(3, sampling=sampling)
+    np.testing.assert_array_equal(first, run_once(3, sampling=sampling))
+    assert (first != run_once(4, sampling=sampling)).any()
+
+
+def test_samplings_differ():
+    assert (run_once(3, sampling="permutation") != run_once(3, sampling="uniform")).any()
+
+
+def test_forms_of_random_state():
+    np.testing.assert_array_equal(run_once(np.random.default_rng(5)), run_once(5))
+    np.testing.assert_array_equal(run_once(np.random.RandomState(5)), run_once(np.random.RandomState(5)))
+    one, other = np.random.RandomState(5), np.random.RandomState(6)
+    assert (run_once(one) != run_once(other)).any()
+    assert (run_once(one) != run_once(one)).any()  # a generator moves on
+    assert (run_once(None) != run_once(None)).any()
+
+
+def test_every_example_once_in_a_permutation():
+    visited = []
+
+    def note(rng, n):
+        visited.append(permutation(rng, n))
+        return visited[-1]
+
+    permutation = driver.drawer("permutation")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "drawer", lambda _: note)
+        run_once(0)
+    assert [sorted(order.tolist()) for order in visited] == [list(range(N))] * 2
+
+
+def test_statuses_are_sentences():
+    assert {status.name for status in Status} == {
+        "CONVERGED",
+        "MAX_PASSES",
+        "TIME_LIMIT",
+        "STOPPED",
+        "INTERRUPTED",
+    }
+    assert all(" " in status.value for status in Status)

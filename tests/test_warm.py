@@ -1,0 +1,61 @@
+"""Compiling everything beforehand."""
+
+import itertools
+import subprocess
+import sys
+from typing import get_args
+
+import numpy as np
+
+from maxmargin import problems, warm
+from maxmargin.estimators._base import METHODS
+from maxmargin.rows import Rows
+
+
+def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
+    solved, decoded = [], []
+    monkeypatch.setattr(
+        warm, "solve", lambda problem, method, **_: solved.append((type(problem), type(problem.rows), method))
+    )
+    monkeypatch.setattr(warm, "predictions", lambda problem, *_: decoded.append(type(problem)))
+    compiled = warm.compile_kernels()
+    models = {problems.Chain, problems.Multiclass}
+    made = [method(1.0) for method in METHODS.values()]
+    expected = itertools.product(models, get_args(Rows), made)
+    assert sorted(solved, key=repr) == sorted(expected, key=repr)
+    assert set(decoded) == models
+    assert compiled.seconds >= 0
+
+
+PROGRAM = """
+import warnings
+import numpy as np
+from maxmargin import ChainSVC, MulticlassSVC, warm
+
+warm.METHODS = {"bcfw": warm.METHODS["bcfw"]}
+compiled = warm.compile_kernels()
+before = warm._n_specialisations()
+
+warnings.simplefilter("ignore")
+options = {"method": "bcfw", "max_iter": 2, "tol": 0.0}
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(9, 4)), np.arange(9) % 3
+for features in (X, np.where(X > 1, X, 0.0), np.where(X > 1, 1.0, 0.0)):
+    MulticlassSVC(**options).fit(features, y).predict(features)
+    ChainSVC(**options).fit([features], [y]).predict([features])
+words = [[["a", "b"], ["c"]], [["a"]]]
+ChainSVC(**options).fit(words, [["N", "V"], ["N"]]).predict(words)
+
+assert compiled.kernels == before > 0
+assert warm._n_specialisations() == before
+assert str(compiled) == f"{before} kernels ready in {compiled.seconds:.1f} s, in {compiled.directory}"
+"""
+
+
+def test_afterwards_estimators_compile_nothing():
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=300)
+
+
+def test_without_a_directory():
+    said = str(warm.Compiled(12, np.float64(3.21), None))
+    assert said == "12 kernels ready in 3.2 s, but not kept: no directory can be written"
