@@ -6,6 +6,7 @@ has one row per feature, and its columns (labels) are contiguous, so that each i
 and vectorises.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 # Up to this share of nonzeros a sparse row is walked faster than a dense one.
 _SPARSE_BELOW = 2 / 3
+# Bytes in a cache line.
+_LINE = 64
 
 
 class DenseRows(NamedTuple):
@@ -58,6 +61,14 @@ def as_rows(X: Any) -> Rows:
     if (X.data == 1.0).all():
         return IndicatorRows(start, columns, X.shape[1])
     return SparseRows(start, columns, plain(X.data, np.float64), X.shape[1])
+
+
+def aligned_zeros(*shape: int) -> FloatArray:
+    """``np.zeros(shape)`` that begins at a cache line, so that no vector of a row straddles two."""
+    size = math.prod(shape)
+    padded = np.zeros(size + _LINE // 8)
+    first = -padded.ctypes.data % _LINE // 8
+    return padded[first : first + size].reshape(shape)
 
 
 def plain(array: Any, dtype: Any) -> Any:

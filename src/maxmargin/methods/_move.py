@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._compile import helper
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
 class Move(NamedTuple):
@@ -40,7 +40,7 @@ class Move(NamedTuple):
 def new_move(n_statistics: int) -> Move:
     """Return the zero direction in an output space of this dimension."""
     return Move(
-        np.zeros(n_statistics),
+        aligned_zeros(n_statistics),
         np.zeros(n_statistics + 1, dtype=np.uint32),
         np.zeros(1, dtype=np.int64),
         np.zeros(1),

@@ -7,7 +7,7 @@ import numpy as np
 from maxmargin._compile import helper, subroutine
 from maxmargin.methods._move import Move, add_entry, new_move
 from maxmargin.problems._protocol import argmax, loss, psi, score, sizes, workspace
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
 class Scratch(NamedTuple):
@@ -38,7 +38,7 @@ def new_scratch(problem: Any) -> Scratch:
     """Return fresh work arrays for the problem."""
     size = sizes(problem)
     return Scratch(
-        np.zeros(size.statistics),
+        aligned_zeros(size.statistics),
         np.zeros(size.output, dtype=np.int64),
         np.zeros(size.parts, dtype=np.uint32),
         np.zeros(size.parts),

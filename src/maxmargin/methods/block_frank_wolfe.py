@@ -35,7 +35,7 @@ from maxmargin.methods._scratch import add_psi, find_corner
 from maxmargin.methods._sweep import sweep_all
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
 from maxmargin.problems._protocol import norm2, push, sizes
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
 class BlockFrankWolfe(NamedTuple):
@@ -78,7 +78,7 @@ class BlockState(NamedTuple):
 def _(method: BlockFrankWolfe, problem: Any) -> BlockState:
     size = sizes(problem)
     return BlockState(
-        np.zeros(size.weights),
+        aligned_zeros(size.weights),
         np.zeros(size.examples),
         empty_blocks(size.examples, size.statistics),
         np.zeros(1, dtype=np.int64),

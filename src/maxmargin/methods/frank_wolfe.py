@@ -19,7 +19,7 @@ from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import batch_corner, broken_oracle
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
 from maxmargin.problems._protocol import sizes
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
 class FrankWolfe(NamedTuple):
@@ -47,7 +47,7 @@ class BatchState(NamedTuple):
 
 @start.register(FrankWolfe)
 def _(method: FrankWolfe, problem: Any) -> BatchState:
-    return BatchState(np.zeros(sizes(problem).weights), np.zeros(1), np.zeros(1, dtype=np.int64))
+    return BatchState(aligned_zeros(sizes(problem).weights), np.zeros(1), np.zeros(1, dtype=np.int64))
 
 
 @advance.register(FrankWolfe)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.rows import FloatArray
+from maxmargin.rows import FloatArray, aligned_zeros
 
 _LANES = 4
 
@@ -16,7 +16,7 @@ def padded(n_labels: int) -> int:
 
 def pad_columns(matrix: FloatArray, width: int) -> FloatArray:
     """Return ``matrix`` with zero columns added up to ``width``."""
-    out = np.zeros((len(matrix), width))
+    out = aligned_zeros(len(matrix), width)
     out[:, : matrix.shape[1]] = matrix
     return out
 

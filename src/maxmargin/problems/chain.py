@@ -24,6 +24,7 @@ from maxmargin.rows import (
     Rows,
     add_products,
     add_scaled,
+    aligned_zeros,
     as_rows,
     clear,
     copy,
@@ -193,11 +194,11 @@ def _(problem):
     width, longest = problem.width, problem.longest
     features = problem.rows.n_columns if longest > _TABULATED else 0
     return ChainWork(
-        np.empty((longest, width)),
-        np.empty((longest, width)),
-        np.empty(width),
-        np.empty(width),
-        np.zeros((features, width)),
+        aligned_zeros(longest, width),
+        aligned_zeros(longest, width),
+        aligned_zeros(width),
+        aligned_zeros(width),
+        aligned_zeros(features, width),
     )
 
 
