@@ -84,6 +84,13 @@ def add_scaled(scale, x, out):
 
 
 @helper
+def weighted_sum(a, x, b, y, out):
+    """``out[:] = a * x + b * y``"""
+    for k in range(out.shape[0]):
+        out[k] = a * x[k] + b * y[k]
+
+
+@helper
 def add_products(x, y, out):
     """``out += x * y``"""
     for k in range(out.shape[0]):

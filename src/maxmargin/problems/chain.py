@@ -35,6 +35,7 @@ from maxmargin.rows import (
     row_dot,
     row_push,
     row_scores,
+    weighted_sum,
 )
 
 # Longest sequence whose inner products are tabulated, at 4 (length + 1) bytes a token.
@@ -224,8 +225,8 @@ def _(problem, i, theta, y, work):
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
     parts, K = theta.reshape((-1, problem.width)), problem.n_labels
     for t in range(length):
-        copy(parts[K + t], work.unary[t])
-        add_scaled(problem.scale[i], problem.cost[problem.labels[first + t]], work.unary[t])
+        cost = problem.cost[problem.labels[first + t]]
+        weighted_sum(1.0, parts[K + t], problem.scale[i], cost, work.unary[t])
     viterbi(work.unary[:length], parts[:K], K, work.value, y)
 
 
@@ -268,8 +269,11 @@ def _(problem, i, y, index, value):
 @protocol.norm2.register(Chain)
 def _(problem, i, move, work):
     length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
-    D = move.delta.reshape((-1, problem.width))[K : K + length]
+    parts = move.delta.reshape((-1, problem.width))
+    D = parts[K : K + length]
     clear(work.total)
+    for j in range(K):
+        add_products(parts[j], parts[j], work.total)
     if problem.product_offsets[i] < problem.product_offsets[i + 1]:
         _add_tabulated_squares(problem, i, D, work)
     else:
@@ -279,9 +283,6 @@ def _(problem, i, move, work):
     squares = 0.0
     for k in range(problem.width):
         squares += work.total[k]
-    for c in range(move.size[0]):
-        p = move.support[c]
-        squares += move.delta[p] * move.delta[p] if p < K * problem.width else 0.0
     return squares
 
 
@@ -293,8 +294,8 @@ def _add_tabulated_squares(problem, i, D, work):
         if count_nonzero(D[s]) > 0:
             clear(work.row)
             for t in range(s):
-                add_scaled(2.0 * problem.products[p + t], D[t], work.row)
-            add_scaled(problem.products[p + s], D[s], work.row)
+                add_scaled(problem.products[p + t], D[t], work.row)
+            weighted_sum(2.0, work.row, problem.products[p + s], D[s], work.row)
             add_products(work.row, D[s], work.total)
         p += s + 1
 
@@ -324,8 +325,4 @@ def _(problem, i, move, scale, w):
             row_push(problem.rows, first + t, scale, D[K + t], W)
     add_scaled(scale, D[K], W[F])
     add_scaled(scale, D[K + length - 1], W[F + 1])
-    transitions = w[(F + 2) * problem.width :]
-    for c in range(move.size[0]):
-        p = move.support[c]
-        inside = p < K * problem.width
-        transitions[p if inside else 0] += scale * move.delta[p] if inside else 0.0
+    add_scaled(scale, move.delta[: K * problem.width], w[(F + 2) * problem.width :])
