@@ -1,5 +1,7 @@
 """Structural SVMs, trained fast, with a certificate of how far from optimal they are."""
 
+from maxmargin.display import ProgressLine as ProgressLine
+from maxmargin.display import plot_convergence as plot_convergence
 from maxmargin.estimators import ChainSVC as ChainSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
 from maxmargin.history import History as History
@@ -27,7 +29,9 @@ __all__ = [
     "MulticlassSVC",
     "Predefined",
     "Progress",
+    "ProgressLine",
     "Result",
     "Status",
+    "plot_convergence",
     "solve",
 ]

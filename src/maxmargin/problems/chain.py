@@ -40,6 +40,8 @@ from maxmargin.rows import (
 
 # Longest sequence whose inner products are tabulated, at 4 (length + 1) bytes a token.
 _TABULATED = 256
+# Up to this many nonzeros of a move per position, they are pushed one by one.
+_FEW = 10
 
 
 class ChainWeights(NamedTuple):
@@ -320,9 +322,24 @@ def _(problem, i, move, scale, w):
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
     W, F, K = w.reshape((-1, problem.width)), problem.rows.n_columns, problem.n_labels
     D = move.delta.reshape((-1, problem.width))
-    for t in range(length):
-        if count_nonzero(D[K + t]) > 0:
-            row_push(problem.rows, first + t, scale, D[K + t], W)
+    if move.size[0] <= _FEW * length:
+        _push_entries(problem, first, move, scale, W)
+    else:
+        for t in range(length):
+            if count_nonzero(D[K + t]) > 0:
+                row_push(problem.rows, first + t, scale, D[K + t], W)
     add_scaled(scale, D[K], W[F])
     add_scaled(scale, D[K + length - 1], W[F + 1])
     add_scaled(scale, move.delta[: K * problem.width], w[(F + 2) * problem.width :])
+
+
+@subroutine
+def _push_entries(problem, first, move, scale, W):
+    """Push the labels at positions one by one: faster than whole rows of labels while most are zero."""
+    transitions = problem.n_labels * problem.width
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if p >= transitions:
+            t = (p - transitions) // problem.width
+            k = p - transitions - t * problem.width
+            row_add(problem.rows, first + t, scale * move.delta[p], W[:, k])
