@@ -25,6 +25,8 @@ from support.runs import batch_states
 PASSES = (1, 2, 5, 10)
 N_SEEDS = 24
 LAMS = {"0.01": 0.01, "0.001": 0.001, "inv": 1 / 6251}
+# Deviations by which their primal of the iterate at pass 5 is above our mean, 3.8 and 8.1, rounded up.
+KNOWN_JUMPS = {"0.001": 4, "inv": 9}
 
 
 class Measured(NamedTuple):
@@ -116,9 +118,9 @@ def test_the_primal_of_the_iterate_at_pass_5_is_theirs(comparison: Comparison) -
     of visits). Dual and average, which do not jump, agree at every pass.
     """
     z = comparison.z.w_primal[PASSES.index(5)]
-    if comparison.lam != "0.01" and z > 3:
+    assert z <= KNOWN_JUMPS.get(comparison.lam, 3)
+    if z > 3:
         pytest.xfail(f"their single run is {z:.1f} deviations above our mean, at the top of a jump")
-    assert z <= 3
 
 
 # Relative, for passes 1 to 5. Their file has six digits, which decide pass 1. After that step the scores of

@@ -120,3 +120,32 @@ def test_a_sequence_of_300_tokens() -> None:
     assert theta == pytest.approx(Phi.T @ w, rel=1e-11)
     assert squared == pytest.approx(np.sum((Phi @ delta) ** 2), rel=1e-11)
     assert pushed == pytest.approx(w + 0.7 * Phi @ delta, rel=1e-11)
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse", "indicator"])
+def test_push_of_whole_rows(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A move with many nonzeros is pushed row by row, one with few entry by entry."""
+    monkeypatch.setattr(chain, "_FEW", 0)
+    case, rng = chain_case(7, (3, 1, 2), rows=rows), np.random.default_rng(0)
+    w = rng.normal(size=sizes(case.problem).weights)
+    for i in range(3):
+        Phi, delta = feature_map(case, i), random_direction(case, i, rng)
+        _, _, pushed = applied(case.problem, i, w, delta)
+        assert pushed == pytest.approx(w + 0.7 * Phi @ delta[: Phi.shape[1]], abs=1e-12)
+
+
+def test_compiled_push_of_a_move_without_zeros() -> None:
+    rng = np.random.default_rng(0)
+    X, n_labels = rng.normal(size=(3, 2)), 12
+    problem = Chain.from_encoded(X, np.array([0, 1, 3]), np.arange(3), n_labels)
+    case, size = Case(problem, None, [X[:1], X[1:]]), sizes(problem)
+    blocks, expected = empty_blocks(2, size.statistics), np.zeros(size.weights)
+    for i, length in enumerate((1, 2)):
+        Phi, delta = feature_map(case, i), np.zeros(size.statistics)
+        delta[: Phi.shape[1]] = rng.normal(size=Phi.shape[1])
+        assert np.count_nonzero(delta) > chain._FEW * length
+        add_to_block(blocks, i, 1.0, as_move(delta))
+        expected += Phi @ delta[: Phi.shape[1]]
+    w = np.zeros(size.weights)
+    push_blocks(problem, blocks, 1.0, w, new_scratch(problem))
+    assert w == pytest.approx(expected, abs=1e-12)
