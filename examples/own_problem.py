@@ -37,8 +37,8 @@ class TreeDigits:
         index[:], value[:] = (self.labels[i], y[0]), (1.0, -1.0)
         return 2
 
-    def norm2(self, i, move, work):  # ||Phi_i delta||^2, for the exact line search
-        return (self.X[i] @ self.X[i]) * (move.delta @ move.delta)
+    def gram(self, i, move, image, work):  # Phi_i' Phi_i delta, for the exact line search
+        image[:] = (self.X[i] @ self.X[i]) * move.delta
 
     def push(self, i, move, scale, w):  # w += scale * Phi_i delta
         w += scale * np.outer(move.delta, self.X[i]).ravel()

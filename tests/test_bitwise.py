@@ -16,6 +16,7 @@ from maxmargin.methods._blocks import Blocks, empty_blocks
 from maxmargin.methods._protocol import DONE, start
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import batch_corner, hinges, predictions, push_blocks, sweep
+from maxmargin.methods.sampling import Listed
 from maxmargin.problems._protocol import sizes
 from support.bitwise_runs import RUNS, bits, run
 from support.catalogue import Case, chain_case, layout, multiclass_case
@@ -46,7 +47,7 @@ def test_solve_without_the_compiler(name: str, without_compiler: dict[str, dict[
 def numbers(value: Any) -> list[str]:
     """Return the bits of all arrays and numbers in nested tuples; of a pool only the entries in use."""
     if isinstance(value, Blocks):
-        entries = [slice(a, a + n) for a, n in zip(value.start, value.size, strict=True)]
+        entries = [slice(a, a + n) for a, n, _ in value.extent]
         value = (*(value.where[e] for e in entries), *(value.value[e] for e in entries), *value[2:])
     if isinstance(value, tuple):
         return [bit for field in value for bit in numbers(field)]
@@ -68,7 +69,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     w = layout(problem, np.random.default_rng(0).normal(size=case.data.psi[0].shape[1]))
     order, state = random_order(problem, 25, seed=2), start(METHOD, problem)
     state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # room for the whole sweep
-    moved = called(sweep, mode, problem, METHOD, state, order, new_scratch(problem))
+    moved = called(sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem))
     assert tuple(moved) == (25, DONE)
     found = {"sweep": numbers(state)}
     out, corner, rebuilt = np.zeros(size.examples), np.zeros(size.weights), np.zeros(size.weights)

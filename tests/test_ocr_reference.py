@@ -61,9 +61,9 @@ def theirs(reference: dict[str, Any], lam: str) -> Measured:
 def one_run(problem: Chain, lam: float, seed: int) -> list[Array]:
     """Return the columns of `Measured` for one run of ours."""
     method, rng = Averaged(BlockFrankWolfe(lam)), np.random.default_rng(seed)
-    state, n, rows = start(method, problem), sizes(problem).examples, []
+    state, draw, rows = start(method, problem), uniform(sizes(problem).examples), []
     for k in range(1, PASSES[-1] + 1):
-        state = advance(method, state, problem, uniform(rng, n))
+        state = advance(method, state, problem, draw(rng))
         if k in PASSES:
             points = point(method.inner, state.inner, problem), point(method, state, problem)
             rows.append(

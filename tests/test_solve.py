@@ -175,7 +175,7 @@ def run_once(random_state, **options):
     return solve(PROBLEM, METHOD, tol=0.0, max_passes=2, random_state=random_state, **options).weights
 
 
-@pytest.mark.parametrize("sampling", ["permutation", "uniform"])
+@pytest.mark.parametrize("sampling", ["permutation", "uniform", "gap"])
 def test_a_seed_decides_the_run(sampling):
     first = run_once(3, sampling=sampling)
     np.testing.assert_array_equal(first, run_once(3, sampling=sampling))
@@ -198,15 +198,15 @@ def test_forms_of_random_state():
 def test_every_example_once_in_a_permutation():
     visited = []
 
-    def note(rng, n):
-        visited.append(permutation(rng, n))
+    def note(rng):
+        visited.append(permutation(rng))
         return visited[-1]
 
-    permutation = driver.drawer("permutation")
+    permutation = driver.drawer("permutation", N)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver, "drawer", lambda _: note)
+        patch.setattr(driver, "drawer", lambda *_: note)
         run_once(0)
-    assert [sorted(order.tolist()) for order in visited] == [list(range(N))] * 2
+    assert [sorted(visits.order.tolist()) for visits in visited] == [list(range(N))] * 2
 
 
 def test_statuses_are_sentences():

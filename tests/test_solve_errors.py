@@ -47,8 +47,14 @@ def message_of(kind, *args, **options):
         ({"check_every": 0}, "solve: check_every must be an int >= 1, got 0."),
         ({"time_limit": 0}, "solve: time_limit must be a number > 0 or None, got 0."),
         ({"time_limit": np.inf}, "solve: time_limit must be a number > 0 or None, got inf."),
-        ({"sampling": "random"}, "solve: sampling must be one of 'permutation', 'uniform', got 'random'."),
-        ({"sampling": ["uniform"]}, "solve: sampling must be one of 'permutation', 'uniform', got a list."),
+        (
+            {"sampling": "random"},
+            "solve: sampling must be one of 'permutation', 'uniform', 'gap', got 'random'.",
+        ),
+        (
+            {"sampling": ["uniform"]},
+            "solve: sampling must be one of 'permutation', 'uniform', 'gap', got a list.",
+        ),
         (
             {"callbacks": print},
             "solve: callbacks must be a list of functions, got a builtin_function_or_method.",

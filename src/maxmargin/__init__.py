@@ -5,10 +5,13 @@ from maxmargin.display import plot_convergence as plot_convergence
 from maxmargin.estimators import ChainSVC as ChainSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
 from maxmargin.history import History as History
+from maxmargin.methods import Accelerated as Accelerated
 from maxmargin.methods import Averaged as Averaged
+from maxmargin.methods import Away as Away
 from maxmargin.methods import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.methods import FrankWolfe as FrankWolfe
 from maxmargin.methods import LineSearch as LineSearch
+from maxmargin.methods import Pairwise as Pairwise
 from maxmargin.methods import Predefined as Predefined
 from maxmargin.methods._protocol import BrokenOracle as BrokenOracle
 from maxmargin.solve import Progress as Progress
@@ -19,7 +22,9 @@ from maxmargin.solve import solve as solve
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accelerated",
     "Averaged",
+    "Away",
     "BlockFrankWolfe",
     "BrokenOracle",
     "ChainSVC",
@@ -27,6 +32,7 @@ __all__ = [
     "History",
     "LineSearch",
     "MulticlassSVC",
+    "Pairwise",
     "Predefined",
     "Progress",
     "ProgressLine",

@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin.encoding.kinds import described
 from maxmargin.methods._protocol import regularisation, start
-from maxmargin.methods.sampling import SAMPLINGS
+from maxmargin.methods.sampling import SAMPLINGS, Visits
 from maxmargin.methods.steps import step_size
 from maxmargin.problems._protocol import REQUIRED, Sizes, sizes
 
@@ -59,11 +59,11 @@ def checked_callbacks(callbacks: Any) -> tuple[Callable[[Any], Any], ...]:
     return checked
 
 
-def drawer(sampling: Any) -> Callable[[np.random.Generator, int], Any]:
-    """Return the function that draws an order of examples."""
+def drawer(sampling: Any, n: int) -> Callable[[np.random.Generator], Visits]:
+    """Return the function that draws the visits of a pass over n examples."""
     known = isinstance(sampling, str) and sampling in SAMPLINGS
     _expect(known, "sampling", f"one of {', '.join(map(repr, SAMPLINGS))}", sampling)
-    return SAMPLINGS[sampling]
+    return SAMPLINGS[sampling](n)
 
 
 def generator(random_state: Any) -> np.random.Generator:

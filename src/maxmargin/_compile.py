@@ -55,7 +55,7 @@ _KERNEL = {"nogil": True, "_nrt": False}
 _INLINED = _KERNEL | {"forceinline": True}
 
 
-def generic(stub: Callable[..., Any]) -> Any:
+def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
     """Make ``stub`` a function dispatched on the class of its first argument, also in compiled code.
 
     The body of ``stub`` is what happens to an object of an unregistered class in the interpreter: by
@@ -65,10 +65,15 @@ def generic(stub: Callable[..., Any]) -> Any:
 
     def resolve(subject: Any, *args: Any) -> Callable[..., Any] | None:
         implementation = function.dispatch(getattr(subject, "instance_class", object))
-        return None if implementation is stub else implementation
+        return implementation if compiled or implementation is not stub else None
 
     overload(function, strict=False, jit_options=_INLINED)(resolve)
     return function
+
+
+def generic_with_default(default: Callable[..., Any]) -> Any:
+    """The same, for a function whose body serves every class without one of its own, compiled or not."""
+    return generic(default, compiled=True)
 
 
 def helper(function: Callable[..., Any]) -> Callable[..., Any]:

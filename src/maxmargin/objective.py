@@ -33,7 +33,7 @@ def primal(problem: Any, w: FloatArray, lam: float) -> float:
 
 def dual(point: Point, lam: float) -> float:
     """Return D of a dual point."""
-    return point.ell - 0.5 * lam * float(point.w @ point.w)
+    return point.ell - 0.5 * lam * point.norm2
 
 
 def hinge_losses(problem: Any, w: FloatArray) -> FloatArray:

@@ -91,13 +91,6 @@ def weighted_sum(a, x, b, y, out):
 
 
 @helper
-def add_products(x, y, out):
-    """``out += x * y``"""
-    for k in range(out.shape[0]):
-        out[k] += x[k] * y[k]
-
-
-@helper
 def copy(x, out):
     """``out[:] = x``"""
     for k in range(out.shape[0]):

@@ -20,8 +20,9 @@ from maxmargin._arguments import (
 from maxmargin._interrupts import uninterrupted
 from maxmargin.history import History, Measurement
 from maxmargin.methods._protocol import Point, advance, moves_blocks, point, regularisation, start
+from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import sizes, unpack
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.rows import FloatArray
 
 # A piece of a pass is made to last about this long, so that interrupts and time limits are heard.
 _PIECE_SECONDS = 0.1
@@ -127,8 +128,9 @@ def solve(
         Stop after this many seconds of optimisation; the certificates' time is not counted.
     check_every : int
         Passes between certificates. A certificate costs about one pass.
-    sampling : {"permutation", "uniform"}
-        Visit the examples in a new random order each pass, or draw them with replacement.
+    sampling : {"permutation", "uniform", "gap"}
+        Visit the examples in a new random order each pass, draw them with replacement, or draw them by
+        the size of their block gaps.
     callbacks : iterable of callables
         Each is called after every pass with a `Progress`; the run stops when one returns False.
     random_state : int, Generator, RandomState or None
@@ -149,12 +151,12 @@ def solve(
     check_problem(problem)
     method = checked_method(method)
     check_limits(tol, max_passes, time_limit, check_every)
-    draw, rng = drawer(sampling), generator(random_state)
+    draw, rng = drawer(sampling, sizes(problem).examples), generator(random_state)
     run = _Run(problem, method, tol, max_passes, time_limit, checked_callbacks(callbacks))
     status = None
     try:
         while status is None:
-            finished = run.one_pass(draw(rng, run.n))
+            finished = run.one_pass(draw(rng))
             if finished and run.passes % check_every == 0:
                 run.certify()
             status = run.status(finished)
@@ -185,7 +187,7 @@ class _Run:
         self.piece = _FIRST_PIECE
         self.passes, self.visits, self.seconds = 0, 0, 0.0
         self.rows: list[Measurement] = []
-        self.whole = True
+        self.whole, self.other_was_best = True, False
         self.best_w: FloatArray | None = None
         self.best_primal, self.best_dual = math.inf, 0.0  # the dual is zero at the start
 
@@ -194,32 +196,32 @@ class _Run:
         if moves_blocks(self.method):
             advance(self.method, self.state, self.problem, np.zeros(0, dtype=np.int64))
 
-    def one_pass(self, order: IntArray) -> bool:
-        """Visit the examples in ``order``, piece by piece; return False if the time ran out."""
-        whole = not moves_blocks(self.method)
-        done = 0
-        while done < len(order):
+    def one_pass(self, visits: Visits) -> bool:
+        """Make the visits of a pass, piece by piece; return False if the time ran out."""
+        cut = moves_blocks(self.method)
+        done, total = 0, n_visits(visits)
+        while done < total:
             if self.seconds >= self.time_limit:
                 return False
-            piece = order if whole else order[done : done + self.piece]
-            elapsed = self._advance(piece)
-            done += len(piece)
+            length = min(self.piece, total - done) if cut else total
+            elapsed = self._advance(some_visits(visits, done, done + length))
+            done += length
             # Doubling at most: the time of a short piece says little of a long one.
-            lasting = int(len(piece) * _PIECE_SECONDS / max(elapsed, 1e-9))
+            lasting = int(length * _PIECE_SECONDS / max(elapsed, 1e-9))
             self.piece = max(1, min(2 * self.piece, lasting))
         self.passes += 1
         return True
 
-    def _advance(self, piece: IntArray) -> float:
-        """Visit the examples in ``piece``; return the seconds it took."""
+    def _advance(self, visits: Visits) -> float:
+        """Make the visits; return the seconds it took."""
         begin = time.perf_counter()
         with uninterrupted():
             self.whole = False
-            self.state = advance(self.method, self.state, self.problem, piece)
+            self.state = advance(self.method, self.state, self.problem, visits)
             self.whole = True
             elapsed = time.perf_counter() - begin
             self.seconds += elapsed
-            self.visits += len(piece)
+            self.visits += n_visits(visits)
         return elapsed
 
     def certify(self) -> None:
@@ -229,14 +231,30 @@ class _Run:
         from them, and the best one of before stands.
         """
         answer: Point = point(self.method, self.state, self.problem)
-        primal = objective.primal(self.problem, answer.w, self.lam)
+        primal, w = self._best_of(answer)
         dual = objective.dual(answer, self.lam) if self.whole else self.best_dual
         self.rows.append(
             Measurement(self.visits / self.n, self.visits, self.seconds, primal, dual, primal - dual)
         )
         self.best_dual = max(self.best_dual, dual)
         if primal < self.best_primal:
-            self.best_primal, self.best_w = primal, answer.w.copy()
+            self.best_primal, self.best_w = primal, w.copy()
+
+    def _best_of(self, answer: Point) -> tuple[float, FloatArray]:
+        """Return the lowest objective among the answer's weights, and its weights.
+
+        Each costs a pass of the oracle, so that others than the first are measured with certificate
+        1, 2, 4, 8, ... and as long as one of them is the best.
+        """
+        count = len(self.rows) + 1
+        compares = self.other_was_best or count & (count - 1) == 0
+        measured = [
+            (objective.primal(self.problem, w, self.lam), k, w)
+            for k, w in enumerate((answer.w, *answer.others) if compares else (answer.w,))
+        ]
+        primal, k, w = min(measured)
+        self.other_was_best = k > 0
+        return primal, w
 
     def certify_the_rest(self) -> None:
         """Certify what was done since the last certificate, unless interrupted in doing so."""

@@ -159,7 +159,7 @@ PARAMETERS = {
     "max_iter": ({"max_iter": 0}, "The 'max_iter' parameter of ChainSVC"),
     "time_limit": ({"time_limit": 0}, "The 'time_limit' parameter of ChainSVC"),
     "check_every": ({"check_every": 0}, "The 'check_every' parameter of ChainSVC"),
-    "sampling": ({"sampling": "gap"}, "The 'sampling' parameter of ChainSVC"),
+    "sampling": ({"sampling": "cyclic"}, "The 'sampling' parameter of ChainSVC"),
     "random_state": ({"random_state": "a"}, "The 'random_state' parameter of ChainSVC"),
 }
 

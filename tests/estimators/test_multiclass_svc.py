@@ -234,7 +234,7 @@ PARAMETERS = {
     "method": ({"method": "sgd"}, "The 'method' parameter of MulticlassSVC must be a str among .*Got 'sgd'"),
     "max_iter": ({"max_iter": 0}, "The 'max_iter' parameter"),
     "tol": ({"tol": -0.1}, "The 'tol' parameter"),
-    "sampling": ({"sampling": "gap"}, "The 'sampling' parameter"),
+    "sampling": ({"sampling": "cyclic"}, "The 'sampling' parameter"),
     "loss name": ({"loss": "hinge"}, "The 'loss' parameter"),
     "loss shape": (
         {"loss": np.zeros((2, 2))},

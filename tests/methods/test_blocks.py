@@ -12,12 +12,12 @@ from maxmargin.methods._blocks import (
     clear_blocks,
     dot_block,
     empty_blocks,
-    enlarged,
     has_slack,
     load_block,
     state_bytes,
 )
 from maxmargin.methods._move import new_move
+from maxmargin.methods._pool import ROOM, SIZE, enlarged
 from maxmargin.methods._protocol import advance, start
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_blocks
@@ -47,14 +47,14 @@ def test_a_pool_holds_what_was_added(seed: int, n_moves: int) -> None:
     rng = np.random.default_rng(seed)
     blocks, expected = guarded(empty_blocks(N_BLOCKS, LENGTH)), np.zeros((N_BLOCKS, LENGTH))
     for _ in range(n_moves):
-        if not has_slack(blocks, LENGTH):
-            blocks = guarded(enlarged(blocks, LENGTH))
-            assert has_slack(blocks, LENGTH)
         i, scale, delta = int(rng.integers(N_BLOCKS)), rng.normal(), random_delta(rng)
+        if not has_slack(blocks, i, LENGTH):
+            blocks = guarded(enlarged(blocks, LENGTH))
+            assert has_slack(blocks, i, LENGTH)
         add_to_block(blocks, i, scale, as_move(delta))
         expected[i] += scale * delta
         assert blocks.used[0] <= len(blocks.where)
-        assert (blocks.size <= blocks.room).all()
+        assert (blocks.extent[:, SIZE] <= blocks.extent[:, ROOM]).all()
     a = rng.normal(size=LENGTH)
     for i in range(N_BLOCKS):
         assert dense_block(blocks, i, LENGTH) == pytest.approx(expected[i], abs=1e-13)
@@ -70,7 +70,7 @@ def test_one_move_fits_wherever_there_is_slack() -> None:
     only, full = np.zeros(LENGTH), np.ones(LENGTH)
     only[-1] = 1.0
     add_to_block(blocks, 0, 1.0, as_move(only))
-    assert has_slack(blocks, LENGTH)
+    assert has_slack(blocks, 0, LENGTH)
     add_to_block(blocks, 0, 1.0, as_move(full))
     assert blocks.used[0] <= len(blocks.where)
     assert (dense_block(blocks, 0, LENGTH) == only + full).all()
@@ -87,7 +87,7 @@ def test_bytes_in_use() -> None:
     blocks = empty_blocks(N_BLOCKS, LENGTH)
     empty = state_bytes(blocks)
     add_to_block(blocks, 0, 1.0, as_move(np.ones(LENGTH)))
-    room = int(blocks.room[0])
+    room = int(blocks.extent[0, ROOM])
     assert LENGTH <= room <= 1.25 * LENGTH
     assert state_bytes(blocks) - empty == room * (4 + 8)
 

@@ -125,9 +125,9 @@ def test_weights_have_the_dimension_of_the_authors_code() -> None:
 
 def test_inner_products_of_tokens() -> None:
     case = chain_case(4, (3, 1, 4))
-    triangles = [(x @ x.T)[np.tril_indices(len(x))] for x in case.X]
-    assert case.problem.products == pytest.approx(np.concatenate(triangles), abs=1e-14)
-    assert case.problem.product_offsets.tolist() == [0, 6, 7, 17]
+    squares = [(x @ x.T).ravel() for x in case.X]
+    assert case.problem.products == pytest.approx(np.concatenate(squares), abs=1e-14)
+    assert case.problem.product_offsets.tolist() == [0, 9, 10, 26]
 
 
 def test_sequences_of_names_become_the_problem_they_describe() -> None:

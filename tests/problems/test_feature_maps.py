@@ -1,4 +1,4 @@
-"""score, norm2 and push against the matrix Phi of each example, built from its definition."""
+"""score, gram and push against the matrix Phi of each example, built from its definition."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from maxmargin.methods._blocks import add_to_block, empty_blocks
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_blocks
 from maxmargin.problems import Chain, Multiclass, chain
-from maxmargin.problems._protocol import norm2, psi, push, score, sizes, workspace
+from maxmargin.problems._protocol import gram, psi, push, score, sizes, workspace
 from maxmargin.rows import DenseRows, IndicatorRows, SparseRows
 from support.catalogue import Case, chain_case, chain_cases, layout, multiclass_cases
 from support.maps import as_move, feature_map, random_direction
@@ -21,24 +21,26 @@ from support.naive import Array
 cases = st.one_of(chain_cases(), multiclass_cases())
 
 
-def applied(problem: Any, i: int, w: Array, delta: Array) -> tuple[Array, float, Array]:
-    """Return theta, the squared norm of Phi delta, and w + 0.7 Phi delta."""
+def applied(problem: Any, i: int, w: Array, delta: Array) -> tuple[Array, Array, Array]:
+    """Return theta, Phi^T Phi delta, and w + 0.7 Phi delta."""
     theta, pushed, move = np.full(len(delta), np.nan), w.copy(), as_move(delta)
+    image = np.full(len(delta), np.nan)
     score(problem, i, w, theta)
     push(problem, i, move, 0.7, pushed)
-    return theta, norm2(problem, i, move, workspace(problem)), pushed
+    gram(problem, i, move, image, workspace(problem))
+    return theta, image, pushed
 
 
 @given(cases, st.integers(0, 1000))
-def test_score_norm_and_push_apply_the_feature_map(case: Case, seed: int) -> None:
+def test_score_gram_and_push_apply_the_feature_map(case: Case, seed: int) -> None:
     rng = np.random.default_rng(seed)
     w = layout(case.problem, rng.normal(size=case.data.psi[0].shape[1]))
     for i in range(len(case.X)):
         Phi, delta = feature_map(case, i), random_direction(case, i, rng)
         m = Phi.shape[1]
-        theta, squared, pushed = applied(case.problem, i, w, delta)
+        theta, image, pushed = applied(case.problem, i, w, delta)
         assert theta[:m] == pytest.approx(Phi.T @ w, abs=1e-12)
-        assert squared == pytest.approx(np.sum((Phi @ delta[:m]) ** 2), abs=1e-10)
+        assert image[:m] == pytest.approx(Phi.T @ (Phi @ delta[:m]), abs=1e-10)
         assert pushed == pytest.approx(w + 0.7 * Phi @ delta[:m], abs=1e-12)
 
 
@@ -97,15 +99,16 @@ def test_dense_sparse_and_indicator_rows_agree(made: Any) -> None:
 
 
 @pytest.mark.parametrize("rows", ["dense", "sparse", "indicator"])
-def test_norms_of_sequences_too_long_for_a_table(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gram_of_sequences_too_long_for_a_table(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain, "_TABULATED", 2)
     case, rng = chain_case(5, (4, 2, 1, 3), rows=rows), np.random.default_rng(0)
-    assert np.diff(case.problem.product_offsets).tolist() == [0, 3, 1, 0]
+    assert np.diff(case.problem.product_offsets).tolist() == [0, 4, 1, 0]
     work = workspace(case.problem)
     for i in (0, 1, 3, 2, 0):  # the work arrays are used again
         Phi, delta = feature_map(case, i), random_direction(case, i, rng)
-        squared = norm2(case.problem, i, as_move(delta), work)
-        assert squared == pytest.approx(np.sum((Phi @ delta[: Phi.shape[1]]) ** 2), rel=1e-12)
+        image, m = np.full(len(delta), np.nan), Phi.shape[1]
+        gram(case.problem, i, as_move(delta), image, work)
+        assert image[:m] == pytest.approx(Phi.T @ (Phi @ delta[:m]), rel=1e-11, abs=1e-12)
 
 
 def test_a_sequence_of_300_tokens() -> None:
@@ -115,10 +118,10 @@ def test_a_sequence_of_300_tokens() -> None:
     case = Case(problem, None, [X])
     Phi, delta = feature_map(case, 0), random_direction(case, 0, rng)
     w = rng.normal(size=len(Phi))
-    theta, squared, pushed = applied(problem, 0, w, delta)
+    theta, image, pushed = applied(problem, 0, w, delta)
     assert len(problem.products) == 0
     assert theta == pytest.approx(Phi.T @ w, rel=1e-11)
-    assert squared == pytest.approx(np.sum((Phi @ delta) ** 2), rel=1e-11)
+    assert image == pytest.approx(Phi.T @ (Phi @ delta), rel=1e-10, abs=1e-10)
     assert pushed == pytest.approx(w + 0.7 * Phi @ delta, rel=1e-11)
 
 

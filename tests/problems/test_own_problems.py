@@ -57,8 +57,8 @@ class OwnObject:
         index[:], value[:] = (self.y[i], y[0]), (1.0, -1.0)
         return 2 if y[0] != self.y[i] else 0
 
-    def norm2(self, i: int, move: Any, work: None) -> float:
-        return float((self.X[i] ** 2).sum() * sum(d * d for d in move.delta))
+    def gram(self, i: int, move: Any, image: Array, work: None) -> None:
+        image[:] = (self.X[i] ** 2).sum() * move.delta
 
     def push(self, i: int, move: Any, scale: float, w: Array) -> None:
         for x, row in zip(self.X[i], w.reshape(-1, WIDTH), strict=True):
@@ -132,12 +132,10 @@ def _(problem, i, y, index, value):
     return 2 if y[0] != problem.y[i] else 0
 
 
-@protocol.norm2.register(OwnTuple)
-def _(problem, i, move, work):
-    total = 0.0
+@protocol.gram.register(OwnTuple)
+def _(problem, i, move, image, work):
     for k in range(WIDTH):
-        total += move.delta[k] * move.delta[k]
-    return problem.squares[i] * total
+        image[k] = problem.squares[i] * move.delta[k]
 
 
 @protocol.push.register(OwnTuple)

@@ -126,6 +126,6 @@ def layout(problem: Any, weights: Array) -> Array:
 def dense_block(blocks: Blocks, i: int, length: int) -> Array:
     """Return sparse vector i of a pool as an array."""
     out = np.zeros(length)
-    entries = slice(blocks.start[i], blocks.start[i] + blocks.size[i])
+    entries = slice(blocks.extent[i, 0], blocks.extent[i, :2].sum())
     np.add.at(out, blocks.where[entries], blocks.value[entries])
     return out

@@ -1,9 +1,21 @@
 """How a block moves: optimisation methods, each in one file."""
 
+from maxmargin.methods.accelerated import Accelerated as Accelerated
 from maxmargin.methods.averaged import Averaged as Averaged
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.methods.frank_wolfe import FrankWolfe as FrankWolfe
+from maxmargin.methods.pairwise import Away as Away
+from maxmargin.methods.pairwise import Pairwise as Pairwise
 from maxmargin.methods.steps import LineSearch as LineSearch
 from maxmargin.methods.steps import Predefined as Predefined
 
-__all__ = ["Averaged", "BlockFrankWolfe", "FrankWolfe", "LineSearch", "Predefined"]
+__all__ = [
+    "Accelerated",
+    "Averaged",
+    "Away",
+    "BlockFrankWolfe",
+    "FrankWolfe",
+    "LineSearch",
+    "Pairwise",
+    "Predefined",
+]

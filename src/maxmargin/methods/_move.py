@@ -22,6 +22,8 @@ class Move(NamedTuple):
     support, size : arrays
     gamma : array of shape (1,)
         Step size: the block's vector z moves by ``gamma * delta``.
+    gap : array of shape (1,)
+        n times the block gap with which the visit began.
     ell : array of shape (1,)
         By how much the block's dual loss changed.
     marks, mark : arrays
@@ -32,6 +34,7 @@ class Move(NamedTuple):
     support: np.ndarray[Any, np.dtype[np.uint32]]
     size: IntArray
     gamma: FloatArray
+    gap: FloatArray
     ell: FloatArray
     marks: np.ndarray[Any, np.dtype[np.int32]]
     mark: np.ndarray[Any, np.dtype[np.int32]]
@@ -43,6 +46,7 @@ def new_move(n_statistics: int) -> Move:
         aligned_zeros(n_statistics),
         np.zeros(n_statistics + 1, dtype=np.uint32),
         np.zeros(1, dtype=np.int64),
+        np.zeros(1),
         np.zeros(1),
         np.zeros(1),
         np.zeros(n_statistics, dtype=np.int32),
@@ -63,8 +67,17 @@ def reset(move):
     for c in range(move.size[0]):
         move.delta[move.support[c]] = 0.0
     move.size[0] = 0
-    move.gamma[0] = move.ell[0] = 0.0
+    move.gamma[0] = move.gap[0] = move.ell[0] = 0.0
     next_mark(move)
+
+
+@helper
+def dot_move(move, a):
+    """``delta @ a``"""
+    total = 0.0
+    for c in range(move.size[0]):
+        total += move.delta[move.support[c]] * a[move.support[c]]
+    return total
 
 
 @helper

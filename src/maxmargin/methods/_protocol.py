@@ -7,7 +7,9 @@ for free; one that moves all at once defines `advance`.
 
 from typing import Any, NamedTuple
 
-from maxmargin._compile import generic
+from maxmargin._compile import generic, generic_with_default
+from maxmargin.methods._scratch import find_corner
+from maxmargin.methods.sampling import Visits
 from maxmargin.rows import FloatArray, IntArray
 
 # What a step or a sweep reports.
@@ -26,10 +28,21 @@ class Point(NamedTuple):
         Weights, in the problem's layout.
     ell : float
         Dual loss :math:`\ell = b^\top \alpha`, the mean over examples of :math:`\sum_y \alpha_i(y) L_i(y)`.
+    norm2 : float
+        :math:`\|A \alpha\|^2`: the squared length of the weights that belong to the dual variables.
+    others : tuple of arrays
+        Other weights that may have a lower objective; measured from time to time.
     """
 
     w: FloatArray
     ell: float
+    norm2: float
+    others: tuple[FloatArray, ...] = ()
+
+
+def dual_point(w: FloatArray, ell: float) -> Point:
+    """Return the point whose weights are those of its dual variables, as they are for most methods."""
+    return Point(w, float(ell), float(w @ w))
 
 
 class BrokenOracle(ValueError):
@@ -46,20 +59,36 @@ def start(method: Any, problem: Any) -> Any:
 
 
 @generic
-def step(method, state, problem, i, scratch):
-    """Move block i and report `DONE` or `BROKEN`; leaves the move made in ``scratch.move``."""
+def weights(method: Any, state: Any) -> FloatArray:
+    """Return the weights at which oracles are called, and which steps change in place."""
+    return state.w  # type: ignore[no-any-return]
+
+
+@generic_with_default
+def seek(method, state, problem, i, w, scratch):
+    """Find a corner for the next step of block i; return its loss and its hinge."""
+    return find_corner(problem, i, w, scratch)
+
+
+@generic
+def step(method, state, problem, i, loss_y, hinge, scratch):
+    """Move block i, given what its oracle answered, and report `DONE` or `BROKEN`.
+
+    ``scratch`` has the scores theta and the answer's corner, ``loss_y`` and ``hinge`` are its loss and
+    its margin. The move made is left in ``scratch.move``.
+    """
     raise NotImplementedError
 
 
 @generic
-def has_room(method, state, slack):
-    """Whether one more step, on vectors of up to ``slack`` entries, fits the state's pools."""
+def has_room(method, state, problem, i):
+    """Whether one more step of block i fits the state's pools."""
     raise NotImplementedError
 
 
 @generic
-def advance(method: Any, state: Any, problem: Any, order: IntArray) -> Any:
-    """Visit the examples in ``order`` and return the state; ``order`` is part of a pass or all of it."""
+def advance(method: Any, state: Any, problem: Any, visits: Visits | IntArray) -> Any:
+    """Make the visits, which are part of a pass or all of it, and return the state."""
     raise NotImplementedError
 
 
@@ -67,6 +96,16 @@ def advance(method: Any, state: Any, problem: Any, order: IntArray) -> Any:
 def point(method: Any, state: Any, problem: Any) -> Point:
     """Return the method's answer: the point whose objective is measured and whose weights are returned."""
     raise NotImplementedError
+
+
+@generic
+def with_lam(method: Any, lam: float) -> Any:
+    """Return the method with another lam."""
+    return (
+        method._replace(inner=with_lam(method.inner, lam))
+        if hasattr(method, "inner")
+        else method._replace(lam=lam)
+    )
 
 
 @generic

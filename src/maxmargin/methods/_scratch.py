@@ -10,26 +10,34 @@ from maxmargin.problems._protocol import argmax, loss, psi, score, sizes, worksp
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
+class Corner(NamedTuple):
+    """The entries ``where[:size[0]]``, ``value[:size[0]]`` of psi of an output."""
+
+    where: np.ndarray[Any, np.dtype[np.uint32]]
+    value: FloatArray
+    size: IntArray
+
+
 class Scratch(NamedTuple):
     """What a step works in.
 
     Attributes
     ----------
-    theta : array in output space
+    theta, image : arrays in output space
+        Scores, and how they change.
     y : array
         The oracle's answer.
-    where, value, size : arrays
-        Entries of psi, and their number.
+    corner : Corner
+        Its psi.
     move : Move
     oracle : Any
         The model's own work arrays.
     """
 
     theta: FloatArray
+    image: FloatArray
     y: IntArray
-    where: np.ndarray[Any, np.dtype[np.uint32]]
-    value: FloatArray
-    size: IntArray
+    corner: Corner
     move: Move
     oracle: Any
 
@@ -39,10 +47,9 @@ def new_scratch(problem: Any) -> Scratch:
     size = sizes(problem)
     return Scratch(
         aligned_zeros(size.statistics),
+        aligned_zeros(size.statistics),
         np.zeros(size.output, dtype=np.int64),
-        np.zeros(size.parts, dtype=np.uint32),
-        np.zeros(size.parts),
-        np.zeros(1, dtype=np.int64),
+        Corner(np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts), np.zeros(1, dtype=np.int64)),
         new_move(size.statistics),
         workspace(problem),
     )
@@ -52,20 +59,21 @@ def new_scratch(problem: Any) -> Scratch:
 def find_corner(problem, i, w, scratch):
     """Call the max oracle of example i at w; return the loss and the hinge of its answer.
 
-    Afterwards ``scratch`` holds theta, the answer y and the entries of psi(y).
+    Afterwards ``scratch`` holds theta, the answer y and its corner psi(y).
     """
+    corner = scratch.corner
     score(problem, i, w, scratch.theta)
     argmax(problem, i, scratch.theta, scratch.y, scratch.oracle)
-    scratch.size[0] = psi(problem, i, scratch.y, scratch.where, scratch.value)
+    corner.size[0] = psi(problem, i, scratch.y, corner.where, corner.value)
     inner = 0.0
-    for c in range(scratch.size[0]):
-        inner += scratch.value[c] * scratch.theta[scratch.where[c]]
+    for c in range(corner.size[0]):
+        inner += corner.value[c] * scratch.theta[corner.where[c]]
     loss_y = loss(problem, i, scratch.y)
     return loss_y, loss_y - inner
 
 
 @helper
-def add_psi(scratch):
-    """``delta += psi(y)`` for the corner found last."""
-    for c in range(scratch.size[0]):
-        add_entry(scratch.move, scratch.where[c], scratch.value[c])
+def add_corner(corner, move):
+    """``delta += psi``"""
+    for c in range(corner.size[0]):
+        add_entry(move, corner.where[c], corner.value[c])

@@ -5,26 +5,40 @@ from typing import Any
 import numpy as np
 
 from maxmargin._compile import kernel
-from maxmargin.methods._blocks import Blocks, enlarged, load_block
+from maxmargin.methods._blocks import load_block
 from maxmargin.methods._move import reset
-from maxmargin.methods._protocol import BROKEN, DONE, FULL, ROUNDING, BrokenOracle, has_room, step
-from maxmargin.methods._scratch import add_psi, find_corner, new_scratch
+from maxmargin.methods._pool import SIZE, enlarged
+from maxmargin.methods._protocol import (
+    BROKEN,
+    DONE,
+    FULL,
+    ROUNDING,
+    BrokenOracle,
+    has_room,
+    seek,
+    step,
+    weights,
+)
+from maxmargin.methods._scratch import add_corner, find_corner, new_scratch
+from maxmargin.methods.sampling import Visits, as_visits, note_gap, some_visits, visited
 from maxmargin.problems._protocol import decode, output_size, push, score, sizes
 from maxmargin.rows import IntArray
 
 
 @kernel
-def sweep(problem, method, state, order, scratch):
-    """Move the blocks in ``order``; return how many were moved, and why no more."""
-    slack = sizes(problem).statistics
-    for t in range(order.shape[0]):
-        if not has_room(method, state, slack):
+def sweep(problem, method, state, w, visits, scratch):
+    """Move the blocks visited, whose moves change w; return how many were moved, and why no more."""
+    for t in range(visits.order.shape[0]):
+        i = visited(visits, t)
+        if not has_room(method, state, problem, i):
             return t, FULL
-        report = step(method, state, problem, order[t], scratch)
+        loss_y, hinge = seek(method, state, problem, i, w, scratch)
+        report = step(method, state, problem, i, loss_y, hinge, scratch)
         if report != DONE:
             return t, report
+        note_gap(visits, i, scratch.move.gap[0])
         reset(scratch.move)
-    return order.shape[0], DONE
+    return visits.order.shape[0], DONE
 
 
 @kernel
@@ -42,7 +56,7 @@ def batch_corner(problem, w, scale, w_s, scratch):
         loss_y, hinge = find_corner(problem, i, w, scratch)
         if not hinge >= -ROUNDING * (1.0 + loss_y + abs(loss_y - hinge)):
             return total, i
-        add_psi(scratch)
+        add_corner(scratch.corner, scratch.move)
         push(problem, i, scratch.move, scale, w_s)
         total += loss_y
         reset(scratch.move)
@@ -53,7 +67,7 @@ def batch_corner(problem, w, scale, w_s, scratch):
 def push_blocks(problem, blocks, scale, w, scratch):
     """``w += scale * sum_i Phi_i z_i``"""
     for i in range(sizes(problem).examples):
-        if blocks.size[i] > 0:
+        if blocks.extent[i, SIZE] > 0:
             load_block(blocks, i, 1.0, scratch.move)
             push(problem, i, scratch.move, scale, w)
             reset(scratch.move)
@@ -71,17 +85,17 @@ def predictions(problem, w, out, scratch):
             end += 1
 
 
-def sweep_all(problem: Any, method: Any, state: Any, order: IntArray) -> Any:
-    """Move the blocks in ``order``, enlarging the state's pools on the way; return the state."""
-    done, scratch = 0, new_scratch(problem)
+def sweep_all(problem: Any, method: Any, state: Any, visits: Visits | IntArray) -> Any:
+    """Move the blocks visited, enlarging the state's pools on the way; return the state."""
+    done, scratch, w = 0, new_scratch(problem), weights(method, state)
     while True:
-        moved, report = sweep(problem, method, state, order[done:], scratch)
+        moved, report = sweep(problem, method, state, w, some_visits(visits, done), scratch)
         done += moved
         if report == DONE:
             return state
         if report == BROKEN:
-            raise broken_oracle(int(order[done]))
-        state = _with_larger_pools(state, sizes(problem).statistics)
+            raise broken_oracle(int(visited(as_visits(visits), done)))
+        state = enlarged(state, max(sizes(problem).statistics, sizes(problem).parts))
 
 
 def broken_oracle(i: int) -> BrokenOracle:
@@ -90,14 +104,6 @@ def broken_oracle(i: int) -> BrokenOracle:
         f"solve: example {i} has a negative or undefined block gap: its argmax returned an output "
         f"that is not the best, or its features or scores are not finite; check argmax, loss and the data."
     )
-
-
-def _with_larger_pools(state: Any, slack: int) -> Any:
-    if isinstance(state, Blocks):
-        return enlarged(state, slack)
-    if isinstance(state, tuple):
-        return type(state)(*(_with_larger_pools(field, slack) for field in state))
-    return state
 
 
 def is_broken(hinge: np.ndarray) -> np.ndarray:

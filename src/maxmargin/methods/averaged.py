@@ -27,15 +27,18 @@ from maxmargin.methods._protocol import (
     DONE,
     Point,
     advance,
+    dual_point,
     has_room,
     moves_blocks,
     point,
     regularisation,
     start,
     step,
+    weights,
 )
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_blocks, sweep_all
+from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import sizes
 from maxmargin.rows import FloatArray, IntArray
 
@@ -142,13 +145,19 @@ def _(method: Averaged, problem: Any) -> AveragedState:
 
 
 @has_room.register(Averaged)
-def _(method, state, slack):
-    return has_room(method.inner, state.inner, slack) and has_slack(state.sums.u, slack)
+def _(method, state, problem, i):
+    fits = has_slack(state.sums.u, i, sizes(problem).statistics)
+    return fits and has_room(method.inner, state.inner, problem, i)
+
+
+@weights.register(Averaged)
+def _(method: Averaged, state: AveragedState) -> FloatArray:
+    return weights(method.inner, state.inner)
 
 
 @step.register(Averaged)
-def _(method, state, problem, i, scratch):
-    report = step(method.inner, state.inner, problem, i, scratch)
+def _(method, state, problem, i, loss_y, hinge, scratch):
+    report = step(method.inner, state.inner, problem, i, loss_y, hinge, scratch)
     if report != DONE:
         return report
     sums, move = state.sums, scratch.move
@@ -166,17 +175,19 @@ def _(method, state, problem, i, scratch):
 
 
 @advance.register(Averaged)
-def _(method: Averaged, state: AveragedState, problem: Any, order: IntArray) -> AveragedState:
+def _(method: Averaged, state: AveragedState, problem: Any, visits: Visits | IntArray) -> AveragedState:
     if moves_blocks(method.inner):
-        return sweep_all(problem, method, state, order)
-    return _advance_batch(method, state, problem, order)
+        return sweep_all(problem, method, state, visits)
+    return _advance_batch(method, state, problem, visits)
 
 
-def _advance_batch(method: Averaged, state: AveragedState, problem: Any, order: IntArray) -> AveragedState:
+def _advance_batch(
+    method: Averaged, state: AveragedState, problem: Any, visits: Visits | IntArray
+) -> AveragedState:
     """Average a batch method: its moves are as long as the weights, once a pass."""
     before = point(method.inner, state.inner, problem)
     w_before = before.w.copy()
-    inner = advance(method.inner, state.inner, problem, order)
+    inner = advance(method.inner, state.inner, problem, visits)
     after, sums = point(method.inner, inner, problem), state.sums
     sums.steps[0] += 1
     weight = next_weight(method.scheme, int(sums.steps[0]))
@@ -198,9 +209,9 @@ def _(method: Averaged, state: AveragedState, problem: Any) -> Point:
     if isinstance(sums.u, Blocks):
         scale = -1.0 / (sums.weight[0] * regularisation(method) * n)
         push_blocks(problem, sums.u, scale, w, new_scratch(problem))
-        return Point(w, inner.ell - float(sums.ell[0] / (sums.weight[0] * n)))
+        return dual_point(w, inner.ell - sums.ell[0] / (sums.weight[0] * n))
     w -= sums.u / sums.weight[0]
-    return Point(w, inner.ell - float(sums.ell[0] / sums.weight[0]))
+    return dual_point(w, inner.ell - sums.ell[0] / sums.weight[0])
 
 
 @regularisation.register(Averaged)

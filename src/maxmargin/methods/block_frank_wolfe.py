@@ -20,21 +20,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.methods._blocks import Blocks, add_to_block, dot_block, empty_blocks, has_slack, load_block
+from maxmargin.methods._move import dot_move
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
     ROUNDING,
     Point,
     advance,
+    dual_point,
     has_room,
     point,
     start,
     step,
 )
-from maxmargin.methods._scratch import add_psi, find_corner
+from maxmargin.methods._scratch import add_corner
 from maxmargin.methods._sweep import sweep_all
+from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
-from maxmargin.problems._protocol import norm2, push, sizes
+from maxmargin.problems._protocol import gram, push, sizes
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
@@ -86,23 +89,24 @@ def _(method: BlockFrankWolfe, problem: Any) -> BlockState:
 
 
 @has_room.register(BlockFrankWolfe)
-def _(method, state, slack):
-    return has_slack(state.z, slack)
+def _(method, state, problem, i):
+    return has_slack(state.z, i, sizes(problem).statistics)
 
 
 @step.register(BlockFrankWolfe)
-def _(method, state, problem, i, scratch):
+def _(method, state, problem, i, loss_y, hinge, scratch):
     n, move = state.ell.shape[0], scratch.move
-    loss_y, hinge = find_corner(problem, i, state.w, scratch)
     hinge_z = state.ell[i] - dot_block(state.z, i, scratch.theta)
     if not hinge - hinge_z >= -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(hinge_z)):
         return BROKEN
     load_block(state.z, i, -1.0, move)
-    add_psi(scratch)
+    add_corner(scratch.corner, move)
     gap = (hinge - hinge_z) / n
+    move.gap[0] = hinge - hinge_z
 
     scale = 1.0 / (method.lam * n)
-    curvature = scale / n * norm2(problem, i, move, scratch.oracle)
+    gram(problem, i, move, scratch.image, scratch.oracle)
+    curvature = scale / n * dot_move(move, scratch.image)
 
     gamma = step_size(method.step, gap, curvature, state.steps[0], n)
     move.gamma[0] = gamma
@@ -116,10 +120,10 @@ def _(method, state, problem, i, scratch):
 
 
 @advance.register(BlockFrankWolfe)
-def _(method: BlockFrankWolfe, state: BlockState, problem: Any, order: IntArray) -> BlockState:
-    return sweep_all(problem, method, state, order)
+def _(method: BlockFrankWolfe, state: BlockState, problem: Any, visits: Visits | IntArray) -> BlockState:
+    return sweep_all(problem, method, state, visits)
 
 
 @point.register(BlockFrankWolfe)
 def _(method: BlockFrankWolfe, state: BlockState, problem: Any) -> Point:
-    return Point(state.w, float(state.ell.mean()))
+    return dual_point(state.w, state.ell.mean())

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.methods._protocol import Point, advance, moves_blocks, point, start
+from maxmargin.methods._protocol import Point, advance, dual_point, moves_blocks, point, start
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import batch_corner, broken_oracle
+from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
 from maxmargin.problems._protocol import sizes
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
@@ -51,7 +52,7 @@ def _(method: FrankWolfe, problem: Any) -> BatchState:
 
 
 @advance.register(FrankWolfe)
-def _(method: FrankWolfe, state: BatchState, problem: Any, order: IntArray) -> BatchState:
+def _(method: FrankWolfe, state: BatchState, problem: Any, visits: Visits | IntArray) -> BatchState:
     n, lam, w = sizes(problem).examples, method.lam, state.w
     w_s = np.zeros_like(w)
     total, broken = batch_corner(problem, w, 1.0 / (lam * n), w_s, new_scratch(problem))
@@ -69,7 +70,7 @@ def _(method: FrankWolfe, state: BatchState, problem: Any, order: IntArray) -> B
 
 @point.register(FrankWolfe)
 def _(method: FrankWolfe, state: BatchState, problem: Any) -> Point:
-    return Point(state.w, float(state.ell[0]))
+    return dual_point(state.w, state.ell[0])
 
 
 @moves_blocks.register(FrankWolfe)

@@ -1,23 +1,148 @@
-"""In which order the examples are visited. Randomness is data: kernels get the order as an array."""
+r"""Which examples are visited, and in which order. Randomness is data: kernels get it as arrays.
 
+Gap sampling (Osokin et al. 2016) visits example i with a probability proportional to its block gap when
+it was last visited. Gaps grow old, so that a share of the visits is drawn uniformly. The gaps are the
+leaves of a binary tree in which every node is the sum of its two children: a draw, and an update, cost
+:math:`O(\log n)`.
+"""
+
+import itertools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.rows import IntArray
+from maxmargin._compile import generic, helper
+from maxmargin.rows import FloatArray, IntArray
+
+_UNIFORM_SHARE = 0.2
 
 
-def permutation(rng: np.random.Generator, n: int) -> IntArray:
-    """Return every example once, in random order."""
-    return rng.permutation(n)
+class Listed(NamedTuple):
+    """Examples in a given order."""
+
+    order: IntArray
 
 
-def uniform(rng: np.random.Generator, n: int) -> IntArray:
-    """Return n examples drawn with replacement, as the paper's analysis assumes."""
-    return rng.integers(n, size=n)
+class ByGap(NamedTuple):
+    """Examples drawn by their gaps, at the moment of the visit.
+
+    Attributes
+    ----------
+    order : array
+        Examples drawn uniformly; -1 where the visit is to be drawn by gap.
+    uniform : array
+        Numbers in [0, 1), one for each visit.
+    tree : array of length 2 m, m a power of two
+        ``tree[m + i]`` is the gap of example i, ``tree[k] = tree[2 k] + tree[2 k + 1]``.
+    """
+
+    order: IntArray
+    uniform: FloatArray
+    tree: FloatArray
 
 
-SAMPLINGS: dict[str, Callable[[np.random.Generator, int], IntArray]] = {
+Visits = Listed | ByGap
+
+
+def as_visits(visits: Visits | IntArray) -> Visits:
+    """Return the visits; an array stands for its order."""
+    return Listed(visits) if isinstance(visits, np.ndarray) else visits
+
+
+def n_visits(visits: Visits | IntArray) -> int:
+    """Return how many visits these are."""
+    return len(as_visits(visits).order)
+
+
+def some_visits(visits: Visits | IntArray, first: int, stop: int | None = None) -> Visits:
+    """Return the visits first, ..., stop - 1, or all from the first on."""
+    visits = as_visits(visits)
+    some = visits._replace(order=visits.order[first:stop])
+    return some if isinstance(some, Listed) else some._replace(uniform=some.uniform[first:stop])
+
+
+@generic
+def visited(visits, t):
+    """Return the example of visit t."""
+    raise NotImplementedError
+
+
+@generic
+def note_gap(visits, i, gap):
+    """Take note of the gap with which example i was found."""
+    raise NotImplementedError
+
+
+@visited.register(Listed)
+def _(visits, t):
+    return visits.order[t]
+
+
+@note_gap.register(Listed)
+def _(visits, i, gap):
+    pass
+
+
+@visited.register(ByGap)
+def _(visits, t):
+    i = visits.order[t]
+    return i if i >= 0 else draw_leaf(visits.tree, visits.uniform[t])
+
+
+@note_gap.register(ByGap)
+def _(visits, i, gap):
+    set_leaf(visits.tree, i, max(gap, 0.0))
+
+
+@helper
+def draw_leaf(tree, uniform):
+    """Return a leaf with a probability proportional to its value; the first if all are zero."""
+    m, k, rest = tree.shape[0] // 2, 1, uniform * tree[1]
+    while k < m:
+        k *= 2
+        # Rounding must not lead into a branch without weight.
+        if rest >= tree[k] and tree[k + 1] > 0.0:
+            rest -= tree[k]
+            k += 1
+    return k - m
+
+
+@helper
+def set_leaf(tree, i, value):
+    """Set a leaf; the sums above it are made anew, so that no rounding builds up."""
+    k = tree.shape[0] // 2 + i
+    tree[k] = value
+    while k > 1:
+        k //= 2
+        tree[k] = tree[2 * k] + tree[2 * k + 1]
+
+
+def permutation(n: int) -> Callable[[np.random.Generator], Visits]:
+    """Every example once a pass, in random order."""
+    return lambda rng: Listed(rng.permutation(n))
+
+
+def uniform(n: int) -> Callable[[np.random.Generator], Visits]:
+    """n examples a pass, drawn with replacement, as the paper's analysis assumes."""
+    return lambda rng: Listed(rng.integers(n, size=n))
+
+
+def gap(n: int) -> Callable[[np.random.Generator], Visits]:
+    """By gap, one in five uniformly; the first pass, before any gap is known, is a permutation."""
+    tree, passes = np.zeros(2 << (n - 1).bit_length()), itertools.count()
+
+    def draw(rng: np.random.Generator) -> Visits:
+        if next(passes) == 0:
+            return ByGap(rng.permutation(n), rng.random(n), tree)
+        by_gap = rng.random(n) >= _UNIFORM_SHARE
+        return ByGap(np.where(by_gap, -1, rng.integers(n, size=n)), rng.random(n), tree)
+
+    return draw
+
+
+SAMPLINGS: dict[str, Callable[[int], Callable[[np.random.Generator], Visits]]] = {
     "permutation": permutation,
     "uniform": uniform,
+    "gap": gap,
 }

@@ -102,9 +102,13 @@ def psi(problem, i, y, index, value):
 
 
 @generic
-def norm2(problem, i, move, work):
-    r"""Return :math:`\|\Phi_i \delta\|^2` for the direction ``move.delta``."""
-    return problem.norm2(i, move, work)
+def gram(problem, i, move, image, work):
+    r"""Write :math:`\Phi_i^\top \Phi_i \delta` to ``image``, for the direction ``move.delta``.
+
+    By this much the scores of example i change for a move of its own block: an exact line search, and
+    further steps in the block, need not look at the features.
+    """
+    problem.gram(i, move, image, work)
 
 
 @generic
@@ -124,4 +128,4 @@ def unpack(problem: Any, w: Any) -> Any:
     return problem.unpack(w)
 
 
-REQUIRED = (sizes, workspace, score, argmax, decode, loss, psi, norm2, push, output_size)
+REQUIRED = (sizes, workspace, score, argmax, decode, loss, psi, gram, push, output_size)

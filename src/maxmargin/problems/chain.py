@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import kernel, subroutine
+from maxmargin._compile import helper, kernel, subroutine
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.inference.viterbi import viterbi
 from maxmargin.problems import _protocol as protocol
@@ -22,7 +22,6 @@ from maxmargin.rows import (
     FloatArray,
     IntArray,
     Rows,
-    add_products,
     add_scaled,
     aligned_zeros,
     as_rows,
@@ -38,8 +37,8 @@ from maxmargin.rows import (
     weighted_sum,
 )
 
-# Longest sequence whose inner products are tabulated, at 4 (length + 1) bytes a token.
-_TABULATED = 256
+# Longest sequence whose inner products are tabulated, at 8 length bytes a token.
+_TABULATED = 128
 # Up to this many nonzeros of a move per position, they are pushed one by one.
 _FEW = 10
 
@@ -54,12 +53,10 @@ class ChainWeights(NamedTuple):
 
 
 class ChainWork(NamedTuple):
-    """Work arrays: of the oracle (``unary``, ``value``) and of norms (``row``, ``total``, ``image``)."""
+    """Work arrays: of the oracle (``unary``, ``value``), and of `gram` for sequences without a table."""
 
     unary: FloatArray
     value: FloatArray
-    row: FloatArray
-    total: FloatArray
     image: FloatArray
 
 
@@ -77,8 +74,8 @@ class Chain(NamedTuple):
     scale : array of shape (n,)
         The loss of sequence i is scale[i] times the sum of its tokens' costs.
     products : array
-        For each sequence the lower triangle, diagonal included, of the inner products of its
-        tokens' features: all that an exact line search needs to know of them.
+        For each sequence the matrix of the inner products of its tokens' features: all that steps
+        within its block need to know of them.
     product_offsets : array of shape (n + 1,)
     """
 
@@ -133,7 +130,7 @@ class Chain(NamedTuple):
             labels=plain(labels, np.int64),
             cost=pad_columns(cost, problem.width),
             scale=np.ones(len(lengths)) if unscaled else 1.0 / lengths,
-            product_offsets=np.concatenate([[0], np.cumsum(tabulated * (tabulated + 1) // 2)]),
+            product_offsets=np.concatenate([[0], np.cumsum(tabulated**2)]),
         )
         products = np.zeros(problem.product_offsets[-1])
         _fill_products(problem, np.zeros(problem.rows.n_columns), products)
@@ -169,15 +166,15 @@ def unpack_chain(w: FloatArray, n_features: int, n_labels: int) -> ChainWeights:
 
 @kernel
 def _fill_products(problem, buffer, products):
-    """``products[i] = np.tril(X_i @ X_i.T)``, row by row; ``buffer`` is one zero per feature."""
+    """``products[i] = X_i @ X_i.T``, row by row; ``buffer`` is one zero per feature."""
     rows = problem.rows
     for i in range(problem.offsets.shape[0] - 1):
-        p = problem.product_offsets[i]
+        p, first, last = problem.product_offsets[i], problem.offsets[i], problem.offsets[i + 1]
         if p == problem.product_offsets[i + 1]:
             continue
-        for s in range(problem.offsets[i], problem.offsets[i + 1]):
+        for s in range(first, last):
             row_add(rows, s, 1.0, buffer)
-            for t in range(problem.offsets[i], s + 1):
+            for t in range(first, last):
                 products[p] = row_dot(rows, t, buffer)
                 p += 1
             row_add(rows, s, -1.0, buffer)  # x - x is exactly zero
@@ -199,8 +196,6 @@ def _(problem):
     return ChainWork(
         aligned_zeros(longest, width),
         aligned_zeros(longest, width),
-        aligned_zeros(width),
-        aligned_zeros(width),
         aligned_zeros(features, width),
     )
 
@@ -268,51 +263,59 @@ def _(problem, i, y, index, value):
     return count
 
 
-@protocol.norm2.register(Chain)
-def _(problem, i, move, work):
+@protocol.gram.register(Chain)
+def _(problem, i, move, image, work):
     length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
-    parts = move.delta.reshape((-1, problem.width))
-    D = parts[K : K + length]
-    clear(work.total)
-    for j in range(K):
-        add_products(parts[j], parts[j], work.total)
-    if problem.product_offsets[i] < problem.product_offsets[i + 1]:
-        _add_tabulated_squares(problem, i, D, work)
+    delta, parts = move.delta.reshape((-1, problem.width)), image.reshape((-1, problem.width))
+    copy(move.delta[: K * problem.width], image[: K * problem.width])
+    D, G = delta[K : K + length], parts[K : K + length]
+    if problem.product_offsets[i] == problem.product_offsets[i + 1]:
+        _stream_products(problem, i, D, G, work)
+    elif move.size[0] <= _FEW * length:
+        _multiply_entries(problem, i, move, G)
     else:
-        _add_streamed_squares(problem, i, D, work)
-    add_products(D[0], D[0], work.total)
-    add_products(D[length - 1], D[length - 1], work.total)
-    squares = 0.0
-    for k in range(problem.width):
-        squares += work.total[k]
-    return squares
+        _multiply_rows(problem, i, D, G)
+    add_scaled(1.0, D[0], G[0])
+    add_scaled(1.0, D[length - 1], G[length - 1])
 
 
 @subroutine
-def _add_tabulated_squares(problem, i, D, work):
-    """``total += ((X_i X_i^T) @ D * D).sum(axis=0)``, from the table of inner products."""
-    p = problem.product_offsets[i]
-    for s in range(D.shape[0]):
+def _multiply_entries(problem, i, move, G):
+    """``G = X_i X_i^T D``, one nonzero of D after another."""
+    length, transitions = G.shape[0], problem.n_labels * problem.width
+    for t in range(length):
+        clear(G[t])
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if p >= transitions:
+            t, k = _position_and_label(p, transitions, problem.width)
+            first = problem.product_offsets[i] + t * length
+            column = problem.products[first : first + length]
+            for s in range(length):
+                G[s, k] += column[s] * move.delta[p]
+
+
+@subroutine
+def _multiply_rows(problem, i, D, G):
+    """The same, one row of labels after another."""
+    length = G.shape[0]
+    for t in range(length):
+        clear(G[t])
+    for s in range(length):
         if count_nonzero(D[s]) > 0:
-            clear(work.row)
-            for t in range(s):
-                add_scaled(problem.products[p + t], D[t], work.row)
-            weighted_sum(2.0, work.row, problem.products[p + s], D[s], work.row)
-            add_products(work.row, D[s], work.total)
-        p += s + 1
+            for t in range(length):
+                add_scaled(problem.products[problem.product_offsets[i] + s * length + t], D[s], G[t])
 
 
 @subroutine
-def _add_streamed_squares(problem, i, D, work):
-    """The same for a sequence too long for a table: ``image = X_i^T D``, then ``(X_i image) * D``."""
+def _stream_products(problem, i, D, G, work):
+    """The same for a sequence too long for a table: ``image = X_i^T D``, then ``G = X_i image``."""
     rows, first = problem.rows, problem.offsets[i]
     for t in range(D.shape[0]):
         if count_nonzero(D[t]) > 0:
             row_push(rows, first + t, 1.0, D[t], work.image)
     for t in range(D.shape[0]):
-        if count_nonzero(D[t]) > 0:
-            row_scores(rows, first + t, work.image, work.row)
-            add_products(work.row, D[t], work.total)
+        row_scores(rows, first + t, work.image, G[t])
     for t in range(D.shape[0]):
         row_clear(rows, first + t, work.image)
 
@@ -340,6 +343,13 @@ def _push_entries(problem, first, move, scale, W):
     for c in range(move.size[0]):
         p = move.support[c]
         if p >= transitions:
-            t = (p - transitions) // problem.width
-            k = p - transitions - t * problem.width
+            t, k = _position_and_label(p, transitions, problem.width)
             row_add(problem.rows, first + t, scale * move.delta[p], W[:, k])
+
+
+@helper
+def _position_and_label(p, transitions, width):
+    """The position and the label that index p of the statistics stands for; narrow numbers divide fast."""
+    part = np.uint32(p - np.uint32(transitions))
+    t = part // np.uint32(width)
+    return t, np.uint32(part - t * np.uint32(width))

@@ -124,12 +124,10 @@ def _(problem, i, y, index, value):
     return 2
 
 
-@protocol.norm2.register(Multiclass)
-def _(problem, i, move, work):
-    total = 0.0
+@protocol.gram.register(Multiclass)
+def _(problem, i, move, image, work):
     for k in range(problem.width):
-        total += move.delta[k] * move.delta[k]
-    return problem.squared_norms[i] * total
+        image[k] = problem.squared_norms[i] * move.delta[k]
 
 
 @protocol.push.register(Multiclass)

@@ -1,0 +1,238 @@
+r"""The active set of each example: a few outputs with their dual variables.
+
+An output y enters the dual through its loss and through :math:`\psi_i(y)`, a sparse vector in output
+space: the plane :math:`w \mapsto H_i(y; w) = L_i(y) - \langle w, \psi_i(y) \rangle` under the hinge. A set
+holds planes and not the outputs themselves, so that no model needs to be asked twice.
+The planes of an example stand one after another, in one pool for planes and one for their entries.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin._compile import helper
+from maxmargin.methods._move import add_entry
+from maxmargin.methods._pool import SIZE, START, can_claim, claim, enlarged, new_extents, packed
+from maxmargin.rows import FloatArray, IntArray
+
+_FIRST_ROOM = 4
+_FIRST_ENTRIES = 8
+
+
+class PlaneWork(NamedTuple):
+    """What is known of the planes of the block being moved.
+
+    Attributes
+    ----------
+    margin : array
+        H_i at the present weights.
+    before : array
+        alpha before the visit.
+    change : array
+        Direction in which alpha moves.
+    """
+
+    margin: FloatArray
+    before: FloatArray
+    change: FloatArray
+
+
+class Planes(NamedTuple):
+    """Active sets.
+
+    Attributes
+    ----------
+    alpha, loss, stop : arrays
+        Of each plane: dual variable, loss, and where its entries stop, counted from the first of its block.
+    extent, used : arrays
+        Which planes are whose.
+    where, value : arrays
+        Entries of the planes' psi.
+    entries, used_entries : arrays
+        Which entries are whose.
+    work : PlaneWork
+    """
+
+    alpha: FloatArray
+    loss: FloatArray
+    stop: IntArray
+    extent: IntArray
+    used: IntArray
+    where: np.ndarray[Any, np.dtype[np.uint32]]
+    value: FloatArray
+    entries: IntArray
+    used_entries: IntArray
+    work: PlaneWork
+
+
+def truth_planes(n: int, slack: int) -> Planes:
+    """Return n active sets of one plane each, that of the truth: no loss, psi = 0, alpha = 1."""
+    length, extent = n * _FIRST_ROOM + 4, new_extents(n)
+    extent[:] = np.column_stack([np.arange(n) * _FIRST_ROOM, np.ones(n), np.full(n, _FIRST_ROOM)])
+    entries = n * _FIRST_ENTRIES + 4 * slack
+    return Planes(
+        np.ones(length),
+        np.zeros(length),
+        np.zeros(length, dtype=np.int64),
+        extent,
+        np.array([n * _FIRST_ROOM]),
+        np.empty(entries, dtype=np.uint32),
+        np.empty(entries),
+        new_extents(n),
+        np.zeros(1, dtype=np.int64),
+        _new_work(_FIRST_ROOM),
+    )
+
+
+def _new_work(capacity: int) -> PlaneWork:
+    return PlaneWork(np.zeros(capacity), np.zeros(capacity), np.zeros(capacity))
+
+
+@enlarged.register
+def _(planes: Planes, slack: int) -> Planes:
+    pools = planes.alpha, planes.loss, planes.stop
+    extent, used, alpha, loss, stop = packed(planes.extent, _FIRST_ROOM, *pools)
+    entries, used_entries, where, value = packed(planes.entries, slack, planes.where, planes.value)
+    work = _new_work(2 * int(planes.extent[:, SIZE].max()) + _FIRST_ROOM)
+    return Planes(alpha, loss, stop, extent, used, where, value, entries, used_entries, work)
+
+
+def plane_bytes(planes: Planes) -> int:
+    """Return the bytes of the pools that are in use, bookkeeping included."""
+    plane = planes.alpha.itemsize + planes.loss.itemsize + planes.stop.itemsize
+    entry = planes.where.itemsize + planes.value.itemsize
+    bookkeeping = planes.extent.nbytes + planes.entries.nbytes
+    return int(planes.used[0]) * plane + int(planes.used_entries[0]) * entry + bookkeeping
+
+
+@helper
+def has_plane_room(planes, i, parts):
+    """Whether block i can be given one more plane, of up to ``parts`` entries."""
+    size = planes.extent[i, SIZE] + 1
+    return (
+        size <= planes.work.margin.shape[0]
+        and can_claim(planes.extent, planes.used, i, size, planes.alpha.shape[0])
+        and can_claim(
+            planes.entries, planes.used_entries, i, planes.entries[i, SIZE] + parts, planes.where.shape[0]
+        )
+    )
+
+
+@helper
+def plane_entries(planes, i, c):
+    """The first and the last but one index of the entries of plane c of block i, in the pool."""
+    first, plane = planes.entries[i, START], planes.extent[i, START] + c
+    return first + (planes.stop[plane - 1] if c > 0 else 0), first + planes.stop[plane]
+
+
+@helper
+def dot_plane(planes, i, c, a):
+    """``psi_c @ a``"""
+    total = 0.0
+    first, stop = plane_entries(planes, i, c)
+    for e in range(first, stop):
+        total += planes.value[e] * a[planes.where[e]]
+    return total
+
+
+@helper
+def add_plane(planes, i, c, scale, move):
+    """``delta += scale * psi_c``"""
+    first, stop = plane_entries(planes, i, c)
+    for e in range(first, stop):
+        add_entry(move, planes.where[e], scale * planes.value[e])
+
+
+@helper
+def measure_planes(planes, i, theta):
+    """Write the planes' margins and alpha to the work arrays; return the mean margin under alpha."""
+    work, first = planes.work, planes.extent[i, START]
+    mean = 0.0
+    for c in range(planes.extent[i, SIZE]):
+        work.margin[c] = planes.loss[first + c] - dot_plane(planes, i, c, theta)
+        work.before[c] = planes.alpha[first + c]
+        mean += planes.alpha[first + c] * work.margin[c]
+    return mean
+
+
+@helper
+def shift_margins(planes, i, scale, image):
+    """``margin_c -= scale * psi_c @ image``"""
+    for c in range(planes.extent[i, SIZE]):
+        planes.work.margin[c] -= scale * dot_plane(planes, i, c, image)
+
+
+@helper
+def include_corner(planes, i, loss, margin, corner):
+    """Add the corner's plane to block i, with alpha = 0, unless it is there."""
+    for c in range(planes.extent[i, SIZE]):
+        if _is_corner(planes, i, c, loss, corner):
+            return
+    m, size = planes.extent[i, SIZE], planes.entries[i, SIZE]
+    start = _claim_plane(planes, i)
+    first = _claim_entries(planes, i, corner.size[0])
+    for e in range(corner.size[0]):
+        planes.where[first + size + e] = corner.where[e]
+        planes.value[first + size + e] = corner.value[e]
+    planes.alpha[start + m], planes.loss[start + m] = 0.0, loss
+    planes.entries[i, SIZE] = planes.stop[start + m] = size + corner.size[0]
+    planes.extent[i, SIZE] = m + 1
+    planes.work.margin[m], planes.work.before[m] = margin, 0.0
+
+
+@helper
+def _is_corner(planes, i, c, loss, corner):
+    first, stop = plane_entries(planes, i, c)
+    if stop - first != corner.size[0] or planes.loss[planes.extent[i, START] + c] != loss:
+        return False
+    different = 0
+    for e in range(corner.size[0]):
+        different += planes.where[first + e] != corner.where[e]
+        different += planes.value[first + e] != corner.value[e]
+    return different == 0
+
+
+@helper
+def _claim_plane(planes, i):
+    """Make room for one more plane; return where the block's planes begin."""
+    m = planes.extent[i, SIZE]
+    old, start = claim(planes.extent, planes.used, i, m + 1)
+    if old != start:
+        for c in range(m):
+            planes.alpha[start + c] = planes.alpha[old + c]
+            planes.loss[start + c] = planes.loss[old + c]
+            planes.stop[start + c] = planes.stop[old + c]
+    return start
+
+
+@helper
+def _claim_entries(planes, i, more):
+    """Make room for more entries; return where the block's entries begin."""
+    size = planes.entries[i, SIZE]
+    old, first = claim(planes.entries, planes.used_entries, i, size + more)
+    if old != first:
+        for e in range(size):
+            planes.where[first + e] = planes.where[old + e]
+            planes.value[first + e] = planes.value[old + e]
+    return first
+
+
+@helper
+def drop_planes(planes, i):
+    """Remove from block i the planes with alpha = 0."""
+    start, first = planes.extent[i, START], planes.entries[i, START]
+    kept = end = begin = 0
+    for c in range(planes.extent[i, SIZE]):
+        stop = planes.stop[start + c]
+        if planes.alpha[start + c] != 0.0:
+            if kept < c:
+                planes.alpha[start + kept] = planes.alpha[start + c]
+                planes.loss[start + kept] = planes.loss[start + c]
+                for e in range(stop - begin):
+                    planes.where[first + end + e] = planes.where[first + begin + e]
+                    planes.value[first + end + e] = planes.value[first + begin + e]
+            end += stop - begin
+            planes.stop[start + kept] = end
+            kept += 1
+        begin = stop
+    planes.extent[i, SIZE], planes.entries[i, SIZE] = kept, end

@@ -1,0 +1,78 @@
+"""Parts of different length in one growing pool: who owns which entries.
+
+Example i owns the entries ``extent[i, START], ..., extent[i, START] + extent[i, SIZE] - 1`` of the pool and
+has room for ``extent[i, ROOM]``. A part that outgrows its room moves to the free end of the pool, which
+begins at ``used[0]``. Compiled code cannot replace an array: a sweep asks before each step whether there is
+room, and hands back to Python, which calls `enlarged`, when there is none.
+"""
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from maxmargin._compile import helper
+from maxmargin.rows import IntArray
+
+START, SIZE, ROOM = 0, 1, 2
+
+
+def new_extents(n: int) -> IntArray:
+    """Return n parts without entries or room."""
+    return np.zeros((n, 3), dtype=np.int64)
+
+
+@helper
+def claim(extent, used, i, need):
+    """Give part i room for ``need`` entries; return where it stood and where it now begins."""
+    old = extent[i, START]
+    if need > extent[i, ROOM]:
+        extent[i, START] = used[0]
+        extent[i, ROOM] = need + need // 4
+        used[0] += extent[i, ROOM]
+    return old, extent[i, START]
+
+
+@helper
+def can_claim(extent, used, i, need, length):
+    """Whether `claim` would stay within a pool of this length."""
+    return need <= extent[i, ROOM] or used[0] + need + need // 4 <= length
+
+
+@helper
+def pack(extent, out):
+    """Write to ``out`` the extents of the same parts without holes between them; return their end."""
+    end = 0
+    for i in range(extent.shape[0]):
+        out[i, START] = end
+        out[i, SIZE] = out[i, ROOM] = extent[i, SIZE]
+        end += extent[i, SIZE]
+    return end
+
+
+@helper
+def repack(values, extent, out, new_extent):
+    """Copy the entries of every part of a pool to its place in another."""
+    for i in range(extent.shape[0]):
+        old, new = extent[i, START], new_extent[i, START]
+        for e in range(extent[i, SIZE]):
+            out[new + e] = values[old + e]
+
+
+@singledispatch
+def enlarged(state: Any, slack: int) -> Any:
+    """Return a state whose pools are at least half empty, and hold ``slack`` entries more for any part."""
+    if not isinstance(state, tuple):
+        return state
+    return type(state)(*(enlarged(field, slack) for field in state))
+
+
+def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
+    """Return extents without holes, the number of entries, and the pools copied to longer ones."""
+    new = new_extents(len(extent))
+    end = pack(extent, new)
+    largest = int(extent[:, SIZE].max(initial=0))
+    longer = [np.empty(2 * end + 4 * (largest + slack), dtype=pool.dtype) for pool in pools]
+    for pool, copy in zip(pools, longer, strict=True):
+        repack(pool, extent, copy, new)
+    return new, np.array([end]), *longer

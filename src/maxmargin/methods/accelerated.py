@@ -1,0 +1,297 @@
+r"""Acceleration: a sequence of better conditioned problems whose answers are extrapolated and averaged.
+
+With a prox-centre v the problem :math:`P_v(w) = P(w) + \frac{\kappa}{2} \|w - v\|^2` has the same dual
+variables as P, the weights
+
+.. math:: w = \frac{\kappa v + g}{\lambda + \kappa}, \qquad
+          g = \frac1n \sum_i \sum_y \alpha_i(y) \, \psi_i(y)
+
+and the block steps of P with :math:`\lambda + \kappa` in the place of :math:`\lambda`. After each pass
+(Catalyst; Lin, Mairal and Harchaoui 2015)
+
+.. math:: v \leftarrow w_k + \beta (w_k - w_{k-1}), \qquad
+          \beta = b \, \frac{1 - \sqrt q}{1 + \sqrt q}, \qquad q = \frac{\lambda}{\lambda + \kappa} .
+
+The certificate is that of P, at any time, because :math:`\alpha` is feasible for the dual of P, which is
+:math:`\ell - \|g\|^2 / (2 \lambda)` there. As g and w fluctuate, both ends of the gap come from averages:
+
+* the dual from a running mean of :math:`(g, \ell)`, to which each pass adds its own by an exact line search,
+  so that the bound never decreases;
+* the primal from the mean of the weights, with weight :math:`j^3` for the j-th of a few snapshots a pass.
+
+**The choice of kappa.** A long step of the line search says that the last pass counts for much, and that a
+larger :math:`\kappa` would be faster; a short one says that passes fluctuate around their mean, and that
+a smaller one would. So :math:`\kappa` is raised or lowered when the step leaves a band, beginning from
+:math:`c \sqrt{\lambda R^2 / (n \bar L)}`, which has the right units: :math:`R^2` and :math:`\bar L` are the
+mean squared length and loss of the first corners. With :math:`\kappa \to 0` this is the inner method, so that
+no problem can make it stall for ever.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.methods._move import dot_move, reset
+from maxmargin.methods._protocol import (
+    Point,
+    advance,
+    moves_blocks,
+    point,
+    regularisation,
+    start,
+    weights,
+    with_lam,
+)
+from maxmargin.methods._scratch import add_corner, new_scratch
+from maxmargin.methods.averaged import Averaged
+from maxmargin.methods.sampling import Visits, n_visits, some_visits
+from maxmargin.problems._protocol import argmax, gram, loss, psi, sizes
+from maxmargin.rows import FloatArray, IntArray
+
+_FIRST_KAPPA = 1.6  # c
+_MOMENTUM = 0.9  # b
+_BAND = 0.15, 0.5  # of the smoothed step
+_MIDDLE = 0.3
+_SMOOTHING = 0.4
+_FACTOR = 1.5
+_SETTLING = 3  # passes before kappa may change
+_POWER = 3
+_CORNERS = 64
+_SNAPSHOTS = 8
+_SNAPSHOT_SHARE = 0.02  # of the work of a pass
+_CHUNK = 1 << 15
+
+
+class _Accelerated(NamedTuple):
+    inner: Any
+    kappa: float | None
+
+
+class Accelerated(_Accelerated):
+    """A block method, accelerated: the fastest way to a small gap.
+
+    Parameters
+    ----------
+    inner : BlockFrankWolfe, Pairwise or Away
+        The method that moves the blocks; `Pairwise` is the one to use.
+    kappa : float, optional
+        Strength of the proximal term, kept as it is; by default chosen and adapted. With ``kappa=0``
+        this is the inner method.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, inner: Any, kappa: float | None = None) -> "Accelerated":
+        if isinstance(inner, Averaged | Accelerated) or not moves_blocks(inner):
+            raise ValueError(
+                "Accelerated: inner must be BlockFrankWolfe, Pairwise or Away (averages are made "
+                f"anyway), got {type(inner).__name__}."
+            )
+        if kappa is not None and not 0.0 <= kappa < np.inf:
+            raise ValueError(f"Accelerated: kappa must be a number >= 0 or None, got {kappa!r}.")
+        return super().__new__(cls, inner, kappa)
+
+
+class Momentum(NamedTuple):
+    """The numbers of an accelerated run.
+
+    Attributes
+    ----------
+    kappa : float
+    visits : int
+        Blocks visited in this pass.
+    passes : int
+    snapshots : int
+        Snapshots in the mean of the weights.
+    weight : float
+        Their total weight.
+    ell : float
+        Dual loss of the dual's mean.
+    step : float
+        Smoothed steps of its line search.
+    """
+
+    kappa: float
+    visits: int = 0
+    passes: int = 0
+    snapshots: int = 0
+    weight: float = 0.0
+    ell: float = 0.0
+    step: float = _MIDDLE
+
+
+class AcceleratedState(NamedTuple):
+    """The state of the inner method, and what the passes so far leave behind.
+
+    Attributes
+    ----------
+    inner : Any
+        State of the inner method, at lam + kappa.
+    centre, previous : arrays
+        v, and the weights after the last pass.
+    mean : array
+        Mean of the weights.
+    dual : array
+        g / lam of the dual's mean.
+    momentum : Momentum
+    """
+
+    inner: Any
+    centre: FloatArray
+    previous: FloatArray
+    mean: FloatArray
+    dual: FloatArray
+    momentum: Momentum
+
+
+@start.register(Accelerated)
+def _(method: Accelerated, problem: Any) -> AcceleratedState:
+    inner = start(method.inner, problem)
+    centre, previous, mean, dual = (np.zeros_like(weights(method.inner, inner)) for _ in range(4))
+    kappa = first_kappa(problem, regularisation(method)) if method.kappa is None else method.kappa
+    return AcceleratedState(inner, centre, previous, mean, dual, Momentum(float(kappa)))
+
+
+def first_kappa(problem: Any, lam: float) -> float:
+    """Return the kappa to begin with, from the corners of a few examples at w = 0."""
+    scratch, size = new_scratch(problem), sizes(problem)
+    corner, examples = scratch.corner, np.unique(np.linspace(0, size.examples - 1, _CORNERS).astype(np.int64))
+    squares, losses = 0.0, 0.0
+    for i in examples:
+        argmax(problem, i, scratch.theta, scratch.y, scratch.oracle)
+        corner.size[0] = psi(problem, i, scratch.y, corner.where, corner.value)
+        add_corner(corner, scratch.move)
+        gram(problem, i, scratch.move, scratch.image, scratch.oracle)
+        squares += dot_move(scratch.move, scratch.image)
+        losses += loss(problem, i, scratch.y)
+        reset(scratch.move)
+    return _FIRST_KAPPA * float(np.sqrt(lam * squares / (losses * size.examples))) if losses > 0.0 else 0.0
+
+
+@advance.register(Accelerated)
+def _(
+    method: Accelerated, state: AcceleratedState, problem: Any, visits: Visits | IntArray
+) -> AcceleratedState:
+    if method.kappa == 0.0:
+        return _advance_inner(method, state, problem, visits)
+    size, done, total = sizes(problem), 0, n_visits(visits)
+    every = -(-size.examples // _snapshots_per_pass(size))
+    while True:
+        momentum = state.momentum
+        ahead = min(size.examples, (momentum.visits // every + 1) * every) - momentum.visits
+        state = _advance_inner(method, state, problem, some_visits(visits, done, done + ahead))
+        done = min(done + ahead, total)
+        reached = state.momentum.visits
+        if reached == momentum.visits + ahead:
+            state = _with_snapshot(method, state)
+        if reached == size.examples:
+            state = _after_pass(method, state, problem)
+        if done == total:
+            return state
+
+
+def _snapshots_per_pass(size: Any) -> int:
+    """As many as cost next to nothing: a step costs about as much as a walk over the statistics."""
+    affordable = int(_SNAPSHOT_SHARE * size.examples * size.statistics / size.weights)
+    return max(1, min(_SNAPSHOTS, affordable, size.examples))
+
+
+def _advance_inner(
+    method: Accelerated, state: AcceleratedState, problem: Any, visits: Visits | IntArray
+) -> AcceleratedState:
+    """Make visits that lie in one pass, at lam + kappa."""
+    lam, momentum = regularisation(method), state.momentum
+    inner = advance(with_lam(method.inner, lam + momentum.kappa), state.inner, problem, visits)
+    return state._replace(inner=inner, momentum=momentum._replace(visits=momentum.visits + n_visits(visits)))
+
+
+def _with_snapshot(method: Accelerated, state: AcceleratedState) -> AcceleratedState:
+    """Put the present weights into their mean."""
+    w, mean, momentum = weights(method.inner, state.inner), state.mean, state.momentum
+    snapshots = momentum.snapshots + 1
+    weight = momentum.weight + float(snapshots) ** _POWER
+    share = snapshots**_POWER / weight
+    for part in _chunks(len(w)):
+        mean[part] += share * (w[part] - mean[part])
+    return state._replace(momentum=momentum._replace(snapshots=snapshots, weight=weight))
+
+
+def _after_pass(method: Accelerated, state: AcceleratedState, problem: Any) -> AcceleratedState:
+    """Improve the dual's mean, extrapolate and adapt kappa."""
+    lam, momentum = regularisation(method), state.momentum
+    ell = point(method.inner, state.inner, problem).ell
+    gamma = _improve_dual(method, state, ell)
+    momentum = momentum._replace(
+        visits=0,
+        passes=momentum.passes + 1,
+        ell=momentum.ell + gamma * (ell - momentum.ell),
+        step=momentum.step + _SMOOTHING * (gamma - momentum.step),
+    )
+    adapted = _adapted(momentum) if method.kappa is None else momentum
+    _extrapolate(weights(method.inner, state.inner), state, lam, momentum.kappa, adapted.kappa)
+    return state._replace(momentum=adapted)
+
+
+def _improve_dual(method: Accelerated, state: AcceleratedState, ell: float) -> float:
+    """Move the dual's mean towards the present dual point by an exact line search; return the step."""
+    lam, kappa, w = regularisation(method), state.momentum.kappa, weights(method.inner, state.inner)
+
+    def difference(part: slice) -> FloatArray:
+        present = (1.0 + kappa / lam) * w[part] - (kappa / lam) * state.centre[part]
+        return present - state.dual[part]  # type: ignore[no-any-return]
+
+    slope, curvature = ell - state.momentum.ell, 0.0
+    for part in _chunks(len(w)):
+        d = difference(part)
+        slope -= lam * float(d @ state.dual[part])
+        curvature += lam * float(d @ d)
+    gamma = 0.0 if slope <= 0.0 else 1.0 if slope >= curvature else slope / curvature
+    for part in _chunks(len(w)):
+        state.dual[part] += gamma * difference(part)
+    return gamma
+
+
+def _extrapolate(w: FloatArray, state: AcceleratedState, lam: float, kappa: float, new_kappa: float) -> None:
+    """Move the centre, and the weights with it: ``(kappa v + g) / (lam + kappa)`` at the new v and kappa."""
+    root_q = np.sqrt(lam / (lam + new_kappa))
+    beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
+    for part in _chunks(len(w)):
+        x, centre, previous = w[part].copy(), state.centre[part], state.previous[part]
+        new_centre = x + beta * (x - previous)
+        w[part] = ((lam + kappa) * x - kappa * centre + new_kappa * new_centre) / (lam + new_kappa)
+        centre[:], previous[:] = new_centre, x
+
+
+def _adapted(momentum: Momentum) -> Momentum:
+    """Raise or lower kappa if the smoothed step has left its band."""
+    low, high = _BAND
+    if momentum.passes <= _SETTLING or low <= momentum.step <= high:
+        return momentum
+    factor = _FACTOR if momentum.step > high else 1.0 / _FACTOR
+    return momentum._replace(kappa=factor * momentum.kappa, step=_MIDDLE)
+
+
+def _chunks(length: int) -> list[slice]:
+    """Cut long vectors into parts that stay in the processor's cache from one operation to the next."""
+    return [slice(first, first + _CHUNK) for first in range(0, length, _CHUNK)]
+
+
+@point.register(Accelerated)
+def _(method: Accelerated, state: AcceleratedState, problem: Any) -> Point:
+    if method.kappa == 0.0:
+        return point(method.inner, state.inner, problem)
+    w = weights(method.inner, state.inner)
+    norm2 = float(state.dual @ state.dual)
+    if state.momentum.snapshots == 0:
+        return Point(w, state.momentum.ell, norm2)
+    return Point(state.mean, state.momentum.ell, norm2, (w,))
+
+
+@weights.register(Accelerated)
+def _(method: Accelerated, state: AcceleratedState) -> FloatArray:
+    return weights(method.inner, state.inner)
+
+
+@regularisation.register(Accelerated)
+def _(method: Accelerated) -> float:
+    return regularisation(method.inner)

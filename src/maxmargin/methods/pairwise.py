@@ -1,0 +1,237 @@
+r"""Steps within an active set: pairwise and away (Lacoste-Julien and Jaggi 2015; Osokin et al. 2016).
+
+A visit of example i calls the oracle once, adds its answer to the active set, and then moves the dual
+variables of the set several times. A direction d of :math:`\alpha_i` changes the dual at the rate
+:math:`\frac1n \sum_c d_c H_i(y_c)`; the best step along it is
+
+.. math::
+
+    \delta &= \sum_c d_c \, \psi_i(y_c), \qquad
+    \gamma = \operatorname{clip}_{[0, \gamma_{\max}]} \frac{\lambda n \sum_c d_c H_i(y_c)}
+             {\langle \delta, \Phi_i^\top \Phi_i \delta \rangle}, \qquad
+    \gamma_{\max} = \min_{c : d_c < 0} \frac{\alpha_i(y_c)}{-d_c} \\
+    H_i(y_c) &\leftarrow H_i(y_c) - \frac{\gamma}{\lambda n}
+                \langle \psi_i(y_c), \Phi_i^\top \Phi_i \delta \rangle .
+
+These steps never look at the weights, which get the sum of all moves once, at the end of the visit.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin._compile import generic, helper, subroutine
+from maxmargin.methods._move import dot_move, reset
+from maxmargin.methods._planes import (
+    Planes,
+    add_plane,
+    drop_planes,
+    has_plane_room,
+    include_corner,
+    measure_planes,
+    shift_margins,
+    truth_planes,
+)
+from maxmargin.methods._pool import SIZE, START
+from maxmargin.methods._protocol import (
+    BROKEN,
+    DONE,
+    ROUNDING,
+    Point,
+    advance,
+    dual_point,
+    has_room,
+    point,
+    start,
+    step,
+)
+from maxmargin.methods._sweep import sweep_all
+from maxmargin.methods.sampling import Visits
+from maxmargin.problems._protocol import gram, push, sizes
+from maxmargin.rows import FloatArray, IntArray, aligned_zeros
+
+# Steps within a block go on while they promise this share of the gap that the visit began with.
+_WORTHWHILE = 0.1
+
+
+class Pairwise(NamedTuple):
+    """Pairwise block steps: weight moves from the worst output of the active set to the best.
+
+    Parameters
+    ----------
+    lam : float
+        Regularisation, > 0.
+    inner_steps : int
+        Most steps within a block per call of its oracle.
+    """
+
+    lam: float
+    inner_steps: int = 10
+
+
+class Away(NamedTuple):
+    """Frank-Wolfe and away block steps: towards the best output of the active set or away from the worst.
+
+    Parameters
+    ----------
+    lam : float
+        Regularisation, > 0.
+    inner_steps : int
+        Most steps within a block per call of its oracle.
+    """
+
+    lam: float
+    inner_steps: int = 10
+
+
+class ActiveState(NamedTuple):
+    """The dual iterate: weights, each block's dual loss, and its active set."""
+
+    w: FloatArray
+    ell: FloatArray
+    planes: Planes
+
+
+@start.register(Pairwise)
+@start.register(Away)
+def _(method: Pairwise | Away, problem: Any) -> ActiveState:
+    size = sizes(problem)
+    return ActiveState(
+        aligned_zeros(size.weights), np.zeros(size.examples), truth_planes(size.examples, size.parts)
+    )
+
+
+@has_room.register(Pairwise)
+@has_room.register(Away)
+def _(method, state, problem, i):
+    return has_plane_room(state.planes, i, sizes(problem).parts)
+
+
+@step.register(Pairwise)
+@step.register(Away)
+def _(method, state, problem, i, loss_y, hinge, scratch):
+    planes = state.planes
+    mean = measure_planes(planes, i, scratch.theta)
+    if not hinge - mean >= -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(mean)):
+        return BROKEN
+    include_corner(planes, i, loss_y, hinge, scratch.corner)
+    scale = 1.0 / (method.lam * state.ell.shape[0])
+    if _move_within(method, planes, problem, i, hinge - mean, scale, scratch):
+        _load_sum_of_moves(planes, i, scratch.move)
+        state.ell[i] += scratch.move.ell[0]
+        push(problem, i, scratch.move, scale, state.w)
+    scratch.move.gap[0] = hinge - mean
+    drop_planes(planes, i)
+    return DONE
+
+
+@subroutine
+def _move_within(method, planes, problem, i, gap, scale, scratch):
+    """Take the steps within block i; return whether there was one."""
+    move, moved = scratch.move, False
+    for _ in range(method.inner_steps):
+        slope = direction(method, planes, i)
+        if slope <= 0.0 or (moved and slope < _WORTHWHILE * gap):
+            break
+        _load_direction(planes, i, move)
+        gram(problem, i, move, scratch.image, scratch.oracle)
+        gamma = _move_alpha(planes, i, slope, scale * dot_move(move, scratch.image))
+        shift_margins(planes, i, gamma * scale, scratch.image)
+        reset(move)
+        moved = True
+    return moved
+
+
+@generic
+def direction(method, planes, i):
+    """Write the direction of alpha to the work arrays; return its slope, the rate at which n D grows."""
+    raise NotImplementedError
+
+
+@direction.register(Pairwise)
+def _(method, planes, i):
+    best, worst = _best_and_worst(planes, i)
+    work = planes.work
+    for c in range(planes.extent[i, SIZE]):
+        work.change[c] = 0.0
+    work.change[best] += 1.0
+    work.change[worst] -= 1.0
+    return work.margin[best] - work.margin[worst]
+
+
+@direction.register(Away)
+def _(method, planes, i):
+    best, worst = _best_and_worst(planes, i)
+    work, first, m = planes.work, planes.extent[i, START], planes.extent[i, SIZE]
+    mean = 0.0
+    for c in range(m):
+        mean += planes.alpha[first + c] * work.margin[c]
+    towards, away = work.margin[best] - mean, mean - work.margin[worst]
+    sign = 1.0 if towards >= away else -1.0
+    for c in range(m):
+        work.change[c] = -sign * planes.alpha[first + c]
+    work.change[best if towards >= away else worst] += sign
+    return max(towards, away)
+
+
+@helper
+def _best_and_worst(planes, i):
+    """The plane of largest margin, and that of smallest margin among those with weight."""
+    work, first = planes.work, planes.extent[i, START]
+    best, worst = 0, -1
+    for c in range(planes.extent[i, SIZE]):
+        if work.margin[c] > work.margin[best]:
+            best = c
+        if planes.alpha[first + c] > 0.0 and (worst < 0 or work.margin[c] < work.margin[worst]):
+            worst = c
+    return best, worst
+
+
+@helper
+def _load_direction(planes, i, move):
+    """``delta = sum_c change_c psi_c``, in a move that was zero."""
+    for c in range(planes.extent[i, SIZE]):
+        if planes.work.change[c] != 0.0:
+            add_plane(planes, i, c, planes.work.change[c], move)
+
+
+@helper
+def _move_alpha(planes, i, slope, curvature):
+    """Move alpha along the direction by the best step, and return it; a weight that is lost becomes zero."""
+    work, first, m = planes.work, planes.extent[i, START], planes.extent[i, SIZE]
+    limit, blocking = np.inf, -1
+    for c in range(m):
+        if work.change[c] < 0.0 and planes.alpha[first + c] < -limit * work.change[c]:
+            limit, blocking = planes.alpha[first + c] / -work.change[c], c
+    if blocking < 0:  # no direction: all weight on one plane
+        return 0.0
+    gamma = limit if slope >= limit * curvature else slope / curvature
+    for c in range(m):
+        planes.alpha[first + c] = max(planes.alpha[first + c] + gamma * work.change[c], 0.0)
+    if gamma == limit:
+        planes.alpha[first + blocking] = 0.0
+    return gamma
+
+
+@helper
+def _load_sum_of_moves(planes, i, move):
+    """``delta = sum_c (alpha_c - before_c) psi_c``, and the change of ell, in a move that was zero."""
+    first, ell = planes.extent[i, START], 0.0
+    for c in range(planes.extent[i, SIZE]):
+        change = planes.alpha[first + c] - planes.work.before[c]
+        if change != 0.0:
+            add_plane(planes, i, c, change, move)
+            ell += change * planes.loss[first + c]
+    move.gamma[0], move.ell[0] = 1.0, ell
+
+
+@advance.register(Pairwise)
+@advance.register(Away)
+def _(method: Pairwise | Away, state: ActiveState, problem: Any, visits: Visits | IntArray) -> ActiveState:
+    return sweep_all(problem, method, state, visits)
+
+
+@point.register(Pairwise)
+@point.register(Away)
+def _(method: Pairwise | Away, state: ActiveState, problem: Any) -> Point:
+    return dual_point(state.w, state.ell.mean())
