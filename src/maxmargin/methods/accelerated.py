@@ -49,12 +49,11 @@ from maxmargin.problems._protocol import argmax, gram, loss, psi, sizes
 from maxmargin.rows import FloatArray, IntArray
 
 _FIRST_KAPPA = 1.6  # c
-_MOMENTUM = 0.9  # b
+_MOMENTUM = 0.3  # b
 _BAND = 0.15, 0.5  # of the smoothed step
-_MIDDLE = 0.3
 _SMOOTHING = 0.4
 _FACTOR = 1.5
-_SETTLING = 3  # passes before kappa may change
+_BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes at one kappa
 _POWER = 3
 _CORNERS = 64
 _SNAPSHOTS = 8
@@ -100,7 +99,6 @@ class Momentum(NamedTuple):
     kappa : float
     visits : int
         Blocks visited in this pass.
-    passes : int
     snapshots : int
         Snapshots in the mean of the weights.
     weight : float
@@ -109,15 +107,20 @@ class Momentum(NamedTuple):
         Dual loss of the dual's mean.
     step : float
         Smoothed steps of its line search.
+    falling : bool
+        Whether they became smaller in the last pass.
+    since : int
+        Passes since kappa changed.
     """
 
     kappa: float
     visits: int = 0
-    passes: int = 0
     snapshots: int = 0
     weight: float = 0.0
     ell: float = 0.0
-    step: float = _MIDDLE
+    step: float = 1.0
+    falling: bool = False
+    since: int = 0
 
 
 class AcceleratedState(NamedTuple):
@@ -221,13 +224,8 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: Any) -> A
     lam, momentum = regularisation(method), state.momentum
     ell = point(method.inner, state.inner, problem).ell
     gamma = _improve_dual(method, state, ell)
-    momentum = momentum._replace(
-        visits=0,
-        passes=momentum.passes + 1,
-        ell=momentum.ell + gamma * (ell - momentum.ell),
-        step=momentum.step + _SMOOTHING * (gamma - momentum.step),
-    )
-    adapted = _adapted(momentum) if method.kappa is None else momentum
+    momentum = momentum._replace(visits=0, ell=momentum.ell + gamma * (ell - momentum.ell))
+    adapted = _adapted(momentum, gamma) if method.kappa is None else momentum
     _extrapolate(weights(method.inner, state.inner), state, lam, momentum.kappa, adapted.kappa)
     return state._replace(momentum=adapted)
 
@@ -262,13 +260,19 @@ def _extrapolate(w: FloatArray, state: AcceleratedState, lam: float, kappa: floa
         centre[:], previous[:] = new_centre, x
 
 
-def _adapted(momentum: Momentum) -> Momentum:
-    """Raise or lower kappa if the smoothed step has left its band."""
+def _adapted(momentum: Momentum, gamma: float) -> Momentum:
+    """Note the step of the line search; raise or lower kappa if the smoothed one has left its band.
+
+    Steps are small, but grow, as long as the dual is far from its optimum: that is no reason to lower kappa.
+    """
     low, high = _BAND
-    if momentum.passes <= _SETTLING or low <= momentum.step <= high:
-        return momentum
-    factor = _FACTOR if momentum.step > high else 1.0 / _FACTOR
-    return momentum._replace(kappa=factor * momentum.kappa, step=_MIDDLE)
+    step, since = momentum.step + _SMOOTHING * (gamma - momentum.step), momentum.since + 1
+    momentum = momentum._replace(step=step, falling=step < momentum.step, since=since)
+    if step > high and since > _BEFORE_RAISING:
+        return momentum._replace(kappa=momentum.kappa * _FACTOR, since=0)
+    if step < low and momentum.falling and since > _BEFORE_LOWERING:
+        return momentum._replace(kappa=momentum.kappa / _FACTOR, since=0)
+    return momentum
 
 
 def _chunks(length: int) -> list[slice]:

@@ -66,7 +66,7 @@ class Pairwise(NamedTuple):
     """
 
     lam: float
-    inner_steps: int = 10
+    inner_steps: int = 3
 
 
 class Away(NamedTuple):
@@ -81,7 +81,7 @@ class Away(NamedTuple):
     """
 
     lam: float
-    inner_steps: int = 10
+    inner_steps: int = 3
 
 
 class ActiveState(NamedTuple):
@@ -128,18 +128,19 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
 @subroutine
 def _move_within(method, planes, problem, i, gap, scale, scratch):
     """Take the steps within block i; return whether there was one."""
-    move, moved = scratch.move, False
-    for _ in range(method.inner_steps):
+    move, steps, gamma = scratch.move, 0, 0.0
+    while steps < method.inner_steps:
+        if steps > 0:
+            shift_margins(planes, i, gamma * scale, scratch.image)
         slope = direction(method, planes, i)
-        if slope <= 0.0 or (moved and slope < _WORTHWHILE * gap):
+        if slope <= 0.0 or (steps > 0 and slope < _WORTHWHILE * gap):
             break
         _load_direction(planes, i, move)
         gram(problem, i, move, scratch.image, scratch.oracle)
         gamma = _move_alpha(planes, i, slope, scale * dot_move(move, scratch.image))
-        shift_margins(planes, i, gamma * scale, scratch.image)
         reset(move)
-        moved = True
-    return moved
+        steps += 1
+    return steps > 0
 
 
 @generic
