@@ -14,6 +14,9 @@ from maxmargin.methods import LineSearch as LineSearch
 from maxmargin.methods import Pairwise as Pairwise
 from maxmargin.methods import Predefined as Predefined
 from maxmargin.methods._protocol import BrokenOracle as BrokenOracle
+from maxmargin.path import CPath as CPath
+from maxmargin.path import c_path as c_path
+from maxmargin.resume import WarmStart as WarmStart
 from maxmargin.solve import Progress as Progress
 from maxmargin.solve import Result as Result
 from maxmargin.solve import Status as Status
@@ -27,6 +30,7 @@ __all__ = [
     "Away",
     "BlockFrankWolfe",
     "BrokenOracle",
+    "CPath",
     "ChainSVC",
     "FrankWolfe",
     "History",
@@ -38,6 +42,8 @@ __all__ = [
     "ProgressLine",
     "Result",
     "Status",
+    "WarmStart",
+    "c_path",
     "plot_convergence",
     "solve",
 ]

@@ -19,9 +19,11 @@ from maxmargin._arguments import (
 )
 from maxmargin._interrupts import uninterrupted
 from maxmargin.history import History, Measurement
-from maxmargin.methods._protocol import Point, advance, moves_blocks, point, regularisation, start
+from maxmargin.methods._protocol import Point, advance, moves_blocks, point, regularisation
+from maxmargin.methods._protocol import start as new_state
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import sizes, unpack
+from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_from
 from maxmargin.rows import FloatArray
 
 # A piece of a pass is made to last about this long, so that interrupts and time limits are heard.
@@ -61,6 +63,8 @@ class Result(NamedTuple):
         All certificates.
     w : array
         The same weights in the problem's own layout.
+    stopped : Stopped
+        Where the method stopped: what ``solve(..., start=result)`` goes on from.
     """
 
     weights: FloatArray
@@ -71,6 +75,7 @@ class Result(NamedTuple):
     status: Status
     history: History
     w: FloatArray
+    stopped: Stopped
 
 
 class Progress(NamedTuple):
@@ -108,6 +113,7 @@ def solve(
     sampling: str = "permutation",
     callbacks: Iterable[Callback] = (),
     random_state: Any = None,
+    start: Any = None,
 ) -> Result:
     r"""Minimise the structural SVM objective and certify how far from the minimum the answer is.
 
@@ -135,6 +141,10 @@ def solve(
         Each is called after every pass with a `Progress`; the run stops when one returns False.
     random_state : int, Generator, RandomState or None
         Seed; the same seed gives the same result.
+    start : Result or WarmStart, optional
+        Go on from where another run stopped: that of the same kind of method, at any lam, on the same
+        problem or on one to which examples were appended. On the same problem the first certificate
+        costs no oracle call.
 
     Returns
     -------
@@ -152,8 +162,12 @@ def solve(
     method = checked_method(method)
     check_limits(tol, max_passes, time_limit, check_every)
     draw, rng = drawer(sampling, sizes(problem).examples), generator(random_state)
-    run = _Run(problem, method, tol, max_passes, time_limit, checked_callbacks(callbacks))
-    status = None
+    if start is None:
+        beginning = Beginning(new_state(method, problem))
+    else:
+        beginning = begin_from(as_warm_start(start), problem, method)
+    run = _Run(problem, method, beginning, tol, max_passes, time_limit, checked_callbacks(callbacks))
+    status = run.begin() if start is not None else None
     try:
         while status is None:
             finished = run.one_pass(draw(rng))
@@ -173,6 +187,7 @@ class _Run:
         self,
         problem: Any,
         method: Any,
+        beginning: Beginning,
         tol: float,
         max_passes: int,
         time_limit: float | None,
@@ -182,7 +197,7 @@ class _Run:
         self.tol, self.max_passes = tol, max_passes
         self.time_limit = math.inf if time_limit is None else time_limit
         self.n, self.lam = sizes(problem).examples, regularisation(method)
-        self.state = start(method, problem)
+        self.state, self.beginning = beginning.state, beginning
         self._compile()
         self.piece = _FIRST_PIECE
         self.passes, self.visits, self.seconds = 0, 0, 0.0
@@ -195,6 +210,15 @@ class _Run:
         """Have the kernels compiled or loaded, by a step of no block: not a part of the run's seconds."""
         if moves_blocks(self.method):
             advance(self.method, self.state, self.problem, np.zeros(0, dtype=np.int64))
+
+    def begin(self) -> Status | None:
+        """Certify the state to begin from; return a status if that is enough."""
+        if self.beginning.w is None:
+            self.certify()
+        else:
+            answer: Point = point(self.method, self.state, self.problem)
+            self._note(self.beginning.primal, self.beginning.w, objective.dual(answer, self.lam))
+        return Status.CONVERGED if self.best_primal - self.best_dual <= self.tol else None
 
     def one_pass(self, visits: Visits) -> bool:
         """Make the visits of a pass, piece by piece; return False if the time ran out."""
@@ -232,7 +256,10 @@ class _Run:
         """
         answer: Point = point(self.method, self.state, self.problem)
         primal, w = self._best_of(answer)
-        dual = objective.dual(answer, self.lam) if self.whole else self.best_dual
+        self._note(primal, w, objective.dual(answer, self.lam) if self.whole else self.best_dual)
+
+    def _note(self, primal: float, w: FloatArray, dual: float) -> None:
+        """Add a certificate to the history, and keep the best bounds."""
         self.rows.append(
             Measurement(self.visits / self.n, self.visits, self.seconds, primal, dual, primal - dual)
         )
@@ -290,4 +317,5 @@ class _Run:
         parts = unpack(self.problem, w) if hasattr(self.problem, "unpack") else [w]
         weights = np.concatenate([np.ravel(part) for part in parts])
         gap, history = self.best_primal - self.best_dual, History(tuple(self.rows))
-        return Result(weights, self.best_primal, self.best_dual, gap, True, status, history, w)
+        stopped = Stopped(self.problem, self.method, self.state)
+        return Result(weights, self.best_primal, self.best_dual, gap, True, status, history, w, stopped)

@@ -6,7 +6,16 @@ import numpy as np
 
 from maxmargin._compile import helper
 from maxmargin.methods._move import next_mark
-from maxmargin.methods._pool import SIZE, START, can_claim, claim, enlarged, new_extents, packed
+from maxmargin.methods._pool import (
+    SIZE,
+    START,
+    can_claim,
+    claim,
+    enlarged,
+    longer_extents,
+    new_extents,
+    packed,
+)
 from maxmargin.rows import FloatArray, IntArray
 
 _FIRST_ROOM = 8
@@ -33,6 +42,12 @@ def empty_blocks(n: int, slack: int) -> Blocks:
 def _(blocks: Blocks, slack: int) -> Blocks:
     extent, used, where, value = packed(blocks.extent, slack, blocks.where, blocks.value)
     return Blocks(where, value, extent, used)
+
+
+def scaled_blocks(blocks: Blocks, n: int, share: float) -> Blocks:
+    """Return a copy of the vectors times ``share``, followed by empty ones, n in all."""
+    extent = longer_extents(blocks.extent, n)
+    return Blocks(blocks.where.copy(), share * blocks.value, extent, blocks.used.copy())
 
 
 def state_bytes(blocks: Blocks) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from maxmargin._compile import helper
 from maxmargin.methods._move import add_entry
-from maxmargin.methods._pool import SIZE, START, can_claim, claim, enlarged, new_extents, packed
+from maxmargin.methods._pool import ROOM, SIZE, START, can_claim, claim, enlarged, new_extents, packed
 from maxmargin.rows import FloatArray, IntArray
 
 _FIRST_ROOM = 4
@@ -95,6 +95,67 @@ def _(planes: Planes, slack: int) -> Planes:
     entries, used_entries, where, value = packed(planes.entries, slack, planes.where, planes.value)
     work = _new_work(2 * int(planes.extent[:, SIZE].max()) + _FIRST_ROOM)
     return Planes(alpha, loss, stop, extent, used, where, value, entries, used_entries, work)
+
+
+def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
+    """Return a copy of n sets, alpha times ``share`` and the rest on the truth; new ones are the truth's."""
+    length, entries = int(planes.extent[:, SIZE].sum()) + n, int(planes.entries[:, SIZE].sum())
+    out = Planes(
+        np.ones(length),
+        np.zeros(length),
+        np.zeros(length, dtype=np.int64),
+        new_extents(n),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(entries, dtype=np.uint32),
+        np.zeros(entries),
+        new_extents(n),
+        np.zeros(1, dtype=np.int64),
+        _new_work(_FIRST_ROOM),
+    )
+    _copy_sets(planes, share, out)
+    return enlarged(out, slack)  # type: ignore[no-any-return]
+
+
+@helper
+def _copy_sets(planes, share, out):
+    old = planes.extent.shape[0]
+    for i in range(out.extent.shape[0]):
+        _begin_set(out, i, 1.0 - share if i < old else 1.0)
+        if i < old:
+            _copy_set(planes, i, share, out)
+
+
+@helper
+def _begin_set(planes, i, alpha):
+    """Give the next place of the pools to the active set of block i, with the plane of the truth."""
+    start, first = planes.used[0], planes.used_entries[0]
+    planes.extent[i, START], planes.extent[i, SIZE], planes.extent[i, ROOM] = start, 1, 1
+    planes.entries[i, START] = first
+    planes.alpha[start] = alpha
+    planes.used[0] += 1
+
+
+@helper
+def _copy_set(planes, i, share, out):
+    """Append the planes of block i, times ``share``, to the set begun in ``out``; merge the truth."""
+    begin = 0
+    for c in range(planes.extent[i, START], planes.extent[i, START] + planes.extent[i, SIZE]):
+        stop = planes.stop[c]
+        if stop == begin and planes.loss[c] == 0.0:
+            out.alpha[out.extent[i, START]] += share * planes.alpha[c]
+            continue
+        new, first = out.used[0], planes.entries[i, START]
+        for e in range(first + begin, first + stop):
+            out.where[out.used_entries[0]] = planes.where[e]
+            out.value[out.used_entries[0]] = planes.value[e]
+            out.used_entries[0] += 1
+        out.alpha[new], out.loss[new] = share * planes.alpha[c], planes.loss[c]
+        out.stop[new] = out.used_entries[0] - out.entries[i, START]
+        out.used[0] += 1
+        out.extent[i, SIZE] += 1
+        begin = stop
+    out.extent[i, ROOM] = out.extent[i, SIZE]
+    out.entries[i, SIZE] = out.entries[i, ROOM] = out.used_entries[0] - out.entries[i, START]
 
 
 def plane_bytes(planes: Planes) -> int:

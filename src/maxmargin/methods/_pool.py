@@ -22,6 +22,11 @@ def new_extents(n: int) -> IntArray:
     return np.zeros((n, 3), dtype=np.int64)
 
 
+def longer_extents(extent: IntArray, n: int) -> IntArray:
+    """Return the extents followed by those of parts without entries, n in all."""
+    return np.concatenate([extent, new_extents(n - len(extent))])
+
+
 @helper
 def claim(extent, used, i, need):
     """Give part i room for ``need`` entries; return where it stood and where it now begins."""

@@ -7,6 +7,8 @@ for free; one that moves all at once defines `advance`.
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from maxmargin._compile import generic, generic_with_default
 from maxmargin.methods._scratch import find_corner
 from maxmargin.methods.sampling import Visits
@@ -96,6 +98,53 @@ def advance(method: Any, state: Any, problem: Any, visits: Visits | IntArray) ->
 def point(method: Any, state: Any, problem: Any) -> Point:
     """Return the method's answer: the point whose objective is measured and whose weights are returned."""
     raise NotImplementedError
+
+
+class Carry(NamedTuple):
+    r"""How a state is carried over to another lam, or to a problem with more examples at its end.
+
+    With :math:`s = \lambda' n' / (\lambda n)` the weights :math:`w = A \alpha` belong to the dual variables
+    :math:`s \alpha_i(y)`, :math:`y \ne y_i`, which are feasible for :math:`s \le 1`; and the same dual
+    variables belong to the weights :math:`w / s`.
+
+    Attributes
+    ----------
+    share : float
+        The factor of all dual variables but the truth's, at most one.
+    factor : float
+        The factor of the weights, share / s.
+    lam : float
+        The lam carried to.
+    n : int
+        The number of examples before.
+    """
+
+    share: float
+    factor: float
+    lam: float
+    n: int
+
+
+@generic
+def carried(method: Any, state: Any, problem: Any, carry: Carry) -> Any:
+    """Return the state, made by the same kind of method, for ``method`` at another lam or with more examples.
+
+    It must not share arrays with the state given, which may be carried again.
+    """
+    raise TypeError(
+        f"solve: start is of no use to {type(method).__name__}, which cannot go on from a result."
+    )
+
+
+def carried_ell(ell: FloatArray, n: int, carry: Carry) -> FloatArray:
+    """Return the dual losses of the blocks, carried over, followed by those of new ones, which are zero."""
+    return np.concatenate([carry.share * ell, np.zeros(n - len(ell))])
+
+
+@generic
+def dual_weights(method: Any, state: Any, problem: Any) -> FloatArray | None:
+    r"""Return :math:`\lambda n A \alpha = \sum_i \Phi_i z_i` from the dual variables; None if not kept."""
+    return None
 
 
 @generic

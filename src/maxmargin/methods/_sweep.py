@@ -7,7 +7,8 @@ import numpy as np
 from maxmargin._compile import kernel
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._move import reset
-from maxmargin.methods._pool import SIZE, enlarged
+from maxmargin.methods._planes import add_plane
+from maxmargin.methods._pool import SIZE, START, enlarged
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
@@ -66,11 +67,21 @@ def batch_corner(problem, w, scale, w_s, scratch):
 @kernel
 def push_blocks(problem, blocks, scale, w, scratch):
     """``w += scale * sum_i Phi_i z_i``"""
-    for i in range(sizes(problem).examples):
+    for i in range(blocks.extent.shape[0]):
         if blocks.extent[i, SIZE] > 0:
             load_block(blocks, i, 1.0, scratch.move)
             push(problem, i, scratch.move, scale, w)
             reset(scratch.move)
+
+
+@kernel
+def push_planes(problem, planes, scale, w, scratch):
+    """``w += scale * sum_i sum_c alpha_c Phi_i psi_c``"""
+    for i in range(planes.extent.shape[0]):
+        for c in range(planes.extent[i, SIZE]):
+            add_plane(planes, i, c, planes.alpha[planes.extent[i, START] + c], scratch.move)
+        push(problem, i, scratch.move, scale, w)
+        reset(scratch.move)
 
 
 @kernel

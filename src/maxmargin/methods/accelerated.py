@@ -33,8 +33,11 @@ import numpy as np
 
 from maxmargin.methods._move import dot_move, reset
 from maxmargin.methods._protocol import (
+    Carry,
     Point,
     advance,
+    carried,
+    dual_weights,
     moves_blocks,
     point,
     regularisation,
@@ -289,6 +292,25 @@ def _(method: Accelerated, state: AcceleratedState, problem: Any) -> Point:
     if state.momentum.snapshots == 0:
         return Point(w, state.momentum.ell, norm2)
     return Point(state.mean, state.momentum.ell, norm2, (w,))
+
+
+@carried.register(Accelerated)
+def _(method: Accelerated, state: AcceleratedState, problem: Any, carry: Carry) -> AcceleratedState:
+    """With kappa in the same ratio to lam, all weights get the same factor; their mean begins anew."""
+    lam, old = regularisation(method), state.momentum
+    inner = carried(method.inner, state.inner, problem, carry)
+    centre, previous, mean, dual = (carry.factor * a for a in state[1:5])
+    kappa, ell = old.kappa * lam / carry.lam, carry.share * old.ell * carry.n / sizes(problem).examples
+    new_kappa = kappa if method.kappa is None else method.kappa
+    w = weights(method.inner, inner)
+    w += (new_kappa - kappa) / (lam + new_kappa) * (centre - w)
+    momentum = Momentum(new_kappa, snapshots=min(old.snapshots, 1), weight=1.0, ell=ell)
+    return AcceleratedState(inner, centre, previous, mean, dual, momentum)
+
+
+@dual_weights.register(Accelerated)
+def _(method: Accelerated, state: AcceleratedState, problem: Any) -> FloatArray | None:
+    return dual_weights(method.inner, state.inner, problem)  # type: ignore[no-any-return]
 
 
 @weights.register(Accelerated)

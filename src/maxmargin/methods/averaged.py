@@ -25,9 +25,12 @@ from maxmargin.methods._blocks import (
 )
 from maxmargin.methods._protocol import (
     DONE,
+    Carry,
     Point,
     advance,
+    carried,
     dual_point,
+    dual_weights,
     has_room,
     moves_blocks,
     point,
@@ -198,6 +201,18 @@ def _advance_batch(
     sums.ell[0] += sums.weight[0] * (after.ell - before.ell)
     sums.weight[0] += weight
     return AveragedState(inner, sums)
+
+
+@carried.register(Averaged)
+def _(method: Averaged, state: AveragedState, problem: Any, carry: Carry) -> AveragedState:
+    """The iterate is carried over; its average begins anew."""
+    inner = carried(method.inner, state.inner, problem, carry)
+    return AveragedState(inner, start(method, problem).sums)
+
+
+@dual_weights.register(Averaged)
+def _(method: Averaged, state: AveragedState, problem: Any) -> FloatArray | None:
+    return dual_weights(method.inner, state.inner, problem)  # type: ignore[no-any-return]
 
 
 @point.register(Averaged)

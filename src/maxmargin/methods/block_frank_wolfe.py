@@ -19,22 +19,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.methods._blocks import Blocks, add_to_block, dot_block, empty_blocks, has_slack, load_block
+from maxmargin.methods._blocks import (
+    Blocks,
+    add_to_block,
+    dot_block,
+    empty_blocks,
+    has_slack,
+    load_block,
+    scaled_blocks,
+)
 from maxmargin.methods._move import dot_move
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
     ROUNDING,
+    Carry,
     Point,
     advance,
+    carried,
+    carried_ell,
     dual_point,
+    dual_weights,
     has_room,
     point,
     start,
     step,
 )
-from maxmargin.methods._scratch import add_corner
-from maxmargin.methods._sweep import sweep_all
+from maxmargin.methods._scratch import add_corner, new_scratch
+from maxmargin.methods._sweep import push_blocks, sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
 from maxmargin.problems._protocol import gram, push, sizes
@@ -122,6 +134,20 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
 @advance.register(BlockFrankWolfe)
 def _(method: BlockFrankWolfe, state: BlockState, problem: Any, visits: Visits | IntArray) -> BlockState:
     return sweep_all(problem, method, state, visits)
+
+
+@carried.register(BlockFrankWolfe)
+def _(method: BlockFrankWolfe, state: BlockState, problem: Any, carry: Carry) -> BlockState:
+    n = sizes(problem).examples
+    z = scaled_blocks(state.z, n, carry.share)
+    return BlockState(carry.factor * state.w, carried_ell(state.ell, n, carry), z, state.steps.copy())
+
+
+@dual_weights.register(BlockFrankWolfe)
+def _(method: BlockFrankWolfe, state: BlockState, problem: Any) -> FloatArray:
+    w = np.zeros_like(state.w)
+    push_blocks(problem, state.z, 1.0, w, new_scratch(problem))
+    return w
 
 
 @point.register(BlockFrankWolfe)

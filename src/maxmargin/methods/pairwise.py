@@ -29,6 +29,7 @@ from maxmargin.methods._planes import (
     has_plane_room,
     include_corner,
     measure_planes,
+    scaled_planes,
     shift_margins,
     truth_planes,
 )
@@ -37,15 +38,20 @@ from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
     ROUNDING,
+    Carry,
     Point,
     advance,
+    carried,
+    carried_ell,
     dual_point,
+    dual_weights,
     has_room,
     point,
     start,
     step,
 )
-from maxmargin.methods._sweep import sweep_all
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import push_planes, sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import gram, push, sizes
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
@@ -230,6 +236,22 @@ def _load_sum_of_moves(planes, i, move):
 @advance.register(Away)
 def _(method: Pairwise | Away, state: ActiveState, problem: Any, visits: Visits | IntArray) -> ActiveState:
     return sweep_all(problem, method, state, visits)
+
+
+@carried.register(Pairwise)
+@carried.register(Away)
+def _(method: Pairwise | Away, state: ActiveState, problem: Any, carry: Carry) -> ActiveState:
+    size = sizes(problem)
+    planes = scaled_planes(state.planes, size.examples, size.parts, carry.share)
+    return ActiveState(carry.factor * state.w, carried_ell(state.ell, size.examples, carry), planes)
+
+
+@dual_weights.register(Pairwise)
+@dual_weights.register(Away)
+def _(method: Pairwise | Away, state: ActiveState, problem: Any) -> FloatArray:
+    w = np.zeros_like(state.w)
+    push_planes(problem, state.planes, 1.0, w, new_scratch(problem))
+    return w
 
 
 @point.register(Pairwise)

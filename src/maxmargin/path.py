@@ -1,0 +1,76 @@
+"""Solutions for many values of C, each from the one before."""
+
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any, NamedTuple
+
+from maxmargin.methods import Accelerated, Pairwise
+from maxmargin.methods._protocol import with_lam
+from maxmargin.problems._protocol import sizes
+from maxmargin.solve import Result, solve
+
+
+class CPath(NamedTuple):
+    """Certified solutions along a path.
+
+    Attributes
+    ----------
+    Cs : tuple of float
+        In ascending order.
+    results : tuple of Result
+        One for each C.
+    """
+
+    Cs: tuple[float, ...]
+    results: tuple[Result, ...]
+
+    def to_frame(self) -> Any:
+        """Return a DataFrame with the columns C, primal, dual, gap, passes, oracle_calls, seconds."""
+        import pandas
+
+        rows = [(result, result.history.rows[-1]) for result in self.results]
+        return pandas.DataFrame(
+            {
+                "C": self.Cs,
+                "primal": [result.primal for result, _ in rows],
+                "dual": [result.dual for result, _ in rows],
+                "gap": [result.gap for result, _ in rows],
+                "passes": [last.passes for _, last in rows],
+                "oracle_calls": [last.oracle_calls for _, last in rows],
+                "seconds": [last.seconds for _, last in rows],
+            }
+        )
+
+
+def c_path(problem: Any, Cs: Iterable[float], *, method: Any = None, **options: Any) -> CPath:
+    r"""Solve for each C, where :math:`\lambda = 1 / (C n)`, from the least to the largest.
+
+    Each solution starts from the dual variables of the one before it, which are feasible for every C.
+
+    Parameters
+    ----------
+    problem : problem
+        From `maxmargin.problems`.
+    Cs : iterable of float
+        Each > 0.
+    method : method, optional
+        Any method that `solve` can start from a result; its lam is replaced. By default
+        ``Accelerated(Pairwise(lam))``.
+    **options
+        Handed to `solve`: tol, max_passes, time_limit, callbacks and so on, for each C.
+
+    Returns
+    -------
+    CPath
+    """
+    values = tuple(sorted(Cs))
+    bad = [C for C in values if not (isinstance(C, Real) and 0 < float(C) < float("inf"))]
+    if not values or bad:
+        raise ValueError(f"c_path: Cs must be one or more numbers > 0, got {bad[0] if bad else 'none'!r}.")
+    n = sizes(problem).examples
+    method = Accelerated(Pairwise(lam=1.0)) if method is None else method
+    results: list[Result] = []
+    for C in values:
+        before = results[-1] if results else None
+        results.append(solve(problem, with_lam(method, 1.0 / (C * n)), start=before, **options))
+    return CPath(tuple(float(C) for C in values), tuple(results))

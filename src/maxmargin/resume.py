@@ -1,0 +1,150 @@
+r"""Going on from a result: at another lam, or with more examples.
+
+Dual variables times a share c in [0, 1], for all outputs but the truth, are feasible. With
+:math:`s = \lambda' n' / (\lambda n)` they belong to the weights :math:`(c / s) \, A \alpha`, so that
+
+.. math:: D'(c) = c \, \frac{n}{n'} \, \ell - \frac{\lambda'}{2} \frac{c^2}{s^2} \|A \alpha\|^2 , \qquad
+          P'(w) = P(w) + \frac{\lambda' - \lambda}{2} \|w\|^2 .
+
+c = s keeps the weights, where s is at most one; c = 1 keeps the dual variables; and the largest D' is
+that of one c in closed form. On the same problem the gap follows without an oracle call; with the weights
+kept and n' = n it changes by :math:`(1 - s)(\ell - \lambda \|w\|^2)`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.methods._protocol import Carry, Point, carried, dual_weights, point, regularisation
+from maxmargin.problems._protocol import output_size, sizes, unpack
+from maxmargin.rows import FloatArray
+
+# How far weights made anew from the dual variables may be from those of before, relative to their length.
+_SAME = 1e-6
+
+
+class Stopped(NamedTuple):
+    """Where a run stopped: the problem, the method and its state."""
+
+    problem: Any
+    method: Any
+    state: Any
+
+
+class WarmStart(NamedTuple):
+    """How to go on from a result; a result alone stands for ``WarmStart(result)``.
+
+    Parameters
+    ----------
+    result : Result
+        Of `solve`, by the same kind of method; on the same problem, or on one to which examples were
+        appended.
+    keep : {"best", "weights", "dual"}
+        What stays of the dual variables if lam changes: the share of best dual objective; the share that
+        keeps the weights (all, where lam n grows); all.
+    """
+
+    result: Any
+    keep: str = "best"
+
+
+class Beginning(NamedTuple):
+    """A state to begin from; ``primal`` is the objective of ``w``, if known."""
+
+    state: Any
+    w: FloatArray | None = None
+    primal: float = np.inf
+
+
+def as_warm_start(start: Any) -> WarmStart:
+    """Return ``start``, a result or a warm start, as a warm start."""
+    warm = start if isinstance(start, WarmStart) else WarmStart(start)
+    if not isinstance(getattr(warm.result, "stopped", None), Stopped):
+        raise ValueError(
+            f"solve: start must be a Result of solve, or a WarmStart, got {type(start).__name__}."
+        )
+    if warm.keep not in _SHARES:
+        raise ValueError(
+            f"solve: keep of a WarmStart must be one of {', '.join(map(repr, _SHARES))}, got {warm.keep!r}."
+        )
+    return warm
+
+
+def begin_from(warm: WarmStart, problem: Any, method: Any) -> Beginning:
+    """Return the state of ``warm`` carried over to the problem and the method."""
+    before, result = warm.result.stopped, warm.result
+    _check_kind(method, before.method)
+    carry = _carry(warm, problem, method)
+    if before.problem is not problem:
+        _check_problem(before, problem)
+        return Beginning(carried(method, before.state, problem, carry))
+    state, lam = carried(method, before.state, problem, carry), regularisation(method)
+    primal = result.primal + 0.5 * (lam - carry.lam) * float(result.w @ result.w)
+    return Beginning(state, result.w, primal)
+
+
+def _carry(warm: WarmStart, problem: Any, method: Any) -> Carry:
+    before = warm.result.stopped
+    n, n_new = sizes(before.problem).examples, sizes(problem).examples
+    lam, lam_new = regularisation(before.method), regularisation(method)
+    s = lam_new * n_new / (lam * n)
+    answer: Point = point(before.method, before.state, before.problem)
+    share = _SHARES[warm.keep](s, answer.ell * n / n_new, lam_new * answer.norm2 / s**2)
+    return Carry(share, share / s, lam, n)
+
+
+def _best_share(s: float, slope: float, curvature: float) -> float:
+    """Return the c in [0, 1] of largest ``slope * c - curvature / 2 * c**2``."""
+    return 1.0 if slope >= curvature else max(slope / curvature, 0.0)
+
+
+_SHARES: dict[str, Callable[[float, float, float], float]] = {
+    "best": _best_share,
+    "weights": lambda s, slope, curvature: min(s, 1.0),
+    "dual": lambda s, slope, curvature: 1.0,
+}
+
+
+def _check_kind(method: Any, before: Any) -> None:
+    if _kind(method) != _kind(before):
+        raise ValueError(
+            f"solve: start must come from the same kind of method, {_kind(method)}, got {_kind(before)}."
+        )
+
+
+def _kind(method: Any) -> str:
+    name = type(method).__name__
+    return f"{name}({_kind(method.inner)})" if hasattr(method, "inner") else name
+
+
+def _check_problem(before: Stopped, problem: Any) -> None:
+    """Raise unless weights follow from dual variables on this problem as they did on that of before."""
+    if not (_same_shape(before.problem, problem) and _same_weights(before, problem)):
+        raise ValueError(
+            f"solve: start must come from this problem, or from one with the first of its examples, got a "
+            f"result for {sizes(before.problem).examples} other examples; leave start out."
+        )
+
+
+def _same_shape(old: Any, new: Any) -> bool:
+    """Whether outputs and weights of the old problem are outputs and weights of the new one."""
+    a, b = sizes(old), sizes(new)
+    alike = type(old) is type(new) and a.weights == b.weights and a.examples <= b.examples
+    if not alike or _shapes(old) != _shapes(new):
+        return False
+    return all(output_size(old, i) == output_size(new, i) for i in range(a.examples))
+
+
+def _shapes(problem: Any) -> list[tuple[int, ...]]:
+    parts = unpack(problem, np.zeros(sizes(problem).weights)) if hasattr(problem, "unpack") else []
+    return [np.shape(part) for part in parts]
+
+
+def _same_weights(before: Stopped, problem: Any) -> bool:
+    """Whether the dual variables make the same weights on both problems; true if they are not kept."""
+    expected = dual_weights(before.method, before.state, before.problem)
+    found = dual_weights(before.method, before.state, problem)
+    if expected is None or found is None:
+        return True
+    return bool(np.linalg.norm(found - expected) <= _SAME * (1.0 + np.linalg.norm(expected)))
