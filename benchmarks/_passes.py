@@ -61,7 +61,7 @@ def methods(problem: Any) -> dict[str, Any]:
 def decoding_pass(problem: Chain, w: Any) -> Callable[[], None]:
     """Return a function that decodes all training examples at fixed weights."""
     out = np.empty(problem.offsets[-1], dtype=np.int64)
-    return partial(predictions, problem, w, out, new_scratch(problem))
+    return partial(predictions, problem, w, 0, sizes(problem).examples, out, new_scratch(problem))
 
 
 def time_passes(problem: Chain, rounds: int, warmup: int) -> dict[str, Times]:

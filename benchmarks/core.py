@@ -18,7 +18,7 @@ import json
 import platform
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from _crfsuite import MIN_COUNT, tagging_figures
+from _crfsuite import tagging_figures
 from _measure import (
     Figure,
     Target,
@@ -39,9 +39,9 @@ from _measure import (
     run_python,
 )
 from _passes import DECODE, PLAIN, WEIGHTED, Runner, methods
+from _problems import conll_problem, if_there, ocr_problem
 from maxmargin._compile import fingerprint
-from maxmargin.datasets import load_conll2000, load_ocr
-from maxmargin.encoding import SequenceEncoder, encode_labels
+from maxmargin.datasets import load_conll2000
 from maxmargin.methods._blocks import Blocks, state_bytes
 from maxmargin.problems import Chain
 from maxmargin.problems._protocol import sizes
@@ -125,19 +125,6 @@ def print_times(runs: list[dict[str, Times]]) -> None:
         to_decoding = median(run[task].ratio_to(run[DECODE]) for run in runs)
         to_plain = median(run[task].ratio_to(run[PLAIN]) for run in runs)
         print(f"{task:24}{typical:10.2f}{least:9.2f}{to_decoding:12.2f}{to_plain:9.2f}")
-
-
-def ocr_problem(data: str | None) -> Chain:
-    """Return the OCR words as a problem."""
-    X, y, _, _ = load_ocr(data_home=data)
-    return Chain.from_sequences(X, y)
-
-
-def conll_problem(X: Any, y: Any) -> Chain:
-    """Return CoNLL-2000 as a problem, without rare features."""
-    rows, offsets = SequenceEncoder(min_count=MIN_COUNT).fit_transform(X)
-    labels, classes = encode_labels(y, offsets, owner="benchmark")
-    return Chain.from_encoded(rows, offsets, labels, len(classes))
 
 
 def blocks_of(state: Any) -> Iterator[Blocks]:
@@ -227,14 +214,6 @@ def measure_conll(data: str | None, effort: Effort, sources: str) -> None:
         print_figures(tagging_figures(X, y, X_test, effort.tagging))
     except ImportError:
         print("Skipped the comparison with python-crfsuite: pip install maxmargin[bench]\n")
-
-
-def if_there(measure: Callable[[], Any]) -> None:
-    """Measure, or say which data is missing and how to get it."""
-    try:
-        measure()
-    except FileNotFoundError as error:
-        print(f"Skipped. {error}\n")
 
 
 def check_sources(before: str) -> None:

@@ -77,7 +77,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     called(hinges, mode, problem, w, 0, out, new_scratch(problem))
     total = called(batch_corner, mode, problem, w, 0.1, corner, new_scratch(problem))
     called(push_blocks, mode, problem, state.z, 0.1, rebuilt, new_scratch(problem))
-    called(predictions, mode, problem, w, labels, new_scratch(problem))
+    called(predictions, mode, problem, w, 0, size.examples, labels, new_scratch(problem))
     return found | {
         "hinges": numbers(out),
         "batch_corner": numbers((total, corner)),

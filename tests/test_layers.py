@@ -13,12 +13,12 @@ import maxmargin
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
 LAYERS = [
-    ["_compile", "encoding", "_interrupts"],
+    ["_compile", "encoding", "_interrupts", "_threads"],
     ["rows"],
     ["inference"],
     ["problems"],
     ["methods"],
-    ["objective", "history"],
+    ["objective", "history", "decoding"],
     ["_arguments", "resume", "solve"],
     ["path"],
     ["display"],

@@ -8,6 +8,7 @@ from maxmargin.history import History as History
 from maxmargin.methods import Accelerated as Accelerated
 from maxmargin.methods import Averaged as Averaged
 from maxmargin.methods import Away as Away
+from maxmargin.methods import Batched as Batched
 from maxmargin.methods import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.methods import FrankWolfe as FrankWolfe
 from maxmargin.methods import LineSearch as LineSearch
@@ -28,6 +29,7 @@ __all__ = [
     "Accelerated",
     "Averaged",
     "Away",
+    "Batched",
     "BlockFrankWolfe",
     "BrokenOracle",
     "CPath",

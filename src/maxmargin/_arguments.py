@@ -51,6 +51,12 @@ def check_limits(tol: Any, max_passes: Any, time_limit: Any, check_every: Any) -
     _expect(time_limit is None or _is_positive(time_limit), "time_limit", "a number > 0 or None", time_limit)
 
 
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raise unless it is a number of threads as scikit-learn counts them."""
+    valid = n_jobs is None or (isinstance(n_jobs, Integral) and int(n_jobs) != 0)
+    _expect(valid, "n_jobs", "an int other than 0, or None", n_jobs)
+
+
 def checked_callbacks(callbacks: Any) -> tuple[Callable[[Any], Any], ...]:
     """Return the callbacks as a tuple."""
     valid = isinstance(callbacks, Iterable)

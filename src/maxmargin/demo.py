@@ -11,10 +11,9 @@ import numpy as np
 
 from maxmargin._compile import cache_directory
 from maxmargin.datasets import load_digit_words
+from maxmargin.decoding import decode_all
 from maxmargin.display import CertificateLines, ProgressLine, plot_convergence
-from maxmargin.methods import Averaged, BlockFrankWolfe
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
+from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.problems import Chain
 from maxmargin.rows import FloatArray, IntArray
 from maxmargin.solve import Result, Status, solve
@@ -90,7 +89,7 @@ def train(data: Words, *, quiet: bool = False) -> Result:
     Result
     """
     problem = Chain.from_sequences(data.X_train, data.y_train)
-    method = Averaged(BlockFrankWolfe(lam=1.0 / (CHAIN_C * len(data.X_train))), "weighted")
+    method = Accelerated(Pairwise(lam=1.0 / (CHAIN_C * len(data.X_train))))
     on_terminal = sys.stderr.isatty()
     with ProgressLine("training", enabled=on_terminal and not quiet, delay=0) as line:
         callbacks: list[Any] = [line]
@@ -106,9 +105,7 @@ def chain_errors(result: Result, data: Words) -> Errors:
     classes = np.unique(np.concatenate(data.y_train))
     offsets = np.cumsum([0, *map(len, data.X_test)])
     problem = Chain.for_prediction(np.concatenate(data.X_test), offsets, len(classes))
-    codes = np.empty(offsets[-1], dtype=np.int64)
-    predictions(problem, result.w, codes, new_scratch(problem))
-    return _errors(classes[codes], data.y_test)
+    return _errors(classes[decode_all(problem, result.w)], data.y_test)
 
 
 def single_errors(data: Words) -> Errors:

@@ -61,10 +61,15 @@ class History:
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with one row per certificate."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "History.to_frame needs pandas, which is not installed; run: pip install maxmargin[frame]"
-            ) from error
-        return pd.DataFrame(list(self.rows), columns=list(self.columns))
+        return as_frame(list(self.rows), list(self.columns), "History")
+
+
+def as_frame(rows: list[Any], columns: list[str], owner: str) -> Any:
+    """Return rows and columns as a pandas DataFrame, if there is pandas."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            f"{owner}.to_frame needs pandas, which is not installed; run: pip install maxmargin[frame]"
+        ) from error
+    return pd.DataFrame(rows, columns=columns)

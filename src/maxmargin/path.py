@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any, NamedTuple
 
+from maxmargin.history import as_frame
 from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.methods._protocol import with_lam
 from maxmargin.problems._protocol import sizes
@@ -26,20 +27,13 @@ class CPath(NamedTuple):
 
     def to_frame(self) -> Any:
         """Return a DataFrame with the columns C, primal, dual, gap, passes, oracle_calls, seconds."""
-        import pandas
-
-        rows = [(result, result.history.rows[-1]) for result in self.results]
-        return pandas.DataFrame(
-            {
-                "C": self.Cs,
-                "primal": [result.primal for result, _ in rows],
-                "dual": [result.dual for result, _ in rows],
-                "gap": [result.gap for result, _ in rows],
-                "passes": [last.passes for _, last in rows],
-                "oracle_calls": [last.oracle_calls for _, last in rows],
-                "seconds": [last.seconds for _, last in rows],
-            }
-        )
+        columns = ["C", "primal", "dual", "gap", "passes", "oracle_calls", "seconds"]
+        rows = [
+            (C, result.primal, result.dual, result.gap, last.passes, last.oracle_calls, last.seconds)
+            for C, result in zip(self.Cs, self.results, strict=True)
+            for last in result.history.rows[-1:]
+        ]
+        return as_frame(rows, columns, "CPath")
 
 
 def c_path(problem: Any, Cs: Iterable[float], *, method: Any = None, **options: Any) -> CPath:

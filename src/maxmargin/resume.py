@@ -71,6 +71,14 @@ def as_warm_start(start: Any) -> WarmStart:
     return warm
 
 
+def goes_on(result: Any, problem: Any, method: Any) -> bool:
+    """Whether `solve` on the problem can start from the result."""
+    before = result.stopped
+    if before.problem is problem:
+        return _kind(method) == _kind(before.method)
+    return _kind(method) == _kind(before.method) and _is_part_of(before, problem)
+
+
 def begin_from(warm: WarmStart, problem: Any, method: Any) -> Beginning:
     """Return the state of ``warm`` carried over to the problem and the method."""
     before, result = warm.result.stopped, warm.result
@@ -120,11 +128,15 @@ def _kind(method: Any) -> str:
 
 def _check_problem(before: Stopped, problem: Any) -> None:
     """Raise unless weights follow from dual variables on this problem as they did on that of before."""
-    if not (_same_shape(before.problem, problem) and _same_weights(before, problem)):
+    if not _is_part_of(before, problem):
         raise ValueError(
             f"solve: start must come from this problem, or from one with the first of its examples, got a "
             f"result for {sizes(before.problem).examples} other examples; leave start out."
         )
+
+
+def _is_part_of(before: Stopped, problem: Any) -> bool:
+    return _same_shape(before.problem, problem) and _same_weights(before, problem)
 
 
 def _same_shape(old: Any, new: Any) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from maxmargin import objective
 from maxmargin._arguments import (
     check_limits,
+    check_n_jobs,
     check_problem,
     checked_callbacks,
     checked_method,
@@ -18,6 +19,7 @@ from maxmargin._arguments import (
     generator,
 )
 from maxmargin._interrupts import uninterrupted
+from maxmargin._threads import threads
 from maxmargin.history import History, Measurement
 from maxmargin.methods._protocol import Point, advance, moves_blocks, point, regularisation
 from maxmargin.methods._protocol import start as new_state
@@ -114,6 +116,7 @@ def solve(
     callbacks: Iterable[Callback] = (),
     random_state: Any = None,
     start: Any = None,
+    n_jobs: int | None = None,
 ) -> Result:
     r"""Minimise the structural SVM objective and certify how far from the minimum the answer is.
 
@@ -145,6 +148,9 @@ def solve(
         Go on from where another run stopped: that of the same kind of method, at any lam, on the same
         problem or on one to which examples were appended. On the same problem the first certificate
         costs no oracle call.
+    n_jobs : int, optional
+        Threads for the certificates and for the batches of `Batched`: one by default, -1 for one per
+        processor. The result does not depend on it.
 
     Returns
     -------
@@ -161,22 +167,24 @@ def solve(
     check_problem(problem)
     method = checked_method(method)
     check_limits(tol, max_passes, time_limit, check_every)
+    check_n_jobs(n_jobs)
     draw, rng = drawer(sampling, sizes(problem).examples), generator(random_state)
     if start is None:
         beginning = Beginning(new_state(method, problem))
     else:
         beginning = begin_from(as_warm_start(start), problem, method)
     run = _Run(problem, method, beginning, tol, max_passes, time_limit, checked_callbacks(callbacks))
-    status = run.begin() if start is not None else None
-    try:
-        while status is None:
-            finished = run.one_pass(draw(rng))
-            if finished and run.passes % check_every == 0:
-                run.certify()
-            status = run.status(finished)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-        run.certify_the_rest()
+    with threads(n_jobs):
+        status = run.begin() if start is not None else None
+        try:
+            while status is None:
+                finished = run.one_pass(draw(rng))
+                if finished and run.passes % check_every == 0:
+                    run.certify()
+                status = run.status(finished)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+            run.certify_the_rest()
     return run.result(status)
 
 

@@ -11,9 +11,8 @@ import scipy.sparse
 from tqdm import tqdm
 
 from maxmargin._compile import KERNELS, cache_directory
+from maxmargin.decoding import decode_all
 from maxmargin.estimators._base import METHODS
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
 from maxmargin.problems import Chain, Multiclass
 from maxmargin.problems._protocol import sizes
 from maxmargin.solve import solve
@@ -55,8 +54,7 @@ def compile_kernels() -> Compiled:
         for (model, problem), (name, method) in line:
             line.set_postfix_str(f"{model}, {name}")
             solve(problem, method(1.0), max_passes=1, random_state=0)
-            decoded = np.empty(sizes(problem).examples * sizes(problem).output, dtype=np.int64)
-            predictions(problem, np.zeros(sizes(problem).weights), decoded, new_scratch(problem))
+            decode_all(problem, np.zeros(sizes(problem).weights))
     return Compiled(_n_specialisations(), time.perf_counter() - begin, cache_directory())
 
 

@@ -71,7 +71,7 @@ def test_decode_maximises_the_score(case: Case, seed: int, whole: bool) -> None:
         assert values[case.data.outputs[i].index(answer)] == pytest.approx(max(values), abs=1e-11)
         best.append(answer)
     compiled = np.zeros(sum(map(len, best)), dtype=np.int64)
-    predictions(case.problem, w, compiled, new_scratch(case.problem))
+    predictions(case.problem, w, 0, len(case.X), compiled, new_scratch(case.problem))
     assert compiled.tolist() == [label for y in best for label in y]
 
 

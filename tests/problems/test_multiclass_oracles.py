@@ -32,7 +32,7 @@ def test_oracles_maximise_over_the_classes(case: Case, seed: int, whole: bool) -
         assert scores[scratch.y[0]] == pytest.approx(scores.max(), abs=1e-12)
         decoded.append(int(scratch.y[0]))
     compiled = np.zeros(len(decoded), dtype=np.int64)
-    predictions(problem, w, compiled, new_scratch(problem))
+    predictions(problem, w, 0, len(compiled), compiled, new_scratch(problem))
     assert compiled.tolist() == decoded
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 Offsets = NDArray[np.int64]
 
@@ -23,6 +23,13 @@ class Tokens(NamedTuple):
 
     rows: NDArray[np.float64] | csr_array
     offsets: Offsets
+
+
+def joined(first: Tokens, second: Tokens) -> Tokens:
+    """The sequences of both, which have the same features."""
+    rows = first.rows, second.rows
+    stacked = np.concatenate(rows) if isinstance(rows[0], np.ndarray) else csr_array(vstack(rows))
+    return Tokens(stacked, np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]))
 
 
 def offsets_of(lengths: NDArray[np.int64], owner: str) -> Offsets:

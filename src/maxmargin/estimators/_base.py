@@ -12,17 +12,23 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin._threads import as_number
 from maxmargin.display import ProgressLine
 from maxmargin.encoding.kinds import described
 from maxmargin.history import History
-from maxmargin.methods import Averaged, BlockFrankWolfe, FrankWolfe
+from maxmargin.methods import Accelerated, Averaged, Away, Batched, BlockFrankWolfe, FrankWolfe, Pairwise
+from maxmargin.methods._protocol import moves_blocks
 from maxmargin.methods.sampling import SAMPLINGS
 from maxmargin.problems._labels import cost_matrix
 from maxmargin.problems._protocol import sizes
+from maxmargin.resume import goes_on
 from maxmargin.rows import FloatArray
 from maxmargin.solve import Result, Status, solve
 
 METHODS: dict[str, Callable[[float], Any]] = {
+    "auto": lambda lam: Accelerated(Pairwise(lam=lam)),
+    "pairwise": lambda lam: Pairwise(lam=lam),
+    "away": lambda lam: Away(lam=lam),
     "bcfw": lambda lam: BlockFrankWolfe(lam=lam),
     "bcfw-wavg": lambda lam: Averaged(BlockFrankWolfe(lam=lam), "weighted"),
     "bcfw-tavg": lambda lam: Averaged(BlockFrankWolfe(lam=lam), "suffix"),
@@ -36,8 +42,8 @@ ADVICE = {
     Status.TIME_LIMIT: "raise time_limit or tol, or lower C",
     Status.INTERRUPTED: "the best weights so far are kept",
 }
-# The frames between the warning and the line that called fit: _warn, _solve, fit, scikit-learn's wrapper.
-_FRAMES = 5
+# Frames between the warning and the line that called fit: _warn, _solve, _fit, fit, scikit-learn's wrapper.
+_FRAMES = 6
 
 
 class StructuralSVC(BaseEstimator):  # type: ignore[misc]
@@ -55,17 +61,23 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "check_every": [Interval(Integral, 1, None, closed="left")],
         "sampling": [StrOptions(set(SAMPLINGS))],
+        "warm_start": ["boolean"],
+        "n_jobs": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, None, -1, closed="right"),
+            None,
+        ],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
-    def _solve(self, problem: Any) -> FloatArray:
-        """Train on ``problem``; keep the certificate and return the weights in the problem's layout."""
-        lam = 1.0 / (self.C * sizes(problem).examples)
+    def _solve(self, problem: Any, start: Result | None = None) -> Result:
+        """Train on ``problem`` and keep the certificate."""
+        method = self._method(1.0 / (self.C * sizes(problem).examples))
         with ProgressLine(type(self).__name__, enabled=bool(self.verbose)) as line:
             result = solve(
                 problem,
-                METHODS[self.method](lam),
+                method,
                 tol=self.tol,
                 max_passes=self.max_iter,
                 time_limit=self.time_limit,
@@ -73,11 +85,31 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
                 sampling=self.sampling,
                 callbacks=[line],
                 random_state=self.random_state,
+                start=start if start is not None and goes_on(start, problem, method) else None,
+                n_jobs=self.n_jobs,
             )
         self.gap_, self.history_ = result.gap, result.history
         self.n_iter_ = math.ceil(result.history.rows[-1].passes)
         if result.status is not Status.CONVERGED:
             self._warn(result)
+        return result
+
+    def _method(self, lam: float) -> Any:
+        """Return the method of this name; with several threads it calls oracles in batches."""
+        method = METHODS[self.method](lam)
+        if as_number(self.n_jobs) == 1 or not moves_blocks(method):
+            return method
+        if isinstance(method, Accelerated):
+            return Accelerated(Batched(method.inner))
+        return Batched(method)
+
+    def _fit(self, problem: Any) -> FloatArray:
+        """Train, from the last fit if ``warm_start``; return the weights in the problem's layout."""
+        result = self._solve(problem, getattr(self, "_last", None) if self.warm_start else None)
+        if self.warm_start:
+            self._last: Result | None = result
+        elif hasattr(self, "_last"):
+            del self._last
         return result.w
 
     def _warn(self, result: Result) -> None:

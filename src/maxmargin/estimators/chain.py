@@ -2,21 +2,31 @@
 
 import itertools
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin._threads import threads
+from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder, encode_labels
+from maxmargin.encoding.tokens import Tokens, joined
 from maxmargin.estimators._base import StructuralSVC, check_loss
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
 from maxmargin.problems import Chain, ChainWeights
 from maxmargin.problems._labels import check_several
 from maxmargin.problems.chain import unpack_chain
-from maxmargin.rows import FloatArray
+from maxmargin.rows import FloatArray, IntArray
+from maxmargin.solve import Result
+
+
+class _Seen(NamedTuple):
+    """What `partial_fit` has trained on, and where it stopped."""
+
+    tokens: Tokens
+    labels: IntArray
+    result: Result
 
 
 class ChainSVC(StructuralSVC):
@@ -38,9 +48,10 @@ class ChainSVC(StructuralSVC):
         sequence, labels in the order of ``classes_``.
     min_count : int, default=1
         Ignore named features (of dicts or strings) that occur in fewer tokens.
-    method : {"bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg"}, default="bcfw-wavg"
-        Block-coordinate or batch Frank-Wolfe, and which average of the iterates is returned: none,
-        weighted, suffix or uniform.
+    method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg"}, \
+default="auto"
+        Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe, and
+        which average of their iterates is returned: none, weighted, suffix or uniform.
     tol : float, default=0.01
         Stop when the duality gap is at most this.
     max_iter : int, default=100
@@ -49,8 +60,12 @@ class ChainSVC(StructuralSVC):
         Largest number of seconds.
     check_every : int, default=5
         Passes between certificates of the gap.
-    sampling : {"permutation", "uniform"}, default="permutation"
+    sampling : {"permutation", "uniform", "gap"}, default="permutation"
         Order in which examples are visited.
+    warm_start : bool, default=False
+        Go on from the last `fit`, also at another C; from nothing if the data are others.
+    n_jobs : int, optional
+        Threads for training, whose oracles are then called in batches, and for `predict`.
     verbose : bool or int, default=1
         Show a progress line on a terminal when training takes more than two seconds; 0 for none.
     random_state : int, RandomState or None, default=None
@@ -91,6 +106,7 @@ class ChainSVC(StructuralSVC):
     classes_: np.ndarray[Any, Any]
     feature_names_: list[str] | None
     n_features_in_: int
+    _seen: _Seen | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
@@ -104,12 +120,14 @@ class ChainSVC(StructuralSVC):
         *,
         loss: Any = "normalized_hamming",
         min_count: int = 1,
-        method: str = "bcfw-wavg",
+        method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 100,
         time_limit: float | None = None,
         check_every: int = 5,
         sampling: str = "permutation",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: int = 1,
         random_state: Any = None,
     ) -> None:
@@ -122,6 +140,8 @@ class ChainSVC(StructuralSVC):
         self.time_limit = time_limit
         self.check_every = check_every
         self.sampling = sampling
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
@@ -145,15 +165,55 @@ class ChainSVC(StructuralSVC):
         encoder = SequenceEncoder(min_count=self.min_count, owner="ChainSVC")
         tokens = encoder.fit_transform(X)
         labels, classes = encode_labels(y, tokens.offsets, owner="ChainSVC")
+        self._w = self._fit(self._problem(tokens, labels, classes))
+        self._keep(encoder, classes, None)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Train on these sequences and all those of earlier calls, from where the last call stopped.
+
+        The sequences are kept: the answer is certified for all of them, as that of `fit` is. Only the
+        work is saved that the last call has done.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`. Named features that the first call did not have are ignored.
+        y : list of sequences of labels
+        classes : array-like, optional
+            All labels, in the first call; by default those of its ``y``.
+
+        Returns
+        -------
+        ChainSVC
+            The fitted estimator.
+        """
+        seen: _Seen | None = getattr(self, "_seen", None)
+        encoder = (
+            SequenceEncoder(min_count=self.min_count, owner="ChainSVC") if seen is None else self._encoder
+        )
+        tokens = encoder.fit_transform(X) if seen is None else encoder.transform(X)
+        known = (None if classes is None else np.unique(classes)) if seen is None else self.classes_
+        labels, known = encode_labels(y, tokens.offsets, classes=known, owner="ChainSVC")
+        if seen is not None:
+            tokens, labels = joined(seen.tokens, tokens), np.concatenate([seen.labels, labels])
+        result = self._solve(self._problem(tokens, labels, known), None if seen is None else seen.result)
+        self._w = result.w
+        self._keep(encoder, known, _Seen(tokens, labels, result))
+        return self
+
+    def _problem(self, tokens: Tokens, labels: IntArray, classes: Any) -> Chain:
         check_several(len(classes), "ChainSVC")
         check_loss(self.loss, len(classes), "ChainSVC")
-        problem = Chain.from_encoded(tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss)
-        self._w = self._solve(problem)
-        self._encoder = encoder
+        return Chain.from_encoded(tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss)
+
+    def _keep(self, encoder: SequenceEncoder, classes: Any, seen: "_Seen | None") -> None:
+        """Set what a fit leaves behind, once nothing can fail any more."""
+        self._encoder, self._seen = encoder, seen
         self.classes_ = classes
         self.n_features_in_ = encoder.n_features_in_
         self.feature_names_ = encoder.feature_names_
-        return self
 
     def predict(self, X: Any) -> list[np.ndarray[Any, Any]]:
         """Return the labels of each sequence.
@@ -171,8 +231,8 @@ class ChainSVC(StructuralSVC):
         check_is_fitted(self)
         rows, offsets = self._encoder.transform(X)
         problem = Chain.for_prediction(rows, offsets, len(self.classes_))
-        codes = np.empty(offsets[-1], dtype=np.int64)
-        predictions(problem, self._w, codes, new_scratch(problem))
+        with threads(self.n_jobs):
+            codes = decode_all(problem, self._w)
         labels, bounds = self.classes_[codes], offsets.tolist()
         return [labels[a:b] for a, b in itertools.pairwise(bounds)]
 

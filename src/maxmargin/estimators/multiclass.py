@@ -1,6 +1,6 @@
 """Multiclass classification as a scikit-learn estimator."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -13,10 +13,19 @@ from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import StructuralSVC, check_loss, one_line
 from maxmargin.problems import Multiclass
 from maxmargin.problems._labels import check_several
-from maxmargin.rows import FloatArray
+from maxmargin.rows import FloatArray, IntArray
+from maxmargin.solve import Result
 
 # What scikit-learn checks; that features are finite is checked here, to say which one is not.
 _FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
+
+
+class _Seen(NamedTuple):
+    """What `partial_fit` has trained on, and where it stopped."""
+
+    X: Any
+    labels: IntArray
+    result: Result
 
 
 class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
@@ -33,9 +42,10 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         Cost 1 for every mistake, or ``loss[truth, label]``, classes in the order of ``classes_``.
     fit_intercept : bool, default=True
         Add a constant feature, regularised like the others.
-    method : {"bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg"}, default="bcfw"
-        Block-coordinate or batch Frank-Wolfe, and which average of the iterates is returned: none,
-        weighted, suffix or uniform.
+    method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg"}, \
+default="auto"
+        Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe, and
+        which average of their iterates is returned: none, weighted, suffix or uniform.
     tol : float, default=0.001
         Stop when the duality gap is at most this.
     max_iter : int, default=1000
@@ -44,8 +54,12 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         Largest number of seconds.
     check_every : int, default=5
         Passes between certificates of the gap.
-    sampling : {"permutation", "uniform"}, default="permutation"
+    sampling : {"permutation", "uniform", "gap"}, default="permutation"
         Order in which examples are visited.
+    warm_start : bool, default=False
+        Go on from the last `fit`, also at another C; from nothing if the data are others.
+    n_jobs : int, optional
+        Threads for training, whose oracles are then called in batches.
     verbose : bool or int, default=1
         Show a progress line on a terminal when training takes more than two seconds; 0 for none.
     random_state : int, RandomState or None, default=None
@@ -81,6 +95,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
     classes_: np.ndarray[Any, Any]
     coef_: FloatArray
     intercept_: FloatArray
+    _seen: _Seen | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
@@ -94,12 +109,14 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         *,
         loss: Any = "zero_one",
         fit_intercept: bool = True,
-        method: str = "bcfw",
+        method: str = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,
         sampling: str = "permutation",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: int = 1,
         random_state: Any = None,
     ) -> None:
@@ -112,6 +129,8 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         self.time_limit = time_limit
         self.check_every = check_every
         self.sampling = sampling
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
@@ -135,21 +154,72 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         MulticlassSVC
             The fitted estimator.
         """
+        X, y = self._validated(X, y, reset=True)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        problem = self._problem(X, labels)
+        self._set_weights(problem, self._fit(problem))
+        self._seen = None
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Train on these examples and all those of earlier calls, from where the last call stopped.
+
+        The examples are kept: the answer is certified for all of them, as that of `fit` is. Only the
+        work is saved that the last call has done.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array-like, optional
+            All classes, in the first call; by default those of its ``y``.
+
+        Returns
+        -------
+        MulticlassSVC
+            The fitted estimator.
+        """
+        seen: _Seen | None = getattr(self, "_seen", None)
+        X, y = self._validated(X, y, reset=seen is None)
+        if seen is None:
+            self.classes_ = np.unique(y if classes is None else classes)
+        labels = self._codes(y)
+        if seen is not None:
+            X, labels = _stacked(seen.X, X), np.concatenate([seen.labels, labels])
+        problem = self._problem(X, labels)
+        result = self._solve(problem, None if seen is None else seen.result)
+        self._set_weights(problem, result.w)
+        self._seen = _Seen(X, labels, result)
+        return self
+
+    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         with one_line("MulticlassSVC"):
-            X, y = validate_data(self, X, y, **_FEATURES)
+            X, y = validate_data(self, X, y, **_FEATURES, reset=reset)
             check_classification_targets(y)
         _check_finite(X)
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X, y
+
+    def _codes(self, y: Any) -> IntArray:
+        """Return the numbers of the classes of ``y``, all of which must be known."""
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(
+                f"MulticlassSVC: y has the class {unknown[0]!r}, expected one of the {len(self.classes_)} "
+                f"classes of the first call; give all classes to the first call of partial_fit."
+            )
+        return np.searchsorted(self.classes_, y)
+
+    def _problem(self, X: Any, labels: IntArray) -> Multiclass:
         check_several(len(self.classes_), "MulticlassSVC")
         check_loss(self.loss, len(self.classes_), "MulticlassSVC")
-        if scipy.sparse.issparse(X):
-            X = scipy.sparse.csr_array(X)
         features = _with_constant(X) if self.fit_intercept else X
-        problem = Multiclass.from_encoded(features, labels, len(self.classes_), loss=self.loss)
-        weights = problem.unpack(self._solve(problem)).unary
-        self.coef_ = np.ascontiguousarray(weights[:, : X.shape[1]])
+        return Multiclass.from_encoded(features, labels, len(self.classes_), loss=self.loss)
+
+    def _set_weights(self, problem: Multiclass, w: FloatArray) -> None:
+        weights = problem.unpack(w).unary
+        self.coef_ = np.ascontiguousarray(weights[:, : self.n_features_in_])
         self.intercept_ = weights[:, -1].copy() if self.fit_intercept else np.zeros(len(weights))
-        return self
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the score of each class.
@@ -202,6 +272,13 @@ def _check_finite(X: Any) -> None:
         f"MulticlassSVC: feature {feature} of example {example} of X is "
         f"{'NaN' if np.isnan(value) else value}, expected a finite number; remove or impute it."
     )
+
+
+def _stacked(X: Any, more: Any) -> Any:
+    """Return the rows of both; sparse if either is."""
+    if scipy.sparse.issparse(X) or scipy.sparse.issparse(more):
+        return scipy.sparse.csr_array(scipy.sparse.vstack([X, more]))
+    return np.concatenate([X, more])
 
 
 def _with_constant(X: Any) -> Any:

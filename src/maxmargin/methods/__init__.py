@@ -2,6 +2,7 @@
 
 from maxmargin.methods.accelerated import Accelerated as Accelerated
 from maxmargin.methods.averaged import Averaged as Averaged
+from maxmargin.methods.batched import Batched as Batched
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.methods.frank_wolfe import FrankWolfe as FrankWolfe
 from maxmargin.methods.pairwise import Away as Away
@@ -13,6 +14,7 @@ __all__ = [
     "Accelerated",
     "Averaged",
     "Away",
+    "Batched",
     "BlockFrankWolfe",
     "FrankWolfe",
     "LineSearch",

@@ -113,7 +113,7 @@ def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
         _new_work(_FIRST_ROOM),
     )
     _copy_sets(planes, share, out)
-    return enlarged(out, slack)  # type: ignore[no-any-return]
+    return enlarged(out, slack)
 
 
 @helper

@@ -63,7 +63,7 @@ def start(method: Any, problem: Any) -> Any:
 @generic
 def weights(method: Any, state: Any) -> FloatArray:
     """Return the weights at which oracles are called, and which steps change in place."""
-    return state.w  # type: ignore[no-any-return]
+    return state.w
 
 
 @generic_with_default

@@ -85,10 +85,10 @@ def push_planes(problem, planes, scale, w, scratch):
 
 
 @kernel
-def predictions(problem, w, out, scratch):
-    """Decode every example; the outputs stand one after another in ``out``."""
+def predictions(problem, w, first, stop, out, scratch):
+    """Decode the examples first, ..., stop - 1; their outputs stand one after another in ``out``."""
     end = 0
-    for i in range(sizes(problem).examples):
+    for i in range(first, stop):
         score(problem, i, w, scratch.theta)
         decode(problem, i, scratch.theta, scratch.y, scratch.oracle)
         for t in range(output_size(problem, i)):

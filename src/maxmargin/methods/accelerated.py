@@ -239,7 +239,7 @@ def _improve_dual(method: Accelerated, state: AcceleratedState, ell: float) -> f
 
     def difference(part: slice) -> FloatArray:
         present = (1.0 + kappa / lam) * w[part] - (kappa / lam) * state.centre[part]
-        return present - state.dual[part]  # type: ignore[no-any-return]
+        return present - state.dual[part]
 
     slope, curvature = ell - state.momentum.ell, 0.0
     for part in _chunks(len(w)):
@@ -310,7 +310,7 @@ def _(method: Accelerated, state: AcceleratedState, problem: Any, carry: Carry) 
 
 @dual_weights.register(Accelerated)
 def _(method: Accelerated, state: AcceleratedState, problem: Any) -> FloatArray | None:
-    return dual_weights(method.inner, state.inner, problem)  # type: ignore[no-any-return]
+    return dual_weights(method.inner, state.inner, problem)
 
 
 @weights.register(Accelerated)

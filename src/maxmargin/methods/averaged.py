@@ -212,7 +212,7 @@ def _(method: Averaged, state: AveragedState, problem: Any, carry: Carry) -> Ave
 
 @dual_weights.register(Averaged)
 def _(method: Averaged, state: AveragedState, problem: Any) -> FloatArray | None:
-    return dual_weights(method.inner, state.inner, problem)  # type: ignore[no-any-return]
+    return dual_weights(method.inner, state.inner, problem)
 
 
 @point.register(Averaged)
