@@ -81,7 +81,7 @@ def multiclass_case(
 
 
 @st.composite
-def chain_cases(draw: Any, max_length: int = 4, max_labels: int = 4) -> Case:
+def chain_cases(draw: Any, max_length: int = 4, max_labels: int = 4, rows: tuple[str, ...] = ROWS) -> Case:
     """Draw chains of every kind: lengths, labels, losses, dense or sparse rows, with and without ties."""
     lengths = draw(st.lists(st.integers(1, max_length), min_size=1, max_size=3))
     return chain_case(
@@ -90,12 +90,12 @@ def chain_cases(draw: Any, max_length: int = 4, max_labels: int = 4) -> Case:
         draw(st.integers(2, max_labels)),
         n_features=draw(st.integers(1, 4)),
         loss=draw(st.sampled_from(CHAIN_LOSSES)),
-        rows=draw(st.sampled_from(ROWS)),
+        rows=draw(st.sampled_from(rows)),
     )
 
 
 @st.composite
-def multiclass_cases(draw: Any) -> Case:
+def multiclass_cases(draw: Any, rows: tuple[str, ...] = ROWS) -> Case:
     """Draw multiclass problems of every kind."""
     return multiclass_case(
         draw(st.integers(0, 2**32 - 1)),
@@ -103,7 +103,7 @@ def multiclass_cases(draw: Any) -> Case:
         draw(st.integers(2, 6)),
         n_features=draw(st.integers(1, 4)),
         loss=draw(st.sampled_from(("zero_one", "matrix"))),
-        rows=draw(st.sampled_from(ROWS)),
+        rows=draw(st.sampled_from(rows)),
     )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from maxmargin.methods._move import Move, add_entry, new_move
 from maxmargin.problems import Chain
 from support.catalogue import Case
-from support.naive import Array
+from support.naive import Array, Output
 
 
 def feature_map(case: Case, i: int) -> Array:
@@ -35,6 +35,19 @@ def _chain_map(x: Array, problem: Chain) -> Array:
     rows[n_features, K] = 1.0
     rows[n_features + 1, K + length - 1] = 1.0
     return np.kron(rows, np.eye(width))
+
+
+def statistics(case: Case, i: int, y: Output) -> Array:
+    """Return s_i(y): the counts of transitions and the label at each position, or the class."""
+    problem = case.problem
+    if not isinstance(problem, Chain):
+        return np.eye(problem.width)[y[0]]
+    rows = np.zeros((problem.n_labels + problem.longest, problem.width))
+    for t, label in enumerate(y):
+        rows[problem.n_labels + t, label] = 1.0
+        if t > 0:
+            rows[y[t - 1], label] += 1.0
+    return rows.ravel()
 
 
 def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:

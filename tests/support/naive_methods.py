@@ -1,6 +1,7 @@
-"""The paper's Algorithms 1 and 3 on the dual variables themselves, one number per output."""
+"""Methods on the dual variables themselves, one number per output: Algorithms 1 and 3, and active sets."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,3 +45,74 @@ def _step_size(gap: float, curvature: float) -> float:
     if curvature <= 1e-15:
         return 1.0 if gap > 0 else 0.0
     return float(np.clip(gap / curvature, 0.0, 1.0))
+
+
+class ActiveSets(NamedTuple):
+    """Steps within active sets: the rule for directions, and when a visit ends.
+
+    Attributes
+    ----------
+    away : bool
+        Frank-Wolfe and away directions; otherwise pairwise ones.
+    inner_steps : int
+        Most steps of a visit.
+    worthwhile : float
+        Steps after the first must promise this share of the gap with which the visit began.
+    """
+
+    away: bool
+    inner_steps: int
+    worthwhile: float
+
+    def visit(self, data: Enumerated, lam: float, alpha: list[Array], i: int) -> list[Array]:
+        """Return block i after a visit, for every way to break ties among margins.
+
+        There are ties: the best step along a pairwise direction makes the margins of the two equal.
+        """
+        margins = naive.margins(data, i, naive.weights_of(data, alpha, lam))
+        answers = _tied(margins, np.arange(len(margins)))
+        return [block for c in answers for block in self._visit_with(c, margins, data, lam, alpha, i)]
+
+    def _visit_with(
+        self, answer: int, margins: Array, data: Enumerated, lam: float, alpha: list[Array], i: int
+    ) -> list[Array]:
+        """The same, when the oracle answers this output."""
+        gap = margins[answer] - margins @ alpha[i]
+        active = np.union1d(np.flatnonzero(alpha[i]), answer)
+        gram = data.psi[i] @ data.psi[i].T / (lam * len(alpha))
+        going, ended = [alpha[i]], []
+        for k in range(self.inner_steps):
+            blocks, going = going, []
+            for block in blocks:
+                there = margins - gram @ (block - alpha[i])
+                for d in self._directions(there, active, block):
+                    if there @ d <= max(1e-14, self.worthwhile * gap if k > 0 else 0.0):
+                        ended.append(block)
+                    else:
+                        going.append(_line_search(block, d, there @ d, d @ gram @ d))
+        return ended + going
+
+    def _directions(self, margins: Array, active: Array, block: Array) -> list[Array]:
+        corners, weighted = np.eye(len(block)), np.flatnonzero(block > 0.0)
+        best, worst = _tied(margins, active), _tied(-margins, weighted)
+        if not self.away:
+            return [corners[b] - corners[a] for b in best for a in worst]
+        towards, away = [corners[b] - block for b in best], [block - corners[a] for a in worst]
+        slopes = margins @ towards[0], margins @ away[0]
+        return [d for k in _tied(np.array(slopes), np.arange(2)) for d in (towards, away)[k]]
+
+
+def _tied(values: Array, among: Array) -> Array:
+    """Return those whose values are largest, up to rounding."""
+    return among[values[among] >= values[among].max() - 1e-11]
+
+
+def _line_search(block: Array, d: Array, slope: float, curvature: float) -> Array:
+    """Maximise gamma slope - gamma^2 / 2 curvature over the steps that keep the variables at least zero."""
+    losing = np.flatnonzero(d < 0.0)
+    limits = block[losing] / -d[losing]
+    if slope < limits.min() * curvature:
+        return np.maximum(block + slope / curvature * d, 0.0)
+    after = np.maximum(block + limits.min() * d, 0.0)
+    after[losing[limits.argmin()]] = 0.0
+    return after

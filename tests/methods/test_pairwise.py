@@ -1,0 +1,147 @@
+"""Steps within active sets, against the same steps on the dual variables themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maxmargin import Away, BlockFrankWolfe, Pairwise
+from maxmargin.methods._planes import Planes, PlaneWork
+from maxmargin.methods._protocol import advance, start
+from maxmargin.methods.pairwise import _WORTHWHILE, ActiveState
+from support import naive
+from support.active_sets import dual_variables, planes_of
+from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
+from support.naive import Array
+from support.naive_methods import ActiveSets
+from support.runs import block_states, dual_of, gap_of, random_order
+
+LAM = 0.3
+N_STEPS = 40
+METHODS = {"pairwise": Pairwise, "away": Away}
+CASES = {
+    "chain": lambda: chain_case(1),
+    "chain, Hamming loss": lambda: chain_case(2, loss="normalized_hamming"),
+    "chain of two labels": lambda: chain_case(3, (2, 4, 1), 2, loss="hamming"),
+    "multiclass": lambda: multiclass_case(1, n=6, n_labels=5),
+    "multiclass, zero-one loss": lambda: multiclass_case(2, n=6, loss="zero_one"),
+}
+# Whole numbers make ties.
+small_cases = st.one_of(
+    chain_cases(max_length=3, max_labels=3, rows=("dense", "whole")),
+    multiclass_cases(rows=("dense", "whole")),
+)
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]()
+
+
+def nearest(blocks: list[Array], found: Array) -> Array:
+    return min(blocks, key=lambda block: np.abs(block - found).max())
+
+
+def assert_same_point(case: Case, state: ActiveState, alpha: list[Array], lam: float, abs: float) -> None:
+    """Weights and dual losses are those of the dual variables."""
+    assert flat(case.problem, state.w) == pytest.approx(naive.weights_of(case.data, alpha, lam), abs=abs)
+    losses = [L @ a for L, a in zip(case.data.losses, alpha, strict=True)]
+    assert state.ell == pytest.approx(np.array(losses), abs=abs)
+
+
+@pytest.mark.parametrize("inner_steps", [1, 3, 10])
+@pytest.mark.parametrize("kind", METHODS)
+def test_every_iterate(case: Case, kind: str, inner_steps: int) -> None:
+    """Each visit ends where it does on the dual variables, with the same outputs in the active set."""
+    order, method = random_order(case.problem, N_STEPS, seed=5), METHODS[kind](LAM, inner_steps)
+    steps, alpha = ActiveSets(kind == "away", inner_steps, _WORTHWHILE), naive.truth_alpha(case.data)
+    for i, state in zip(order, block_states(case.problem, method, order), strict=True):
+        found = dual_variables(case, state.planes)
+        alpha[i] = nearest(steps.visit(case.data, LAM, alpha, i), found[i])
+        assert np.concatenate(found) == pytest.approx(np.concatenate(alpha), abs=1e-9)
+        assert ((found[i] > 0.0) == (alpha[i] > 0.0)).all()
+        assert_same_point(case, state, alpha, LAM, 1e-9)
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_what_loses_its_weight_leaves_the_set(kind: str) -> None:
+    case, method = multiclass_case(1, n=6, n_labels=5), METHODS[kind](LAM)
+    before, dropped = naive.truth_alpha(case.data), 0
+    for state in block_states(case.problem, method, random_order(case.problem, N_STEPS, seed=5)):
+        alpha = dual_variables(case, state.planes)
+        for i, (old, new) in enumerate(zip(before, alpha, strict=True)):
+            held = [plane.alpha for plane in planes_of(state.planes, i)]
+            assert min(held) > 0.0
+            assert len(held) == np.count_nonzero(new)
+            dropped += int(np.sum((old > 0.0) & (new == 0.0)))
+        before = alpha
+    assert dropped >= 5
+
+
+@settings(max_examples=30)
+@given(small_cases, st.integers(0, 1000), st.sampled_from(list(METHODS)), st.sampled_from([0.01, 0.3, 5.0]))
+def test_what_holds_after_every_visit(case: Case, seed: int, kind: str, lam: float) -> None:
+    """The dual does not decrease, no gap is negative, and the point is that of variables in the simplex."""
+    method, dual = METHODS[kind](lam), 0.0
+    for state in block_states(case.problem, method, random_order(case.problem, 25, seed)):
+        before, dual = dual, dual_of(case.problem, method, state)
+        assert dual >= before - 1e-12
+        assert gap_of(case.problem, method, state) >= -1e-12
+        alpha = dual_variables(case, state.planes)
+        assert min(block.min() for block in alpha) >= 0.0
+        assert [block.sum() for block in alpha] == pytest.approx([1.0] * len(alpha), abs=1e-14)
+        assert_same_point(case, state, alpha, lam, 1e-12 / lam)
+
+
+def test_one_inner_step_towards_the_corner_is_frank_wolfes() -> None:
+    """The first away step of a block, all of whose weight is on the truth, is that of Frank-Wolfe."""
+    case = multiclass_case(1, n=6, n_labels=5)
+    order = np.arange(6)
+    away = advance(Away(LAM, 1), start(Away(LAM, 1), case.problem), case.problem, order)
+    block = BlockFrankWolfe(LAM)
+    expected = advance(block, start(block, case.problem), case.problem, order)
+    assert away.w == pytest.approx(expected.w, abs=1e-14)
+    assert away.ell == pytest.approx(expected.ell, abs=1e-14)
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_a_million_steps_do_not_drift(kind: str) -> None:
+    """Weights and dual variables stay together while lam goes to and fro, so that no optimum is reached."""
+    case = multiclass_case(30, n=20, n_labels=5, n_features=6)
+    methods = METHODS[kind](0.05), METHODS[kind](0.2)
+    order = random_order(case.problem, 10**6, seed=0).reshape(1000, 1000)
+    state, moved = start(methods[0], case.problem), 0
+    for k, some in enumerate(order):
+        before = state.ell.copy()
+        state = advance(methods[k % 2], state, case.problem, some)
+        state.w[:] *= 4.0 if k % 2 else 0.25  # w = A alpha at the other lam, exactly
+        moved += int(np.abs(state.ell - before).max() > 0.1)
+    alpha = dual_variables(case, state.planes)
+    assert moved == 1000
+    assert min(block.min() for block in alpha) >= 0.0
+    assert [block.sum() for block in alpha] == pytest.approx([1.0] * 20, abs=1e-12)
+    assert_same_point(case, state, alpha, 0.05, 1e-9)
+
+
+def with_room(planes: Planes) -> Planes:
+    """Return the same active sets in pools that need not grow."""
+    work = PlaneWork(*(np.zeros(100) for _ in planes.work))
+    pools = ("alpha", "loss", "stop", "where", "value")
+    longer = {name: np.resize(getattr(planes, name), 10**5) for name in pools}
+    return planes._replace(work=work, **longer)
+
+
+def test_pools_grow_under_way() -> None:
+    """Enlarging the pools in the middle of a sweep changes no number."""
+    case, method = chain_case(31, (4, 4, 4), 4), Pairwise(0.05)
+    order = random_order(case.problem, 400, seed=1)
+    small, large = start(method, case.problem), start(method, case.problem)
+    grown = advance(method, small, case.problem, order)
+    roomy = large._replace(planes=with_room(large.planes))
+    assert advance(method, roomy, case.problem, order) is roomy
+    assert len(small.planes.alpha) < len(grown.planes.alpha)
+    assert len(small.planes.where) < len(grown.planes.where)
+    assert (grown.w == roomy.w).all()
+    assert (grown.ell == roomy.ell).all()
+    for i in range(3):
+        assert planes_of(grown.planes, i) == planes_of(roomy.planes, i)
