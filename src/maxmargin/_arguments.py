@@ -26,7 +26,7 @@ def check_problem(problem: Any) -> None:
 
 
 def checked_method(method: Any) -> Any:
-    """Return ``method`` with a lam that is a float, as kernels are compiled for; raise if it is none."""
+    """Return ``method`` with its numbers as kernels are compiled for them; raise if it is none."""
     if not _is_registered(start, method):
         raise TypeError(
             f"solve: method must be one of maxmargin's methods, such as BlockFrankWolfe(lam=0.01), "
@@ -37,17 +37,27 @@ def checked_method(method: Any) -> Any:
     rule = getattr(method, "step", None)
     known = rule is None or _is_registered(step_size, rule)
     _expect(known, "the method's step", "LineSearch() or Predefined()", rule)
+    numbers = _checked_numbers(method)
+    return method._replace(**numbers) if hasattr(method, "_replace") else method
+
+
+def _checked_numbers(method: Any) -> dict[str, float]:
+    """Return the method's numbers as kernels are compiled for them; raise if one is out of range."""
     has_lam = hasattr(method, "lam")
     lam = method.lam if has_lam else regularisation(method)
     _expect(_is_positive(lam), "the method's lam", "a number > 0", lam)
-    return method._replace(lam=float(lam)) if has_lam and hasattr(method, "_replace") else method
+    numbers: dict[str, float] = {"lam": float(lam)} if has_lam else {}
+    if hasattr(method, "inner_steps"):
+        _expect(_is_count(method.inner_steps), "the method's inner_steps", "an int >= 1", method.inner_steps)
+        numbers["inner_steps"] = int(method.inner_steps)
+    return numbers
 
 
 def check_limits(tol: Any, max_passes: Any, time_limit: Any, check_every: Any) -> None:
     """Raise unless each says when to stop or to measure."""
     _expect(isinstance(tol, Real) and float(tol) >= 0, "tol", "a number >= 0", tol)
     for name, value in (("max_passes", max_passes), ("check_every", check_every)):
-        _expect(isinstance(value, Integral) and int(value) >= 1, name, "an int >= 1", value)
+        _expect(_is_count(value), name, "an int >= 1", value)
     _expect(time_limit is None or _is_positive(time_limit), "time_limit", "a number > 0 or None", time_limit)
 
 
@@ -85,6 +95,10 @@ def generator(random_state: Any) -> np.random.Generator:
 
 def _is_positive(value: Any) -> bool:
     return isinstance(value, Real) and 0 < float(value) < math.inf
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and int(value) >= 1
 
 
 def _is_registered(function: Any, subject: Any) -> bool:

@@ -167,3 +167,9 @@ def regularisation(method: Any) -> float:
 def moves_blocks(method: Any) -> bool:
     """Whether a pass may be cut into pieces: true for methods that move one block at a time."""
     return True
+
+
+@generic
+def is_average(method: Any) -> bool:
+    """Whether the answer is an average of iterates already, so that no average is made of it."""
+    return False

@@ -27,6 +27,7 @@ mean squared length and loss of the first corners. With :math:`\kappa \to 0` thi
 no problem can make it stall for ever.
 """
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     dual_weights,
+    is_average,
     moves_blocks,
     point,
     regularisation,
@@ -46,7 +48,6 @@ from maxmargin.methods._protocol import (
     with_lam,
 )
 from maxmargin.methods._scratch import add_corner, new_scratch
-from maxmargin.methods.averaged import Averaged
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import argmax, gram, loss, psi, sizes
 from maxmargin.rows import FloatArray, IntArray
@@ -84,12 +85,12 @@ class Accelerated(_Accelerated):
     __slots__ = ()
 
     def __new__(cls, inner: Any, kappa: float | None = None) -> "Accelerated":
-        if isinstance(inner, Averaged | Accelerated) or not moves_blocks(inner):
+        if is_average(inner) or not moves_blocks(inner):
             raise ValueError(
                 "Accelerated: inner must be BlockFrankWolfe, Pairwise or Away (averages are made "
                 f"anyway), got {type(inner).__name__}."
             )
-        if kappa is not None and not 0.0 <= kappa < np.inf:
+        if kappa is not None and not (isinstance(kappa, Real) and 0.0 <= float(kappa) < np.inf):
             raise ValueError(f"Accelerated: kappa must be a number >= 0 or None, got {kappa!r}.")
         return super().__new__(cls, inner, kappa)
 
@@ -321,3 +322,8 @@ def _(method: Accelerated, state: AcceleratedState) -> FloatArray:
 @regularisation.register(Accelerated)
 def _(method: Accelerated) -> float:
     return regularisation(method.inner)
+
+
+@is_average.register(Accelerated)
+def _(method: Accelerated) -> bool:
+    return True

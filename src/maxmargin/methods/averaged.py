@@ -32,6 +32,7 @@ from maxmargin.methods._protocol import (
     dual_point,
     dual_weights,
     has_room,
+    is_average,
     moves_blocks,
     point,
     regularisation,
@@ -84,8 +85,10 @@ class Averaged(_Averaged):
             raise ValueError(
                 f"Averaged: scheme must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}."
             )
-        if isinstance(inner, Averaged):
-            raise ValueError("Averaged: inner must be a method that is not an average itself, got Averaged.")
+        if is_average(inner):
+            raise ValueError(
+                f"Averaged: inner must be a method that is not an average itself, got {type(inner).__name__}."
+            )
         return super().__new__(cls, inner, SCHEMES[scheme] if isinstance(scheme, str) else scheme)
 
 
@@ -237,3 +240,8 @@ def _(method: Averaged) -> float:
 @moves_blocks.register(Averaged)
 def _(method: Averaged) -> bool:
     return moves_blocks(method.inner)
+
+
+@is_average.register(Averaged)
+def _(method: Averaged) -> bool:
+    return True
