@@ -159,8 +159,12 @@ def _(method: Accelerated, problem: Any) -> AcceleratedState:
     return AcceleratedState(inner, centre, previous, mean, dual, Momentum(float(kappa)))
 
 
+@np.errstate(all="ignore")
 def first_kappa(problem: Any, lam: float) -> float:
-    """Return the kappa to begin with, from the corners of a few examples at w = 0."""
+    """Return the kappa to begin with, from the corners of a few examples at w = 0.
+
+    Features that are not finite give zero: it is for the steps to find them, and to name the example.
+    """
     scratch, size = new_scratch(problem), sizes(problem)
     corner, examples = scratch.corner, np.unique(np.linspace(0, size.examples - 1, _CORNERS).astype(np.int64))
     squares, losses = 0.0, 0.0
@@ -172,7 +176,9 @@ def first_kappa(problem: Any, lam: float) -> float:
         squares += dot_move(scratch.move, scratch.image)
         losses += loss(problem, i, scratch.y)
         reset(scratch.move)
-    return _FIRST_KAPPA * float(np.sqrt(lam * squares / (losses * size.examples))) if losses > 0.0 else 0.0
+    if not (losses > 0.0 and 0.0 <= squares < np.inf):
+        return 0.0
+    return _FIRST_KAPPA * float(np.sqrt(lam * squares / (losses * size.examples)))
 
 
 @advance.register(Accelerated)

@@ -109,7 +109,7 @@ def _(method, state, problem, i):
 def _(method, state, problem, i, loss_y, hinge, scratch):
     n, move = state.ell.shape[0], scratch.move
     hinge_z = state.ell[i] - dot_block(state.z, i, scratch.theta)
-    if not hinge - hinge_z >= -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(hinge_z)):
+    if not -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(hinge_z)) <= hinge - hinge_z < np.inf:
         return BROKEN
     load_block(state.z, i, -1.0, move)
     add_corner(scratch.corner, move)

@@ -118,7 +118,7 @@ def _(method, state, problem, i):
 def _(method, state, problem, i, loss_y, hinge, scratch):
     planes = state.planes
     mean = measure_planes(planes, i, scratch.theta)
-    if not hinge - mean >= -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(mean)):
+    if not -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(mean)) <= hinge - mean < np.inf:
         return BROKEN
     include_corner(planes, i, loss_y, hinge, scratch.corner)
     scale = 1.0 / (method.lam * state.ell.shape[0])
