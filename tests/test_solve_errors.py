@@ -5,14 +5,32 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, BrokenOracle, FrankWolfe, LineSearch, solve
+from maxmargin import (
+    Accelerated,
+    Averaged,
+    Away,
+    BlockFrankWolfe,
+    BrokenOracle,
+    FrankWolfe,
+    LineSearch,
+    Pairwise,
+    solve,
+)
 from maxmargin.problems import Chain, Multiclass, Sizes
 from maxmargin.problems._protocol import REQUIRED, loss
 
 X = np.array([[1.0, 0.5], [0.2, 1.5], [2.0, -1.0], [-0.3, 0.8], [1.2, 1.1], [-1.0, 0.4]])
 Y = np.array([0, 1, 2, 1, 2, 0])
 PROBLEM = Multiclass.from_arrays(X, Y)
-METHODS = {"bcfw": BlockFrankWolfe(0.1), "wavg": Averaged(BlockFrankWolfe(0.1)), "fw": FrankWolfe(0.1)}
+METHODS = {
+    "bcfw": BlockFrankWolfe(0.1),
+    "wavg": Averaged(BlockFrankWolfe(0.1)),
+    "fw": FrankWolfe(0.1),
+    "pairwise": Pairwise(0.1),
+    "away": Away(0.1),
+    "accelerated": Accelerated(Pairwise(0.1)),
+    "accelerated bcfw": Accelerated(BlockFrankWolfe(0.1)),
+}
 
 
 class Plain:
@@ -75,11 +93,27 @@ def test_options(options, expected):
 
 
 @pytest.mark.parametrize("lam", [0, -0.5, np.inf, np.nan, "0.1", None, [0.1]])
-@pytest.mark.parametrize("make", [BlockFrankWolfe, FrankWolfe, lambda lam: Averaged(BlockFrankWolfe(lam))])
+@pytest.mark.parametrize(
+    "make",
+    [
+        BlockFrankWolfe,
+        FrankWolfe,
+        Pairwise,
+        lambda lam: Averaged(BlockFrankWolfe(lam)),
+        lambda lam: Accelerated(Away(lam)),
+    ],
+)
 def test_lam(make, lam):
     assert message_of(ValueError, PROBLEM, make(lam)).startswith(
         "solve: the method's lam must be a number > 0, got "
     )
+
+
+@pytest.mark.parametrize("steps", [0, -3, 2.5, None, "many"])
+@pytest.mark.parametrize("make", [Pairwise, Away, lambda *args: Accelerated(Pairwise(*args))])
+def test_inner_steps(make, steps):
+    expected = f"solve: the method's inner_steps must be an int >= 1, got {steps!r}."
+    assert message_of(ValueError, PROBLEM, make(0.1, steps)) == expected
 
 
 @pytest.mark.parametrize(
@@ -94,6 +128,8 @@ def test_lam(make, lam):
         (Averaged("bcfw"), "'bcfw'"),
         (Averaged(None), "None"),
         (Averaged(BlockFrankWolfe), "the class BlockFrankWolfe"),
+        (Accelerated("bcfw"), "'bcfw'"),
+        (Accelerated(Pairwise), "the class Pairwise"),
     ],
 )
 def test_methods(method, got):
@@ -224,8 +260,9 @@ def test_features_that_are_not_finite(method, value):
     features = X.copy()
     features[3, 1] = value
     problem = Multiclass.from_encoded(features, Y, 3)
-    message = message_of(BrokenOracle, problem, method, tol=0.0, random_state=0)
-    assert message.startswith("solve: example 3 ")
+    for seed in range(5):
+        message = message_of(BrokenOracle, problem, method, tol=0.0, random_state=seed)
+        assert message.startswith("solve: example 3 ")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -1,0 +1,316 @@
+"""Acceleration, against its formulas on the dual variables themselves."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, FrankWolfe, Pairwise, objective, solve
+from maxmargin.methods import accelerated
+from maxmargin.methods._protocol import advance, point, regularisation, start
+from maxmargin.methods.accelerated import (
+    _BAND,
+    _FACTOR,
+    _FIRST_KAPPA,
+    _MIDDLE,
+    _MOMENTUM,
+    _SETTLING,
+    _SMOOTHING,
+    AcceleratedState,
+    Momentum,
+    first_kappa,
+)
+from maxmargin.methods.sampling import ByGap, permutation, some_visits
+from maxmargin.problems import Multiclass
+from support import naive
+from support.active_sets import dual_variables
+from support.bitwise_runs import bits
+from support.catalogue import Case, chain_case, flat, multiclass_case
+from support.naive import Array
+
+LAM = 0.05
+INNER = {"bcfw": BlockFrankWolfe(LAM), "pairwise": Pairwise(LAM), "away": Away(LAM)}
+CASES = {
+    "chain": lambda: chain_case(1),
+    "multiclass": lambda: multiclass_case(1, n=7, n_labels=5),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]()
+
+
+def one_by_one(case: Case, method: Accelerated, passes: int) -> Iterator[tuple[int, AcceleratedState]]:
+    """Yield the number of visits and the state, which changes in place, after each visit."""
+    draw, rng = permutation(len(case.X)), np.random.default_rng(3)
+    state, visits = start(method, case.problem), 0
+    for _ in range(passes):
+        drawn = draw(rng)
+        for t in range(len(case.X)):
+            state, visits = advance(method, state, case.problem, some_visits(drawn, t, t + 1)), visits + 1
+            yield visits, state
+
+
+class Before(NamedTuple):
+    """What a pass begins with: the centre, kappa, and the weights after the pass before."""
+
+    centre: Array
+    kappa: float
+    previous: Array
+
+
+def before(case: Case, state: AcceleratedState) -> Before:
+    centre, previous = (flat(case.problem, w).copy() for w in (state.centre, state.previous))
+    return Before(centre, state.momentum.kappa, previous)
+
+
+METHODS = {
+    "fixed": Accelerated(Pairwise(LAM), kappa=0.2),
+    "fixed, large": Accelerated(Pairwise(LAM), kappa=5.0),
+    "adapted": Accelerated(Pairwise(LAM)),
+    "adapted, away": Accelerated(Away(LAM)),
+}
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_weights_belong_to_the_dual_variables_at_every_visit(case: Case, method: Accelerated) -> None:
+    """``(lam + kappa) w = kappa v + g`` with g from the active sets, whatever v and kappa."""
+    for _, state in one_by_one(case, method, passes=15):
+        kappa = state.momentum.kappa
+        w, v = flat(case.problem, state.inner.w), flat(case.problem, state.centre)
+        g = LAM * naive.weights_of(case.data, dual_variables(case, state.inner.planes), LAM)
+        assert (LAM + kappa) * w - kappa * v == pytest.approx(g, abs=1e-12 * (1.0 + kappa))
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_extrapolation_after_each_pass(case: Case, method: Accelerated) -> None:
+    n, seen = len(case.X), before(case, start(method, case.problem))
+    for visits, state in one_by_one(case, method, passes=15):
+        if visits % n:
+            continue
+        g = LAM * naive.weights_of(case.data, dual_variables(case, state.inner.planes), LAM)
+        w = (seen.kappa * seen.centre + g) / (LAM + seen.kappa)
+        root_q = np.sqrt(LAM / (LAM + state.momentum.kappa))
+        beta = _MOMENTUM * (1 - root_q) / (1 + root_q)
+        now = before(case, state)
+        assert now.previous == pytest.approx(w, abs=1e-11)
+        assert now.centre == pytest.approx(w + beta * (w - seen.previous), abs=1e-11)
+        seen = now
+
+
+def mean_of_two(data: naive.Enumerated, mean: list[Array], alpha: list[Array]) -> tuple[float, list[Array]]:
+    """Return the dual variables of largest dual value between the two, found from three values of it."""
+    middle = [(a + b) / 2 for a, b in zip(mean, alpha, strict=True)]
+    zero, half, one = (naive.dual(data, point, LAM) for point in (mean, middle, alpha))
+    slope, curvature = 4 * half - 3 * zero - one, 4 * (2 * half - zero - one)
+    gamma = 0.0 if slope <= 0.0 else min(slope / curvature, 1.0) if curvature > 0.0 else 1.0
+    return gamma, [(1 - gamma) * a + gamma * b for a, b in zip(mean, alpha, strict=True)]
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_the_bound_is_that_of_a_mean_of_dual_points(case: Case, method: Accelerated) -> None:
+    """Each pass moves it towards the present dual point by the best step; within a pass it stays."""
+    mean, bounds, step = naive.truth_alpha(case.data), [0.0], _MIDDLE
+    for visits, state in one_by_one(case, method, passes=15):
+        if visits % len(case.X) == 0:
+            gamma, mean = mean_of_two(case.data, mean, dual_variables(case, state.inner.planes))
+            step += _SMOOTHING * (gamma - step)
+        answer, w = point(method, state, case.problem), naive.weights_of(case.data, mean, LAM)
+        assert answer.ell == pytest.approx(naive.dual_loss(case.data, mean), abs=1e-8)
+        assert answer.norm2 == pytest.approx(w @ w, abs=1e-7)
+        bounds.append(objective.dual(answer, LAM))
+        assert bounds[-1] == pytest.approx(naive.dual(case.data, mean, LAM), abs=1e-11)
+    assert np.diff(bounds).min() >= -1e-15
+    assert bounds[-1] > 0.5 * naive.optimum(case.data, LAM).dual
+    assert method.kappa is None or state.momentum.step == pytest.approx(step, abs=1e-5)
+
+
+def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snapshot j has weight j^3; the last of a pass is taken before the extrapolation."""
+    monkeypatch.setattr(accelerated, "_SNAPSHOT_SHARE", 100.0)
+    monkeypatch.setattr(accelerated, "_SNAPSHOTS", 3)
+    n, method, snapshots = len(case.X), METHODS["adapted"], []
+    taken = {4: (2, 4), 7: (3, 6, 7)}[n]
+    for visits, state in one_by_one(case, method, passes=6):
+        place = (visits - 1) % n + 1
+        if place in taken:
+            w = state.previous if place == n else state.inner.w
+            snapshots.append(w.copy())
+        if snapshots:
+            j = np.arange(1, len(snapshots) + 1)
+            answer = point(method, state, case.problem)
+            assert answer.w == pytest.approx(j**3 @ np.array(snapshots) / np.sum(j**3), abs=1e-13)
+            assert (answer.others[0] == state.inner.w).all()
+    assert len(snapshots) == 6 * len(taken)
+
+
+def test_few_examples_make_one_snapshot_a_pass(case: Case) -> None:
+    """The weights here are longer than all the statistics that a pass walks over."""
+    for visits, state in one_by_one(case, METHODS["fixed"], passes=3):
+        assert state.momentum.snapshots == visits // len(case.X)
+
+
+def test_many_examples_make_a_few_snapshots_a_pass() -> None:
+    rng, method = np.random.default_rng(0), METHODS["fixed"]
+    problem = Multiclass.from_encoded(rng.normal(size=(2001, 3)), rng.integers(3, size=2001), 3)
+    state = advance(method, start(method, problem), problem, np.arange(2001))
+    assert state.momentum.snapshots == 8
+    assert state.momentum.passes == 1
+
+
+@pytest.mark.parametrize("inner", INNER.values(), ids=INNER)
+def test_without_kappa_it_is_the_inner_method(case: Case, inner: Any) -> None:
+    runs = [
+        solve(case.problem, method, tol=0.0, max_passes=12, check_every=3, random_state=1)
+        for method in (inner, Accelerated(inner, kappa=0.0))
+    ]
+    assert bits(runs[0].weights) == bits(runs[1].weights)
+    for column in ("primal", "dual", "gap"):
+        assert bits(runs[0].history[column]) == bits(runs[1].history[column])
+
+
+def visits_by_gap(n: int, n_visits: int) -> ByGap:
+    rng = np.random.default_rng(6)
+    order = np.where(rng.random(n_visits) < 0.5, -1, rng.integers(n, size=n_visits))
+    return ByGap(order, rng.random(n_visits), np.zeros(16))
+
+
+@pytest.mark.parametrize("inner", [BlockFrankWolfe(LAM), Pairwise(LAM)])
+def test_how_a_pass_is_cut_does_not_matter(inner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces may be short, may end with a pass or not, and may be longer than one."""
+    monkeypatch.setattr(accelerated, "_SNAPSHOT_SHARE", 100.0)
+    monkeypatch.setattr(accelerated, "_SNAPSHOTS", 3)
+    case, method, found = multiclass_case(1, n=5, n_labels=5), Accelerated(inner), []
+    for length in (1, 7, 5, 60):
+        visits, state = visits_by_gap(5, 60), start(method, case.problem)
+        for first in range(0, 60, length):
+            state = advance(method, state, case.problem, some_visits(visits, first, first + length))
+        answer = point(method, state, case.problem)
+        found.append([*bits(answer.w), *bits(answer.others[0]), *bits(state.momentum), *bits(visits.tree)])
+        assert state.momentum.passes == 12
+    assert found[1:] == found[:1] * 3
+
+
+def test_advancing_by_nothing_changes_nothing(case: Case) -> None:
+    method = METHODS["adapted"]
+    *_, (_, state) = one_by_one(case, method, passes=3)
+    w, momentum = state.inner.w.copy(), state.momentum
+    state = advance(method, state, case.problem, np.zeros(0, dtype=np.int64))
+    assert (state.inner.w == w).all()
+    assert state.momentum == momentum
+
+
+def test_kappa_is_adapted_when_the_step_leaves_its_band() -> None:
+    low, high = _BAND
+    for step, factor in ((low - 0.01, 1 / _FACTOR), (low, 1.0), (high, 1.0), (high + 0.01, _FACTOR)):
+        momentum = Momentum(0.6, passes=_SETTLING + 1, step=step)
+        adapted = accelerated._adapted(momentum)
+        assert adapted.kappa == pytest.approx(0.6 * factor)
+        assert adapted.step == (step if factor == 1.0 else _MIDDLE)
+        settling = momentum._replace(passes=_SETTLING)
+        assert accelerated._adapted(settling) == settling
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_kappa_finds_its_band_from_far_away(factor: float) -> None:
+    """Begun far too small or too large, kappa ends within a few factors of where it else does."""
+    case, method, ends = multiclass_case(30, n=60, n_labels=5, n_features=6), Accelerated(Pairwise(0.01)), []
+    for kappa in (1.0, factor):
+        state, rng = start(method, case.problem), np.random.default_rng(0)
+        state = state._replace(momentum=Momentum(kappa * state.momentum.kappa))
+        kappas, steps = [], []
+        for _ in range(150):
+            state = advance(method, state, case.problem, rng.permutation(60))
+            kappas.append(state.momentum.kappa)
+            steps.append(state.momentum.step)
+        ends.append(np.exp(np.mean(np.log(kappas[-50:]))))
+        assert _BAND[0] <= np.median(steps[-50:]) <= _BAND[1]
+    assert 1 / 4 < ends[1] / ends[0] < 4
+
+
+def test_a_fixed_kappa_stays() -> None:
+    for _, state in one_by_one(chain_case(1), METHODS["fixed, large"], passes=20):
+        assert state.momentum.kappa == 5.0
+
+
+def corners_at_zero(case: Case) -> tuple[float, float]:
+    """Return the mean squared length and loss of the outputs of largest loss."""
+    best = [int(np.argmax(losses)) for losses in case.data.losses]
+    squares = [psi[c] @ psi[c] for psi, c in zip(case.data.psi, best, strict=True)]
+    return float(np.mean(squares)), float(
+        np.mean([L[c] for L, c in zip(case.data.losses, best, strict=True)])
+    )
+
+
+def test_the_first_kappa(case: Case) -> None:
+    squares, loss = corners_at_zero(case)
+    expected = _FIRST_KAPPA * np.sqrt(LAM * squares / (len(case.X) * loss))
+    assert first_kappa(case.problem, LAM) == pytest.approx(expected, rel=1e-12)
+    assert start(METHODS["adapted"], case.problem).momentum.kappa == pytest.approx(expected, rel=1e-12)
+
+
+def scaled(features: float, losses: float) -> Multiclass:
+    rng = np.random.default_rng(8)
+    cost = rng.uniform(0.1, 2.0, (4, 4)) * (1.0 - np.eye(4))
+    X, y = rng.normal(size=(100, 3)), rng.integers(4, size=100)
+    return Multiclass.from_encoded(features * X, y, 4, loss=losses * cost)
+
+
+def test_the_first_kappa_has_the_right_units() -> None:
+    kappa = first_kappa(scaled(1.0, 1.0), LAM)
+    assert kappa > 0.0
+    for s in (1e-3, 0.7, 50.0):
+        assert first_kappa(scaled(s, 1.0), LAM * s**2) == pytest.approx(kappa * s**2, rel=1e-12)
+        assert first_kappa(scaled(1.0, s), LAM / s) == pytest.approx(kappa / s, rel=1e-12)
+
+
+def test_a_run_does_not_depend_on_units() -> None:
+    """With features times s and lam times s^2 the weights are divided by s; exactly, for powers of two."""
+    plain, longer, dearer = (
+        solve(scaled(s, t), Accelerated(Pairwise(lam)), tol=0.0, max_passes=20, random_state=0)
+        for s, t, lam in ((1.0, 1.0, LAM), (4.0, 1.0, 16.0 * LAM), (1.0, 8.0, LAM / 8.0))
+    )
+    assert bits(longer.history.gap) == bits(plain.history.gap)
+    assert bits(4.0 * longer.weights) == bits(plain.weights)
+    assert bits(dearer.history.gap) == bits(8.0 * plain.history.gap)
+    assert bits(dearer.weights / 8.0) == bits(plain.weights)
+
+
+def test_where_no_loss_is_possible_kappa_is_zero() -> None:
+    problem = scaled(1.0, 0.0)
+    assert first_kappa(problem, LAM) == 0.0
+    result = solve(problem, Accelerated(Pairwise(LAM)), tol=0.0, max_passes=3, random_state=0)
+    assert (result.primal, result.dual) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "inner", [Averaged(BlockFrankWolfe(LAM)), FrankWolfe(LAM), Accelerated(Pairwise(LAM))]
+)
+def test_methods_that_cannot_be_accelerated(inner: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"^Accelerated: inner must be BlockFrankWolfe, Pairwise or Away"
+    ) as e:
+        Accelerated(inner)
+    assert str(e.value).endswith(f"got {type(inner).__name__}.")
+    assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("kappa", [-1.0, -1e-300, np.nan, np.inf, "large", [0.1]])
+def test_kappas_that_are_none(kappa: Any) -> None:
+    with pytest.raises(ValueError, match=r"^Accelerated: kappa must be a number >= 0 or None, got ") as e:
+        Accelerated(Pairwise(LAM), kappa)
+    assert str(e.value).endswith(f"got {kappa!r}.")
+
+
+def test_nothing_accelerated_is_averaged_again() -> None:
+    with pytest.raises(
+        ValueError, match=r"^Averaged: inner must be a method that is not an average itself"
+    ) as e:
+        Averaged(METHODS["fixed"])
+    assert str(e.value).endswith("got Accelerated.")
+
+
+def test_lam_is_the_inner_methods() -> None:
+    assert regularisation(METHODS["fixed"]) == LAM
