@@ -1,5 +1,6 @@
 """Ctrl-C: the best point so far comes back, with bounds that hold."""
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -8,8 +9,9 @@ import threading
 import numpy as np
 import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Status, solve
+from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
 from maxmargin._interrupts import uninterrupted
+from maxmargin.methods import accelerated
 from maxmargin.problems import Multiclass
 from maxmargin.problems._protocol import REQUIRED
 from support.crammer_singer import least_objective, objective
@@ -17,12 +19,16 @@ from support.crammer_singer import least_objective, objective
 LAM, N, K = 0.05, 12, 3
 Y = np.arange(N) % K
 X = 1.5 * np.eye(K)[Y] + 0.5 * np.random.default_rng(1).normal(size=(N, K))
+ROUNDING = 1e-12  # some of these runs come as near to the optimum as liblinear does
 METHODS = {
     "bcfw": BlockFrankWolfe(LAM),
     "bcfw-wavg": Averaged(BlockFrankWolfe(LAM)),
     "bcfw-tavg": Averaged(BlockFrankWolfe(LAM), "suffix"),
     "fw": FrankWolfe(LAM),
     "fw-wavg": Averaged(FrankWolfe(LAM)),
+    "pairwise": Pairwise(LAM),
+    "accelerated": Accelerated(Pairwise(LAM), kappa=0.1),  # a given one costs no oracle call
+    "accelerated bcfw": Accelerated(BlockFrankWolfe(LAM), kappa=0.1),
 }
 
 
@@ -72,7 +78,7 @@ def optimum():
 def assert_brackets(result, optimum):
     assert result.status is Status.INTERRUPTED
     assert result.primal == pytest.approx(objective(result.weights, X, Y, LAM), rel=1e-12)
-    assert result.dual <= optimum <= result.primal
+    assert result.dual - ROUNDING <= optimum <= result.primal + ROUNDING
     assert result.gap == result.primal - result.dual
 
 
@@ -96,13 +102,13 @@ def test_raised_in_the_middle_of_a_step(method, call, optimum):
     assert_brackets(result, optimum)
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if "accelerated" not in name])
 def test_weights_that_moved_without_their_dual_variables(method, optimum):
     # The weights have changed, the dual loss that belongs to them has not: no bound follows from the two.
     # Near the optimum, where losses fall again, the value of such a pair is above it at some of these calls.
     for call in [1, 3, 20, *range(220, 300)]:
         problem = Watched(interrupt, "push", [call])
-        result = solve(problem, method, tol=0.0, max_passes=100, check_every=50, random_state=0)
+        result = solve(problem, METHODS[method], tol=0.0, max_passes=100, check_every=50, random_state=0)
         assert_brackets(result, optimum)
 
 
@@ -112,6 +118,23 @@ def test_in_a_certificate(method, optimum):
     result = solve(problem, method, tol=0.0, check_every=1, random_state=0)
     assert_brackets(result, optimum)
     assert result.history.passes.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("method", ["accelerated", "accelerated bcfw"])
+def test_between_the_passes_of_an_accelerated_run(method, optimum, monkeypatch):
+    # In the middle of the vectors, so that one half of a mean is of this pass and the other of the last.
+    for part in range(1, 150, 7):
+        parts = itertools.count(1)
+
+        def interrupted_chunks(length, parts=parts, last=part):
+            for first in range(0, length, 4):
+                if next(parts) == last:
+                    raise KeyboardInterrupt
+                yield slice(first, first + 4)
+
+        monkeypatch.setattr(accelerated, "_chunks", interrupted_chunks)
+        result = solve(Watched(None), METHODS[method], tol=0.0, check_every=2, random_state=0)
+        assert_brackets(result, optimum)
 
 
 def test_in_every_certificate():
@@ -132,10 +155,10 @@ def test_again_while_the_last_certificate_is_made(optimum):
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_pressed_once_is_heard_after_the_step(method, function, optimum):
     before = signal.getsignal(signal.SIGINT)
-    result = solve(Watched(press, function, [5]), method, tol=0.0, random_state=0)
+    result = solve(Watched(press, function, [N + 5]), method, tol=0.0, random_state=0)
     assert_brackets(result, optimum)
     assert result.dual > 0  # of this point, not of the start: the steps begun were done
-    assert result.history.oracle_calls[-1] >= 5
+    assert result.history.oracle_calls[-1] >= N + 5
     assert signal.getsignal(signal.SIGINT) is before
 
 
