@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin import BlockFrankWolfe
+from maxmargin import Away, BlockFrankWolfe, Pairwise
 from maxmargin._compile import kernel
 from maxmargin.methods._blocks import Blocks, empty_blocks
+from maxmargin.methods._planes import Planes
 from maxmargin.methods._protocol import DONE, start
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import batch_corner, hinges, predictions, push_blocks, sweep
-from maxmargin.methods.sampling import Listed
+from maxmargin.methods.sampling import ByGap, Listed
 from maxmargin.problems._protocol import sizes
+from support.active_sets import planes_of, with_room
 from support.bitwise_runs import RUNS, bits, run
 from support.catalogue import Case, chain_case, layout, multiclass_case
 from support.runs import random_order
@@ -46,10 +48,13 @@ def test_solve_without_the_compiler(name: str, without_compiler: dict[str, dict[
 
 def numbers(value: Any) -> list[str]:
     """Return the bits of all arrays and numbers in nested tuples; of a pool only the entries in use."""
+    if isinstance(value, Planes):
+        planes = [planes_of(value, i) for i in range(len(value.extent))]
+        value = (planes, value.extent, value.used, value.entries, value.used_entries, value.work)
     if isinstance(value, Blocks):
         entries = [slice(a, a + n) for a, n, _ in value.extent]
         value = (*(value.where[e] for e in entries), *(value.value[e] for e in entries), *value[2:])
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [bit for field in value for bit in numbers(field)]
     return bits(np.ravel(value))
 
@@ -90,5 +95,38 @@ def test_loops_in_all_modes(case: Case) -> None:
     cached, compiled, interpreted = (results_of_all_loops(case, mode) for mode in MODES)
     assert sweep.mode(case.problem, METHOD) == "cached"
     assert any(float.fromhex(bit) for bit in cached["push_blocks"])
+    assert cached == compiled
+    assert cached == interpreted
+
+
+# A kernel is compiled anew here for each, so each method has one kind of problem only.
+ACTIVE = {
+    "pairwise": (lambda: chain_case(51, (3, 2, 4)), Pairwise(0.05)),
+    "away": (lambda: multiclass_case(51, n=6), Away(0.05)),
+}
+
+
+def visits_by_gap(n: int) -> ByGap:
+    """Return visits of which half are drawn by gap."""
+    rng = np.random.default_rng(3)
+    order = np.where(rng.random(40) < 0.5, -1, rng.integers(n, size=40))
+    return ByGap(order, rng.random(40), np.zeros(2 << (n - 1).bit_length()))
+
+
+def swept_by_gap(problem: Any, method: Any, mode: str) -> list[str]:
+    """Return the bits of the state, of the tree of gaps and of what the loop returned."""
+    state, visits = start(method, problem), visits_by_gap(sizes(problem).examples)
+    state = state._replace(planes=with_room(state.planes))
+    moved = called(sweep, mode, problem, method, state, state.w, visits, new_scratch(problem))
+    assert tuple(moved) == (40, DONE)
+    return numbers((state, visits, moved))
+
+
+@pytest.mark.parametrize("name", ACTIVE)
+def test_active_sets_in_all_modes(name: str) -> None:
+    made, method = ACTIVE[name]
+    problem = made().problem
+    cached, compiled, interpreted = (swept_by_gap(problem, method, mode) for mode in MODES)
+    assert len(cached) > 100
     assert cached == compiled
     assert cached == interpreted

@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Away, BlockFrankWolfe, Pairwise
-from maxmargin.methods._planes import Planes, PlaneWork
 from maxmargin.methods._protocol import advance, start
 from maxmargin.methods.pairwise import _WORTHWHILE, ActiveState
 from support import naive
-from support.active_sets import dual_variables, planes_of
+from support.active_sets import dual_variables, planes_of, with_room
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
 from support.naive import Array
 from support.naive_methods import ActiveSets
@@ -121,14 +120,6 @@ def test_a_million_steps_do_not_drift(kind: str) -> None:
     assert min(block.min() for block in alpha) >= 0.0
     assert [block.sum() for block in alpha] == pytest.approx([1.0] * 20, abs=1e-12)
     assert_same_point(case, state, alpha, 0.05, 1e-9)
-
-
-def with_room(planes: Planes) -> Planes:
-    """Return the same active sets in pools that need not grow."""
-    work = PlaneWork(*(np.zeros(100) for _ in planes.work))
-    pools = ("alpha", "loss", "stop", "where", "value")
-    longer = {name: np.resize(getattr(planes, name), 10**5) for name in pools}
-    return planes._replace(work=work, **longer)
 
 
 def test_pools_grow_under_way() -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Result, solve
+from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Result, solve
 from maxmargin.methods._sweep import sweep
 from maxmargin.problems import Multiclass, MulticlassWeights, Sizes
 from maxmargin.problems import _protocol as protocol
@@ -154,7 +154,17 @@ def ran(problem: Any, method: Any) -> Result:
     return solve(problem, method, tol=0.0, max_passes=20, check_every=4, random_state=3)
 
 
-@pytest.mark.parametrize("method", [BlockFrankWolfe(0.1), FrankWolfe(0.1), Averaged(BlockFrankWolfe(0.1))])
+@pytest.mark.parametrize(
+    "method",
+    [
+        BlockFrankWolfe(0.1),
+        FrankWolfe(0.1),
+        Averaged(BlockFrankWolfe(0.1)),
+        Pairwise(0.1),
+        Accelerated(Pairwise(0.1)),
+        Accelerated(BlockFrankWolfe(0.1)),
+    ],
+)
 @pytest.mark.parametrize("mode", ["interpreted", "compiled"])
 def test_own_problems_give_the_bits_of_multiclass(mode: str, method: Any) -> None:
     problem = own_problems()[mode]

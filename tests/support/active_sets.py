@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.methods._planes import Planes
+from maxmargin.methods._planes import Planes, PlaneWork
 from maxmargin.problems._protocol import sizes
 from support.catalogue import Case
 from support.maps import statistics
@@ -30,6 +30,13 @@ def planes_of(planes: Planes, i: int) -> list[Plane]:
     entries = [tuple(zip(where[a:b], value[a:b], strict=True)) for a, b in pairwise(stops)]
     alpha, loss = planes.alpha[first : first + size].tolist(), planes.loss[first : first + size].tolist()
     return [Plane(*plane) for plane in zip(alpha, loss, entries, strict=True)]
+
+
+def with_room(planes: Planes) -> Planes:
+    """Return the same active sets in pools that need not grow."""
+    pools = ("alpha", "loss", "stop", "where", "value")
+    longer = {name: np.resize(getattr(planes, name), 10**5) for name in pools}
+    return planes._replace(work=PlaneWork(*(np.zeros(100) for _ in planes.work)), **longer)
 
 
 def dense(plane: Plane, length: int) -> Array:

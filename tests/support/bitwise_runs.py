@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Predefined, solve
+from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, FrankWolfe, Pairwise, Predefined, solve
 from support.catalogue import chain_case, multiclass_case
 from support.naive import Array
 
@@ -23,6 +23,17 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "multiclass, suffix average": (lambda: multiclass_case(48), Averaged(_BLOCK, "suffix")),
     "multiclass of sparse rows, BCFW": (lambda: multiclass_case(49, rows="sparse"), _BLOCK),
     "multiclass of indicators, BCFW": (lambda: multiclass_case(50, n=9, rows="indicator"), _BLOCK),
+    "chain, pairwise": (lambda: chain_case(51, (4, 2, 3), 4), Pairwise(LAM)),
+    "chain, away": (lambda: chain_case(52), Away(LAM, inner_steps=3)),
+    "chain, averaged pairwise": (lambda: chain_case(53), Averaged(Pairwise(LAM))),
+    "chain, accelerated": (lambda: chain_case(54, (4, 2, 3), 4), Accelerated(Pairwise(LAM))),
+    "chain, accelerated by gap": (lambda: chain_case(55), Accelerated(Pairwise(LAM))),
+    "multiclass, pairwise": (lambda: multiclass_case(56), Pairwise(LAM)),
+    "multiclass, away": (lambda: multiclass_case(57), Away(LAM)),
+    "multiclass, pairwise by gap": (lambda: multiclass_case(58, n=11), Pairwise(LAM)),
+    "multiclass, accelerated": (lambda: multiclass_case(59, n=11), Accelerated(Pairwise(LAM))),
+    "multiclass, accelerated BCFW": (lambda: multiclass_case(60), Accelerated(_BLOCK, kappa=0.1)),
+    "multiclass, accelerated away": (lambda: multiclass_case(61), Accelerated(Away(LAM))),
 }
 
 
@@ -34,7 +45,9 @@ def bits(values: Array) -> list[str]:
 def run(name: str) -> dict[str, list[str]]:
     """Return the bits of the weights and of the history of one run."""
     made, method = RUNS[name]
-    result = solve(made().problem, method, tol=0.0, max_passes=24, check_every=3, random_state=7)
+    sampling = "gap" if name.endswith("by gap") else "permutation"
+    limits = {"tol": 0.0, "max_passes": 24, "check_every": 3}
+    result = solve(made().problem, method, **limits, sampling=sampling, random_state=7)
     return {"weights": bits(result.weights)} | {
         column: bits(result.history[column]) for column in ("primal", "dual", "gap")
     }
