@@ -3,11 +3,13 @@
 import importlib
 import itertools
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Status, solve
+from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
+from maxmargin.methods._protocol import Point, advance, moves_blocks, point, start
 from maxmargin.problems import Multiclass
 from support.crammer_singer import least_objective, objective
 
@@ -207,6 +209,87 @@ def test_every_example_once_in_a_permutation():
         patch.setattr(driver, "drawer", lambda *_: note)
         run_once(0)
     assert [sorted(visits.order.tolist()) for visits in visited] == [list(range(N))] * 2
+
+
+class Scripted(NamedTuple):
+    """A method whose answer after pass k is the k-th of a list of tuples of weights."""
+
+    lam: float
+    answers: list
+
+
+@start.register(Scripted)
+def _(method, problem):
+    return 0
+
+
+@advance.register(Scripted)
+def _(method, state, problem, visits):
+    return state + 1
+
+
+@moves_blocks.register(Scripted)
+def _(method):
+    return False
+
+
+@point.register(Scripted)
+def _(method, state, problem):
+    w, *others = method.answers[state - 1]
+    return Point(w, 0.0, 0.0, tuple(others))
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """What was measured: pairs of the objective and the weights, a list for each certificate."""
+    calls, primal = [[]], driver.objective.primal
+
+    def noted(problem, w, lam):
+        calls[-1].append((primal(problem, w, lam), w.copy()))
+        return calls[-1][-1][0]
+
+    monkeypatch.setattr(driver.objective, "primal", noted)
+    return calls
+
+
+def test_other_weights_are_measured_from_time_to_time_and_while_they_are_best(measured):
+    best = solve(PROBLEM, METHOD, tol=1e-3, random_state=0).w
+    measured[:] = [[]]
+    # How far along from zero to the best weights the answers after each pass are.
+    places = [
+        (0.1, 0),
+        (0.1, 0),
+        (0.1, 0.9),
+        (0.1, 0.5),
+        (0.1, 0.8),
+        (0.1, 0),
+        (0.1, 0),
+        (0.1, 0),
+        (0.1, 1.0),
+    ]
+    method = Scripted(LAM, [tuple(place * best for place in pair) for pair in places])
+    result = solve(
+        PROBLEM,
+        method,
+        tol=0.0,
+        max_passes=9,
+        check_every=1,
+        callbacks=[lambda _: measured.append([])],
+    )
+    assert [len(certificate) for certificate in measured[:9]] == [2, 2, 1, 2, 2, 2, 1, 2, 1]
+    np.testing.assert_array_equal(result.w, 0.8 * best)
+    assert result.history.primal.tolist() == [min(row[0] for row in rows) for rows in measured[:9]]
+    assert result.primal == pytest.approx(objective(result.weights, X, Y, LAM), rel=1e-12)
+
+
+@pytest.mark.parametrize("check_every", [1, 4])
+def test_the_answer_of_an_accelerated_run_is_the_best_measured(check_every, measured):
+    method = Accelerated(Pairwise(LAM))
+    result = solve(PROBLEM, method, tol=0.0, max_passes=24, check_every=check_every, random_state=0)
+    primals = [primal for primal, _ in measured[0]]
+    assert len(primals) > len(result.history)
+    assert result.primal == min(primals)
+    np.testing.assert_array_equal(result.w, measured[0][int(np.argmin(primals))][1])
 
 
 def test_statuses_are_sentences():

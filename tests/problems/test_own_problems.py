@@ -176,6 +176,25 @@ def test_own_problems_give_the_bits_of_multiclass(mode: str, method: Any) -> Non
     assert found.primal - found.dual < 0.5 * found.history.gap[0]
 
 
+class Cancelling(OwnObject):
+    """Its psi of the truth is zero as a sum only, and every index occurs twice."""
+
+    def sizes(self) -> Sizes:
+        return super().sizes()._replace(parts=4)
+
+    def psi(self, i: int, y: Array, index: Array, value: Array) -> int:
+        index[:], value[:] = (self.y[i], y[0], self.y[i], y[0]), (0.25, -0.25, 0.75, -0.75)
+        return 4
+
+
+@pytest.mark.parametrize("method", [Pairwise(0.1), Accelerated(Pairwise(0.1)), BlockFrankWolfe(0.1)])
+def test_entries_that_repeat_or_cancel(method: Any) -> None:
+    plain, cancelling = ran(OwnObject(*data()), method), ran(Cancelling(*data()), method)
+    assert cancelling.dual <= plain.primal
+    assert cancelling.primal >= plain.dual
+    assert cancelling.gap <= max(1e-6, 1.5 * plain.gap)
+
+
 def test_no_own_class_is_written_to_the_cache() -> None:
     from maxmargin._compile import cache_directory
 

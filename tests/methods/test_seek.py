@@ -1,0 +1,98 @@
+"""The seam through which a method finds corners in a way of its own, compiled and interpreted."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from maxmargin import Pairwise, objective, solve
+from maxmargin.methods._protocol import (
+    DONE,
+    Point,
+    advance,
+    has_room,
+    point,
+    regularisation,
+    seek,
+    start,
+    step,
+)
+from maxmargin.methods._scratch import find_corner, new_scratch
+from maxmargin.methods._sweep import sweep, sweep_all
+from maxmargin.methods.sampling import Listed
+from maxmargin.problems._protocol import score
+from support.active_sets import with_room
+from support.bitwise_runs import bits
+from support.catalogue import multiclass_case
+from support.runs import random_order
+
+INNER = Pairwise(0.1)
+
+
+class OddOnly(NamedTuple):
+    """A method that answers for its oracle at every other example: with the truth, which moves nothing."""
+
+    inner: Pairwise
+
+
+@start.register(OddOnly)
+def _(method: OddOnly, problem: Any) -> Any:
+    return start(method.inner, problem)
+
+
+@seek.register(OddOnly)
+def _(method, state, problem, i, w, scratch):
+    if i % 2 == 1:
+        return find_corner(problem, i, w, scratch)
+    score(problem, i, w, scratch.theta)
+    scratch.corner.size[0] = 0
+    return 0.0, 0.0
+
+
+@has_room.register(OddOnly)
+def _(method, state, problem, i):
+    return has_room(method.inner, state, problem, i)
+
+
+@step.register(OddOnly)
+def _(method, state, problem, i, loss_y, hinge, scratch):
+    return step(method.inner, state, problem, i, loss_y, hinge, scratch)
+
+
+@advance.register(OddOnly)
+def _(method: OddOnly, state: Any, problem: Any, visits: Any) -> Any:
+    return sweep_all(problem, method, state, visits)
+
+
+@point.register(OddOnly)
+def _(method: OddOnly, state: Any, problem: Any) -> Point:
+    return point(method.inner, state, problem)
+
+
+@regularisation.register(OddOnly)
+def _(method: OddOnly) -> float:
+    return method.inner.lam
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted"])
+def test_a_method_finds_its_own_corners(mode: str) -> None:
+    """It does what the method inside does with the odd examples alone."""
+    problem, method = multiclass_case(51, n=6).problem, OddOnly(INNER)
+    order, state = random_order(problem, 40, seed=0), start(method, problem)
+    state = state._replace(planes=with_room(state.planes))
+    assert sweep.mode(problem, method, state) == "compiled"
+    loop = getattr(sweep, mode)
+    assert tuple(loop(problem, method, state, state.w, Listed(order), new_scratch(problem))) == (40, DONE)
+    expected = advance(INNER, start(INNER, problem), problem, order[order % 2 == 1])
+    assert bits(state.w) == bits(expected.w)
+    assert bits(state.ell) == bits(expected.ell)
+    assert np.count_nonzero(state.ell) == 3
+
+
+def test_other_corners_cost_no_certificate_its_truth() -> None:
+    """The primal is measured by the oracle itself, the dual is that of the variables: the gap stays."""
+    problem = multiclass_case(51, n=6).problem
+    result = solve(problem, OddOnly(INNER), tol=0.0, max_passes=30, random_state=0)
+    best = solve(problem, INNER, tol=1e-9, random_state=0)
+    assert result.dual < best.dual < best.primal < result.primal
+    assert result.primal == objective.primal(problem, result.w, 0.1)
