@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Predefined, objective
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Predefined, objective
 from maxmargin.methods._protocol import advance, point, start
 from support.catalogue import Case, chain_case, multiclass_case
 from support.naive import Array
@@ -44,6 +44,13 @@ def check(case: Case, method: Averaged, states: Any, averaged: Any) -> None:
         assert objective.dual(answer, LAM) == pytest.approx(ell - 0.5 * LAM * w @ w, abs=1e-12)
 
 
+def test_average_of_visits_of_several_steps() -> None:
+    """A visit of pairwise steps counts as one iterate."""
+    case, inner = multiclass_case(7, n=6), Pairwise(LAM)
+    order, method = random_order(case.problem, N_STEPS, seed=8), Averaged(inner)
+    check(case, method, block_states(case.problem, inner, order), block_states(case.problem, method, order))
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_average_of_a_block_method(scheme: str) -> None:
     case, inner = multiclass_case(7, n=6), BlockFrankWolfe(LAM)
@@ -51,8 +58,9 @@ def test_average_of_a_block_method(scheme: str) -> None:
     check(case, method, block_states(case.problem, inner, order), block_states(case.problem, method, order))
 
 
-def test_average_over_chains() -> None:
-    case, inner = chain_case(7, (2, 3, 1, 2)), BlockFrankWolfe(LAM)
+@pytest.mark.parametrize("inner", [BlockFrankWolfe(LAM), Pairwise(LAM)])
+def test_average_over_chains(inner: Any) -> None:
+    case = chain_case(7, (2, 3, 1, 2))
     order, method = random_order(case.problem, N_STEPS, seed=8), Averaged(inner)
     check(case, method, block_states(case.problem, inner, order), block_states(case.problem, method, order))
 
