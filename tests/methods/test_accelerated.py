@@ -11,11 +11,11 @@ from maxmargin.methods import accelerated
 from maxmargin.methods._protocol import advance, point, regularisation, start
 from maxmargin.methods.accelerated import (
     _BAND,
+    _BEFORE_LOWERING,
+    _BEFORE_RAISING,
     _FACTOR,
     _FIRST_KAPPA,
-    _MIDDLE,
     _MOMENTUM,
-    _SETTLING,
     _SMOOTHING,
     AcceleratedState,
     Momentum,
@@ -112,11 +112,11 @@ def mean_of_two(data: naive.Enumerated, mean: list[Array], alpha: list[Array]) -
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_the_bound_is_that_of_a_mean_of_dual_points(case: Case, method: Accelerated) -> None:
     """Each pass moves it towards the present dual point by the best step; within a pass it stays."""
-    mean, bounds, step = naive.truth_alpha(case.data), [0.0], _MIDDLE
+    mean, bounds, step = naive.truth_alpha(case.data), [0.0], 1.0
     for visits, state in one_by_one(case, method, passes=15):
         if visits % len(case.X) == 0:
             gamma, mean = mean_of_two(case.data, mean, dual_variables(case, state.inner.planes))
-            step += _SMOOTHING * (gamma - step)
+            step += _SMOOTHING * (gamma - step) if method.kappa is None else 0.0
         answer, w = point(method, state, case.problem), naive.weights_of(case.data, mean, LAM)
         assert answer.ell == pytest.approx(naive.dual_loss(case.data, mean), abs=1e-8)
         assert answer.norm2 == pytest.approx(w @ w, abs=1e-7)
@@ -124,7 +124,7 @@ def test_the_bound_is_that_of_a_mean_of_dual_points(case: Case, method: Accelera
         assert bounds[-1] == pytest.approx(naive.dual(case.data, mean, LAM), abs=1e-11)
     assert np.diff(bounds).min() >= -1e-15
     assert bounds[-1] > 0.5 * naive.optimum(case.data, LAM).dual
-    assert method.kappa is None or state.momentum.step == pytest.approx(step, abs=1e-5)
+    assert state.momentum.step == pytest.approx(step, abs=1e-5)
 
 
 def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_many_examples_make_a_few_snapshots_a_pass() -> None:
     problem = Multiclass.from_encoded(rng.normal(size=(2001, 3)), rng.integers(3, size=2001), 3)
     state = advance(method, start(method, problem), problem, np.arange(2001))
     assert state.momentum.snapshots == 8
-    assert state.momentum.passes == 1
+    assert state.momentum.visits == 0
 
 
 @pytest.mark.parametrize("inner", INNER.values(), ids=INNER)
@@ -189,7 +189,7 @@ def test_how_a_pass_is_cut_does_not_matter(inner: Any, monkeypatch: pytest.Monke
             state = advance(method, state, case.problem, some_visits(visits, first, first + length))
         answer = point(method, state, case.problem)
         found.append([*bits(answer.w), *bits(answer.others[0]), *bits(state.momentum), *bits(visits.tree)])
-        assert state.momentum.passes == 12
+        assert state.momentum.visits == 0
     assert found[1:] == found[:1] * 3
 
 
@@ -203,17 +203,32 @@ def test_advancing_by_nothing_changes_nothing(case: Case) -> None:
 
 
 def test_kappa_is_adapted_when_the_step_leaves_its_band() -> None:
+    """The step falls from 0.01 above to what is given; nothing changes too soon."""
     low, high = _BAND
-    for step, factor in ((low - 0.01, 1 / _FACTOR), (low, 1.0), (high, 1.0), (high + 0.01, _FACTOR)):
-        momentum = Momentum(0.6, passes=_SETTLING + 1, step=step)
-        adapted = accelerated._adapted(momentum)
+    sides = (
+        (low - 0.01, 1 / _FACTOR, _BEFORE_LOWERING),
+        (low, 1.0, 99),
+        (high, 1.0, 99),
+        (high + 0.01, _FACTOR, _BEFORE_RAISING),
+    )
+    for step, factor, wait in sides:
+        before = Momentum(0.6, step=step + 0.01, since=wait)
+        gamma = before.step - 0.01 / _SMOOTHING
+        adapted = accelerated._adapted(before, gamma)
+        assert adapted.step == pytest.approx(step)
         assert adapted.kappa == pytest.approx(0.6 * factor)
-        assert adapted.step == (step if factor == 1.0 else _MIDDLE)
-        settling = momentum._replace(passes=_SETTLING)
-        assert accelerated._adapted(settling) == settling
+        assert adapted.since == (wait + 1 if factor == 1.0 else 0)
+        assert accelerated._adapted(before._replace(since=wait - 1), gamma).kappa == 0.6
 
 
-@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_kappa_is_not_lowered_while_the_steps_grow() -> None:
+    """As long as the dual is far from its optimum steps are small, whatever kappa."""
+    growing = Momentum(0.6, step=0.02, since=50)
+    assert accelerated._adapted(growing, 0.05).kappa == 0.6
+    assert accelerated._adapted(growing, 0.01).kappa == pytest.approx(0.6 / _FACTOR)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 10.0])
 def test_kappa_finds_its_band_from_far_away(factor: float) -> None:
     """Begun far too small or too large, kappa ends within a few factors of where it else does."""
     case, method, ends = multiclass_case(30, n=60, n_labels=5, n_features=6), Accelerated(Pairwise(0.01)), []

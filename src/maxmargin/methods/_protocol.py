@@ -169,6 +169,17 @@ def moves_blocks(method: Any) -> bool:
     return True
 
 
+def has_step(method: Any) -> bool:
+    """Whether the method has a step that loops other than its own can take."""
+    return step.dispatch(type(method)) is not step.dispatch(object)
+
+
+def has_own_loop(method: Any) -> bool:
+    """Whether it is a method that moves blocks, but by a loop of its own."""
+    is_method = start.dispatch(type(method)) is not start.dispatch(object)
+    return is_method and moves_blocks(method) and not has_step(method)
+
+
 @generic
 def is_average(method: Any) -> bool:
     """Whether the answer is an average of iterates already, so that no average is made of it."""

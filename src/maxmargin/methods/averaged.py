@@ -31,6 +31,7 @@ from maxmargin.methods._protocol import (
     carried,
     dual_point,
     dual_weights,
+    has_own_loop,
     has_room,
     is_average,
     moves_blocks,
@@ -85,9 +86,10 @@ class Averaged(_Averaged):
             raise ValueError(
                 f"Averaged: scheme must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}."
             )
-        if is_average(inner):
+        if is_average(inner) or has_own_loop(inner):
             raise ValueError(
-                f"Averaged: inner must be a method that is not an average itself, got {type(inner).__name__}."
+                "Averaged: inner must be a method that is not an average itself, nor Batched (write "
+                f"Batched(Averaged(...))), got {type(inner).__name__}."
             )
         return super().__new__(cls, inner, SCHEMES[scheme] if isinstance(scheme, str) else scheme)
 

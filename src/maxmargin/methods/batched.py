@@ -27,7 +27,8 @@ from maxmargin.methods._protocol import (
     carried,
     dual_weights,
     has_room,
-    moves_blocks,
+    has_step,
+    is_average,
     point,
     regularisation,
     start,
@@ -60,7 +61,7 @@ class Batched(_Batched):
     __slots__ = ()
 
     def __new__(cls, inner: Any, size: int = 64) -> "Batched":
-        if not moves_blocks(inner) or isinstance(inner, Batched):
+        if not has_step(inner):
             raise ValueError(
                 "Batched: inner must be a method that moves one block at a time, such as "
                 f"Pairwise(lam=0.01), got {type(inner).__name__}."
@@ -211,3 +212,8 @@ def _(method: Batched, state: Any) -> FloatArray:
 @regularisation.register(Batched)
 def _(method: Batched) -> float:
     return regularisation(method.inner)
+
+
+@is_average.register(Batched)
+def _(method: Batched) -> bool:
+    return is_average(method.inner)
