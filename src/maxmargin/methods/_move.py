@@ -26,6 +26,8 @@ class Move(NamedTuple):
         n times the block gap with which the visit began.
     ell : array of shape (1,)
         By how much the block's dual loss changed.
+    gain : array of shape (1,)
+        n times what the dual gained.
     marks, mark : arrays
         ``marks[p] == mark[0]`` says that index p is in the set being made at the moment.
     """
@@ -36,6 +38,7 @@ class Move(NamedTuple):
     gamma: FloatArray
     gap: FloatArray
     ell: FloatArray
+    gain: FloatArray
     marks: np.ndarray[Any, np.dtype[np.int32]]
     mark: np.ndarray[Any, np.dtype[np.int32]]
 
@@ -46,6 +49,7 @@ def new_move(n_statistics: int) -> Move:
         aligned_zeros(n_statistics),
         np.zeros(n_statistics + 1, dtype=np.uint32),
         np.zeros(1, dtype=np.int64),
+        np.zeros(1),
         np.zeros(1),
         np.zeros(1),
         np.zeros(1),
@@ -67,7 +71,7 @@ def reset(move):
     for c in range(move.size[0]):
         move.delta[move.support[c]] = 0.0
     move.size[0] = 0
-    move.gamma[0] = move.gap[0] = move.ell[0] = 0.0
+    move.gamma[0] = move.gap[0] = move.ell[0] = move.gain[0] = 0.0
     next_mark(move)
 
 

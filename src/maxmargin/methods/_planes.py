@@ -67,8 +67,15 @@ class Planes(NamedTuple):
 
 def truth_planes(n: int, slack: int) -> Planes:
     """Return n active sets of one plane each, that of the truth: no loss, psi = 0, alpha = 1."""
+    planes = empty_planes(n, slack)
+    planes.extent[:, SIZE] = 1
+    return planes
+
+
+def empty_planes(n: int, slack: int) -> Planes:
+    """Return n sets without planes, with room for a few each."""
     length, extent = n * _FIRST_ROOM + 4, new_extents(n)
-    extent[:] = np.column_stack([np.arange(n) * _FIRST_ROOM, np.ones(n), np.full(n, _FIRST_ROOM)])
+    extent[:, START], extent[:, ROOM] = np.arange(n) * _FIRST_ROOM, _FIRST_ROOM
     entries = n * _FIRST_ENTRIES + 4 * slack
     return Planes(
         np.ones(length),
@@ -225,10 +232,10 @@ def shift_margins(planes, i, scale, image):
 
 @helper
 def include_corner(planes, i, loss, margin, corner):
-    """Add the corner's plane to block i, with alpha = 0, unless it is there."""
+    """Add the corner's plane to block i, with alpha = 0, unless it is there; return which it is."""
     for c in range(planes.extent[i, SIZE]):
         if _is_corner(planes, i, c, loss, corner):
-            return
+            return c
     m, size = planes.extent[i, SIZE], planes.entries[i, SIZE]
     start = _claim_plane(planes, i)
     first = _claim_entries(planes, i, corner.size[0])
@@ -239,6 +246,7 @@ def include_corner(planes, i, loss, margin, corner):
     planes.entries[i, SIZE] = planes.stop[start + m] = size + corner.size[0]
     planes.extent[i, SIZE] = m + 1
     planes.work.margin[m], planes.work.before[m] = margin, 0.0
+    return m
 
 
 @helper

@@ -83,6 +83,12 @@ def step(method, state, problem, i, loss_y, hinge, scratch):
 
 
 @generic
+def mean_margin(method, state, i, theta):
+    r"""Return the mean of :math:`H_i(y)` under the dual variables of block i, at the scores theta."""
+    raise NotImplementedError
+
+
+@generic
 def has_room(method, state, problem, i):
     """Whether one more step of block i fits the state's pools."""
     raise NotImplementedError
@@ -145,6 +151,12 @@ def carried_ell(ell: FloatArray, n: int, carry: Carry) -> FloatArray:
 def dual_weights(method: Any, state: Any, problem: Any) -> FloatArray | None:
     r"""Return :math:`\lambda n A \alpha = \sum_i \Phi_i z_i` from the dual variables; None if not kept."""
     return None
+
+
+@generic
+def oracle_calls(method: Any, state: Any, visits: int) -> int:
+    """Return how often the oracle was called in this many visits: once in each, where nothing is cached."""
+    return oracle_calls(method.inner, state.inner, visits) if hasattr(method, "inner") else visits
 
 
 @generic

@@ -61,8 +61,14 @@ def find_corner(problem, i, w, scratch):
 
     Afterwards ``scratch`` holds theta, the answer y and its corner psi(y).
     """
-    corner = scratch.corner
     score(problem, i, w, scratch.theta)
+    return corner_at_scores(problem, i, scratch)
+
+
+@subroutine
+def corner_at_scores(problem, i, scratch):
+    """The same, at the scores in ``scratch.theta``."""
+    corner = scratch.corner
     argmax(problem, i, scratch.theta, scratch.y, scratch.oracle)
     corner.size[0] = psi(problem, i, scratch.y, corner.where, corner.value)
     inner = 0.0

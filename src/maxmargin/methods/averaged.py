@@ -34,6 +34,7 @@ from maxmargin.methods._protocol import (
     has_own_loop,
     has_room,
     is_average,
+    mean_margin,
     moves_blocks,
     point,
     regularisation,
@@ -161,6 +162,11 @@ def _(method, state, problem, i):
 @weights.register(Averaged)
 def _(method: Averaged, state: AveragedState) -> FloatArray:
     return weights(method.inner, state.inner)
+
+
+@mean_margin.register(Averaged)
+def _(method, state, i, theta):
+    return mean_margin(method.inner, state.inner, i, theta)
 
 
 @step.register(Averaged)

@@ -41,6 +41,7 @@ from maxmargin.methods._protocol import (
     dual_point,
     dual_weights,
     has_room,
+    mean_margin,
     point,
     start,
     step,
@@ -48,7 +49,7 @@ from maxmargin.methods._protocol import (
 from maxmargin.methods._scratch import add_corner, new_scratch
 from maxmargin.methods._sweep import push_blocks, sweep_all
 from maxmargin.methods.sampling import Visits
-from maxmargin.methods.steps import LineSearch, Predefined, step_size
+from maxmargin.methods.steps import LineSearch, Predefined, dual_gain, step_size
 from maxmargin.problems._protocol import gram, push, sizes
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
@@ -105,10 +106,15 @@ def _(method, state, problem, i):
     return has_slack(state.z, i, sizes(problem).statistics)
 
 
+@mean_margin.register(BlockFrankWolfe)
+def _(method, state, i, theta):
+    return state.ell[i] - dot_block(state.z, i, theta)
+
+
 @step.register(BlockFrankWolfe)
 def _(method, state, problem, i, loss_y, hinge, scratch):
     n, move = state.ell.shape[0], scratch.move
-    hinge_z = state.ell[i] - dot_block(state.z, i, scratch.theta)
+    hinge_z = mean_margin(method, state, i, scratch.theta)
     if not -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(hinge_z)) <= hinge - hinge_z < np.inf:
         return BROKEN
     load_block(state.z, i, -1.0, move)
@@ -121,7 +127,7 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
     curvature = scale / n * dot_move(move, scratch.image)
 
     gamma = step_size(method.step, gap, curvature, state.steps[0], n)
-    move.gamma[0] = gamma
+    move.gamma[0], move.gain[0] = gamma, n * dual_gain(gamma, gap, curvature)
     move.ell[0] = gamma * (loss_y - state.ell[i])
     state.steps[0] += 1
     if gamma > 0.0:

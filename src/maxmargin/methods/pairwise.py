@@ -46,6 +46,7 @@ from maxmargin.methods._protocol import (
     dual_point,
     dual_weights,
     has_room,
+    mean_margin,
     point,
     start,
     step,
@@ -53,6 +54,7 @@ from maxmargin.methods._protocol import (
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_planes, sweep_all
 from maxmargin.methods.sampling import Visits
+from maxmargin.methods.steps import dual_gain
 from maxmargin.problems._protocol import gram, push, sizes
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
@@ -113,28 +115,35 @@ def _(method, state, problem, i):
     return has_plane_room(state.planes, i, sizes(problem).parts)
 
 
+@mean_margin.register(Pairwise)
+@mean_margin.register(Away)
+def _(method, state, i, theta):
+    return measure_planes(state.planes, i, theta)
+
+
 @step.register(Pairwise)
 @step.register(Away)
 def _(method, state, problem, i, loss_y, hinge, scratch):
     planes = state.planes
-    mean = measure_planes(planes, i, scratch.theta)
+    mean = mean_margin(method, state, i, scratch.theta)
     if not -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(mean)) <= hinge - mean < np.inf:
         return BROKEN
     include_corner(planes, i, loss_y, hinge, scratch.corner)
     scale = 1.0 / (method.lam * state.ell.shape[0])
-    if _move_within(method, planes, problem, i, hinge - mean, scale, scratch):
+    moved, gain = _move_within(method, planes, problem, i, hinge - mean, scale, scratch)
+    if moved:
         _load_sum_of_moves(planes, i, scratch.move)
         state.ell[i] += scratch.move.ell[0]
         push(problem, i, scratch.move, scale, state.w)
-    scratch.move.gap[0] = hinge - mean
+    scratch.move.gap[0], scratch.move.gain[0] = hinge - mean, gain
     drop_planes(planes, i)
     return DONE
 
 
 @subroutine
 def _move_within(method, planes, problem, i, gap, scale, scratch):
-    """Take the steps within block i; return whether there was one."""
-    move, steps, gamma = scratch.move, 0, 0.0
+    """Take the steps within block i; return whether there was one, and what n D gained."""
+    move, steps, gamma, gain = scratch.move, 0, 0.0, 0.0
     while steps < method.inner_steps:
         if steps > 0:
             shift_margins(planes, i, gamma * scale, scratch.image)
@@ -143,10 +152,12 @@ def _move_within(method, planes, problem, i, gap, scale, scratch):
             break
         _load_direction(planes, i, move)
         gram(problem, i, move, scratch.image, scratch.oracle)
-        gamma = _move_alpha(planes, i, slope, scale * dot_move(move, scratch.image))
+        curvature = scale * dot_move(move, scratch.image)
+        gamma = _move_alpha(planes, i, slope, curvature)
+        gain += dual_gain(gamma, slope, curvature)
         reset(move)
         steps += 1
-    return steps > 0
+    return steps > 0, gain
 
 
 @generic

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from maxmargin._compile import generic
+from maxmargin._compile import generic, helper
 
 
 class LineSearch(NamedTuple):
@@ -15,11 +15,7 @@ class Predefined(NamedTuple):
 
 @generic
 def step_size(rule, gap, curvature, k, n_blocks):
-    r"""Return :math:`\gamma \in [0, 1]`.
-
-    The dual gains :math:`\gamma g - \gamma^2 c / 2` by a step :math:`\gamma` in a
-    direction with gap g = ``gap`` and curvature c = ``curvature``.
-    """
+    r"""Return :math:`\gamma \in [0, 1]`, for a direction with this gap and curvature."""
     raise NotImplementedError
 
 
@@ -35,3 +31,9 @@ def _(rule, gap, curvature, k, n_blocks):
 @step_size.register(Predefined)
 def _(rule, gap, curvature, k, n_blocks):
     return 2.0 * n_blocks / (k + 2.0 * n_blocks)
+
+
+@helper
+def dual_gain(gamma, gap, curvature):
+    r"""What the dual gains by a step :math:`\gamma`: :math:`\gamma g - \gamma^2 c / 2`."""
+    return gamma * (gap - 0.5 * gamma * curvature)
