@@ -14,9 +14,10 @@ class Measurement(NamedTuple):
     Attributes
     ----------
     passes : float
-        Passes over the data so far: visited examples / n.
+        Passes over the data so far: oracle calls / n.
     oracle_calls : int
-        Calls of the max oracle by the method; those of the certificates themselves are not counted.
+        Calls of the max oracle by the method, one for each example visited unless a cache served it;
+        those of the certificates themselves are not counted.
     seconds : float
         Time spent optimising, without the certificates.
     primal, dual, gap : float

@@ -21,7 +21,7 @@ from maxmargin._arguments import (
 from maxmargin._interrupts import uninterrupted
 from maxmargin._threads import threads
 from maxmargin.history import History, Measurement
-from maxmargin.methods._protocol import Point, advance, moves_blocks, point, regularisation
+from maxmargin.methods._protocol import Point, advance, moves_blocks, oracle_calls, point, regularisation
 from maxmargin.methods._protocol import start as new_state
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import sizes, unpack
@@ -86,7 +86,7 @@ class Progress(NamedTuple):
     Attributes
     ----------
     passes, oracle_calls, seconds
-        Where the run is.
+        Where the run is; a pass is n visits of examples, with or without a call of the oracle.
     last : Measurement or None
         The last certificate.
     max_passes : int
@@ -132,7 +132,7 @@ def solve(
     tol : float
         Stop when the duality gap is at most this.
     max_passes : int
-        Stop after this many passes over the data.
+        Stop after this many passes over the data; those of a cache are not counted.
     time_limit : float, optional
         Stop after this many seconds of optimisation; the certificates' time is not counted.
     check_every : int
@@ -208,7 +208,7 @@ class _Run:
         self.state, self.beginning = beginning.state, beginning
         self._compile()
         self.piece = _FIRST_PIECE
-        self.passes, self.visits, self.seconds = 0, 0, 0.0
+        self.passes, self.visits, self.certified_visits, self.seconds = 0, 0, 0, 0.0
         self.rows: list[Measurement] = []
         self.whole, self.other_was_best = True, False
         self.best_w: FloatArray | None = None
@@ -268,9 +268,9 @@ class _Run:
 
     def _note(self, primal: float, w: FloatArray, dual: float) -> None:
         """Add a certificate to the history, and keep the best bounds."""
-        self.rows.append(
-            Measurement(self.visits / self.n, self.visits, self.seconds, primal, dual, primal - dual)
-        )
+        calls = self.oracle_calls()
+        self.rows.append(Measurement(calls / self.n, calls, self.seconds, primal, dual, primal - dual))
+        self.certified_visits = self.visits
         self.best_dual = max(self.best_dual, dual)
         if primal < self.best_primal:
             self.best_primal, self.best_w = primal, w.copy()
@@ -293,7 +293,7 @@ class _Run:
 
     def certify_the_rest(self) -> None:
         """Certify what was done since the last certificate, unless interrupted in doing so."""
-        if self.rows and self.rows[-1].oracle_calls == self.visits:
+        if self.rows and self.certified_visits == self.visits:
             return
         try:
             self.certify()
@@ -316,8 +316,12 @@ class _Run:
         return Status.CONVERGED if self.best_primal - self.best_dual <= self.tol else status
 
     def progress(self) -> Progress:
-        last = self.rows[-1] if self.rows else None
-        return Progress(self.visits / self.n, self.visits, self.seconds, last, self.max_passes, self.tol)
+        last, calls = self.rows[-1] if self.rows else None, self.oracle_calls()
+        return Progress(self.visits / self.n, calls, self.seconds, last, self.max_passes, self.tol)
+
+    def oracle_calls(self) -> int:
+        """Return how often the method has called the oracle."""
+        return oracle_calls(self.method, self.state, self.visits)
 
     def result(self, status: Status) -> Result:
         w = self.best_w
