@@ -10,6 +10,7 @@ from maxmargin.methods import Averaged as Averaged
 from maxmargin.methods import Away as Away
 from maxmargin.methods import Batched as Batched
 from maxmargin.methods import BlockFrankWolfe as BlockFrankWolfe
+from maxmargin.methods import Cached as Cached
 from maxmargin.methods import FrankWolfe as FrankWolfe
 from maxmargin.methods import LineSearch as LineSearch
 from maxmargin.methods import Pairwise as Pairwise
@@ -33,6 +34,7 @@ __all__ = [
     "BlockFrankWolfe",
     "BrokenOracle",
     "CPath",
+    "Cached",
     "ChainSVC",
     "FrankWolfe",
     "History",

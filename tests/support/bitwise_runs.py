@@ -5,7 +5,17 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, FrankWolfe, Pairwise, Predefined, solve
+from maxmargin import (
+    Accelerated,
+    Averaged,
+    Away,
+    BlockFrankWolfe,
+    Cached,
+    FrankWolfe,
+    Pairwise,
+    Predefined,
+    solve,
+)
 from support.catalogue import chain_case, multiclass_case
 from support.naive import Array
 
@@ -34,6 +44,11 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "multiclass, accelerated": (lambda: multiclass_case(59, n=11), Accelerated(Pairwise(LAM))),
     "multiclass, accelerated BCFW": (lambda: multiclass_case(60), Accelerated(_BLOCK, kappa=0.1)),
     "multiclass, accelerated away": (lambda: multiclass_case(61), Accelerated(Away(LAM))),
+    "chain, cached BCFW": (lambda: chain_case(62), Cached(_BLOCK, oracle_cost=8.0)),
+    "multiclass, cached and accelerated": (
+        lambda: multiclass_case(63, n=9),
+        Accelerated(Cached(Pairwise(LAM), oracle_cost=8.0)),
+    ),
 }
 
 

@@ -4,6 +4,7 @@ from maxmargin.methods.accelerated import Accelerated as Accelerated
 from maxmargin.methods.averaged import Averaged as Averaged
 from maxmargin.methods.batched import Batched as Batched
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe as BlockFrankWolfe
+from maxmargin.methods.cached import Cached as Cached
 from maxmargin.methods.frank_wolfe import FrankWolfe as FrankWolfe
 from maxmargin.methods.pairwise import Away as Away
 from maxmargin.methods.pairwise import Pairwise as Pairwise
@@ -16,6 +17,7 @@ __all__ = [
     "Away",
     "Batched",
     "BlockFrankWolfe",
+    "Cached",
     "FrankWolfe",
     "LineSearch",
     "Pairwise",

@@ -43,6 +43,13 @@ def sweep(problem, method, state, w, visits, scratch):
 
 
 @kernel
+def scores(problem, w, count, scratch):
+    """Score the first examples, one after another: what a visit costs before its oracle is called."""
+    for i in range(count):
+        score(problem, i, w, scratch.theta)
+
+
+@kernel
 def hinges(problem, w, first, out, scratch):
     """Write the hinge of example first + t to ``out[t]``: a pass of the oracle at fixed w."""
     for t in range(out.shape[0]):

@@ -75,7 +75,7 @@ class Accelerated(_Accelerated):
 
     Parameters
     ----------
-    inner : BlockFrankWolfe, Pairwise or Away
+    inner : BlockFrankWolfe, Pairwise or Away, or one of them cached
         The method that moves the blocks; `Pairwise` is the one to use.
     kappa : float, optional
         Strength of the proximal term, kept as it is; by default chosen and adapted. With ``kappa=0``
@@ -87,8 +87,8 @@ class Accelerated(_Accelerated):
     def __new__(cls, inner: Any, kappa: float | None = None) -> "Accelerated":
         if is_average(inner) or not moves_blocks(inner):
             raise ValueError(
-                "Accelerated: inner must be BlockFrankWolfe, Pairwise or Away (averages are made "
-                f"anyway), got {type(inner).__name__}."
+                "Accelerated: inner must be BlockFrankWolfe, Pairwise or Away, cached or not (averages are "
+                f"made anyway), got {type(inner).__name__}."
             )
         if kappa is not None and not (isinstance(kappa, Real) and 0.0 <= float(kappa) < np.inf):
             raise ValueError(f"Accelerated: kappa must be a number >= 0 or None, got {kappa!r}.")

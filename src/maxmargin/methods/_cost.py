@@ -1,0 +1,67 @@
+"""What a call of the oracle costs, next to the rest of a visit: timed on a few examples."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxmargin.methods._protocol import start
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import hinges, scores, sweep_all
+from maxmargin.problems._protocol import sizes
+
+# Examples are added until their oracles take as long as this; below, the clock is too coarse.
+_ENOUGH_SECONDS = 2e-3
+_REPEATS = 3
+_PATIENCE_SECONDS = 0.05
+
+
+def measured_cost(problem: Any, method: Any) -> float:
+    """Return the cost of the oracle in visits without it, to the nearest power of two; 0 if it is nothing.
+
+    A visit scores an example, calls its oracle and makes a step. No state but a throw-away one changes.
+    """
+    size, scratch = sizes(problem), new_scratch(problem)
+    w, out, state = np.zeros(size.weights), np.empty(size.examples), start(method, problem)
+
+    def visit(count: int) -> None:
+        nonlocal state
+        state = sweep_all(problem, method, state, np.arange(count))
+
+    def ask(count: int) -> None:
+        hinges(problem, w, 0, out[:count], scratch)
+
+    visit(1)  # compiled or loaded, and the pools enlarged
+    scores(problem, w, 1, scratch)
+    ask(1)
+    count = _enough(ask, size.examples)
+    visited, asked, scored = _shortest(count, visit, ask, lambda count: scores(problem, w, count, scratch))
+    oracle = asked - scored
+    rest = max(visited - oracle, scored)
+    return 2.0 ** round(math.log2(oracle / rest)) if oracle > 0.0 and rest > 0.0 else 0.0
+
+
+def _enough(run: Callable[[int], None], n: int) -> int:
+    """Return a number of examples, 1, 2, 4, ..., on which the run takes long enough to be timed."""
+    count = 1
+    while count < n and _seconds(run, count) < _ENOUGH_SECONDS:
+        count = min(2 * count, n)
+    return count
+
+
+def _shortest(count: int, *runs: Callable[[int], None]) -> list[float]:
+    """Return the shortest time of each, of a few rounds; of one where that is long."""
+    best = [math.inf] * len(runs)
+    for _ in range(_REPEATS):
+        best = [min(known, _seconds(run, count)) for known, run in zip(best, runs, strict=True)]
+        if sum(best) > _PATIENCE_SECONDS:
+            break
+    return best
+
+
+def _seconds(run: Callable[[int], None], count: int) -> float:
+    begin = time.perf_counter()
+    run(count)
+    return time.perf_counter() - begin
