@@ -299,7 +299,7 @@ def test_arguments(arguments: tuple[Any, ...], message: str) -> None:
 
 
 def test_what_cannot_go_around_a_cache() -> None:
-    with pytest.raises(ValueError, match=r"^Averaged: .*, got Cached; a cache goes outside"):
+    with pytest.raises(ValueError, match=r"^Averaged: .*, got Cached; write Cached"):
         Averaged(Cached(INNER["bcfw"]))
     with pytest.raises(ValueError, match=r"^Accelerated: .*\(averages are made anyway\), got Cached\.$"):
         Accelerated(Cached(INNER["averaged"]))

@@ -87,10 +87,13 @@ class Averaged(_Averaged):
             raise ValueError(
                 f"Averaged: scheme must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}."
             )
-        if is_average(inner) or has_own_loop(inner):
+        name = type(inner).__name__
+        if is_average(inner):
+            raise ValueError(f"Averaged: inner must be a method that is not an average itself, got {name}.")
+        if has_own_loop(inner):
             raise ValueError(
-                "Averaged: inner must be a method that is not an average itself, nor Batched (write "
-                f"Batched(Averaged(...))), got {type(inner).__name__}."
+                f"Averaged: inner must be a method without a loop of its own, got {name}; "
+                f"write {name}(Averaged(...))."
             )
         return super().__new__(cls, inner, SCHEMES[scheme] if isinstance(scheme, str) else scheme)
 

@@ -29,6 +29,7 @@ from maxmargin.methods._protocol import (
     has_room,
     has_step,
     is_average,
+    oracle_calls,
     point,
     regularisation,
     start,
@@ -217,3 +218,8 @@ def _(method: Batched) -> float:
 @is_average.register(Batched)
 def _(method: Batched) -> bool:
     return is_average(method.inner)
+
+
+@oracle_calls.register(Batched)
+def _(method: Batched, state: Any, visits: int) -> int:
+    return oracle_calls(method.inner, state, visits)

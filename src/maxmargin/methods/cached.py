@@ -31,9 +31,13 @@ from maxmargin.methods._cost import measured_cost
 from maxmargin.methods._planes import has_plane_room
 from maxmargin.methods._protocol import (
     DONE,
+    Carry,
     Point,
     advance,
+    carried,
+    dual_weights,
     has_room,
+    is_average,
     mean_margin,
     moves_blocks,
     oracle_calls,
@@ -272,6 +276,20 @@ def _(method: Lazy | Replay, state: WorkingState) -> FloatArray:
     return weights(method.inner, state.inner)
 
 
+@carried.register(Cached)
+def _(method: Cached, state: CachedState, problem: Any, carry: Carry) -> CachedState:
+    """The inner state is carried over; the cache begins anew."""
+    working, size = state.working, sizes(problem)
+    cache = new_cache(size.examples if _is_on(state.schedule) else 0, size.parts)
+    inner = carried(method.inner, working.inner, problem, carry)
+    return CachedState(WorkingState(inner, cache), Schedule(state.schedule.cost))
+
+
+@dual_weights.register(Cached)
+def _(method: Cached, state: CachedState, problem: Any) -> FloatArray | None:
+    return dual_weights(method.inner, state.working.inner, problem)
+
+
 @oracle_calls.register(Cached)
 def _(method: Cached, state: CachedState, visits: int) -> int:
     return visits - int(state.working.cache.hits[0])
@@ -280,3 +298,8 @@ def _(method: Cached, state: CachedState, visits: int) -> int:
 @regularisation.register(Cached)
 def _(method: Cached) -> float:
     return regularisation(method.inner)
+
+
+@is_average.register(Cached)
+def _(method: Cached) -> bool:
+    return is_average(method.inner)
