@@ -311,7 +311,8 @@ def _(method: Accelerated, state: AcceleratedState, problem: Any, carry: Carry) 
     new_kappa = kappa if method.kappa is None else method.kappa
     w = weights(method.inner, inner)
     w += (new_kappa - kappa) / (lam + new_kappa) * (centre - w)
-    momentum = Momentum(new_kappa, snapshots=min(old.snapshots, 1), weight=1.0, ell=ell)
+    snapshots = min(old.snapshots, 1)
+    momentum = Momentum(new_kappa, snapshots=snapshots, weight=float(snapshots), ell=ell)
     return AcceleratedState(inner, centre, previous, mean, dual, momentum)
 
 
