@@ -12,7 +12,7 @@ import numpy as np
 from maxmargin._compile import generic, generic_with_default
 from maxmargin.methods._scratch import find_corner
 from maxmargin.methods.sampling import Visits
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 # What a step or a sweep reports.
 DONE, FULL, BROKEN = 0, 1, 2
@@ -140,6 +140,13 @@ def carried(method: Any, state: Any, problem: Any, carry: Carry) -> Any:
     raise TypeError(
         f"solve: start is of no use to {type(method).__name__}, which cannot go on from a result."
     )
+
+
+def carried_w(w: FloatArray, carry: Carry) -> FloatArray:
+    """Return the weights, carried over."""
+    out = aligned_zeros(len(w))
+    np.multiply(w, carry.factor, out=out)
+    return out
 
 
 def carried_ell(ell: FloatArray, n: int, carry: Carry) -> FloatArray:

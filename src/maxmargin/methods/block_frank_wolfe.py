@@ -38,6 +38,7 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     carried_ell,
+    carried_w,
     dual_point,
     dual_weights,
     has_room,
@@ -146,7 +147,7 @@ def _(method: BlockFrankWolfe, state: BlockState, problem: Any, visits: Visits |
 def _(method: BlockFrankWolfe, state: BlockState, problem: Any, carry: Carry) -> BlockState:
     n = sizes(problem).examples
     z = scaled_blocks(state.z, n, carry.share)
-    return BlockState(carry.factor * state.w, carried_ell(state.ell, n, carry), z, state.steps.copy())
+    return BlockState(carried_w(state.w, carry), carried_ell(state.ell, n, carry), z, state.steps.copy())
 
 
 @dual_weights.register(BlockFrankWolfe)

@@ -14,7 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.methods._protocol import Carry, Point, advance, carried, dual_point, moves_blocks, point, start
+from maxmargin.methods._protocol import (
+    Carry,
+    Point,
+    advance,
+    carried,
+    carried_w,
+    dual_point,
+    moves_blocks,
+    point,
+    start,
+)
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import batch_corner, broken_oracle
 from maxmargin.methods.sampling import Visits
@@ -71,7 +81,7 @@ def _(method: FrankWolfe, state: BatchState, problem: Any, visits: Visits | IntA
 @carried.register(FrankWolfe)
 def _(method: FrankWolfe, state: BatchState, problem: Any, carry: Carry) -> BatchState:
     ell = carry.share * state.ell * carry.n / sizes(problem).examples
-    return BatchState(carry.factor * state.w, ell, state.steps.copy())
+    return BatchState(carried_w(state.w, carry), ell, state.steps.copy())
 
 
 @point.register(FrankWolfe)

@@ -43,6 +43,7 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     carried_ell,
+    carried_w,
     dual_point,
     dual_weights,
     has_room,
@@ -254,7 +255,7 @@ def _(method: Pairwise | Away, state: ActiveState, problem: Any, visits: Visits 
 def _(method: Pairwise | Away, state: ActiveState, problem: Any, carry: Carry) -> ActiveState:
     size = sizes(problem)
     planes = scaled_planes(state.planes, size.examples, size.parts, carry.share)
-    return ActiveState(carry.factor * state.w, carried_ell(state.ell, size.examples, carry), planes)
+    return ActiveState(carried_w(state.w, carry), carried_ell(state.ell, size.examples, carry), planes)
 
 
 @dual_weights.register(Pairwise)
