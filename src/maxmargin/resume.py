@@ -17,11 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.methods._protocol import Carry, Point, carried, dual_weights, point, regularisation
+from maxmargin.objective import hinge_losses
 from maxmargin.problems._protocol import output_size, sizes, unpack
 from maxmargin.rows import FloatArray
 
 # How far weights made anew from the dual variables may be from those of before, relative to their length.
 _SAME = 1e-6
+# How far rounding may part the hinges of the same example.
+_SAME_HINGE = 1e-9
+_PROBES = 2
 
 
 class Stopped(NamedTuple):
@@ -71,21 +75,13 @@ def as_warm_start(start: Any) -> WarmStart:
     return warm
 
 
-def goes_on(result: Any, problem: Any, method: Any) -> bool:
-    """Whether `solve` on the problem can start from the result."""
-    before = result.stopped
-    if before.problem is problem:
-        return _kind(method) == _kind(before.method)
-    return _kind(method) == _kind(before.method) and _is_part_of(before, problem)
-
-
 def begin_from(warm: WarmStart, problem: Any, method: Any) -> Beginning:
     """Return the state of ``warm`` carried over to the problem and the method."""
     before, result = warm.result.stopped, warm.result
     _check_kind(method, before.method)
     carry = _carry(warm, problem, method)
     if before.problem is not problem:
-        _check_problem(before, problem)
+        _check_problem(result, problem)
         return Beginning(carried(method, before.state, problem, carry))
     state, lam = carried(method, before.state, problem, carry), regularisation(method)
     primal = result.primal + 0.5 * (lam - carry.lam) * float(result.w @ result.w)
@@ -126,17 +122,15 @@ def _kind(method: Any) -> str:
     return f"{name}({_kind(method.inner)})" if hasattr(method, "inner") else name
 
 
-def _check_problem(before: Stopped, problem: Any) -> None:
-    """Raise unless weights follow from dual variables on this problem as they did on that of before."""
-    if not _is_part_of(before, problem):
+def _check_problem(result: Any, problem: Any) -> None:
+    """Raise unless weights and losses follow from dual variables as they did on the problem of before."""
+    before = result.stopped
+    alike = _same_shape(before.problem, problem) and _same_weights(before, problem)
+    if not (alike and _same_hinges(before.problem, problem, result.w)):
         raise ValueError(
             f"solve: start must come from this problem, or from one with the first of its examples, got a "
             f"result for {sizes(before.problem).examples} other examples; leave start out."
         )
-
-
-def _is_part_of(before: Stopped, problem: Any) -> bool:
-    return _same_shape(before.problem, problem) and _same_weights(before, problem)
 
 
 def _same_shape(old: Any, new: Any) -> bool:
@@ -160,3 +154,18 @@ def _same_weights(before: Stopped, problem: Any) -> bool:
     if expected is None or found is None:
         return True
     return bool(np.linalg.norm(found - expected) <= _SAME * (1.0 + np.linalg.norm(expected)))
+
+
+def _same_hinges(old: Any, new: Any, w: FloatArray) -> bool:
+    """Whether the examples have the same labels and losses, which dual weights do not tell.
+
+    A hinge depends on the features, the truth and the loss of an output; random signs make that another
+    output for each probe, and the weights' own size one of some loss.
+    """
+    rng, n = np.random.default_rng(0), sizes(old).examples
+    for _ in range(_PROBES):
+        probe = rng.choice([-1.0, 1.0], len(w)) * w
+        expected, found = hinge_losses(old, probe), hinge_losses(new, probe)[:n]
+        if np.abs(found - expected).max() > _SAME_HINGE * (1.0 + np.abs(expected).max()):
+            return False
+    return True
