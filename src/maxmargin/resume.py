@@ -7,8 +7,10 @@ Dual variables times a share c in [0, 1], for all outputs but the truth, are fea
           P'(w) = P(w) + \frac{\lambda' - \lambda}{2} \|w\|^2 .
 
 c = s keeps the weights, where s is at most one; c = 1 keeps the dual variables; and the largest D' is
-that of one c in closed form. On the same problem the gap follows without an oracle call; with the weights
-kept and n' = n it changes by :math:`(1 - s)(\ell - \lambda \|w\|^2)`.
+that of one c in closed form. As hinges are nowhere negative, every lower bound D carries over as
+:math:`\min(n / n', \lambda' / \lambda) \, D`, also one that the state does not reach any more.
+On the same problem the gap follows without an oracle call; with the weights kept and n' = n it changes by
+:math:`(1 - s)(\ell - \lambda \|w\|^2)`.
 """
 
 from collections.abc import Callable
@@ -54,9 +56,10 @@ class WarmStart(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """A state to begin from; ``primal`` is the objective of ``w``, if known."""
+    """A state to begin from; a lower bound; ``primal`` is the objective of ``w``, if known."""
 
     state: Any
+    dual: float = 0.0
     w: FloatArray | None = None
     primal: float = np.inf
 
@@ -79,13 +82,15 @@ def begin_from(warm: WarmStart, problem: Any, method: Any) -> Beginning:
     """Return the state of ``warm`` carried over to the problem and the method."""
     before, result = warm.result.stopped, warm.result
     _check_kind(method, before.method)
-    carry = _carry(warm, problem, method)
     if before.problem is not problem:
         _check_problem(result, problem)
-        return Beginning(carried(method, before.state, problem, carry))
+    carry = _carry(warm, problem, method)
     state, lam = carried(method, before.state, problem, carry), regularisation(method)
+    dual = min(carry.n / sizes(problem).examples, lam / carry.lam) * result.dual
+    if before.problem is not problem:
+        return Beginning(state, dual)
     primal = result.primal + 0.5 * (lam - carry.lam) * float(result.w @ result.w)
-    return Beginning(state, result.w, primal)
+    return Beginning(state, dual, result.w, primal)
 
 
 def _carry(warm: WarmStart, problem: Any, method: Any) -> Carry:
@@ -93,8 +98,9 @@ def _carry(warm: WarmStart, problem: Any, method: Any) -> Carry:
     n, n_new = sizes(before.problem).examples, sizes(problem).examples
     lam, lam_new = regularisation(before.method), regularisation(method)
     s = lam_new * n_new / (lam * n)
-    answer: Point = point(before.method, before.state, before.problem)
-    share = _SHARES[warm.keep](s, answer.ell * n / n_new, lam_new * answer.norm2 / s**2)
+    whole = carried(method, before.state, problem, Carry(1.0, 1.0 / s, lam, n))
+    answer: Point = point(method, whole, problem)  # for an average, that of the iterate which is carried
+    share = _SHARES[warm.keep](s, answer.ell, lam_new * answer.norm2)
     return Carry(share, share / s, lam, n)
 
 

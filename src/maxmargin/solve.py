@@ -212,7 +212,7 @@ class _Run:
         self.rows: list[Measurement] = []
         self.whole, self.other_was_best = True, False
         self.best_w: FloatArray | None = None
-        self.best_primal, self.best_dual = math.inf, 0.0  # the dual is zero at the start
+        self.best_primal, self.best_dual = math.inf, beginning.dual  # zero at the start from nothing
 
     def _compile(self) -> None:
         """Have the kernels compiled or loaded, by a step of no block: not a part of the run's seconds."""
