@@ -30,7 +30,7 @@ def checked_method(method: Any) -> Any:
     if not _is_registered(start, method):
         raise TypeError(
             f"solve: method must be one of maxmargin's methods, such as BlockFrankWolfe(lam=0.01), "
-            f"got {_shown(method)}."
+            f"got {shown(method)}."
         )
     if hasattr(method, "inner"):
         return method._replace(inner=checked_method(method.inner))
@@ -120,10 +120,10 @@ def _expect(holds: bool, name: str, expected: str, value: Any) -> None:
 
 
 def _message(name: str, expected: str, value: Any) -> str:
-    return f"solve: {name} must be {expected}, got {_shown(value)}."
+    return f"solve: {name} must be {expected}, got {shown(value)}."
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """The value in a few words, on one line."""
     if isinstance(value, type):
         return f"the class {value.__name__}"

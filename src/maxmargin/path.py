@@ -5,6 +5,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from maxmargin.history import as_frame
+from maxmargin._arguments import check_problem, checked_method, shown
 from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.methods._protocol import with_lam
 from maxmargin.problems._protocol import sizes
@@ -57,14 +58,23 @@ def c_path(problem: Any, Cs: Iterable[float], *, method: Any = None, **options: 
     -------
     CPath
     """
-    values = tuple(sorted(Cs))
-    bad = [C for C in values if not (isinstance(C, Real) and 0 < float(C) < float("inf"))]
-    if not values or bad:
-        raise ValueError(f"c_path: Cs must be one or more numbers > 0, got {bad[0] if bad else 'none'!r}.")
+    values = _ascending(Cs)
+    check_problem(problem)
     n = sizes(problem).examples
-    method = Accelerated(Pairwise(lam=1.0)) if method is None else method
+    method = Accelerated(Pairwise(lam=1.0)) if method is None else checked_method(method)
     results: list[Result] = []
     for C in values:
         before = results[-1] if results else None
         results.append(solve(problem, with_lam(method, 1.0 / (C * n)), start=before, **options))
-    return CPath(tuple(float(C) for C in values), tuple(results))
+    return CPath(values, tuple(results))
+
+
+def _ascending(Cs: Any) -> tuple[float, ...]:
+    """Return the values in ascending order; raise unless there are some, all of them numbers > 0."""
+    several = isinstance(Cs, Iterable) and not isinstance(Cs, str)
+    values = list(Cs) if several else []
+    bad = [C for C in values if not (isinstance(C, Real) and 0 < float(C) < float("inf"))]
+    if not values or bad:
+        got = shown(bad[0]) if bad else "none" if several else shown(Cs)
+        raise ValueError(f"c_path: Cs must be a list of one or more numbers > 0, got {got}.")
+    return tuple(sorted(float(C) for C in values))

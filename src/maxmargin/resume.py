@@ -68,10 +68,12 @@ def as_warm_start(start: Any) -> WarmStart:
     """Return ``start``, a result or a warm start, as a warm start."""
     warm = start if isinstance(start, WarmStart) else WarmStart(start)
     if not isinstance(getattr(warm.result, "stopped", None), Stopped):
+        got = type(warm.result).__name__
         raise ValueError(
-            f"solve: start must be a Result of solve, or a WarmStart, got {type(start).__name__}."
+            f"solve: start must be a Result of solve, or a WarmStart of one, got "
+            f"{got if warm is not start else f'a WarmStart of {got}'}."
         )
-    if warm.keep not in _SHARES:
+    if warm.keep not in list(_SHARES):
         raise ValueError(
             f"solve: keep of a WarmStart must be one of {', '.join(map(repr, _SHARES))}, got {warm.keep!r}."
         )
