@@ -31,7 +31,7 @@ _PROBES = 2
 
 
 class Stopped(NamedTuple):
-    """Where a run stopped: the problem, the method and its state."""
+    """Where a run stopped: the problem, the method and its state; None if a step was left half done."""
 
     problem: Any
     method: Any
@@ -72,6 +72,11 @@ def as_warm_start(start: Any) -> WarmStart:
         raise ValueError(
             f"solve: start must be a Result of solve, or a WarmStart of one, got "
             f"{got if warm is not start else f'a WarmStart of {got}'}."
+        )
+    if warm.result.stopped.state is None:
+        raise ValueError(
+            "solve: start must come from a run that ended after a step, got one interrupted within a step; "
+            "leave start out."
         )
     if warm.keep not in list(_SHARES):
         raise ValueError(

@@ -329,5 +329,5 @@ class _Run:
         parts = unpack(self.problem, w) if hasattr(self.problem, "unpack") else [w]
         weights = np.concatenate([np.ravel(part) for part in parts])
         gap, history = self.best_primal - self.best_dual, History(tuple(self.rows))
-        stopped = Stopped(self.problem, self.method, self.state)
+        stopped = Stopped(self.problem, self.method, self.state if self.whole else None)
         return Result(weights, self.best_primal, self.best_dual, gap, True, status, history, w, stopped)
