@@ -149,7 +149,8 @@ def _check_problem(result: Any, problem: Any) -> None:
 def _same_shape(old: Any, new: Any) -> bool:
     """Whether outputs and weights of the old problem are outputs and weights of the new one."""
     a, b = sizes(old), sizes(new)
-    alike = type(old) is type(new) and a.weights == b.weights and a.examples <= b.examples
+    alike = type(old) is type(new) and a.weights == b.weights
+    alike = alike and a.examples <= b.examples and a.statistics <= b.statistics
     if not alike or _shapes(old) != _shapes(new):
         return False
     return all(output_size(old, i) == output_size(new, i) for i in range(a.examples))
