@@ -1,0 +1,434 @@
+"""Going on from a result, against dual variables written out and the optimum of a QP."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maxmargin import (
+    Accelerated,
+    Averaged,
+    Away,
+    BlockFrankWolfe,
+    FrankWolfe,
+    Pairwise,
+    Predefined,
+    Result,
+    Status,
+    WarmStart,
+    solve,
+)
+from maxmargin.methods._protocol import start as new_state
+from maxmargin.methods._protocol import with_lam
+from maxmargin.problems._protocol import REQUIRED
+from support import naive
+from support.catalogue import Case, flat, layout
+from support.dual_variables import alpha_of, iterate_of
+from support.growing import KINDS, LENGTHS, Growing, growing
+from support.naive import Array
+
+KEEPS = ("best", "weights", "dual")
+BLOCK_METHODS = {
+    "bcfw": BlockFrankWolfe(0.1),
+    "pairwise": Pairwise(0.1),
+    "away": Away(0.1),
+    "bcfw-wavg": Averaged(BlockFrankWolfe(0.1)),
+    "accelerated pairwise": Accelerated(Pairwise(0.1)),
+    "accelerated bcfw": Accelerated(BlockFrankWolfe(0.1)),
+}
+# Those whose dual bound is that of their iterate.
+ITERATES = {name: BLOCK_METHODS[name] for name in ("bcfw", "pairwise", "away", "bcfw-wavg")}
+ALL_METHODS = BLOCK_METHODS | {"fw": FrankWolfe(0.1), "fw-wavg": Averaged(FrankWolfe(0.1))}
+LAM = 0.1
+
+
+def some_passes(case: Case, method: Any, passes: int = 3, **options: Any) -> Result:
+    """Return the result of a few passes, with one certificate at their end."""
+    return solve(
+        case.problem,
+        method,
+        **{"tol": 0.0, "max_passes": passes, "check_every": 10, "random_state": 0} | options,
+    )
+
+
+def first_row(case: Case, method: Any, start: Any) -> Any:
+    """Return the certificate of what is gone on from: no pass is made."""
+    result = solve(case.problem, method, start=start, tol=1e9)
+    assert result.history.oracle_calls.tolist() == [0]
+    return next(iter(result.history))
+
+
+def with_truth(alpha: list[Array], data: naive.Enumerated, share: float) -> list[Array]:
+    """Return a share of the dual variables, the rest on the truth, and examples not yet known there too."""
+    truth = naive.truth_alpha(data)
+    known = [share * a + (1.0 - share) * t for a, t in zip(alpha, truth, strict=False)]
+    return known + truth[len(alpha) :]
+
+
+def assert_certified(case: Case, method: Any, lam: float, result: Result) -> None:
+    """Every bound holds, and the dual variables are feasible and belong to the weights."""
+    optimum = naive.optimum(case.data, lam)
+    assert optimum.primal - optimum.dual < 1e-7
+    assert max(result.dual, *result.history.dual, 0.0) <= optimum.dual + 1e-7
+    assert min(result.primal, *result.history.primal) >= optimum.primal - 1e-7
+    assert result.primal == pytest.approx(naive.primal(case.data, result.weights, lam), abs=1e-9)
+    assert result.gap == result.primal - result.dual
+    assert_consistent(case, lam, result.stopped.state)
+
+
+def assert_consistent(case: Case, lam: float, state: Any) -> None:
+    """Dual variables lie in the simplex; the state's losses and weights follow from them."""
+    alpha, iterate = alpha_of(case, state), iterate_of(state)
+    assert len(alpha) == len(iterate.ell)
+    for a, ell, losses in zip(alpha, iterate.ell, case.data.losses, strict=True):
+        assert a.min() >= 0.0
+        assert a.sum() == pytest.approx(1.0, abs=1e-9)
+        assert losses @ a == pytest.approx(ell, abs=1e-8)
+    g, w = naive.weights_of(case.data, alpha, 1.0), flat(case.problem, iterate.w)
+    kappa, centre = (
+        (state.momentum.kappa, flat(case.problem, state.centre)) if hasattr(state, "momentum") else (0.0, 0.0)
+    )
+    assert (lam + kappa) * w - kappa * centre == pytest.approx(g, abs=1e-7)
+    np.testing.assert_array_equal(layout(case.problem, w), iterate.w)  # what pads stays zero
+
+
+changes = st.fixed_dictionaries(
+    {
+        "keep": st.sampled_from(KEEPS),
+        "factor": st.floats(-1.0, 1.0).map(lambda x: 10.0**x),
+        "more": st.integers(0, 2),
+        "passes": st.integers(1, 2),
+        "same_object": st.booleans(),
+        "back": st.integers(0, 2),
+    }
+)
+
+
+@pytest.mark.parametrize("name", BLOCK_METHODS)
+@settings(max_examples=40)
+@given(
+    kind=st.sampled_from(KINDS),
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.lists(changes, min_size=1, max_size=4),
+)
+def test_certificates_hold_along_any_sequence_of_warm_starts(
+    name: str, kind: str, seed: int, steps: list[dict[str, Any]]
+) -> None:
+    examples, n, lam = growing(kind, seed), 2, LAM
+    case = examples.first(n)
+    results = [some_passes(case, with_lam(BLOCK_METHODS[name], lam), 1)]
+    for change in steps:
+        lam, n = float(np.clip(lam * change["factor"], 5e-3, 5.0)), min(n + change["more"], len(LENGTHS))
+        if n > len(case.X) or not change["same_object"]:
+            case = examples.first(n)
+        method = with_lam(BLOCK_METHODS[name], lam)
+        begin = WarmStart(results[-1 - change["back"] % len(results)], change["keep"])
+        results.append(some_passes(case, method, change["passes"], start=begin, check_every=1))
+        assert_certified(case, method, lam, results[-1])
+        assert results[-1].history.oracle_calls[0] == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rho", [0.1, 0.6, 1.0])
+@pytest.mark.parametrize("name", ["bcfw", "pairwise", "away"])
+def test_the_gap_follows_exactly_when_weights_are_kept(name: str, rho: float, kind: str) -> None:
+    case, method = growing(kind, 5).first(6), BLOCK_METHODS[name]
+    result = some_passes(case, method)
+    w, alpha = result.weights, alpha_of(case, result.stopped.state)
+    gap = naive.primal(case.data, w, LAM) - naive.dual(case.data, alpha, LAM)
+    change = (1.0 - rho) * (naive.dual_loss(case.data, alpha) - LAM * w @ w)
+    row = first_row(case, with_lam(method, rho * LAM), WarmStart(result, "weights"))
+    assert row.gap == pytest.approx(gap + change, abs=1e-9)
+    assert row.primal == pytest.approx(naive.primal(case.data, w, rho * LAM), abs=1e-9)
+    assert result.gap == pytest.approx(gap, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("more", [0, 2])
+@pytest.mark.parametrize("factor", [0.1, 0.7, 1.0, 2.0, 10.0])
+@pytest.mark.parametrize("name", ITERATES)
+def test_the_dual_of_each_share(name: str, factor: float, more: int, kind: str) -> None:
+    examples, lam = growing(kind, 7), factor * LAM
+    old = examples.first(5)
+    new = examples.first(5 + more) if more else old
+    result, method = some_passes(old, BLOCK_METHODS[name]), with_lam(BLOCK_METHODS[name], lam)
+    alpha = alpha_of(old, result.stopped.state)
+
+    def expected(share: float) -> float:
+        return naive.dual(new.data, with_truth(alpha, new.data, share), lam)
+
+    found = {keep: first_row(new, method, WarmStart(result, keep)).dual for keep in KEEPS}
+    assert found["dual"] == pytest.approx(expected(1.0), abs=1e-9)
+    assert found["weights"] == pytest.approx(expected(min(factor * (5 + more) / 5, 1.0)), abs=1e-9)
+    assert found["best"] >= max(found.values()) - 1e-12
+    grid = max(expected(share) for share in np.linspace(0.0, 1.0, 301))
+    assert grid - 1e-9 <= found["best"] <= grid + 1e-4
+
+
+class Counted:
+    """A problem as a plain Python object that counts the calls of its oracle."""
+
+    def __init__(self, problem: Any) -> None:
+        self.inner, self.calls = problem, 0
+
+
+def _method(function: Any) -> Any:
+    def method(self: Counted, *args: Any) -> Any:
+        self.calls += function.__name__ == "argmax"
+        return function(self.inner, *args)
+
+    return method
+
+
+for _function in REQUIRED:
+    setattr(Counted, _function.__name__, _method(_function))
+
+
+@pytest.mark.parametrize("name", ALL_METHODS)
+@pytest.mark.parametrize("keep", KEEPS)
+def test_the_first_certificate_costs_no_oracle_call(keep: str, name: str) -> None:
+    case, method = growing("multiclass", 3).first(5), ALL_METHODS[name]
+    problem = Counted(case.problem)
+    result = solve(problem, method, tol=0.0, max_passes=2, random_state=0)
+    problem.calls = 0
+    again = solve(problem, with_lam(method, 0.03), start=WarmStart(result, keep), tol=1e9)
+    assert problem.calls == 0
+    assert again.primal == pytest.approx(naive.primal(case.data, flat(case.problem, again.w), 0.03), abs=1e-9)
+    assert again.dual <= naive.optimum(case.data, 0.03).dual + 1e-7
+
+
+@pytest.mark.parametrize("name", ALL_METHODS)
+def test_a_result_that_satisfies_tol_comes_back_at_once(name: str) -> None:
+    case = growing("chain", 11).first(8)
+    result = solve(case.problem, ALL_METHODS[name], tol=0.05, max_passes=300, check_every=1, random_state=0)
+    assert result.status is Status.CONVERGED
+    again = solve(case.problem, ALL_METHODS[name], start=result, tol=result.gap, random_state=0)
+    assert again.status is Status.CONVERGED
+    assert again.history.oracle_calls.tolist() == [0]
+    assert again.gap <= result.gap
+    np.testing.assert_array_equal(again.weights, result.weights)
+
+
+@pytest.mark.parametrize("factor", [0.2, 1.0, 4.0])
+def test_bounds_of_averages_are_not_forgotten(factor: float) -> None:
+    # Predefined steps overshoot, so that the iterate is far below the best bound seen.
+    case, lam = growing("multiclass", 2).first(6), factor * LAM
+    method = FrankWolfe(LAM, Predefined())
+    result = solve(case.problem, Averaged(method), tol=0.0, max_passes=40, random_state=1)
+    again = solve(case.problem, with_lam(Averaged(method), lam), start=result, tol=1e9)
+    assert again.dual >= min(factor, 1.0) * result.dual
+    assert again.dual <= naive.optimum(case.data, lam).dual + 1e-7
+
+
+@pytest.mark.parametrize("name", BLOCK_METHODS)
+def test_piece_by_piece_reaches_the_optimum_of_one_long_run(name: str) -> None:
+    case, method, limits = growing("multiclass", 13).first(8), BLOCK_METHODS[name], {"check_every": 1}
+    optimum = naive.optimum(case.data, LAM)
+    whole = solve(case.problem, method, tol=0.01, max_passes=2000, random_state=0, **limits)
+    pieces = [some_passes(case, method, 2)]
+    while pieces[-1].gap > 0.01:
+        assert len(pieces) < 500
+        pieces.append(some_passes(case, method, 5, start=pieces[-1], tol=0.01, check_every=1))
+        assert pieces[-1].gap <= pieces[-2].gap + 1e-12
+    for result in (whole, pieces[-1]):
+        assert result.status is Status.CONVERGED
+        assert result.dual - 1e-9 <= optimum.dual <= optimum.primal <= result.primal + 1e-9
+        assert np.linalg.norm(result.weights - optimum.w) <= np.sqrt(2 * 0.01 / LAM)
+
+
+@pytest.mark.parametrize(
+    "method", [BlockFrankWolfe(LAM), BlockFrankWolfe(LAM, Predefined()), FrankWolfe(LAM)]
+)
+def test_two_halves_are_the_whole(method: Any) -> None:
+    case = growing("multiclass", 17).first(6)
+    whole = some_passes(case, method, 6)
+    rng = np.random.default_rng(0)
+    half = some_passes(case, method, 3, random_state=rng)
+    other = some_passes(case, method, 3, random_state=rng, start=WarmStart(half, "dual"))
+    np.testing.assert_allclose(other.stopped.state.w, whole.stopped.state.w, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(other.stopped.state.ell, whole.stopped.state.ell, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ALL_METHODS)
+def test_from_the_start_is_from_nothing(name: str) -> None:
+    case, method = growing("multiclass", 19).first(6), ALL_METHODS[name]
+    expected = some_passes(case, method)
+    begin = expected._replace(
+        dual=0.0, stopped=expected.stopped._replace(state=new_state(method, case.problem))
+    )
+    found = some_passes(case, method, start=begin)
+    np.testing.assert_allclose(found.history.primal[-1], expected.history.primal[-1], rtol=1e-12)
+    np.testing.assert_allclose(found.history.dual[-1], expected.history.dual[-1], rtol=1e-12)
+
+
+def arrays_of(value: Any) -> list[Array]:
+    """Return every array and number within nested tuples."""
+    if isinstance(value, tuple):
+        return [array for field in value for array in arrays_of(field)]
+    return [np.asarray(value)] if isinstance(value, np.ndarray | float | int) else []
+
+
+@pytest.mark.parametrize("lam", [0.03, LAM, 0.4])
+@pytest.mark.parametrize("name", ALL_METHODS)
+def test_a_result_is_not_changed_and_can_be_gone_on_from_twice(name: str, lam: float) -> None:
+    examples, method = growing("multiclass", 23), ALL_METHODS[name]
+    case, more = examples.first(5), examples.first(7)
+    result = some_passes(case, method)
+    before = copy.deepcopy(arrays_of(result))
+    assert len(before) > 10
+    twice = [some_passes(case, with_lam(method, lam), start=result) for _ in range(2)]
+    some_passes(more, with_lam(method, lam), start=result)
+    for expected, found in zip(before, arrays_of(result), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(twice[0].weights, twice[1].weights)
+    assert twice[0].dual == twice[1].dual
+    assert not any(
+        np.shares_memory(a, b)
+        for a in arrays_of(result.stopped.state)
+        for b in arrays_of(twice[0].stopped.state)
+        if a.size and b.size
+    )
+
+
+def message_of(case: Case, method: Any, start: Any) -> str:
+    """Return the one line with which a start is refused."""
+    with pytest.raises(ValueError, match=r"^solve: ") as caught:
+        solve(case.problem, method, start=start)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("start", "got"),
+    [
+        ("result", "str"),
+        (np.zeros(3), "ndarray"),
+        (0.1, "float"),
+        (WarmStart("result"), "a WarmStart of str"),
+        (WarmStart(WarmStart(None)), "a WarmStart of WarmStart"),
+        ((1, 2), "tuple"),
+    ],
+)
+def test_starts_that_are_none(start: Any, got: str) -> None:
+    expected = f"solve: start must be a Result of solve, or a WarmStart of one, got {got}."
+    assert message_of(growing("multiclass", 0).first(4), BlockFrankWolfe(LAM), start) == expected
+
+
+@pytest.mark.parametrize("keep", ["bets", "", None, ["best"], 1])
+def test_keep(keep: Any) -> None:
+    case, method = growing("multiclass", 0).first(4), BlockFrankWolfe(LAM)
+    message = message_of(case, method, WarmStart(some_passes(case, method), keep))
+    assert message == (f"solve: keep of a WarmStart must be one of 'best', 'weights', 'dual', got {keep!r}.")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("pairwise", "away"),
+        ("bcfw", "pairwise"),
+        ("bcfw", "bcfw-wavg"),
+        ("accelerated pairwise", "pairwise"),
+        ("accelerated pairwise", "accelerated bcfw"),
+        ("fw", "bcfw"),
+        ("fw-wavg", "bcfw-wavg"),
+    ],
+)
+def test_other_kinds_of_method(before: str, after: str) -> None:
+    case = growing("multiclass", 0).first(4)
+    message = message_of(case, ALL_METHODS[after], some_passes(case, ALL_METHODS[before]))
+    assert message.startswith("solve: start must come from the same kind of method, ")
+    assert message.endswith(f"got {kind_of(ALL_METHODS[before])}.")
+
+
+def kind_of(method: Any) -> str:
+    return str(method).split("(lam")[0].replace("inner=", "") + ")" * hasattr(method, "inner")
+
+
+def with_other_features(examples: Growing) -> Growing:
+    return examples._replace(X=[x + 1.0 for x in examples.X])
+
+
+def with_other_labels(examples: Growing) -> Growing:
+    return examples._replace(y=[(y + 1) % 3 for y in examples.y])
+
+
+def with_one_other_label(examples: Growing) -> Growing:
+    return examples._replace(y=[(examples.y[0] + 1) % 3, *examples.y[1:]])
+
+
+def with_other_costs(examples: Growing) -> Growing:
+    return examples._replace(cost=0.9 * examples.cost)
+
+
+def with_other_cost_of_one_pair(examples: Growing) -> Growing:
+    cost = examples.cost.copy()
+    cost[0] *= [1.0, 0.2, 1.0]
+    return examples._replace(cost=cost)
+
+
+def in_another_order(examples: Growing) -> Growing:
+    return examples._replace(X=examples.X[::-1], y=examples.y[::-1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "other",
+    [
+        with_other_features,
+        with_other_labels,
+        with_one_other_label,
+        with_other_costs,
+        with_other_cost_of_one_pair,
+        in_another_order,
+    ],
+)
+@pytest.mark.parametrize("name", ALL_METHODS)
+def test_other_problems_of_the_same_shape(name: str, other: Any, kind: str) -> None:
+    examples, method = growing(kind, 29, (2,) * 8), ALL_METHODS[name]
+    message = message_of(other(examples).first(8), method, some_passes(examples.first(8), method))
+    assert message == (
+        "solve: start must come from this problem, or from one with the first of its examples, got a result "
+        "for 8 other examples; leave start out."
+    )
+
+
+@pytest.mark.parametrize("name", ALL_METHODS)
+def test_other_shapes(name: str) -> None:
+    examples, method = growing("chain", 31), ALL_METHODS[name]
+    result = some_passes(examples.first(8), method)
+    shorter = growing("chain", 31, (1,) * 8)
+    swapped = growing("chain", 31, (1, 2, *LENGTHS[2:]))
+    others = [examples.first(7), shorter.first(8), swapped.first(8), growing("multiclass", 31).first(8)]
+    for other in others:
+        assert "leave start out" in message_of(other, method, result)
+
+
+@pytest.mark.parametrize("name", ALL_METHODS)
+@pytest.mark.parametrize("n_labels", [2, 4])
+def test_another_number_of_labels(n_labels: int, name: str) -> None:
+    # Of the same width, so that the weights are as long.
+    examples, method = growing("multiclass", 37), ALL_METHODS[name]
+    case, y = examples.first(6), np.concatenate(examples.y[:6])
+    problem = type(case.problem).from_encoded(np.concatenate(examples.X[:6]), y % n_labels, n_labels)
+    result = some_passes(case, method)
+    assert problem.width == case.problem.width
+    assert "leave start out" in message_of(Case(problem, case.data, case.X), method, result)
+
+
+@pytest.mark.parametrize("name", ALL_METHODS)
+def test_a_run_cut_off_within_a_step(name: str) -> None:
+    class CutOff(Counted):
+        def push(self, *args: Any) -> None:
+            super().push(*args)  # type: ignore[misc]
+            if self.calls > 12:
+                raise KeyboardInterrupt
+
+    case, method = growing("multiclass", 41).first(5), ALL_METHODS[name]
+    result = solve(CutOff(case.problem), method, tol=0.0, check_every=1, random_state=0)
+    assert result.status is Status.INTERRUPTED
+    with pytest.raises(ValueError, match=r"^solve: start must come from a run that ended after a step"):
+        solve(case.problem, method, start=result)
