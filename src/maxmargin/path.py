@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any, NamedTuple
 
-from maxmargin.history import as_frame
 from maxmargin._arguments import check_problem, checked_method, shown
+from maxmargin.history import as_frame
 from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.methods._protocol import with_lam
 from maxmargin.problems._protocol import sizes

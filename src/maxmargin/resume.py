@@ -30,6 +30,10 @@ _SAME_HINGE = 1e-9
 _PROBES = 2
 
 
+class UnfitStart(ValueError):
+    """A result from which the run cannot go on: of another kind of method, or of another problem."""
+
+
 class Stopped(NamedTuple):
     """Where a run stopped: the problem, the method and its state; None if a step was left half done."""
 
@@ -74,7 +78,7 @@ def as_warm_start(start: Any) -> WarmStart:
             f"{got if warm is not start else f'a WarmStart of {got}'}."
         )
     if warm.result.stopped.state is None:
-        raise ValueError(
+        raise UnfitStart(
             "solve: start must come from a run that ended after a step, got one interrupted within a step; "
             "leave start out."
         )
@@ -125,7 +129,7 @@ _SHARES: dict[str, Callable[[float, float, float], float]] = {
 
 def _check_kind(method: Any, before: Any) -> None:
     if _kind(method) != _kind(before):
-        raise ValueError(
+        raise UnfitStart(
             f"solve: start must come from the same kind of method, {_kind(method)}, got {_kind(before)}."
         )
 
@@ -140,7 +144,7 @@ def _check_problem(result: Any, problem: Any) -> None:
     before = result.stopped
     alike = _same_shape(before.problem, problem) and _same_weights(before, problem)
     if not (alike and _same_hinges(before.problem, problem, result.w)):
-        raise ValueError(
+        raise UnfitStart(
             f"solve: start must come from this problem, or from one with the first of its examples, got a "
             f"result for {sizes(before.problem).examples} other examples; leave start out."
         )

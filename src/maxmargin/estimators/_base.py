@@ -21,7 +21,7 @@ from maxmargin.methods._protocol import moves_blocks
 from maxmargin.methods.sampling import SAMPLINGS
 from maxmargin.problems._labels import cost_matrix
 from maxmargin.problems._protocol import sizes
-from maxmargin.resume import goes_on
+from maxmargin.resume import UnfitStart
 from maxmargin.rows import FloatArray
 from maxmargin.solve import Result, Status, solve
 
@@ -73,11 +73,22 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
 
     def _solve(self, problem: Any, start: Result | None = None) -> Result:
         """Train on ``problem`` and keep the certificate."""
-        method = self._method(1.0 / (self.C * sizes(problem).examples))
+        try:
+            result = self._run(problem, start)
+        except UnfitStart:  # other data, or another method
+            result = self._run(problem, None)
+        self.gap_, self.history_ = result.gap, result.history
+        self.n_iter_ = math.ceil(result.history.rows[-1].passes)
+        if result.status is not Status.CONVERGED:
+            self._warn(result)
+        return result
+
+    def _run(self, problem: Any, start: Result | None) -> Result:
+        lam = 1.0 / (self.C * sizes(problem).examples)
         with ProgressLine(type(self).__name__, enabled=bool(self.verbose)) as line:
-            result = solve(
+            return solve(
                 problem,
-                method,
+                self._method(lam),
                 tol=self.tol,
                 max_passes=self.max_iter,
                 time_limit=self.time_limit,
@@ -85,14 +96,9 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
                 sampling=self.sampling,
                 callbacks=[line],
                 random_state=self.random_state,
-                start=start if start is not None and goes_on(start, problem, method) else None,
+                start=start,
                 n_jobs=self.n_jobs,
             )
-        self.gap_, self.history_ = result.gap, result.history
-        self.n_iter_ = math.ceil(result.history.rows[-1].passes)
-        if result.status is not Status.CONVERGED:
-            self._warn(result)
-        return result
 
     def _method(self, lam: float) -> Any:
         """Return the method of this name; with several threads it calls oracles in batches."""
@@ -111,6 +117,10 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "_last"):
             del self._last
         return result.w
+
+    def _fit_more(self, problem: Any, seen: Any) -> Result:
+        """Train on a problem that begins with the examples seen, from where the last call stopped."""
+        return self._solve(problem, None if seen is None else seen.result)
 
     def _warn(self, result: Result) -> None:
         warnings.warn(

@@ -198,7 +198,7 @@ default="auto"
         labels, known = encode_labels(y, tokens.offsets, classes=known, owner="ChainSVC")
         if seen is not None:
             tokens, labels = joined(seen.tokens, tokens), np.concatenate([seen.labels, labels])
-        result = self._solve(self._problem(tokens, labels, known), None if seen is None else seen.result)
+        result = self._fit_more(self._problem(tokens, labels, known), seen)
         self._w = result.w
         self._keep(encoder, known, _Seen(tokens, labels, result))
         return self

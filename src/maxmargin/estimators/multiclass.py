@@ -188,7 +188,7 @@ default="auto"
         if seen is not None:
             X, labels = _stacked(seen.X, X), np.concatenate([seen.labels, labels])
         problem = self._problem(X, labels)
-        result = self._solve(problem, None if seen is None else seen.result)
+        result = self._fit_more(problem, seen)
         self._set_weights(problem, result.w)
         self._seen = _Seen(X, labels, result)
         return self
