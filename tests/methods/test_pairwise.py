@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Away, BlockFrankWolfe, Pairwise
+from maxmargin.methods._planes import truth_planes
+from maxmargin.methods._pool import SIZE
 from maxmargin.methods._protocol import advance, start
-from maxmargin.methods.pairwise import _WORTHWHILE, ActiveState
+from maxmargin.methods.pairwise import _WORTHWHILE, ActiveState, _move_alpha
 from support import naive
 from support.active_sets import dual_variables, planes_of, with_room
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
@@ -77,6 +79,32 @@ def test_what_loses_its_weight_leaves_the_set(kind: str) -> None:
             lost = [(old > 0.0) & (new == 0.0) for old, new in zip(before, alpha, strict=True)]
             dropped, before = dropped + int(np.sum(lost)), alpha
     assert dropped >= 50
+
+
+def test_no_rounding_is_left_of_a_weight_that_is_lost() -> None:
+    """An away step as far as it goes, by ``a / (1 - a)`` in the direction ``a - 1``."""
+    planes, rest = truth_planes(1, 4), 0
+    planes.extent[0, SIZE] = 2
+    for a in np.random.default_rng(0).random(1000):
+        planes.alpha[:2], planes.work.change[:2] = (a, 1.0 - a), (a - 1.0, 1.0 - a)
+        assert _move_alpha(planes, 0, 1e9, 1.0) == a / (1.0 - a)
+        assert planes.alpha[0] == 0.0
+        assert planes.alpha[1] == pytest.approx(1.0, abs=1e-15)
+        rest += a - a / (1.0 - a) * (1.0 - a) > 0.0
+    assert rest > 50  # where a sum would have left some
+
+
+def test_steps_as_long_as_they_may_be() -> None:
+    """The best step is taken if alpha allows it, and none where all weight is on one plane."""
+    planes = truth_planes(1, 4)
+    planes.extent[0, SIZE] = 2
+    for slope, expected in ((0.1, 0.1), (0.29, 0.29), (0.3, 0.3), (0.5, 0.3)):
+        planes.alpha[:2], planes.work.change[:2] = (0.7, 0.3), (1.0, -1.0)
+        assert _move_alpha(planes, 0, slope, 1.0) == expected
+        assert planes.alpha[:2] == pytest.approx([0.7 + expected, 0.3 - expected], abs=1e-15)
+    planes.alpha[:2], planes.work.change[:2] = (1.0, 0.0), 0.0
+    assert _move_alpha(planes, 0, 0.0, 0.0) == 0.0
+    assert planes.alpha[:2].tolist() == [1.0, 0.0]
 
 
 @settings(max_examples=30)
