@@ -21,9 +21,11 @@ from maxmargin import (
 )
 from maxmargin.methods import _cost
 from maxmargin.methods._cache import is_hit, new_cache, set_floor
+from maxmargin.methods._planes import empty_planes
 from maxmargin.methods._pool import SIZE, START
-from maxmargin.methods._protocol import advance, oracle_calls, point, start
+from maxmargin.methods._protocol import Carry, advance, carried, oracle_calls, point, start
 from maxmargin.methods.cached import CachedState
+from maxmargin.problems import Multiclass
 from maxmargin.problems._protocol import sizes
 from support import naive
 from support.bitwise_runs import bits
@@ -111,14 +113,14 @@ def test_against_a_naive_cache(kind: str, capacity: int, life: int) -> None:
     ],
 )
 def test_the_criterion(i: int, gap: float, hit: bool) -> None:
-    cache = new_cache(3, 1)
+    cache = new_cache(empty_planes(3, 1))
     cache.gap[:2] = 6.0, 0.0
     set_floor(cache)
     assert is_hit(cache, i, gap) == hit
 
 
 def test_a_hit_makes_progress() -> None:
-    cache = new_cache(2, 1)
+    cache = new_cache(empty_planes(2, 1))
     cache.gap[:] = 0.0
     set_floor(cache)
     assert is_hit(cache, 0, 1e-12)
@@ -222,6 +224,36 @@ def test_pieces_of_a_pass_do_not_matter() -> None:
     assert bits(whole.working.inner.w) == bits(pieces.working.inner.w)
     assert whole.schedule == pieces.schedule
     assert whole.schedule.visits == 2
+
+
+@pytest.mark.parametrize("wrapper", [lambda method: method, Accelerated], ids=["plain", "accelerated"])
+def test_a_warm_start_counts_anew_and_brackets_the_optimum(wrapper: Any) -> None:
+    case = interpreted(multiclass_case(13, n=15, n_labels=4))
+    before = ran(case.problem, wrapper(Cached(Pairwise(LAM), COST)))
+    result = ran(
+        case.problem, wrapper(Cached(Pairwise(LAM / 3), COST)), start=before, max_passes=100, tol=0.01
+    )
+    optimum = naive.optimum(case.data, LAM / 3)
+    assert result.dual - 1e-9 <= optimum.primal <= result.dual + 0.01
+    assert result.history.oracle_calls[0] == 0
+    assert np.diff(result.history.oracle_calls).min() > 0
+
+
+def test_a_warm_start_keeps_the_planes() -> None:
+    """They are copied, not shared, and new examples have none."""
+    whole = many_alike().problem
+    X, y = whole.rows.values.reshape(40, -1), whole.labels
+    part, method = Counting(Multiclass.from_encoded(X[:30], y[:30], 4)), Cached(Pairwise(LAM), COST)
+    state = advance(method, start(method, part), part, np.tile(np.arange(30), 4))
+    known = [tuple(map(np.copy, losses_and_lives(state, i))) for i in range(30)]
+    after = carried(method, state, Counting(whole), Carry(0.5, 0.5, LAM, 30))
+    advance(method, state, part, np.arange(30))
+    for i in range(40):
+        expected = known[i] if i < 30 else ([], [])
+        for found, kept in zip(losses_and_lives(after, i), expected, strict=True):
+            assert found.tolist() == list(kept)
+    assert any(len(losses) > 1 for losses, _ in known)
+    assert oracle_calls(method, after, 0) == 0
 
 
 @pytest.mark.parametrize("inner", INNER)

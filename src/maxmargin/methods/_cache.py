@@ -21,7 +21,6 @@ from maxmargin.methods._planes import (
     Planes,
     dot_plane,
     drop_planes,
-    empty_planes,
     include_corner,
     plane_entries,
 )
@@ -56,10 +55,10 @@ class Cache(NamedTuple):
     gain: FloatArray
 
 
-def new_cache(n: int, parts: int) -> Cache:
-    """Return an empty cache for n examples, whose planes have up to ``parts`` entries."""
-    planes, gap = empty_planes(n, parts), np.full(n, np.inf)
-    return Cache(planes, gap, np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros(1))
+def new_cache(planes: Planes) -> Cache:
+    """Return a cache that begins with these planes."""
+    gap, hits = np.full(len(planes.extent), np.inf), np.zeros(1, dtype=np.int64)
+    return Cache(planes, gap, np.zeros(1), hits, np.zeros(1))
 
 
 def set_floor(cache: Cache) -> None:

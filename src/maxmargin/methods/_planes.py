@@ -104,6 +104,13 @@ def _(planes: Planes, slack: int) -> Planes:
     return Planes(alpha, loss, stop, extent, used, where, value, entries, used_entries, work)
 
 
+def copied_planes(planes: Planes, n: int, slack: int) -> Planes:
+    """Return a copy of the sets, followed by empty ones: n in all."""
+    more = new_extents(n - len(planes.extent))
+    extent, entries = np.concatenate([planes.extent, more]), np.concatenate([planes.entries, more])
+    return enlarged(planes._replace(extent=extent, entries=entries), slack)  # type: ignore[no-any-return]
+
+
 def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
     """Return a copy of n sets, alpha times ``share`` and the rest on the truth; new ones are the truth's."""
     length, entries = int(planes.extent[:, SIZE].sum()) + n, int(planes.entries[:, SIZE].sum())

@@ -12,6 +12,7 @@ and never cost more than the calls did. No clock is read for it, so that the sam
 same result. For small r replays cannot pay, and the method is the inner one.
 """
 
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from maxmargin.methods._cache import (
     set_floor,
 )
 from maxmargin.methods._cost import measured_cost
-from maxmargin.methods._planes import has_plane_room
+from maxmargin.methods._planes import copied_planes, empty_planes, has_plane_room
 from maxmargin.methods._protocol import (
     DONE,
     Carry,
@@ -37,6 +38,7 @@ from maxmargin.methods._protocol import (
     carried,
     dual_weights,
     has_room,
+    has_step,
     is_average,
     mean_margin,
     moves_blocks,
@@ -50,7 +52,6 @@ from maxmargin.methods._protocol import (
 )
 from maxmargin.methods._scratch import corner_at_scores
 from maxmargin.methods._sweep import sweep_all
-from maxmargin.methods.averaged import Averaged
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import score, sizes
 from maxmargin.rows import FloatArray, IntArray
@@ -91,15 +92,15 @@ class Cached(_Cached):
     def __new__(
         cls, inner: Any, oracle_cost: float | None = None, capacity: int = 50, life: int = 10
     ) -> "Cached":
-        if not moves_blocks(inner) or (hasattr(inner, "inner") and not isinstance(inner, Averaged)):
+        if not (has_step(inner) and moves_blocks(inner)):
             raise ValueError(
                 "Cached: inner must be BlockFrankWolfe, Pairwise, Away or an average of one of them, "
                 f"got {type(inner).__name__}."
             )
-        if oracle_cost is not None and not 0.0 <= oracle_cost < np.inf:
+        if oracle_cost is not None and not (isinstance(oracle_cost, Real) and 0.0 <= oracle_cost < np.inf):
             raise ValueError(f"Cached: oracle_cost must be a number >= 0 or None, got {oracle_cost!r}.")
         for name, value, least in (("capacity", capacity, 0), ("life", life, 1)):
-            if not (isinstance(value, int | np.integer) and value >= least):
+            if not (isinstance(value, Integral) and value >= least):
                 raise ValueError(f"Cached: {name} must be an int >= {least}, got {value!r}.")
         return super().__new__(cls, inner, oracle_cost, int(capacity), int(life))
 
@@ -156,12 +157,25 @@ class CachedState(NamedTuple):
 
 @start.register(Cached)
 def _(method: Cached, problem: Any) -> CachedState:
-    size = sizes(problem)
-    cost = measured_cost(problem, method.inner) if method.oracle_cost is None else float(method.oracle_cost)
-    schedule = Schedule(cost)
-    cache = new_cache(size.examples if _is_on(schedule) else 0, size.parts)
-    working = WorkingState(start(method.inner, problem), cache)
-    if _is_on(schedule):  # a step of no block, to have it compiled before the clock of a run starts
+    size, cost = sizes(problem), method.oracle_cost
+    schedule = Schedule(measured_cost(problem, method.inner) if cost is None else float(cost))
+    planes = empty_planes(size.examples if _is_on(schedule) else 0, size.parts)
+    return _begun(method, problem, WorkingState(start(method.inner, problem), new_cache(planes)), schedule)
+
+
+@carried.register(Cached)
+def _(method: Cached, state: CachedState, problem: Any, carry: Carry) -> CachedState:
+    """Planes know nothing of lam, and are kept; what the oracle will find is unknown again."""
+    size, cost, (inner, cache) = sizes(problem), method.oracle_cost, state.working
+    schedule = Schedule(state.schedule.cost if cost is None else float(cost))
+    planes = copied_planes(cache.planes, size.examples, size.parts)
+    working = WorkingState(carried(method.inner, inner, problem, carry), new_cache(planes))
+    return _begun(method, problem, working, schedule)
+
+
+def _begun(method: Cached, problem: Any, working: WorkingState, schedule: Schedule) -> CachedState:
+    """Return the state with which a run begins, its replays compiled before the run's clock starts."""
+    if _is_on(schedule):
         sweep_all(problem, _replay(method), working, np.zeros(0, dtype=np.int64))
     return CachedState(working, schedule)
 
@@ -265,6 +279,11 @@ def _(method: Cached, state: CachedState, problem: Any) -> Point:
     return point(method.inner, state.working.inner, problem)
 
 
+@dual_weights.register(Cached)
+def _(method: Cached, state: CachedState, problem: Any) -> FloatArray | None:
+    return dual_weights(method.inner, state.working.inner, problem)
+
+
 @weights.register(Cached)
 def _(method: Cached, state: CachedState) -> FloatArray:
     return weights(method.inner, state.working.inner)
@@ -274,20 +293,6 @@ def _(method: Cached, state: CachedState) -> FloatArray:
 @weights.register(Replay)
 def _(method: Lazy | Replay, state: WorkingState) -> FloatArray:
     return weights(method.inner, state.inner)
-
-
-@carried.register(Cached)
-def _(method: Cached, state: CachedState, problem: Any, carry: Carry) -> CachedState:
-    """The inner state is carried over; the cache begins anew."""
-    working, size = state.working, sizes(problem)
-    cache = new_cache(size.examples if _is_on(state.schedule) else 0, size.parts)
-    inner = carried(method.inner, working.inner, problem, carry)
-    return CachedState(WorkingState(inner, cache), Schedule(state.schedule.cost))
-
-
-@dual_weights.register(Cached)
-def _(method: Cached, state: CachedState, problem: Any) -> FloatArray | None:
-    return dual_weights(method.inner, state.working.inner, problem)
 
 
 @oracle_calls.register(Cached)
