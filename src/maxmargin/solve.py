@@ -21,14 +21,22 @@ from maxmargin._arguments import (
 from maxmargin._interrupts import uninterrupted
 from maxmargin._threads import threads
 from maxmargin.history import History, Measurement
-from maxmargin.methods._protocol import Point, advance, moves_blocks, oracle_calls, point, regularisation
+from maxmargin.methods._protocol import (
+    Point,
+    advance,
+    grain,
+    moves_blocks,
+    oracle_calls,
+    point,
+    regularisation,
+)
 from maxmargin.methods._protocol import start as new_state
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import sizes, unpack
 from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_from
 from maxmargin.rows import FloatArray
 
-# A piece of a pass is made to last about this long, so that interrupts and time limits are heard.
+# A piece of a pass, of one batch or more, is made to last about this long, so that interrupts and time limits are heard.
 _PIECE_SECONDS = 0.1
 _FIRST_PIECE = 1
 
@@ -230,16 +238,16 @@ class _Run:
 
     def one_pass(self, visits: Visits) -> bool:
         """Make the visits of a pass, piece by piece; return False if the time ran out."""
-        cut = moves_blocks(self.method)
+        cut, together = moves_blocks(self.method), grain(self.method)
         done, total = 0, n_visits(visits)
         while done < total:
             if self.seconds >= self.time_limit:
                 return False
-            length = min(self.piece, total - done) if cut else total
+            length = min(self.piece * together, total - done) if cut else total
             elapsed = self._advance(some_visits(visits, done, done + length))
             done += length
             # Doubling at most: the time of a short piece says little of a long one.
-            lasting = int(length * _PIECE_SECONDS / max(elapsed, 1e-9))
+            lasting = int(length / together * _PIECE_SECONDS / max(elapsed, 1e-9))
             self.piece = max(1, min(2 * self.piece, lasting))
         self.passes += 1
         return True

@@ -183,6 +183,12 @@ def regularisation(method: Any) -> float:
 
 
 @generic
+def grain(method: Any) -> int:
+    """Return how many visits are made together: a pass is cut only at multiples of this number."""
+    return grain(method.inner) if hasattr(method, "inner") else 1
+
+
+@generic
 def moves_blocks(method: Any) -> bool:
     """Whether a pass may be cut into pieces: true for methods that move one block at a time."""
     return True

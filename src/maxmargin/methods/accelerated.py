@@ -39,6 +39,7 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     dual_weights,
+    grain,
     is_average,
     moves_blocks,
     point,
@@ -188,7 +189,7 @@ def _(
     if method.kappa == 0.0:
         return _advance_inner(method, state, problem, visits)
     size, done, total = sizes(problem), 0, n_visits(visits)
-    every = -(-size.examples // _snapshots_per_pass(size))
+    every = _multiple(-(-size.examples // _snapshots_per_pass(size)), grain(method))
     while True:
         momentum = state.momentum
         ahead = min(size.examples, (momentum.visits // every + 1) * every) - momentum.visits
@@ -207,6 +208,11 @@ def _snapshots_per_pass(size: Any) -> int:
     """As many as cost next to nothing: a step costs about as much as a walk over the statistics."""
     affordable = int(_SNAPSHOT_SHARE * size.examples * size.statistics / size.weights)
     return max(1, min(_SNAPSHOTS, affordable, size.examples))
+
+
+def _multiple(length: int, of: int) -> int:
+    """Return the least multiple of ``of`` that is not below ``length``."""
+    return -(-length // of) * of
 
 
 def _advance_inner(

@@ -26,6 +26,7 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     dual_weights,
+    grain,
     has_room,
     has_step,
     is_average,
@@ -213,6 +214,11 @@ def _(method: Batched, state: Any) -> FloatArray:
 @regularisation.register(Batched)
 def _(method: Batched) -> float:
     return regularisation(method.inner)
+
+
+@grain.register(Batched)
+def _(method: Batched) -> int:
+    return method.size
 
 
 @is_average.register(Batched)
