@@ -73,6 +73,13 @@ class Batched(_Batched):
         return super().__new__(cls, inner, int(size))
 
 
+class BatchedState(NamedTuple):
+    """The inner method's state, and how often a corner was asked for anew, an array of shape (1,)."""
+
+    inner: Any
+    anew: IntArray
+
+
 class Corners(NamedTuple):
     """The corners of a batch: entries of psi, their number and their loss, one row each."""
 
@@ -108,7 +115,7 @@ def find_corners(problem, w, examples, corners, scratch):
 
 
 @kernel
-def move_to_corners(problem, method, state, w, visits, examples, corners, first, scratch):
+def move_to_corners(problem, method, state, w, visits, examples, corners, first, anew, scratch):
     """Move the blocks first, first + 1, ... of a batch; return how far it came, and why no further."""
     for t in range(first, examples.shape[0]):
         i = examples[t]
@@ -119,6 +126,7 @@ def move_to_corners(problem, method, state, w, visits, examples, corners, first,
         if report == BROKEN:  # the corner is out of date, or there is none
             loss_y, hinge = find_corner(problem, i, w, scratch)
             report = step(method, state, problem, i, loss_y, hinge, scratch)
+            anew[0] += 1
         if report != DONE:
             return t, report
         note_gap(visits, i, scratch.move.gap[0])
@@ -141,19 +149,23 @@ def _recall(problem, i, w, corners, t, scratch):
 
 
 @start.register(Batched)
-def _(method: Batched, problem: Any) -> Any:
-    return start(method.inner, problem)
+def _(method: Batched, problem: Any) -> BatchedState:
+    return _new_state(start(method.inner, problem))
+
+
+def _new_state(inner: Any) -> BatchedState:
+    return BatchedState(inner, np.zeros(1, dtype=np.int64))
 
 
 @advance.register(Batched)
-def _(method: Batched, state: Any, problem: Any, visits: Visits | IntArray) -> Any:
+def _(method: Batched, state: BatchedState, problem: Any, visits: Visits | IntArray) -> BatchedState:
     serial = find_corners.mode(problem) == "interpreted"
     scratches = [new_scratch(problem) for _ in range(1 if serial else n_threads())]
     corners = _new_corners(min(method.size, max(n_visits(visits), 1)), sizes(problem).parts)
     for first in range(0, max(n_visits(visits), 1), method.size):
         batch = as_visits(some_visits(visits, first, first + method.size))
         examples = np.array([visited(batch, t) for t in range(n_visits(batch))], dtype=np.int64)
-        _find_in_parallel(problem, weights(method.inner, state), examples, corners, scratches)
+        _find_in_parallel(problem, weights(method, state), examples, corners, scratches)
         state = _move_all(method.inner, state, problem, batch, examples, corners, scratches[0])
     return state
 
@@ -173,17 +185,19 @@ def _find_in_parallel(
 
 def _move_all(
     inner: Any,
-    state: Any,
+    state: BatchedState,
     problem: Any,
     visits: Visits,
     examples: IntArray,
     corners: Corners,
     scratch: Scratch,
-) -> Any:
+) -> BatchedState:
     """Move the blocks of a batch, enlarging the state's pools on the way; return the state."""
-    done, w = 0, weights(inner, state)
+    done, w = 0, weights(inner, state.inner)
     while True:
-        done, report = move_to_corners(problem, inner, state, w, visits, examples, corners, done, scratch)
+        done, report = move_to_corners(
+            problem, inner, state.inner, w, visits, examples, corners, done, state.anew, scratch
+        )
         if report == DONE:
             return state
         if report == BROKEN:
@@ -192,23 +206,23 @@ def _move_all(
 
 
 @point.register(Batched)
-def _(method: Batched, state: Any, problem: Any) -> Point:
-    return point(method.inner, state, problem)
+def _(method: Batched, state: BatchedState, problem: Any) -> Point:
+    return point(method.inner, state.inner, problem)
 
 
 @carried.register(Batched)
-def _(method: Batched, state: Any, problem: Any, carry: Carry) -> Any:
-    return carried(method.inner, state, problem, carry)
+def _(method: Batched, state: BatchedState, problem: Any, carry: Carry) -> BatchedState:
+    return _new_state(carried(method.inner, state.inner, problem, carry))
 
 
 @dual_weights.register(Batched)
-def _(method: Batched, state: Any, problem: Any) -> FloatArray | None:
-    return dual_weights(method.inner, state, problem)
+def _(method: Batched, state: BatchedState, problem: Any) -> FloatArray | None:
+    return dual_weights(method.inner, state.inner, problem)
 
 
 @weights.register(Batched)
-def _(method: Batched, state: Any) -> FloatArray:
-    return weights(method.inner, state)
+def _(method: Batched, state: BatchedState) -> FloatArray:
+    return weights(method.inner, state.inner)
 
 
 @regularisation.register(Batched)
@@ -227,5 +241,5 @@ def _(method: Batched) -> bool:
 
 
 @oracle_calls.register(Batched)
-def _(method: Batched, state: Any, visits: int) -> int:
-    return oracle_calls(method.inner, state, visits)
+def _(method: Batched, state: BatchedState, visits: int) -> int:
+    return visits + int(state.anew[0])
