@@ -16,8 +16,8 @@ class Measurement(NamedTuple):
     passes : float
         Passes over the data so far: oracle calls / n.
     oracle_calls : int
-        Calls of the max oracle by the method, one for each example visited unless a cache served it;
-        those of the certificates themselves are not counted.
+        Calls of the max oracle by the method, one for each example visited, none if a cache served it, two
+        if the corner found in a batch was out of date; those of the certificates themselves are not counted.
     seconds : float
         Time spent optimising, without the certificates.
     primal, dual, gap : float

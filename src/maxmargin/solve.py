@@ -36,7 +36,7 @@ from maxmargin.problems._protocol import sizes, unpack
 from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_from
 from maxmargin.rows import FloatArray
 
-# A piece of a pass, one batch or more, is made to last about this long: so interrupts and time limits are heard.
+# A piece of a pass, one batch or more, is made to last about this long: interrupts and limits are heard.
 _PIECE_SECONDS = 0.1
 _FIRST_PIECE = 1
 

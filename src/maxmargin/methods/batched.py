@@ -30,6 +30,7 @@ from maxmargin.methods._protocol import (
     has_room,
     has_step,
     is_average,
+    moves_blocks,
     oracle_calls,
     point,
     regularisation,
@@ -63,12 +64,12 @@ class Batched(_Batched):
     __slots__ = ()
 
     def __new__(cls, inner: Any, size: int = 64) -> "Batched":
-        if not has_step(inner):
+        if not (has_step(inner) and moves_blocks(inner)):
             raise ValueError(
                 "Batched: inner must be a method that moves one block at a time, such as "
                 f"Pairwise(lam=0.01), got {type(inner).__name__}."
             )
-        if not size >= 1:
+        if not (isinstance(size, int | np.integer) and size >= 1):
             raise ValueError(f"Batched: size must be an int >= 1, got {size!r}.")
         return super().__new__(cls, inner, int(size))
 
