@@ -1,0 +1,228 @@
+"""Threads: the pool itself, and that predictions and certificates do not depend on it."""
+
+import signal
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from maxmargin import Accelerated, Batched, BlockFrankWolfe, BrokenOracle, Pairwise, Status, objective, solve
+from maxmargin._threads import as_number, n_threads, run_all, threads
+from maxmargin.decoding import decode_all
+from maxmargin.methods import batched
+from maxmargin.problems import Multiclass
+from maxmargin.problems._protocol import sizes
+from support import naive
+from support.catalogue import Case, chain_case, layout, multiclass_case
+from support.counting import Counting
+from support.naive import Array
+
+LAM = 0.05
+# More than two pieces of a certificate, and no multiple of any number of threads.
+MANY = 613
+
+
+def many_chains() -> Case:
+    lengths = np.random.default_rng(0).integers(1, 4, MANY)
+    return chain_case(3, tuple(lengths.tolist()), 3)
+
+
+CASES = {"chain": many_chains, "multiclass": lambda: multiclass_case(4, n=MANY, n_labels=4)}
+
+
+@pytest.fixture(params=CASES, scope="module")
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]()
+
+
+def random_weights(case: Case) -> Array:
+    return np.random.default_rng(1).normal(size=case.data.psi[0].shape[1])
+
+
+def test_one_thread_is_none() -> None:
+    for n_jobs in (None, 1):
+        with threads(n_jobs):
+            assert n_threads() == 1
+            assert run_all(lambda part: threading.get_ident(), range(3)) == 3 * [threading.get_ident()]
+
+
+def test_answers_are_in_order() -> None:
+    turn = threading.Barrier(2)  # none goes on before another thread is there
+    with threads(2):
+        assert n_threads() == 2
+        assert run_all(lambda part: (turn.wait(10), part)[1], range(6)) == list(range(6))
+
+
+def test_threads_are_gone_afterwards() -> None:
+    before = threading.active_count()
+    with threads(3):
+        run_all(abs, range(20))
+        assert threading.active_count() > before
+    assert n_threads() == 1
+    assert threading.active_count() == before
+
+
+def test_nested_use() -> None:
+    with threads(3):
+        with threads(2):
+            assert n_threads() == 2
+            assert run_all(abs, [-1, -2, -3]) == [1, 2, 3]
+        assert n_threads() == 3
+        # A part does not wait for threads that may all be waiting like itself.
+        counts = run_all(lambda part: (n_threads(), sum(run_all(abs, range(part)))), range(9))
+        assert counts == [(1, part * (part - 1) // 2) for part in range(9)]
+    assert n_threads() == 1
+
+
+def test_the_first_error_is_raised_and_the_pool_ends() -> None:
+    def fail(part: int) -> None:
+        if part in (2, 4):
+            raise ZeroDivisionError(part)
+
+    with pytest.raises(ZeroDivisionError, match=r"^2$"), threads(2):
+        run_all(fail, range(6))
+    assert n_threads() == 1
+
+
+def test_as_many_as_processors() -> None:
+    assert as_number(-1) >= 1
+    assert as_number(None) == 1
+    assert as_number(5) == 5
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "got"), [(0, "0"), ("two", "'two'"), (1.5, "1.5"), (np.nan, "nan"), ([2], "a list")]
+)
+def test_numbers_that_solve_refuses(n_jobs: Any, got: str) -> None:
+    problem = multiclass_case(1).problem
+    with pytest.raises(
+        ValueError, match=r"^solve: n_jobs must be an int other than 0, or None, got"
+    ) as caught:
+        solve(problem, BlockFrankWolfe(LAM), n_jobs=n_jobs)
+    assert str(caught.value).endswith(f"got {got}.")
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, -1, np.int64(2)])
+def test_certificates_have_the_same_bits(case: Case, n_jobs: int) -> None:
+    w = random_weights(case)
+    expected = objective.hinge_losses(case.problem, layout(case.problem, w))
+    naive_hinges = [naive.margins(case.data, i, w).max() for i in range(MANY)]
+    assert expected == pytest.approx(naive_hinges, abs=1e-10)
+    with threads(n_jobs):
+        found = objective.hinge_losses(case.problem, layout(case.problem, w))
+    assert (found == expected).all()
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 7])
+def test_predictions_are_the_same(case: Case, n_jobs: int) -> None:
+    w = random_weights(case)
+    expected = decode_all(case.problem, layout(case.problem, w))
+    # The score of y less that of the truth is -<w, psi(y)>.
+    best = [
+        outputs[(-psi @ w).argmax()] for outputs, psi in zip(case.data.outputs, case.data.psi, strict=True)
+    ]
+    assert expected.tolist() == [label for output in best for label in output]
+    with threads(n_jobs):
+        assert (decode_all(case.problem, layout(case.problem, w)) == expected).all()
+
+
+def test_fewer_examples_than_threads() -> None:
+    case = multiclass_case(5, n=2)
+    w = layout(case.problem, random_weights(case))
+    expected = decode_all(case.problem, w), objective.hinge_losses(case.problem, w)
+    method = Batched(BlockFrankWolfe(LAM), 4)
+    run = solve(case.problem, method, max_passes=5, tol=0.0, random_state=0)
+    with threads(5):
+        assert (decode_all(case.problem, w) == expected[0]).all()
+        assert (objective.hinge_losses(case.problem, w) == expected[1]).all()
+    again = solve(case.problem, method, max_passes=5, tol=0.0, random_state=0, n_jobs=5)
+    assert (again.w == run.w).all()
+
+
+class OneThread(Counting):
+    """A problem that knows from which threads it was called."""
+
+    def __init__(self, problem: Any) -> None:
+        super().__init__(problem)
+        self.callers: set[int] = set()
+
+    def call(self, name: str, *args: Any) -> Any:
+        self.callers.add(threading.get_ident())
+        return super().call(name, *args)
+
+
+def test_users_objects_are_called_from_one_thread() -> None:
+    case = multiclass_case(6, n=300)  # more than a piece of a certificate
+    problem, w = OneThread(case.problem), layout(case.problem, random_weights(case))
+    expected = decode_all(case.problem, w), objective.hinge_losses(case.problem, w)
+    with threads(2):
+        assert (decode_all(problem, w) == expected[0]).all()
+        assert objective.hinge_losses(problem, w) == pytest.approx(expected[1], abs=1e-12)
+    solve(problem, Batched(BlockFrankWolfe(LAM), 7), max_passes=1, tol=0.0, random_state=0, n_jobs=2)
+    assert problem.callers == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("example", [0, 300, MANY - 1])
+def test_what_breaks_in_a_thread_is_named(example: int) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(MANY, 3)), rng.integers(4, size=MANY)
+    X[example, 1], y[example] = np.nan, 2
+    problem = Multiclass.from_encoded(X, y, 4, loss=1.0 - np.eye(4))
+    with pytest.raises(BrokenOracle, match=f"^solve: example {example} has") as caught, threads(2):
+        objective.hinge_losses(problem, np.ones(sizes(problem).weights))
+    assert "\n" not in str(caught.value)
+    assert n_threads() == 1
+
+
+METHODS = {
+    "plain": BlockFrankWolfe(LAM),
+    "batched": Batched(BlockFrankWolfe(LAM), 50),
+    "accelerated": Accelerated(Batched(Pairwise(LAM), 50)),
+}
+
+
+def assert_brackets(case: Case, result: Any) -> None:
+    """The objective is that of the weights, and no dual is above that of better ones."""
+    assert result.status is Status.INTERRUPTED
+    assert result.primal == pytest.approx(naive.primal(case.data, result.weights, LAM), abs=1e-9)
+    better = solve(case.problem, Pairwise(LAM), max_passes=60, tol=0.0, random_state=0)
+    assert result.dual <= naive.primal(case.data, better.weights, LAM) + 1e-12
+    assert result.gap == result.primal - result.dual
+    assert n_threads() == 1
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_interrupted_with_two_threads(method: Any) -> None:
+    case = CASES["multiclass"]()
+
+    def third(progress: Any) -> None:
+        if progress.passes == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    result = solve(case.problem, method, tol=0.0, callbacks=[third], random_state=0, n_jobs=2)
+    assert_brackets(case, result)
+    assert len(result.history) == 1
+    assert result.dual > 0
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_interrupted_while_threads_are_at_work(presses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once is heard after the piece under way, which is done; twice at once, with the bound of before."""
+    case, calls = CASES["multiclass"](), SimpleNamespace(count=0)
+    find = batched.find_corners
+
+    def press_and_find(*args: Any) -> None:
+        calls.count += 1
+        if calls.count == 120:
+            for _ in range(presses):
+                signal.raise_signal(signal.SIGINT)
+        find(*args)
+
+    press_and_find.mode = find.mode  # type: ignore[attr-defined]
+    monkeypatch.setattr(batched, "find_corners", press_and_find)
+    result = solve(case.problem, METHODS["batched"], tol=0.0, check_every=1, random_state=0, n_jobs=2)
+    assert_brackets(case, result)
+    assert result.dual > 0
+    assert calls.count < 10_000
