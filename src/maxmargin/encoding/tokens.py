@@ -26,9 +26,10 @@ class Tokens(NamedTuple):
 
 
 def joined(first: Tokens, second: Tokens) -> Tokens:
-    """The sequences of both, which have the same features."""
+    """The sequences of both, which have the same features; sparse if either is."""
     rows = first.rows, second.rows
-    stacked = np.concatenate(rows) if isinstance(rows[0], np.ndarray) else csr_array(vstack(rows))
+    dense = all(isinstance(part, np.ndarray) for part in rows)
+    stacked = np.concatenate(rows) if dense else csr_array(vstack([csr_array(part) for part in rows]))
     return Tokens(stacked, np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]))
 
 
