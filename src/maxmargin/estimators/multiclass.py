@@ -155,10 +155,9 @@ default="auto"
             The fitted estimator.
         """
         X, y = self._validated(X, y, reset=True)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        problem = self._problem(X, labels)
-        self._set_weights(problem, self._fit(problem))
-        self._seen = None
+        classes, labels = np.unique(y, return_inverse=True)
+        problem = self._problem(X, labels, classes)
+        self._keep(problem, self._fit(problem), classes, None)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -182,15 +181,13 @@ default="auto"
         """
         seen: _Seen | None = getattr(self, "_seen", None)
         X, y = self._validated(X, y, reset=seen is None)
-        if seen is None:
-            self.classes_ = np.unique(y if classes is None else classes)
-        labels = self._codes(y)
+        known = np.unique(y if classes is None else classes) if seen is None else self.classes_
+        labels = _codes(y, known)
         if seen is not None:
             X, labels = _stacked(seen.X, X), np.concatenate([seen.labels, labels])
-        problem = self._problem(X, labels)
+        problem = self._problem(X, labels, known)
         result = self._fit_more(problem, seen)
-        self._set_weights(problem, result.w)
-        self._seen = _Seen(X, labels, result)
+        self._keep(problem, result.w, known, _Seen(X, labels, result))
         return self
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
@@ -200,23 +197,15 @@ default="auto"
         _check_finite(X)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X, y
 
-    def _codes(self, y: Any) -> IntArray:
-        """Return the numbers of the classes of ``y``, all of which must be known."""
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"MulticlassSVC: y has the class {unknown[0]!r}, expected one of the {len(self.classes_)} "
-                f"classes of the first call; give all classes to the first call of partial_fit."
-            )
-        return np.searchsorted(self.classes_, y)
-
-    def _problem(self, X: Any, labels: IntArray) -> Multiclass:
-        check_several(len(self.classes_), "MulticlassSVC")
-        check_loss(self.loss, len(self.classes_), "MulticlassSVC")
+    def _problem(self, X: Any, labels: IntArray, classes: Any) -> Multiclass:
+        check_several(len(classes), "MulticlassSVC")
+        check_loss(self.loss, len(classes), "MulticlassSVC")
         features = _with_constant(X) if self.fit_intercept else X
-        return Multiclass.from_encoded(features, labels, len(self.classes_), loss=self.loss)
+        return Multiclass.from_encoded(features, labels, len(classes), loss=self.loss)
 
-    def _set_weights(self, problem: Multiclass, w: FloatArray) -> None:
+    def _keep(self, problem: Multiclass, w: FloatArray, classes: Any, seen: "_Seen | None") -> None:
+        """Set what a fit leaves behind, once nothing can fail any more."""
+        self.classes_, self._seen = classes, seen
         weights = problem.unpack(w).unary
         self.coef_ = np.ascontiguousarray(weights[:, : self.n_features_in_])
         self.intercept_ = weights[:, -1].copy() if self.fit_intercept else np.zeros(len(weights))
@@ -254,6 +243,17 @@ default="auto"
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
+
+
+def _codes(y: Any, classes: Any) -> IntArray:
+    """Return the numbers of the classes of ``y``, all of which must be known."""
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(
+            f"MulticlassSVC: y has the class {unknown[0]!r}, expected one of the {len(classes)} "
+            f"classes of the first call; give all classes to the first call of partial_fit."
+        )
+    return np.searchsorted(classes, y)
 
 
 def _check_finite(X: Any) -> None:
