@@ -123,7 +123,9 @@ def move_to_corners(problem, method, state, w, visits, examples, corners, first,
         if not has_room(method, state, problem, i):
             return t, FULL
         hinge = _recall(problem, i, w, corners, t, scratch)
-        report = step(method, state, problem, i, corners.loss[t], hinge, scratch)
+        report = BROKEN
+        if np.isfinite(hinge):  # an oracle's own answer is never below the truth, but this one may be
+            report = step(method, state, problem, i, corners.loss[t], hinge, scratch)
         if report == BROKEN:  # the corner is out of date, or there is none
             loss_y, hinge = find_corner(problem, i, w, scratch)
             report = step(method, state, problem, i, loss_y, hinge, scratch)
