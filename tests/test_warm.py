@@ -17,7 +17,7 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
     monkeypatch.setattr(
         warm, "solve", lambda problem, method, **_: solved.append((type(problem), type(problem.rows), method))
     )
-    monkeypatch.setattr(warm, "predictions", lambda problem, *_: decoded.append(type(problem)))
+    monkeypatch.setattr(warm, "decode_all", lambda problem, *_: decoded.append(type(problem)))
     compiled = warm.compile_kernels()
     models = {problems.Chain, problems.Multiclass}
     made = [method(1.0) for method in METHODS.values()]

@@ -189,10 +189,11 @@ class Cancelling(OwnObject):
 
 @pytest.mark.parametrize("method", [Pairwise(0.1), Accelerated(Pairwise(0.1)), BlockFrankWolfe(0.1)])
 def test_entries_that_repeat_or_cancel(method: Any) -> None:
+    """The run is another one, as the truth may stand twice in an active set, but not a worse one."""
     plain, cancelling = ran(OwnObject(*data()), method), ran(Cancelling(*data()), method)
     assert cancelling.dual <= plain.primal
     assert cancelling.primal >= plain.dual
-    assert cancelling.gap <= max(1e-6, 1.5 * plain.gap)
+    assert cancelling.gap <= max(1e-6, 3.0 * plain.gap)
 
 
 def test_no_own_class_is_written_to_the_cache() -> None:

@@ -42,6 +42,7 @@ from maxmargin.methods._protocol import (
     grain,
     is_average,
     moves_blocks,
+    oracle_calls,
     point,
     regularisation,
     start,
@@ -340,3 +341,8 @@ def _(method: Accelerated) -> float:
 @is_average.register(Accelerated)
 def _(method: Accelerated) -> bool:
     return True
+
+
+@oracle_calls.register(Accelerated)
+def _(method: Accelerated, state: AcceleratedState, visits: int) -> int:
+    return oracle_calls(method.inner, state.inner, visits)

@@ -36,6 +36,7 @@ from maxmargin.methods._protocol import (
     is_average,
     mean_margin,
     moves_blocks,
+    oracle_calls,
     point,
     regularisation,
     start,
@@ -256,3 +257,8 @@ def _(method: Averaged) -> bool:
 @is_average.register(Averaged)
 def _(method: Averaged) -> bool:
     return True
+
+
+@oracle_calls.register(Averaged)
+def _(method: Averaged, state: AveragedState, visits: int) -> int:
+    return oracle_calls(method.inner, state.inner, visits)
