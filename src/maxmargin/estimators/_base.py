@@ -12,12 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin._threads import as_number
 from maxmargin.display import ProgressLine
 from maxmargin.encoding.kinds import described
 from maxmargin.history import History
-from maxmargin.methods import Accelerated, Averaged, Away, Batched, BlockFrankWolfe, FrankWolfe, Pairwise
-from maxmargin.methods._protocol import moves_blocks
+from maxmargin.methods import Accelerated, Averaged, Away, BlockFrankWolfe, FrankWolfe, Pairwise
 from maxmargin.methods.sampling import SAMPLINGS
 from maxmargin.problems._labels import cost_matrix
 from maxmargin.problems._protocol import sizes
@@ -88,7 +86,7 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
         with ProgressLine(type(self).__name__, enabled=bool(self.verbose)) as line:
             return solve(
                 problem,
-                self._method(lam),
+                METHODS[self.method](lam),
                 tol=self.tol,
                 max_passes=self.max_iter,
                 time_limit=self.time_limit,
@@ -99,15 +97,6 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
                 start=start,
                 n_jobs=self.n_jobs,
             )
-
-    def _method(self, lam: float) -> Any:
-        """Return the method of this name; with several threads it calls oracles in batches."""
-        method = METHODS[self.method](lam)
-        if as_number(self.n_jobs) == 1 or not moves_blocks(method):
-            return method
-        if isinstance(method, Accelerated):
-            return Accelerated(Batched(method.inner))
-        return Batched(method)
 
     def _fit(self, problem: Any) -> FloatArray:
         """Train, from the last fit if ``warm_start``; return the weights in the problem's layout."""

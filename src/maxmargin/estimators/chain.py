@@ -65,7 +65,7 @@ default="auto"
     warm_start : bool, default=False
         Go on from the last `fit`, also at another C; from nothing if the data are others.
     n_jobs : int, optional
-        Threads for training, whose oracles are then called in batches, and for `predict`.
+        Threads for the certificates and for `predict`; the result does not depend on it.
     verbose : bool or int, default=1
         Show a progress line on a terminal when training takes more than two seconds; 0 for none.
     random_state : int, RandomState or None, default=None

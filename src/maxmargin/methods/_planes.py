@@ -108,7 +108,7 @@ def copied_planes(planes: Planes, n: int, slack: int) -> Planes:
     """Return a copy of the sets, followed by empty ones: n in all."""
     more = new_extents(n - len(planes.extent))
     extent, entries = np.concatenate([planes.extent, more]), np.concatenate([planes.entries, more])
-    return enlarged(planes._replace(extent=extent, entries=entries), slack)  # type: ignore[no-any-return]
+    return enlarged(planes._replace(extent=extent, entries=entries), slack)
 
 
 def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:

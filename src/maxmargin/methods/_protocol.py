@@ -60,10 +60,15 @@ def start(method: Any, problem: Any) -> Any:
     )
 
 
+def _wraps(method: Any, state: Any) -> bool:
+    """Whether this is a wrapper with a state of its own: what it does not define is the inner method's."""
+    return hasattr(method, "inner") and hasattr(state, "inner")
+
+
 @generic
 def weights(method: Any, state: Any) -> FloatArray:
     """Return the weights at which oracles are called, and which steps change in place."""
-    return state.w
+    return weights(method.inner, state.inner) if _wraps(method, state) else state.w
 
 
 @generic_with_default
@@ -120,7 +125,7 @@ class Carry(NamedTuple):
     factor : float
         The factor of the weights, share / s.
     lam : float
-        The lam carried to.
+        The lam before.
     n : int
         The number of examples before.
     """
@@ -157,29 +162,27 @@ def carried_ell(ell: FloatArray, n: int, carry: Carry) -> FloatArray:
 @generic
 def dual_weights(method: Any, state: Any, problem: Any) -> FloatArray | None:
     r"""Return :math:`\lambda n A \alpha = \sum_i \Phi_i z_i` from the dual variables; None if not kept."""
-    return None
+    return dual_weights(method.inner, state.inner, problem) if _wraps(method, state) else None
 
 
 @generic
 def oracle_calls(method: Any, state: Any, visits: int) -> int:
     """Return how often the oracle was called in this many visits: once in each, where nothing is cached."""
-    return visits
+    return oracle_calls(method.inner, state.inner, visits) if _wraps(method, state) else visits
 
 
 @generic
 def with_lam(method: Any, lam: float) -> Any:
     """Return the method with another lam."""
-    return (
-        method._replace(inner=with_lam(method.inner, lam))
-        if hasattr(method, "inner")
-        else method._replace(lam=lam)
-    )
+    if hasattr(method, "inner"):
+        return method._replace(inner=with_lam(method.inner, lam))
+    return method._replace(lam=lam)
 
 
 @generic
 def regularisation(method: Any) -> float:
     """Return lam."""
-    return float(method.lam)
+    return regularisation(method.inner) if hasattr(method, "inner") else float(method.lam)
 
 
 @generic
@@ -191,7 +194,7 @@ def grain(method: Any) -> int:
 @generic
 def moves_blocks(method: Any) -> bool:
     """Whether a pass may be cut into pieces: true for methods that move one block at a time."""
-    return True
+    return moves_blocks(method.inner) if hasattr(method, "inner") else True
 
 
 def has_step(method: Any) -> bool:
@@ -208,4 +211,4 @@ def has_own_loop(method: Any) -> bool:
 @generic
 def is_average(method: Any) -> bool:
     """Whether the answer is an average of iterates already, so that no average is made of it."""
-    return False
+    return is_average(method.inner) if hasattr(method, "inner") else False

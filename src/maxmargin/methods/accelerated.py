@@ -38,11 +38,9 @@ from maxmargin.methods._protocol import (
     Point,
     advance,
     carried,
-    dual_weights,
     grain,
     is_average,
     moves_blocks,
-    oracle_calls,
     point,
     regularisation,
     start,
@@ -323,26 +321,6 @@ def _(method: Accelerated, state: AcceleratedState, problem: Any, carry: Carry) 
     return AcceleratedState(inner, centre, previous, mean, dual, momentum)
 
 
-@dual_weights.register(Accelerated)
-def _(method: Accelerated, state: AcceleratedState, problem: Any) -> FloatArray | None:
-    return dual_weights(method.inner, state.inner, problem)
-
-
-@weights.register(Accelerated)
-def _(method: Accelerated, state: AcceleratedState) -> FloatArray:
-    return weights(method.inner, state.inner)
-
-
-@regularisation.register(Accelerated)
-def _(method: Accelerated) -> float:
-    return regularisation(method.inner)
-
-
 @is_average.register(Accelerated)
 def _(method: Accelerated) -> bool:
     return True
-
-
-@oracle_calls.register(Accelerated)
-def _(method: Accelerated, state: AcceleratedState, visits: int) -> int:
-    return oracle_calls(method.inner, state.inner, visits)

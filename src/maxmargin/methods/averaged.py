@@ -30,18 +30,15 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     dual_point,
-    dual_weights,
     has_own_loop,
     has_room,
     is_average,
     mean_margin,
     moves_blocks,
-    oracle_calls,
     point,
     regularisation,
     start,
     step,
-    weights,
 )
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_blocks, sweep_all
@@ -163,11 +160,6 @@ def _(method, state, problem, i):
     return fits and has_room(method.inner, state.inner, problem, i)
 
 
-@weights.register(Averaged)
-def _(method: Averaged, state: AveragedState) -> FloatArray:
-    return weights(method.inner, state.inner)
-
-
 @mean_margin.register(Averaged)
 def _(method, state, i, theta):
     return mean_margin(method.inner, state.inner, i, theta)
@@ -225,11 +217,6 @@ def _(method: Averaged, state: AveragedState, problem: Any, carry: Carry) -> Ave
     return AveragedState(inner, start(method, problem).sums)
 
 
-@dual_weights.register(Averaged)
-def _(method: Averaged, state: AveragedState, problem: Any) -> FloatArray | None:
-    return dual_weights(method.inner, state.inner, problem)
-
-
 @point.register(Averaged)
 def _(method: Averaged, state: AveragedState, problem: Any) -> Point:
     inner, sums, n = point(method.inner, state.inner, problem), state.sums, sizes(problem).examples
@@ -244,21 +231,6 @@ def _(method: Averaged, state: AveragedState, problem: Any) -> Point:
     return dual_point(w, inner.ell - sums.ell[0] / sums.weight[0])
 
 
-@regularisation.register(Averaged)
-def _(method: Averaged) -> float:
-    return regularisation(method.inner)
-
-
-@moves_blocks.register(Averaged)
-def _(method: Averaged) -> bool:
-    return moves_blocks(method.inner)
-
-
 @is_average.register(Averaged)
 def _(method: Averaged) -> bool:
     return True
-
-
-@oracle_calls.register(Averaged)
-def _(method: Averaged, state: AveragedState, visits: int) -> int:
-    return oracle_calls(method.inner, state.inner, visits)

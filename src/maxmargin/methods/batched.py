@@ -25,15 +25,12 @@ from maxmargin.methods._protocol import (
     Point,
     advance,
     carried,
-    dual_weights,
     grain,
     has_room,
     has_step,
-    is_average,
     moves_blocks,
     oracle_calls,
     point,
-    regularisation,
     start,
     step,
     weights,
@@ -218,29 +215,9 @@ def _(method: Batched, state: BatchedState, problem: Any, carry: Carry) -> Batch
     return _new_state(carried(method.inner, state.inner, problem, carry))
 
 
-@dual_weights.register(Batched)
-def _(method: Batched, state: BatchedState, problem: Any) -> FloatArray | None:
-    return dual_weights(method.inner, state.inner, problem)
-
-
-@weights.register(Batched)
-def _(method: Batched, state: BatchedState) -> FloatArray:
-    return weights(method.inner, state.inner)
-
-
-@regularisation.register(Batched)
-def _(method: Batched) -> float:
-    return regularisation(method.inner)
-
-
 @grain.register(Batched)
 def _(method: Batched) -> int:
     return method.size
-
-
-@is_average.register(Batched)
-def _(method: Batched) -> bool:
-    return is_average(method.inner)
 
 
 @oracle_calls.register(Batched)

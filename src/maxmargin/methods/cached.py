@@ -36,25 +36,21 @@ from maxmargin.methods._protocol import (
     Point,
     advance,
     carried,
-    dual_weights,
     has_room,
     has_step,
-    is_average,
     mean_margin,
     moves_blocks,
     oracle_calls,
     point,
-    regularisation,
     seek,
     start,
     step,
-    weights,
 )
 from maxmargin.methods._scratch import corner_at_scores
 from maxmargin.methods._sweep import sweep_all
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import score, sizes
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.rows import IntArray
 
 # The oracle must cost this much, in visits without it, for a cache to pay.
 _WORTHWHILE = 2.0
@@ -153,6 +149,11 @@ class CachedState(NamedTuple):
 
     working: WorkingState
     schedule: Schedule
+
+    @property
+    def inner(self) -> Any:
+        """The state of the inner method."""
+        return self.working.inner
 
 
 @start.register(Cached)
@@ -279,32 +280,6 @@ def _(method: Cached, state: CachedState, problem: Any) -> Point:
     return point(method.inner, state.working.inner, problem)
 
 
-@dual_weights.register(Cached)
-def _(method: Cached, state: CachedState, problem: Any) -> FloatArray | None:
-    return dual_weights(method.inner, state.working.inner, problem)
-
-
-@weights.register(Cached)
-def _(method: Cached, state: CachedState) -> FloatArray:
-    return weights(method.inner, state.working.inner)
-
-
-@weights.register(Lazy)
-@weights.register(Replay)
-def _(method: Lazy | Replay, state: WorkingState) -> FloatArray:
-    return weights(method.inner, state.inner)
-
-
 @oracle_calls.register(Cached)
 def _(method: Cached, state: CachedState, visits: int) -> int:
     return visits - int(state.working.cache.hits[0])
-
-
-@regularisation.register(Cached)
-def _(method: Cached) -> float:
-    return regularisation(method.inner)
-
-
-@is_average.register(Cached)
-def _(method: Cached) -> bool:
-    return is_average(method.inner)
