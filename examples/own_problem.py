@@ -40,7 +40,7 @@ class TreeDigits:
     def gram(self, i, move, image, work):  # Phi_i' Phi_i delta, for the exact line search
         image[:] = (self.X[i] @ self.X[i]) * move.delta
 
-    def push(self, i, move, scale, w):  # w += scale * Phi_i delta
+    def push(self, i, move, scale, w, work):  # w += scale * Phi_i delta
         w += scale * np.outer(move.delta, self.X[i]).ravel()
 
     def output_size(self, i):  # one number

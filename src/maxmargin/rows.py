@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from maxmargin._compile import generic, helper
+from maxmargin._compile import generic, helper, subroutine
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 # Up to this share of nonzeros a sparse row is walked faster than a dense one.
 _SPARSE_BELOW = 2 / 3
+# Up to this share of nonzeros they are pushed two by two, faster than whole rows of labels.
+_FEW = 1 / 5
 # Bytes in a cache line.
 _LINE = 64
 
@@ -84,6 +86,13 @@ def add_scaled(scale, x, out):
 
 
 @helper
+def add_product(scale, x, y, out):
+    """``out += scale * x * y``"""
+    for k in range(out.shape[0]):
+        out[k] += scale * x[k] * y[k]
+
+
+@helper
 def weighted_sum(a, x, b, y, out):
     """``out[:] = a * x + b * y``"""
     for k in range(out.shape[0]):
@@ -113,6 +122,16 @@ def count_nonzero(x):
     return count
 
 
+@helper
+def list_nonzero(x, out):
+    """``out[:count] = np.flatnonzero(x)``; return the count. ``out`` has one entry to spare."""
+    count = 0
+    for k in range(x.shape[0]):
+        out[count] = k
+        count += x[k] != 0.0
+    return count
+
+
 @generic
 def row_scores(rows, t, W, out):
     """``out[:] = x_t @ W``"""
@@ -123,6 +142,27 @@ def row_scores(rows, t, W, out):
 def row_push(rows, t, scale, delta, W):
     """``W += scale * np.outer(x_t, delta)``"""
     raise NotImplementedError
+
+
+@generic
+def row_add_two(rows, t, a, b, W, j, k):
+    """``W[:, j] += a * x_t; W[:, k] += b * x_t``, for j != k"""
+    raise NotImplementedError
+
+
+@subroutine
+def row_push_few(rows, t, scale, delta, W, nonzero):
+    """The same as `row_push` where delta has few nonzeros; ``nonzero`` is room for their indices."""
+    count = list_nonzero(delta, nonzero)
+    if count > _FEW * delta.shape[0]:
+        row_push(rows, t, scale, delta, W)
+        return
+    for c in range(0, count - 1, 2):
+        j, k = nonzero[c], nonzero[c + 1]
+        row_add_two(rows, t, scale * delta[j], scale * delta[k], W, j, k)
+    if count & 1:
+        k = nonzero[count - 1]
+        row_add(rows, t, scale * delta[k], W[:, k])
 
 
 @generic
@@ -180,6 +220,29 @@ def _(rows, t, scale, delta, W):
 def _(rows, t, scale, delta, W):
     for p in range(rows.start[t], rows.start[t + 1]):
         add_scaled(scale, delta, W[rows.columns[p]])
+
+
+@row_add_two.register(DenseRows)
+def _(rows, t, a, b, W, j, k):
+    for f in range(rows.n_columns):
+        W[f, j] += a * rows.values[t, f]
+        W[f, k] += b * rows.values[t, f]
+
+
+@row_add_two.register(SparseRows)
+def _(rows, t, a, b, W, j, k):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        f, x = rows.columns[p], rows.values[p]
+        W[f, j] += a * x
+        W[f, k] += b * x
+
+
+@row_add_two.register(IndicatorRows)
+def _(rows, t, a, b, W, j, k):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        f = rows.columns[p]
+        W[f, j] += a
+        W[f, k] += b
 
 
 @row_clear.register(DenseRows)

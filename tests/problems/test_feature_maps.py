@@ -1,4 +1,4 @@
-"""score, gram and push against the matrix Phi of each example, built from its definition."""
+"""score, gram, norm2 and push against the matrix Phi of each example, built from its definition."""
 
 from typing import Any
 
@@ -8,11 +8,12 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maxmargin import rows
 from maxmargin.methods._blocks import add_to_block, empty_blocks
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_blocks
-from maxmargin.problems import Chain, Multiclass, chain
-from maxmargin.problems._protocol import gram, psi, push, score, sizes, workspace
+from maxmargin.problems import Chain, Multiclass, _products, chain
+from maxmargin.problems._protocol import gram, norm2, psi, push, score, sizes, workspace
 from maxmargin.rows import DenseRows, IndicatorRows, SparseRows
 from support.catalogue import Case, chain_case, chain_cases, layout, multiclass_cases
 from support.maps import as_move, feature_map, random_direction
@@ -26,9 +27,15 @@ def applied(problem: Any, i: int, w: Array, delta: Array) -> tuple[Array, Array,
     theta, pushed, move = np.full(len(delta), np.nan), w.copy(), as_move(delta)
     image = np.full(len(delta), np.nan)
     score(problem, i, w, theta)
-    push(problem, i, move, 0.7, pushed)
+    push(problem, i, move, 0.7, pushed, workspace(problem))
     gram(problem, i, move, image, workspace(problem))
     return theta, image, pushed
+
+
+def length2(problem: Any, i: int, delta: Array) -> float:
+    """Return |Phi delta|^2."""
+    image = np.full(len(delta), np.nan)
+    return float(norm2(problem, i, as_move(delta), image, workspace(problem)))
 
 
 @given(cases, st.integers(0, 1000))
@@ -42,6 +49,7 @@ def test_score_gram_and_push_apply_the_feature_map(case: Case, seed: int) -> Non
         assert theta[:m] == pytest.approx(Phi.T @ w, abs=1e-12)
         assert image[:m] == pytest.approx(Phi.T @ (Phi @ delta[:m]), abs=1e-10)
         assert pushed == pytest.approx(w + 0.7 * Phi @ delta[:m], abs=1e-12)
+        assert length2(case.problem, i, delta) == pytest.approx(np.sum((Phi @ delta[:m]) ** 2), rel=1e-10)
 
 
 @given(cases)
@@ -54,7 +62,7 @@ def test_feature_map_times_statistics_is_the_feature_vector(case: Case) -> None:
             delta, w = np.zeros(size.statistics), np.zeros(size.weights)
             count = psi(case.problem, i, np.array(y), where, value)
             np.add.at(delta, where[:count], value[:count])
-            push(case.problem, i, as_move(delta), 1.0, w)
+            push(case.problem, i, as_move(delta), 1.0, w, workspace(case.problem))
             assert w == pytest.approx(layout(case.problem, expected), abs=1e-12)
 
 
@@ -85,9 +93,9 @@ def test_dense_sparse_and_indicator_rows_agree(made: Any) -> None:
     rng = np.random.default_rng(1)
     X = (rng.random((6, 5)) < 0.7).astype(float)
     indicator = made(scipy.sparse.csr_array(X))
-    rows, w = indicator.rows, rng.normal(size=sizes(indicator).weights)
-    assert isinstance(rows, IndicatorRows)
-    others = DenseRows(X, 5), SparseRows(rows.start, rows.columns, np.ones(len(rows.columns)), 5)
+    held, w = indicator.rows, rng.normal(size=sizes(indicator).weights)
+    assert isinstance(held, IndicatorRows)
+    others = DenseRows(X, 5), SparseRows(held.start, held.columns, np.ones(len(held.columns)), 5)
     examples = np.split(X, [2, 5]) if made is chain_of else list(X)
     for i in range(len(examples)):
         delta = random_direction(Case(indicator, None, examples), i, rng)
@@ -98,10 +106,10 @@ def test_dense_sparse_and_indicator_rows_agree(made: Any) -> None:
                 np.testing.assert_allclose(a, b, atol=1e-13)
 
 
-@pytest.mark.parametrize("rows", ["dense", "sparse", "indicator"])
-def test_gram_of_sequences_too_long_for_a_table(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["dense", "sparse", "indicator"])
+def test_gram_of_sequences_too_long_for_a_table(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain, "_TABULATED", 2)
-    case, rng = chain_case(5, (4, 2, 1, 3), rows=rows), np.random.default_rng(0)
+    case, rng = chain_case(5, (4, 2, 1, 3), rows=kind), np.random.default_rng(0)
     assert np.diff(case.problem.product_offsets).tolist() == [0, 4, 1, 0]
     work = workspace(case.problem)
     for i in (0, 1, 3, 2, 0):  # the work arrays are used again
@@ -125,11 +133,12 @@ def test_a_sequence_of_300_tokens() -> None:
     assert pushed == pytest.approx(w + 0.7 * Phi @ delta, rel=1e-11)
 
 
-@pytest.mark.parametrize("rows", ["dense", "sparse", "indicator"])
-def test_push_of_whole_rows(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A move with many nonzeros is pushed row by row, one with few entry by entry."""
-    monkeypatch.setattr(chain, "_FEW", 0)
-    case, rng = chain_case(7, (3, 1, 2), rows=rows), np.random.default_rng(0)
+@pytest.mark.parametrize("few", [0.0, 1.0])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "indicator"])
+def test_push_of_whole_rows_and_of_pairs(kind: str, few: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row with many nonzeros is pushed as it is, one with few by pairs of them."""
+    monkeypatch.setattr(rows, "_FEW", few)
+    case, rng = chain_case(7, (3, 1, 2), rows=kind), np.random.default_rng(0)
     w = rng.normal(size=sizes(case.problem).weights)
     for i in range(3):
         Phi, delta = feature_map(case, i), random_direction(case, i, rng)
@@ -137,18 +146,30 @@ def test_push_of_whole_rows(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert pushed == pytest.approx(w + 0.7 * Phi @ delta[: Phi.shape[1]], abs=1e-12)
 
 
-def test_compiled_push_of_a_move_without_zeros() -> None:
-    rng = np.random.default_rng(0)
-    X, n_labels = rng.normal(size=(3, 2)), 12
+@pytest.mark.parametrize("few", [0, 100])
+def test_gram_by_whole_rows_and_by_entries(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_products, "_FEW", few)
+    case, rng = chain_case(7, (3, 1, 2)), np.random.default_rng(0)
+    for i in range(3):
+        Phi, delta = feature_map(case, i), random_direction(case, i, rng)
+        _, image, _ = applied(case.problem, i, np.zeros(len(Phi)), delta)
+        m = Phi.shape[1]
+        assert image[:m] == pytest.approx(Phi.T @ (Phi @ delta[:m]), abs=1e-12)
+
+
+@pytest.mark.parametrize("per_row", [1, 2, 3, 4, 20])
+def test_compiled_push_of_rows_with_so_many_nonzeros(per_row: int) -> None:
+    rng = np.random.default_rng(per_row)
+    X, n_labels = rng.normal(size=(3, 2)), 20
     problem = Chain.from_encoded(X, np.array([0, 1, 3]), np.arange(3), n_labels)
     case, size = Case(problem, None, [X[:1], X[1:]]), sizes(problem)
     blocks, expected = empty_blocks(2, size.statistics), np.zeros(size.weights)
-    for i, length in enumerate((1, 2)):
-        Phi, delta = feature_map(case, i), np.zeros(size.statistics)
-        delta[: Phi.shape[1]] = rng.normal(size=Phi.shape[1])
-        assert np.count_nonzero(delta) > chain._FEW * length
-        add_to_block(blocks, i, 1.0, as_move(delta))
-        expected += Phi @ delta[: Phi.shape[1]]
+    for i in range(2):
+        Phi, delta = feature_map(case, i), np.zeros((n_labels + 2, n_labels))
+        for row in delta[: Phi.shape[1] // n_labels]:
+            row[rng.choice(n_labels, per_row, replace=False)] = rng.normal(size=per_row)
+        add_to_block(blocks, i, 1.0, as_move(delta.ravel()))
+        expected += Phi @ delta.ravel()[: Phi.shape[1]]
     w = np.zeros(size.weights)
     push_blocks(problem, blocks, 1.0, w, new_scratch(problem))
     assert w == pytest.approx(expected, abs=1e-12)

@@ -60,7 +60,7 @@ class OwnObject:
     def gram(self, i: int, move: Any, image: Array, work: None) -> None:
         image[:] = (self.X[i] ** 2).sum() * move.delta
 
-    def push(self, i: int, move: Any, scale: float, w: Array) -> None:
+    def push(self, i: int, move: Any, scale: float, w: Array, work: Any) -> None:
         for x, row in zip(self.X[i], w.reshape(-1, WIDTH), strict=True):
             row += scale * x * move.delta
 
@@ -139,7 +139,7 @@ def _(problem, i, move, image, work):
 
 
 @protocol.push.register(OwnTuple)
-def _(problem, i, move, scale, w):
+def _(problem, i, move, scale, w, work):
     for f in range(problem.X.shape[1]):
         for k in range(WIDTH):
             w[f * WIDTH + k] += scale * problem.X[i, f] * move.delta[k]

@@ -65,7 +65,7 @@ def batch_corner(problem, w, scale, w_s, scratch):
         if not hinge >= -ROUNDING * (1.0 + loss_y + abs(loss_y - hinge)):
             return total, i
         add_corner(scratch.corner, scratch.move)
-        push(problem, i, scratch.move, scale, w_s)
+        push(problem, i, scratch.move, scale, w_s, scratch.oracle)
         total += loss_y
         reset(scratch.move)
     return total, -1
@@ -77,7 +77,7 @@ def push_blocks(problem, blocks, scale, w, scratch):
     for i in range(blocks.extent.shape[0]):
         if blocks.extent[i, SIZE] > 0:
             load_block(blocks, i, 1.0, scratch.move)
-            push(problem, i, scratch.move, scale, w)
+            push(problem, i, scratch.move, scale, w, scratch.oracle)
             reset(scratch.move)
 
 
@@ -87,7 +87,7 @@ def push_planes(problem, planes, scale, w, scratch):
     for i in range(planes.extent.shape[0]):
         for c in range(planes.extent[i, SIZE]):
             add_plane(planes, i, c, planes.alpha[planes.extent[i, START] + c], scratch.move)
-        push(problem, i, scratch.move, scale, w)
+        push(problem, i, scratch.move, scale, w, scratch.oracle)
         reset(scratch.move)
 
 

@@ -28,7 +28,6 @@ from maxmargin.methods._blocks import (
     load_block,
     scaled_blocks,
 )
-from maxmargin.methods._move import dot_move
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
@@ -51,7 +50,7 @@ from maxmargin.methods._scratch import add_corner, new_scratch
 from maxmargin.methods._sweep import push_blocks, sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, Predefined, dual_gain, step_size
-from maxmargin.problems._protocol import gram, push, sizes
+from maxmargin.problems._protocol import norm2, push, sizes
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
@@ -124,15 +123,14 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
     move.gap[0] = hinge - hinge_z
 
     scale = 1.0 / (method.lam * n)
-    gram(problem, i, move, scratch.image, scratch.oracle)
-    curvature = scale / n * dot_move(move, scratch.image)
+    curvature = scale / n * norm2(problem, i, move, scratch.image, scratch.oracle)
 
     gamma = step_size(method.step, gap, curvature, state.steps[0], n)
     move.gamma[0], move.gain[0] = gamma, n * dual_gain(gamma, gap, curvature)
     move.ell[0] = gamma * (loss_y - state.ell[i])
     state.steps[0] += 1
     if gamma > 0.0:
-        push(problem, i, move, gamma * scale, state.w)
+        push(problem, i, move, gamma * scale, state.w, scratch.oracle)
         add_to_block(state.z, i, gamma, move)
         state.ell[i] += move.ell[0]
     return DONE

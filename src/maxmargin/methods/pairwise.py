@@ -135,7 +135,7 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
     if moved:
         _load_sum_of_moves(planes, i, scratch.move)
         state.ell[i] += scratch.move.ell[0]
-        push(problem, i, scratch.move, scale, state.w)
+        push(problem, i, scratch.move, scale, state.w, scratch.oracle)
     scratch.move.gap[0], scratch.move.gain[0] = hinge - mean, gain
     drop_planes(planes, i)
     return DONE

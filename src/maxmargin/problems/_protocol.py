@@ -15,9 +15,8 @@ an example are as large as its output and not as its features. Notation, used th
 ``theta``                 :math:`\Phi_i^\top w`, the scores of the parts of outputs of example i
 ``y``                     an output, as an int64 array
 ``loss``                  :math:`L_i(y)`, zero at the truth :math:`y_i`, nowhere negative
-``psi``                   :math:`s_i(y_i) - s_i(y)`; the paper's :math:`\psi_i(y)` is
-:math:`\Phi_i` times this ``z``                     :math:`\sum_y \alpha_i(y) (s_i(y_i) - s_i(y))`;
-the paper's :math:`w_i` is
+``psi``                   :math:`s_i(y_i) - s_i(y)`; the paper's :math:`\psi_i(y)` is :math:`\Phi_i` times it
+``z``                     :math:`\sum_y \alpha_i(y) (s_i(y_i) - s_i(y))`; the paper's :math:`w_i` is
                           :math:`\Phi_i z_i / (\lambda n)`
 ``move``                  a direction in output space: the vector ``move.delta``, zero outside the indices
                           ``move.support[:move.size[0]]``
@@ -29,7 +28,7 @@ A plain Python object may have methods of these names instead; it then runs inte
 
 from typing import Any, NamedTuple
 
-from maxmargin._compile import generic
+from maxmargin._compile import generic, generic_with_default, subroutine
 
 
 class Sizes(NamedTuple):
@@ -111,10 +110,29 @@ def gram(problem, i, move, image, work):
     problem.gram(i, move, image, work)
 
 
+@subroutine
+def norm2_by_gram(problem, i, move, image, work):
+    r"""Return :math:`\|\Phi_i \delta\|^2` as :math:`\langle \delta, \Phi_i^\top \Phi_i \delta \rangle`."""
+    gram(problem, i, move, image, work)
+    total = 0.0
+    for c in range(move.size[0]):
+        total += move.delta[move.support[c]] * image[move.support[c]]
+    return total
+
+
+@generic_with_default
+def norm2(problem, i, move, image, work):
+    r"""Return :math:`\|\Phi_i \delta\|^2`; ``image`` is work space.
+
+    A model may know a shorter way than `gram`.
+    """
+    return norm2_by_gram(problem, i, move, image, work)
+
+
 @generic
-def push(problem, i, move, scale, w):
+def push(problem, i, move, scale, w, work):
     r"""Add :math:`c\, \Phi_i \delta` to ``w``, with c = ``scale`` and the direction ``move.delta``."""
-    problem.push(i, move, scale, w)
+    problem.push(i, move, scale, w, work)
 
 
 @generic

@@ -13,34 +13,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper, kernel, subroutine
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.inference.viterbi import viterbi
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
+from maxmargin.problems._products import (
+    fill_products,
+    multiply_products,
+    stream_products,
+    sum_products,
+    transitions_norm2,
+)
 from maxmargin.rows import (
     FloatArray,
     IntArray,
     Rows,
+    add_product,
     add_scaled,
     aligned_zeros,
     as_rows,
     clear,
     copy,
-    count_nonzero,
     plain,
-    row_add,
-    row_clear,
-    row_dot,
-    row_push,
+    row_push_few,
     row_scores,
     weighted_sum,
 )
 
 # Longest sequence whose inner products are tabulated, at 8 length bytes a token.
 _TABULATED = 128
-# Up to this many nonzeros of a move per position, they are pushed one by one.
-_FEW = 10
 
 
 class ChainWeights(NamedTuple):
@@ -53,11 +54,22 @@ class ChainWeights(NamedTuple):
 
 
 class ChainWork(NamedTuple):
-    """Work arrays: of the oracle (``unary``, ``value``), and of `gram` for sequences without a table."""
+    """Work arrays.
+
+    Attributes
+    ----------
+    unary, value : arrays
+        Of the oracle.
+    image : array
+        Of `gram`, for sequences without a table.
+    nonzero : array
+        Positions or labels where a move is not zero.
+    """
 
     unary: FloatArray
     value: FloatArray
     image: FloatArray
+    nonzero: np.ndarray[Any, np.dtype[np.uint32]]
 
 
 class Chain(NamedTuple):
@@ -133,7 +145,7 @@ class Chain(NamedTuple):
             product_offsets=np.concatenate([[0], np.cumsum(tabulated**2)]),
         )
         products = np.zeros(problem.product_offsets[-1])
-        _fill_products(problem, np.zeros(problem.rows.n_columns), products)
+        fill_products(problem, np.zeros(problem.rows.n_columns), products)
         return problem._replace(products=products)
 
     @classmethod
@@ -164,22 +176,6 @@ def unpack_chain(w: FloatArray, n_features: int, n_labels: int) -> ChainWeights:
     return ChainWeights(W[:f].T, W[f], W[f + 1], W[f + 2 :])
 
 
-@kernel
-def _fill_products(problem, buffer, products):
-    """``products[i] = X_i @ X_i.T``, row by row; ``buffer`` is one zero per feature."""
-    rows = problem.rows
-    for i in range(problem.offsets.shape[0] - 1):
-        p, first, last = problem.product_offsets[i], problem.offsets[i], problem.offsets[i + 1]
-        if p == problem.product_offsets[i + 1]:
-            continue
-        for s in range(first, last):
-            row_add(rows, s, 1.0, buffer)
-            for t in range(first, last):
-                products[p] = row_dot(rows, t, buffer)
-                p += 1
-            row_add(rows, s, -1.0, buffer)  # x - x is exactly zero
-
-
 @protocol.sizes.register(Chain)
 def _(problem):
     width, K, longest = problem.width, problem.n_labels, problem.longest
@@ -197,6 +193,7 @@ def _(problem):
         aligned_zeros(longest, width),
         aligned_zeros(longest, width),
         aligned_zeros(features, width),
+        np.zeros(max(longest, width) + 1, dtype=np.uint32),
     )
 
 
@@ -270,86 +267,36 @@ def _(problem, i, move, image, work):
     copy(move.delta[: K * problem.width], image[: K * problem.width])
     D, G = delta[K : K + length], parts[K : K + length]
     if problem.product_offsets[i] == problem.product_offsets[i + 1]:
-        _stream_products(problem, i, D, G, work)
-    elif move.size[0] <= _FEW * length:
-        _multiply_entries(problem, i, move, G)
+        stream_products(problem, i, D, G, work)
     else:
-        _multiply_rows(problem, i, D, G)
+        multiply_products(problem, i, move, D, G)
     add_scaled(1.0, D[0], G[0])
     add_scaled(1.0, D[length - 1], G[length - 1])
 
 
-@subroutine
-def _multiply_entries(problem, i, move, G):
-    """``G = X_i X_i^T D``, one nonzero of D after another."""
-    length, transitions = G.shape[0], problem.n_labels * problem.width
-    for t in range(length):
-        clear(G[t])
-    for c in range(move.size[0]):
-        p = move.support[c]
-        if p >= transitions:
-            t, k = _position_and_label(p, transitions, problem.width)
-            first = problem.product_offsets[i] + t * length
-            column = problem.products[first : first + length]
-            for s in range(length):
-                G[s, k] += column[s] * move.delta[p]
-
-
-@subroutine
-def _multiply_rows(problem, i, D, G):
-    """The same, one row of labels after another."""
-    length = G.shape[0]
-    for t in range(length):
-        clear(G[t])
-    for s in range(length):
-        if count_nonzero(D[s]) > 0:
-            for t in range(length):
-                add_scaled(problem.products[problem.product_offsets[i] + s * length + t], D[s], G[t])
-
-
-@subroutine
-def _stream_products(problem, i, D, G, work):
-    """The same for a sequence too long for a table: ``image = X_i^T D``, then ``G = X_i image``."""
-    rows, first = problem.rows, problem.offsets[i]
-    for t in range(D.shape[0]):
-        if count_nonzero(D[t]) > 0:
-            row_push(rows, first + t, 1.0, D[t], work.image)
-    for t in range(D.shape[0]):
-        row_scores(rows, first + t, work.image, G[t])
-    for t in range(D.shape[0]):
-        row_clear(rows, first + t, work.image)
+@protocol.norm2.register(Chain)
+def _(problem, i, move, image, work):
+    length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
+    if problem.product_offsets[i] == problem.product_offsets[i + 1]:
+        return protocol.norm2_by_gram(problem, i, move, image, work)
+    D, sums = move.delta.reshape((-1, problem.width))[K : K + length], image[: problem.width]
+    clear(sums)
+    add_product(1.0, D[0], D[0], sums)
+    add_product(1.0, D[length - 1], D[length - 1], sums)
+    sum_products(problem, i, D, sums, work.nonzero)
+    total = 0.0
+    for k in range(problem.width):
+        total += sums[k]
+    return total + transitions_norm2(problem, move)
 
 
 @protocol.push.register(Chain)
-def _(problem, i, move, scale, w):
+def _(problem, i, move, scale, w, work):
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
     W, F, K = w.reshape((-1, problem.width)), problem.rows.n_columns, problem.n_labels
     D = move.delta.reshape((-1, problem.width))
-    if move.size[0] <= _FEW * length:
-        _push_entries(problem, first, move, scale, W)
-    else:
-        for t in range(length):
-            if count_nonzero(D[K + t]) > 0:
-                row_push(problem.rows, first + t, scale, D[K + t], W)
+    for t in range(length):
+        row_push_few(problem.rows, first + t, scale, D[K + t], W, work.nonzero)
     add_scaled(scale, D[K], W[F])
     add_scaled(scale, D[K + length - 1], W[F + 1])
     add_scaled(scale, move.delta[: K * problem.width], w[(F + 2) * problem.width :])
-
-
-@subroutine
-def _push_entries(problem, first, move, scale, W):
-    """Push the labels at positions one by one: faster than whole rows of labels while most are zero."""
-    transitions = problem.n_labels * problem.width
-    for c in range(move.size[0]):
-        p = move.support[c]
-        if p >= transitions:
-            t, k = _position_and_label(p, transitions, problem.width)
-            row_add(problem.rows, first + t, scale * move.delta[p], W[:, k])
-
-
-@helper
-def _position_and_label(p, transitions, width):
-    """The position and the label that index p of the statistics stands for; narrow numbers divide fast."""
-    part = np.uint32(p - np.uint32(transitions))
-    t = part // np.uint32(width)
-    return t, np.uint32(part - t * np.uint32(width))

@@ -131,5 +131,5 @@ def _(problem, i, move, image, work):
 
 
 @protocol.push.register(Multiclass)
-def _(problem, i, move, scale, w):
+def _(problem, i, move, scale, w, work):
     row_push(problem.rows, i, scale, move.delta, w.reshape((-1, problem.width)))

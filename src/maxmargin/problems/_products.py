@@ -1,0 +1,129 @@
+r"""Inner products of the tokens of a sequence: how a move of its block changes its scores and its length.
+
+For the rows X of a sequence's features and a direction D, one row of labels per position, steps within the
+block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` only. The matrix
+:math:`X X^\top` is tabulated for every sequence but the longest ones.
+"""
+
+import numpy as np
+
+from maxmargin._compile import helper, kernel, subroutine
+from maxmargin.rows import (
+    add_product,
+    add_scaled,
+    clear,
+    count_nonzero,
+    row_add,
+    row_clear,
+    row_dot,
+    row_push,
+    row_scores,
+)
+
+# Up to this many nonzeros of a move per position, they are multiplied one by one.
+_FEW = 10
+
+
+@kernel
+def fill_products(problem, buffer, products):
+    """``products[i] = X_i @ X_i.T``, row by row; ``buffer`` is one zero per feature."""
+    rows = problem.rows
+    for i in range(problem.offsets.shape[0] - 1):
+        p, first, last = problem.product_offsets[i], problem.offsets[i], problem.offsets[i + 1]
+        if p == problem.product_offsets[i + 1]:
+            continue
+        for s in range(first, last):
+            row_add(rows, s, 1.0, buffer)
+            for t in range(first, last):
+                products[p] = row_dot(rows, t, buffer)
+                p += 1
+            row_add(rows, s, -1.0, buffer)  # x - x is exactly zero
+
+
+@subroutine
+def sum_products(problem, i, D, sums, positions):
+    """``sums += sum_st products[s, t] D_s * D_t`` over the positions where D is not zero, label by label."""
+    length, count = D.shape[0], _list_positions(D, positions)
+    for a in range(count):
+        s = positions[a]
+        first = problem.product_offsets[i] + s * length
+        add_product(problem.products[first + s], D[s], D[s], sums)
+        for b in range(a):
+            t = positions[b]
+            add_product(2.0 * problem.products[first + t], D[s], D[t], sums)
+
+
+@helper
+def _list_positions(D, out):
+    """List the rows of D that are not zero, and return their number."""
+    count = 0
+    for t in range(D.shape[0]):
+        out[count] = t
+        count += count_nonzero(D[t]) > 0
+    return count
+
+
+@subroutine
+def transitions_norm2(problem, move):
+    """The squared length of delta's counts of transitions."""
+    total = 0.0
+    for c in range(move.size[0]):
+        if move.support[c] < problem.n_labels * problem.width:
+            total += move.delta[move.support[c]] ** 2
+    return total
+
+
+@subroutine
+def multiply_products(problem, i, move, D, G):
+    """``G = X_i X_i^T D``, by the table."""
+    for t in range(G.shape[0]):
+        clear(G[t])
+    if move.size[0] <= _FEW * G.shape[0]:
+        _multiply_entries(problem, i, move, G)
+    else:
+        _multiply_rows(problem, i, D, G)
+
+
+@subroutine
+def _multiply_entries(problem, i, move, G):
+    """The same from ``G = 0``, one nonzero of D after another."""
+    length, transitions = G.shape[0], problem.n_labels * problem.width
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if p >= transitions:
+            t, k = _position_and_label(p, transitions, problem.width)
+            first = problem.product_offsets[i] + t * length
+            column = problem.products[first : first + length]
+            for s in range(length):
+                G[s, k] += column[s] * move.delta[p]
+
+
+@subroutine
+def _multiply_rows(problem, i, D, G):
+    """The same, one row of labels after another."""
+    length = G.shape[0]
+    for s in range(length):
+        if count_nonzero(D[s]) > 0:
+            for t in range(length):
+                add_scaled(problem.products[problem.product_offsets[i] + s * length + t], D[s], G[t])
+
+
+@subroutine
+def stream_products(problem, i, D, G, work):
+    """The same for a sequence too long for a table: ``image = X_i^T D``, then ``G = X_i image``."""
+    rows, first = problem.rows, problem.offsets[i]
+    for t in range(D.shape[0]):
+        if count_nonzero(D[t]) > 0:
+            row_push(rows, first + t, 1.0, D[t], work.image)
+    for t in range(D.shape[0]):
+        row_scores(rows, first + t, work.image, G[t])
+    for t in range(D.shape[0]):
+        row_clear(rows, first + t, work.image)
+
+
+@helper
+def _position_and_label(p, transitions, width):
+    """The position and the label that index p of the statistics stands for; narrow numbers divide fast."""
+    part = np.uint32(p - np.uint32(transitions))
+    t = part // np.uint32(width)
+    return t, np.uint32(part - t * np.uint32(width))
