@@ -44,26 +44,6 @@ def can_claim(extent, used, i, need, length):
     return need <= extent[i, ROOM] or used[0] + need + need // 4 <= length
 
 
-@helper
-def pack(extent, out):
-    """Write to ``out`` the extents of the same parts without holes between them; return their end."""
-    end = 0
-    for i in range(extent.shape[0]):
-        out[i, START] = end
-        out[i, SIZE] = out[i, ROOM] = extent[i, SIZE]
-        end += extent[i, SIZE]
-    return end
-
-
-@helper
-def repack(values, extent, out, new_extent):
-    """Copy the entries of every part of a pool to its place in another."""
-    for i in range(extent.shape[0]):
-        old, new = extent[i, START], new_extent[i, START]
-        for e in range(extent[i, SIZE]):
-            out[new + e] = values[old + e]
-
-
 @singledispatch
 def enlarged(state: Any, slack: int) -> Any:
     """Return a state whose pools are at least half empty, and hold ``slack`` entries more for any part."""
@@ -74,10 +54,10 @@ def enlarged(state: Any, slack: int) -> Any:
 
 def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
     """Return extents without holes, the number of entries, and the pools copied to longer ones."""
-    new = new_extents(len(extent))
-    end = pack(extent, new)
-    largest = int(extent[:, SIZE].max(initial=0))
-    longer = [np.empty(2 * end + 4 * (largest + slack), dtype=pool.dtype) for pool in pools]
+    size = extent[:, SIZE]
+    start, end = np.cumsum(size) - size, int(size.sum())
+    entries = np.repeat(extent[:, START] - start, size) + np.arange(end)
+    longer = [np.empty(2 * end + 4 * (int(size.max(initial=0)) + slack), dtype=pool.dtype) for pool in pools]
     for pool, copy in zip(pools, longer, strict=True):
-        repack(pool, extent, copy, new)
-    return new, np.array([end]), *longer
+        np.take(pool, entries, out=copy[:end])
+    return np.column_stack([start, size, size]), np.array([end]), *longer

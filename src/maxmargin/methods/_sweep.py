@@ -20,10 +20,10 @@ from maxmargin.methods._protocol import (
     step,
     weights,
 )
-from maxmargin.methods._scratch import add_corner, find_corner, new_scratch
+from maxmargin.methods._scratch import add_corner, corner_at_scores, find_corner, new_scratch
 from maxmargin.methods.sampling import Visits, as_visits, note_gap, some_visits, visited
-from maxmargin.problems._protocol import decode, output_size, push, score, sizes
-from maxmargin.rows import IntArray
+from maxmargin.problems._protocol import decode, norm2_by_gram, output_size, push, score, sizes
+from maxmargin.rows import IntArray, clear
 
 
 @kernel
@@ -69,6 +69,20 @@ def batch_corner(problem, w, scale, w_s, scratch):
         total += loss_y
         reset(scratch.move)
     return total, -1
+
+
+@kernel
+def first_corners(problem, examples, scratch):
+    """Return the sums of ``|Phi_i psi_i(y_i*)|^2`` and of losses over the examples, at w = 0."""
+    squares, losses = 0.0, 0.0
+    clear(scratch.theta)
+    for t in range(examples.shape[0]):
+        loss_y, _ = corner_at_scores(problem, examples[t], scratch)
+        add_corner(scratch.corner, scratch.move)
+        squares += norm2_by_gram(problem, examples[t], scratch.move, scratch.image, scratch.oracle)
+        losses += loss_y
+        reset(scratch.move)
+    return squares, losses
 
 
 @kernel

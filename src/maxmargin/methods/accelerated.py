@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.methods._move import dot_move, reset
+from maxmargin.methods._extrapolation import measure_dual, mix, move_on
 from maxmargin.methods._protocol import (
     Carry,
     Point,
@@ -47,9 +47,11 @@ from maxmargin.methods._protocol import (
     weights,
     with_lam,
 )
-from maxmargin.methods._scratch import add_corner, new_scratch
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import first_corners
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.problems._protocol import argmax, gram, loss, psi, sizes
+from maxmargin.methods.steps import LineSearch, step_size
+from maxmargin.problems._protocol import sizes
 from maxmargin.rows import FloatArray, IntArray
 
 _FIRST_KAPPA = 1.6  # c
@@ -62,7 +64,6 @@ _POWER = 3
 _CORNERS = 64
 _SNAPSHOTS = 8
 _SNAPSHOT_SHARE = 0.02  # of the work of a pass
-_CHUNK = 1 << 15
 
 
 class _Accelerated(NamedTuple):
@@ -159,26 +160,18 @@ def _(method: Accelerated, problem: Any) -> AcceleratedState:
     return AcceleratedState(inner, centre, previous, mean, dual, Momentum(float(kappa)))
 
 
-@np.errstate(all="ignore")
 def first_kappa(problem: Any, lam: float) -> float:
     """Return the kappa to begin with, from the corners of a few examples at w = 0.
 
     Features that are not finite give zero: it is for the steps to find them, and to name the example.
     """
-    scratch, size = new_scratch(problem), sizes(problem)
-    corner, examples = scratch.corner, np.unique(np.linspace(0, size.examples - 1, _CORNERS).astype(np.int64))
-    squares, losses = 0.0, 0.0
-    for i in examples:
-        argmax(problem, i, scratch.theta, scratch.y, scratch.oracle)
-        corner.size[0] = psi(problem, i, scratch.y, corner.where, corner.value)
-        add_corner(corner, scratch.move)
-        gram(problem, i, scratch.move, scratch.image, scratch.oracle)
-        squares += dot_move(scratch.move, scratch.image)
-        losses += loss(problem, i, scratch.y)
-        reset(scratch.move)
+    n = sizes(problem).examples
+    examples = np.unique(np.linspace(0, n - 1, _CORNERS).astype(np.int64))
+    with np.errstate(all="ignore"):
+        squares, losses = first_corners(problem, examples, new_scratch(problem))
     if not (losses > 0.0 and 0.0 <= squares < np.inf):
         return 0.0
-    return _FIRST_KAPPA * float(np.sqrt(lam * squares / (losses * size.examples)))
+    return _FIRST_KAPPA * float(np.sqrt(lam * squares / (losses * n)))
 
 
 @advance.register(Accelerated)
@@ -228,51 +221,22 @@ def _with_snapshot(method: Accelerated, state: AcceleratedState) -> AcceleratedS
     w, mean, momentum = weights(method.inner, state.inner), state.mean, state.momentum
     snapshots = momentum.snapshots + 1
     weight = momentum.weight + float(snapshots) ** _POWER
-    share = snapshots**_POWER / weight
-    for part in _chunks(len(w)):
-        mean[part] += share * (w[part] - mean[part])
+    mix(snapshots**_POWER / weight, w, mean)
     return state._replace(momentum=momentum._replace(snapshots=snapshots, weight=weight))
 
 
 def _after_pass(method: Accelerated, state: AcceleratedState, problem: Any) -> AcceleratedState:
-    """Improve the dual's mean, extrapolate and adapt kappa."""
-    lam, momentum = regularisation(method), state.momentum
-    ell = point(method.inner, state.inner, problem).ell
-    gamma = _improve_dual(method, state, ell)
+    """Improve the dual's mean by an exact line search, adapt kappa and extrapolate."""
+    lam, momentum, w = regularisation(method), state.momentum, weights(method.inner, state.inner)
+    ell, r = point(method.inner, state.inner, problem).ell, momentum.kappa / lam
+    inner, square = measure_dual(w, state.centre, state.dual, r)
+    gamma = step_size(LineSearch(), ell - momentum.ell - lam * inner, lam * square, 0, 1)
     momentum = momentum._replace(visits=0, ell=momentum.ell + gamma * (ell - momentum.ell))
     adapted = _adapted(momentum, gamma) if method.kappa is None else momentum
-    _extrapolate(weights(method.inner, state.inner), state, lam, momentum.kappa, adapted.kappa)
-    return state._replace(momentum=adapted)
-
-
-def _improve_dual(method: Accelerated, state: AcceleratedState, ell: float) -> float:
-    """Move the dual's mean towards the present dual point by an exact line search; return the step."""
-    lam, kappa, w = regularisation(method), state.momentum.kappa, weights(method.inner, state.inner)
-
-    def difference(part: slice) -> FloatArray:
-        present = (1.0 + kappa / lam) * w[part] - (kappa / lam) * state.centre[part]
-        return present - state.dual[part]
-
-    slope, curvature = ell - state.momentum.ell, 0.0
-    for part in _chunks(len(w)):
-        d = difference(part)
-        slope -= lam * float(d @ state.dual[part])
-        curvature += lam * float(d @ d)
-    gamma = 0.0 if slope <= 0.0 else 1.0 if slope >= curvature else slope / curvature
-    for part in _chunks(len(w)):
-        state.dual[part] += gamma * difference(part)
-    return gamma
-
-
-def _extrapolate(w: FloatArray, state: AcceleratedState, lam: float, kappa: float, new_kappa: float) -> None:
-    """Move the centre, and the weights with it: ``(kappa v + g) / (lam + kappa)`` at the new v and kappa."""
-    root_q = np.sqrt(lam / (lam + new_kappa))
+    root_q = np.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
-    for part in _chunks(len(w)):
-        x, centre, previous = w[part].copy(), state.centre[part], state.previous[part]
-        new_centre = x + beta * (x - previous)
-        w[part] = ((lam + kappa) * x - kappa * centre + new_kappa * new_centre) / (lam + new_kappa)
-        centre[:], previous[:] = new_centre, x
+    move_on(w, state.centre, state.previous, state.dual, r, gamma, beta, adapted.kappa / lam)
+    return state._replace(momentum=adapted)
 
 
 def _adapted(momentum: Momentum, gamma: float) -> Momentum:
@@ -288,11 +252,6 @@ def _adapted(momentum: Momentum, gamma: float) -> Momentum:
     if step < low and momentum.falling and since > _BEFORE_LOWERING:
         return momentum._replace(kappa=momentum.kappa / _FACTOR, since=0)
     return momentum
-
-
-def _chunks(length: int) -> list[slice]:
-    """Cut long vectors into parts that stay in the processor's cache from one operation to the next."""
-    return [slice(first, first + _CHUNK) for first in range(0, length, _CHUNK)]
 
 
 @point.register(Accelerated)
