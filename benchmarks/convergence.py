@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from _measure import Figure, Target, print_figures
+from _measure import Figure, Target, interleaved, print_figures
 from _problems import conll_problem, if_there, letters_problem, ocr_problem
-from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, History, Pairwise, c_path, solve
+from maxmargin import Accelerated, Averaged, Away, Batched, BlockFrankWolfe, History, Pairwise, c_path, solve
 from maxmargin.datasets import load_conll2000
 from maxmargin.problems._protocol import sizes
 
@@ -45,11 +45,16 @@ METHODS: dict[str, tuple[Callable[[float], Any], str]] = {
 
 
 class Run(NamedTuple):
-    """Passes and seconds to each gap, infinite where it was not reached, and seconds per pass."""
+    """Passes and seconds to each gap, infinite where it was not reached; seconds per pass and in all."""
 
     passes: dict[float, float]
     seconds: dict[float, float]
     per_pass: float
+    total: float
+
+    def seconds_at_least(self, gap: float) -> float:
+        """Return the seconds to the gap, or those of the whole run if it was not reached."""
+        return min(self.seconds[gap], self.total)
 
 
 class Setting(NamedTuple):
@@ -70,7 +75,8 @@ def run_of(history: History) -> Run:
         reached = np.flatnonzero(gap <= bound)
         passes[bound] = float(history.passes[reached[0]]) if len(reached) else math.inf
         seconds[bound] = float(history.seconds[reached[0]]) if len(reached) else math.inf
-    return Run(passes, seconds, float(history.seconds[-1] / history.passes[-1]))
+    total = float(history.seconds[-1])
+    return Run(passes, seconds, total / float(history.passes[-1]), total)
 
 
 def measure(setting: Setting, seeds: int, max_passes: int) -> dict[str, list[Run]]:
@@ -120,8 +126,9 @@ def figures_of(setting: Setting, runs: dict[str, list[Run]]) -> Iterator[Figure]
     name = f"{setting.name}: its pass / BCFW's"
     yield Figure(name, statistics.median(ratios), "x", Target(1.2))
     if setting.name == "OCR, 1/n":
-        faster = [b.seconds[0.05] / a.seconds[0.05] for a, b in zip(runs[AUTO], runs[PLAIN], strict=True)]
-        name = f"{setting.name}: BCFW's seconds to 0.05 / its"
+        pairs = zip(runs[AUTO], runs[PLAIN], strict=True)
+        faster = [b.seconds_at_least(0.05) / a.seconds[0.05] for a, b in pairs]
+        name = f"{setting.name}: BCFW's seconds to 0.05, or to the limit of passes / its"
         yield Figure(name, statistics.median(faster), "x", Target(12.0, floor=True))
 
 
@@ -135,6 +142,19 @@ def path_figure(problem: Any) -> Figure:
         for C in PATH_CS
     ]
     return Figure("OCR: oracle calls of ten C / of the hardest alone", total / max(alone), "x", Target(3.0))
+
+
+def threads_figure(setting: Setting) -> Figure:
+    """Return how much faster two threads come to the first target than one, the gap checks included."""
+    gap, method = setting.targets[0][0], Accelerated(Batched(Pairwise(lam=setting.lam)))
+
+    def run(n_jobs: int) -> None:
+        solve(setting.problem, method, tol=gap, check_every=1, random_state=0, n_jobs=n_jobs)
+
+    run(1)
+    times = interleaved({"one": lambda: run(1), "two": lambda: run(2)}, 5)
+    name = f"{setting.name}: batches, seconds of one thread to {gap:g} / of two"
+    return Figure(name, times["one"].ratio_to(times["two"]), "x", Target(1.5, floor=True))
 
 
 def ocr_settings(data: str | None) -> list[Setting]:
@@ -171,6 +191,8 @@ def main() -> None:
             runs = measure(setting, options.seeds, options.max_passes)
             print_table(setting, runs, options.max_passes)
             print_figures(list(figures_of(setting, runs)))
+            if setting.targets:
+                print_figures([threads_figure(setting)])
 
     rooms = {"OCR": ocr_settings, "CoNLL": conll_settings, "letters": letters_settings}
     for name, make in rooms.items():
