@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.encoding.kinds import described
-from maxmargin.methods._protocol import regularisation, start
+from maxmargin.methods._protocol import has_dual, regularisation, start
 from maxmargin.methods.sampling import SAMPLINGS, Visits
 from maxmargin.methods.steps import step_size
 from maxmargin.problems._protocol import REQUIRED, Sizes, sizes
@@ -73,6 +73,12 @@ def checked_callbacks(callbacks: Any) -> tuple[Callable[[Any], Any], ...]:
     checked = tuple(callbacks) if valid else ()
     _expect(valid and all(map(callable, checked)), "callbacks", "a list of functions", callbacks)
     return checked
+
+
+def check_sampling(sampling: Any, method: Any) -> None:
+    """Raise if examples are to be drawn by gaps which the method does not have."""
+    expected = "'permutation' or 'uniform' for a method without dual variables"
+    _expect(sampling != "gap" or has_dual(method), "sampling", expected, sampling)
 
 
 def drawer(sampling: Any, n: int) -> Callable[[np.random.Generator], Visits]:

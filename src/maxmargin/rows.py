@@ -100,6 +100,13 @@ def weighted_sum(a, x, b, y, out):
 
 
 @helper
+def scaled_copy(scale, x, out):
+    """``out[:] = scale * x``"""
+    for k in range(out.shape[0]):
+        out[k] = scale * x[k]
+
+
+@helper
 def copy(x, out):
     """``out[:] = x``"""
     for k in range(out.shape[0]):

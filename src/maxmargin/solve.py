@@ -13,6 +13,7 @@ from maxmargin._arguments import (
     check_limits,
     check_n_jobs,
     check_problem,
+    check_sampling,
     checked_callbacks,
     checked_method,
     drawer,
@@ -147,7 +148,7 @@ def solve(
         Passes between certificates. A certificate costs about one pass.
     sampling : {"permutation", "uniform", "gap"}
         Visit the examples in a new random order each pass, draw them with replacement, or draw them by
-        the size of their block gaps.
+        the size of their block gaps, which need dual variables.
     callbacks : iterable of callables
         Each is called after every pass with a `Progress`; the run stops when one returns False.
     random_state : int, Generator, RandomState or None
@@ -176,6 +177,7 @@ def solve(
     method = checked_method(method)
     check_limits(tol, max_passes, time_limit, check_every)
     check_n_jobs(n_jobs)
+    check_sampling(sampling, method)
     draw, rng = drawer(sampling, sizes(problem).examples), generator(random_state)
     if start is None:
         beginning = Beginning(new_state(method, problem))

@@ -47,6 +47,11 @@ def dual_point(w: FloatArray, ell: float) -> Point:
     return Point(w, float(ell), float(w @ w))
 
 
+def primal_point(w: FloatArray) -> Point:
+    """Return the point of weights that belong to no dual variables: with all weight on the truth, D = 0."""
+    return Point(w, 0.0, 0.0)
+
+
 class BrokenOracle(ValueError):
     """The max oracle of some example returned an output that another one beats."""
 
@@ -67,13 +72,19 @@ def _wraps(method: Any, state: Any) -> bool:
 
 @generic
 def weights(method: Any, state: Any) -> FloatArray:
-    """Return the weights at which oracles are called, and which steps change in place."""
+    """Return the vector that steps change in place: the weights, but for their `factor`."""
     return weights(method.inner, state.inner) if _wraps(method, state) else state.w
 
 
 @generic_with_default
+def factor(method, state):
+    """Return c, where the iterate is c times `weights`: one, unless the method scales its iterate lazily."""
+    return 1.0
+
+
+@generic_with_default
 def seek(method, state, problem, i, w, scratch):
-    """Find a corner for the next step of block i; return its loss and its hinge."""
+    """Find a corner for the next step of block i, where ``w`` is `weights`; return its loss and its hinge."""
     return find_corner(problem, i, w, scratch)
 
 
@@ -195,6 +206,12 @@ def grain(method: Any) -> int:
 def moves_blocks(method: Any) -> bool:
     """Whether a pass may be cut into pieces: true for methods that move one block at a time."""
     return moves_blocks(method.inner) if hasattr(method, "inner") else True
+
+
+@generic
+def has_dual(method: Any) -> bool:
+    """Whether steps move dual variables: false for methods that know the weights alone."""
+    return has_dual(method.inner) if hasattr(method, "inner") else True
 
 
 def has_step(method: Any) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from maxmargin._compile import helper, subroutine
 from maxmargin.methods._move import Move, add_entry, new_move
-from maxmargin.problems._protocol import argmax, loss, psi, score, sizes, workspace
+from maxmargin.problems._protocol import argmax, loss, psi, push, score, sizes, workspace
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
@@ -68,8 +68,14 @@ def find_corner(problem, i, w, scratch):
 @subroutine
 def corner_at_scores(problem, i, scratch):
     """The same, at the scores in ``scratch.theta``."""
-    corner = scratch.corner
     argmax(problem, i, scratch.theta, scratch.y, scratch.oracle)
+    return corner_of_answer(problem, i, scratch)
+
+
+@subroutine
+def corner_of_answer(problem, i, scratch):
+    """Write the corner of the output in ``scratch.y``; return its loss and its hinge."""
+    corner = scratch.corner
     corner.size[0] = psi(problem, i, scratch.y, corner.where, corner.value)
     inner = 0.0
     for c in range(corner.size[0]):
@@ -83,3 +89,13 @@ def add_corner(corner, move):
     """``delta += psi``"""
     for c in range(corner.size[0]):
         add_entry(move, corner.where[c], corner.value[c])
+
+
+@subroutine
+def push_corner(problem, i, lam, w, scratch):
+    """``w += Phi_i psi``, as a move of block i; none if psi is zero."""
+    move = scratch.move
+    if scratch.corner.size[0] > 0:
+        add_corner(scratch.corner, move)
+        push(problem, i, move, 1.0, w)
+        move.gamma[0] = lam * sizes(problem).examples  # gamma / (lam n) is what delta is pushed by

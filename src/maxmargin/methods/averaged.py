@@ -1,12 +1,14 @@
 r"""Averages of the iterates, at the cost of a step in output space and none in the weights.
 
-With weights :math:`p_t` and :math:`P_k = p_1 + \dots + p_k` the average after k steps is
+With weights :math:`p_t`, :math:`P_k = p_1 + \dots + p_k`, iterates :math:`w_t = c_t v_t` and
+:math:`S_k = p_1 c_1 + \dots + p_k c_k` the average after k steps is
 
 .. math:: \bar w_k = \frac{1}{P_k} \sum_{t \le k} p_t w_t
-          = w_k - \frac{1}{P_k} \sum_{s \le k} P_{s-1} (w_s - w_{s-1}) .
+          = \frac{1}{P_k} \left( S_k v_k - \sum_{s \le k} S_{s-1} (v_s - v_{s-1}) \right) ,
 
-A step moves one block by :math:`\Phi_i (\gamma \delta) / (\lambda n)`, so the sum on the right is
-:math:`\sum_i \Phi_i u_i / (\lambda n)` where :math:`u_i` gains :math:`P_{s-1} \gamma \delta` in
+where :math:`c_t = 1` and S = P for all methods but those that scale their iterate lazily. A step moves v by
+:math:`\Phi_i (\gamma \delta) / (\lambda n)`, so the sum on the right is
+:math:`\sum_i \Phi_i u_i / (\lambda n)` where :math:`u_i` gains :math:`S_{s-1} \gamma \delta` in
 output space. The average itself is made, by one pass over the features, only when it is asked for.
 The dual loss is averaged likewise.
 """
@@ -16,13 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._compile import generic
-from maxmargin.methods._blocks import (
-    Blocks,
-    add_to_block,
-    clear_blocks,
-    empty_blocks,
-    has_slack,
-)
+from maxmargin.methods._blocks import add_to_block, clear_blocks, empty_blocks, has_slack
 from maxmargin.methods._protocol import (
     DONE,
     Carry,
@@ -30,6 +26,8 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     dual_point,
+    factor,
+    has_dual,
     has_own_loop,
     has_room,
     is_average,
@@ -37,8 +35,10 @@ from maxmargin.methods._protocol import (
     moves_blocks,
     point,
     regularisation,
+    seek,
     start,
     step,
+    weights,
 )
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_blocks, sweep_all
@@ -102,12 +102,14 @@ class Sums(NamedTuple):
     Attributes
     ----------
     u : Blocks or array
-        Sum of the moves, each times the weights before it; by block in output space, or in the
-        weights for a batch method.
+        Sum of the moves, each times S before it; by block in output space, or in the weights for a
+        batch method.
     ell : array of shape (1,)
         The same sum of the moves of the total dual loss.
     weight : array of shape (1,)
         P, the sum of the weights so far.
+    scaled : array of shape (1,)
+        S, their sum with the iterates' factors; not kept for a batch method, where it is P.
     steps : array of shape (1,)
         k, the number of steps taken.
     """
@@ -115,6 +117,7 @@ class Sums(NamedTuple):
     u: Any
     ell: FloatArray
     weight: FloatArray
+    scaled: FloatArray
     steps: IntArray
 
 
@@ -150,7 +153,7 @@ def _(scheme, k):
 def _(method: Averaged, problem: Any) -> AveragedState:
     size = sizes(problem)
     u = empty_blocks(size.examples, size.statistics) if moves_blocks(method.inner) else np.zeros(size.weights)
-    sums = Sums(u, np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64))
+    sums = Sums(u, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64))
     return AveragedState(start(method.inner, problem), sums)
 
 
@@ -165,6 +168,11 @@ def _(method, state, i, theta):
     return mean_margin(method.inner, state.inner, i, theta)
 
 
+@seek.register(Averaged)
+def _(method, state, problem, i, w, scratch):
+    return seek(method.inner, state.inner, problem, i, w, scratch)
+
+
 @step.register(Averaged)
 def _(method, state, problem, i, loss_y, hinge, scratch):
     report = step(method.inner, state.inner, problem, i, loss_y, hinge, scratch)
@@ -175,12 +183,13 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
     weight = next_weight(method.scheme, sums.steps[0])
     if weight == 0.0:
         clear_blocks(sums.u)
-        sums.ell[0] = sums.weight[0] = 0.0
+        sums.ell[0] = sums.weight[0] = sums.scaled[0] = 0.0
         weight = 1.0
     elif move.gamma[0] > 0.0:
-        add_to_block(sums.u, i, sums.weight[0] * move.gamma[0], move)
+        add_to_block(sums.u, i, sums.scaled[0] * move.gamma[0], move)
         sums.ell[0] += sums.weight[0] * move.ell[0]
     sums.weight[0] += weight
+    sums.scaled[0] += weight * factor(method.inner, state.inner)
     return DONE
 
 
@@ -219,16 +228,16 @@ def _(method: Averaged, state: AveragedState, problem: Any, carry: Carry) -> Ave
 
 @point.register(Averaged)
 def _(method: Averaged, state: AveragedState, problem: Any) -> Point:
+    """The average; a bound on the objective that its iterates do not share is that of the last one."""
     inner, sums, n = point(method.inner, state.inner, problem), state.sums, sizes(problem).examples
-    if sums.weight[0] == 0.0:
+    weight = sums.weight[0]
+    if weight == 0.0:
         return inner
-    w = inner.w.copy()
-    if isinstance(sums.u, Blocks):
-        scale = -1.0 / (sums.weight[0] * regularisation(method) * n)
-        push_blocks(problem, sums.u, scale, w, new_scratch(problem))
-        return dual_point(w, inner.ell - sums.ell[0] / (sums.weight[0] * n))
-    w -= sums.u / sums.weight[0]
-    return dual_point(w, inner.ell - sums.ell[0] / sums.weight[0])
+    if not moves_blocks(method.inner):
+        return dual_point(inner.w - sums.u / weight, inner.ell - sums.ell[0] / weight)
+    w = sums.scaled[0] / weight * weights(method.inner, state.inner)
+    push_blocks(problem, sums.u, -1.0 / (weight * regularisation(method) * n), w, new_scratch(problem))
+    return dual_point(w, inner.ell - sums.ell[0] / (weight * n)) if has_dual(method) else inner._replace(w=w)
 
 
 @is_average.register(Averaged)

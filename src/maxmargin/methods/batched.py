@@ -26,6 +26,7 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     grain,
+    has_dual,
     has_room,
     has_step,
     moves_blocks,
@@ -61,9 +62,9 @@ class Batched(_Batched):
     __slots__ = ()
 
     def __new__(cls, inner: Any, size: int = 64) -> "Batched":
-        if not (has_step(inner) and moves_blocks(inner)):
+        if not (has_step(inner) and moves_blocks(inner) and has_dual(inner)):
             raise ValueError(
-                "Batched: inner must be a method that moves one block at a time, such as "
+                "Batched: inner must be a method that moves one block of dual variables at a time, such as "
                 f"Pairwise(lam=0.01), got {type(inner).__name__}."
             )
         if not (isinstance(size, int | np.integer) and size >= 1):

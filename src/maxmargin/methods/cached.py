@@ -36,6 +36,7 @@ from maxmargin.methods._protocol import (
     Point,
     advance,
     carried,
+    has_dual,
     has_room,
     has_step,
     mean_margin,
@@ -88,7 +89,7 @@ class Cached(_Cached):
     def __new__(
         cls, inner: Any, oracle_cost: float | None = None, capacity: int = 50, life: int = 10
     ) -> "Cached":
-        if not (has_step(inner) and moves_blocks(inner)):
+        if not (has_step(inner) and moves_blocks(inner) and has_dual(inner)):
             raise ValueError(
                 "Cached: inner must be BlockFrankWolfe, Pairwise, Away or an average of one of them, "
                 f"got {type(inner).__name__}."

@@ -141,6 +141,12 @@ def output_size(problem, i):
     return problem.output_size(i)
 
 
+@generic_with_default
+def n_statistics(problem, i):
+    """Return how many entries at the front of a vector in output space can be those of example i."""
+    return sizes(problem).statistics
+
+
 def unpack(problem: Any, w: Any) -> Any:
     """Return the weights as a named tuple of arrays in the shapes that users know."""
     return problem.unpack(w)

@@ -202,6 +202,11 @@ def _(problem, i):
     return problem.offsets[i + 1] - problem.offsets[i]
 
 
+@protocol.n_statistics.register(Chain)
+def _(problem, i):
+    return (problem.n_labels + problem.offsets[i + 1] - problem.offsets[i]) * problem.width
+
+
 @protocol.score.register(Chain)
 def _(problem, i, w, theta):
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
