@@ -14,6 +14,7 @@ from maxmargin import (
     FrankWolfe,
     LineSearch,
     Pairwise,
+    Subgradient,
     solve,
 )
 from maxmargin.problems import Chain, Multiclass, Sizes
@@ -30,6 +31,8 @@ METHODS = {
     "away": Away(0.1),
     "accelerated": Accelerated(Pairwise(0.1)),
     "accelerated bcfw": Accelerated(BlockFrankWolfe(0.1)),
+    "ssg": Subgradient(0.1),
+    "ssg-wavg": Averaged(Subgradient(0.1)),
 }
 
 

@@ -14,7 +14,9 @@ from maxmargin.methods import Cached as Cached
 from maxmargin.methods import FrankWolfe as FrankWolfe
 from maxmargin.methods import LineSearch as LineSearch
 from maxmargin.methods import Pairwise as Pairwise
+from maxmargin.methods import Perceptron as Perceptron
 from maxmargin.methods import Predefined as Predefined
+from maxmargin.methods import Subgradient as Subgradient
 from maxmargin.methods._protocol import BrokenOracle as BrokenOracle
 from maxmargin.path import CPath as CPath
 from maxmargin.path import c_path as c_path
@@ -41,11 +43,13 @@ __all__ = [
     "LineSearch",
     "MulticlassSVC",
     "Pairwise",
+    "Perceptron",
     "Predefined",
     "Progress",
     "ProgressLine",
     "Result",
     "Status",
+    "Subgradient",
     "WarmStart",
     "c_path",
     "plot_convergence",

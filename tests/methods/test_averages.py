@@ -8,20 +8,11 @@ import pytest
 from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Predefined, objective
 from maxmargin.methods._protocol import advance, point, start
 from support.catalogue import Case, chain_case, multiclass_case
-from support.naive import Array
+from support.naive_primal import weights_of_iterates
 from support.runs import SCHEMES, batch_states, block_states, random_order
 
 LAM = 0.2
 N_STEPS = 37
-
-
-def weights_of_iterates(scheme: str, k: int) -> Array:
-    """Return what iterates 1, ..., k weigh in the average after k steps; they sum to one."""
-    t = np.arange(1, k + 1)
-    if scheme == "weighted":
-        return 2.0 * t / (k * (k + 1))
-    since = 1 if scheme == "uniform" else 2 ** int(np.log2(k))
-    return (t >= since) / (k - since + 1)
 
 
 @pytest.fixture(params=["chain", "multiclass"])

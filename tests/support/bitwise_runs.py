@@ -13,7 +13,9 @@ from maxmargin import (
     Cached,
     FrankWolfe,
     Pairwise,
+    Perceptron,
     Predefined,
+    Subgradient,
     solve,
 )
 from support.catalogue import chain_case, multiclass_case
@@ -49,6 +51,10 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: multiclass_case(63, n=9),
         Accelerated(Cached(Pairwise(LAM), oracle_cost=8.0)),
     ),
+    "chain, subgradient": (lambda: chain_case(64, (4, 2, 3), 4), Subgradient(LAM)),
+    "multiclass, averaged subgradient": (lambda: multiclass_case(65), Averaged(Subgradient(LAM))),
+    "chain, perceptron": (lambda: chain_case(66), Perceptron(LAM)),
+    "chain, averaged perceptron": (lambda: chain_case(67), Averaged(Perceptron(LAM), "uniform")),
 }
 
 

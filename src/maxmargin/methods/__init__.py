@@ -8,8 +8,10 @@ from maxmargin.methods.cached import Cached as Cached
 from maxmargin.methods.frank_wolfe import FrankWolfe as FrankWolfe
 from maxmargin.methods.pairwise import Away as Away
 from maxmargin.methods.pairwise import Pairwise as Pairwise
+from maxmargin.methods.perceptron import Perceptron as Perceptron
 from maxmargin.methods.steps import LineSearch as LineSearch
 from maxmargin.methods.steps import Predefined as Predefined
+from maxmargin.methods.subgradient import Subgradient as Subgradient
 
 __all__ = [
     "Accelerated",
@@ -21,5 +23,7 @@ __all__ = [
     "FrankWolfe",
     "LineSearch",
     "Pairwise",
+    "Perceptron",
     "Predefined",
+    "Subgradient",
 ]
