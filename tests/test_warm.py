@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 
 from maxmargin import problems, warm
-from maxmargin.estimators._base import METHODS
+from maxmargin.estimators._base import DUAL_METHODS
 from maxmargin.rows import Rows
 
 
@@ -20,7 +20,7 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
     monkeypatch.setattr(warm, "decode_all", lambda problem, *_: decoded.append(type(problem)))
     compiled = warm.compile_kernels()
     models = {problems.Chain, problems.Multiclass}
-    made = [method(1.0) for method in METHODS.values()]
+    made = [method(1.0) for method in DUAL_METHODS.values()]
     expected = itertools.product(models, get_args(Rows), made)
     assert sorted(solved, key=repr) == sorted(expected, key=repr)
     assert set(decoded) == models
@@ -32,7 +32,7 @@ import warnings
 import numpy as np
 from maxmargin import ChainSVC, MulticlassSVC, warm
 
-warm.METHODS = {"bcfw": warm.METHODS["bcfw"]}
+warm.DUAL_METHODS = {"bcfw": warm.DUAL_METHODS["bcfw"]}
 compiled = warm.compile_kernels()
 before = warm._n_specialisations()
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from maxmargin._compile import KERNELS, cache_directory
 from maxmargin.decoding import decode_all
-from maxmargin.estimators._base import METHODS
+from maxmargin.estimators._base import DUAL_METHODS
 from maxmargin.problems import Chain, Multiclass
 from maxmargin.problems._protocol import sizes
 from maxmargin.solve import solve
@@ -41,7 +41,7 @@ class Compiled(NamedTuple):
 
 
 def compile_kernels() -> Compiled:
-    """Compile the kernels of every model, kind of features and method, or load them from disk.
+    """Compile the kernels of every model, kind of features and method of the dual, or load them from disk.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def compile_kernels() -> Compiled:
         ``(kernels, seconds, directory)``.
     """
     begin = time.perf_counter()
-    pairs = list(itertools.product(_problems(), METHODS.items()))
+    pairs = list(itertools.product(_problems(), DUAL_METHODS.items()))
     with tqdm(pairs, desc="compile", unit="kernel", disable=None, leave=False) as line:
         for (model, problem), (name, method) in line:
             line.set_postfix_str(f"{model}, {name}")

@@ -15,7 +15,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.display import ProgressLine
 from maxmargin.encoding.kinds import described
 from maxmargin.history import History
-from maxmargin.methods import Accelerated, Averaged, Away, BlockFrankWolfe, FrankWolfe, Pairwise
+from maxmargin.methods import (
+    Accelerated,
+    Averaged,
+    Away,
+    BlockFrankWolfe,
+    FrankWolfe,
+    Pairwise,
+    Perceptron,
+    Subgradient,
+)
 from maxmargin.methods.sampling import SAMPLINGS
 from maxmargin.problems._labels import cost_matrix
 from maxmargin.problems._protocol import sizes
@@ -23,7 +32,7 @@ from maxmargin.resume import UnfitStart
 from maxmargin.rows import FloatArray
 from maxmargin.solve import Result, Status, solve
 
-METHODS: dict[str, Callable[[float], Any]] = {
+DUAL_METHODS: dict[str, Callable[[float], Any]] = {
     "auto": lambda lam: Accelerated(Pairwise(lam=lam)),
     "pairwise": lambda lam: Pairwise(lam=lam),
     "away": lambda lam: Away(lam=lam),
@@ -34,6 +43,15 @@ METHODS: dict[str, Callable[[float], Any]] = {
     "fw": lambda lam: FrankWolfe(lam=lam),
     "fw-wavg": lambda lam: Averaged(FrankWolfe(lam=lam), "weighted"),
 }
+# To compare with: methods of the weights alone.
+PRIMAL_METHODS: dict[str, Callable[[float], Any]] = {
+    "ssg": lambda lam: Subgradient(lam=lam),
+    "ssg-wavg": lambda lam: Averaged(Subgradient(lam=lam), "weighted"),
+    "ssg-avg": lambda lam: Averaged(Subgradient(lam=lam), "uniform"),
+    "perceptron": lambda lam: Perceptron(lam=lam),
+    "perceptron-avg": lambda lam: Averaged(Perceptron(lam=lam), "uniform"),
+}
+METHODS = DUAL_METHODS | PRIMAL_METHODS
 
 ADVICE = {
     Status.MAX_PASSES: "raise max_iter or tol, or lower C",

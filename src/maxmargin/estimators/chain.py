@@ -48,10 +48,11 @@ class ChainSVC(StructuralSVC):
         sequence, labels in the order of ``classes_``.
     min_count : int, default=1
         Ignore named features (of dicts or strings) that occur in fewer tokens.
-    method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg"}, \
-default="auto"
-        Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe, and
-        which average of their iterates is returned: none, weighted, suffix or uniform.
+    method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
+"ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
+        Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
+        stochastic subgradient steps or the perceptron, and which average of their iterates is returned:
+        none, weighted, suffix or uniform. The perceptron has no certificate, and steps that know no C.
     tol : float, default=0.01
         Stop when the duality gap is at most this.
     max_iter : int, default=100

@@ -42,10 +42,11 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         Cost 1 for every mistake, or ``loss[truth, label]``, classes in the order of ``classes_``.
     fit_intercept : bool, default=True
         Add a constant feature, regularised like the others.
-    method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg"}, \
-default="auto"
-        Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe, and
-        which average of their iterates is returned: none, weighted, suffix or uniform.
+    method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
+"ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
+        Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
+        stochastic subgradient steps or the perceptron, and which average of their iterates is returned:
+        none, weighted, suffix or uniform. The perceptron has no certificate, and steps that know no C.
     tol : float, default=0.001
         Stop when the duality gap is at most this.
     max_iter : int, default=1000
