@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from _measure import Times, interleaved
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Subgradient
 from maxmargin.methods._protocol import advance, start
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import predictions
@@ -22,6 +22,7 @@ from maxmargin.problems import Chain
 from maxmargin.problems._protocol import sizes
 
 DECODE, PLAIN, WEIGHTED = "decoding only", "BCFW", "BCFW, weighted average"
+SSG = "SSG"
 
 
 class Runner:
@@ -47,7 +48,7 @@ class Runner:
 def methods(problem: Any) -> dict[str, Any]:
     """Return the methods that are timed, at lam = 1/n."""
     lam = 1.0 / sizes(problem).examples
-    block, batch = BlockFrankWolfe(lam=lam), FrankWolfe(lam=lam)
+    block, batch, subgradient = BlockFrankWolfe(lam=lam), FrankWolfe(lam=lam), Subgradient(lam=lam)
     return {
         PLAIN: block,
         WEIGHTED: Averaged(block, "weighted"),
@@ -55,6 +56,8 @@ def methods(problem: Any) -> dict[str, Any]:
         "BCFW, uniform average": Averaged(block, "uniform"),
         "FW": batch,
         "FW, weighted average": Averaged(batch, "weighted"),
+        SSG: subgradient,
+        "SSG, weighted average": Averaged(subgradient, "weighted"),
     }
 
 
