@@ -97,5 +97,5 @@ def push_corner(problem, i, lam, w, scratch):
     move = scratch.move
     if scratch.corner.size[0] > 0:
         add_corner(scratch.corner, move)
-        push(problem, i, move, 1.0, w)
+        push(problem, i, move, 1.0, w, scratch.oracle)
         move.gamma[0] = lam * sizes(problem).examples  # gamma / (lam n) is what delta is pushed by

@@ -22,6 +22,8 @@ from maxmargin.rows import (
 
 # Up to this many nonzeros of a move per position, they are multiplied one by one.
 _FEW = 10
+# Entries of a long vector that are walked in the time of one entry at a place of its own.
+_SCALAR = 16
 
 
 @kernel
@@ -71,6 +73,19 @@ def transitions_norm2(problem, move):
         if move.support[c] < problem.n_labels * problem.width:
             total += move.delta[move.support[c]] ** 2
     return total
+
+
+@subroutine
+def push_transitions(problem, move, scale, A):
+    """``A += scale * delta``, of the counts of transitions alone; few of them one by one."""
+    transitions = problem.n_labels * problem.width
+    if _SCALAR * move.size[0] > transitions:
+        add_scaled(scale, move.delta[:transitions], A)
+        return
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if p < transitions:
+            A[p] += scale * move.delta[p]
 
 
 @subroutine

@@ -20,6 +20,7 @@ from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, 
 from maxmargin.problems._products import (
     fill_products,
     multiply_products,
+    push_transitions,
     stream_products,
     sum_products,
     transitions_norm2,
@@ -304,4 +305,4 @@ def _(problem, i, move, scale, w, work):
         row_push_few(problem.rows, first + t, scale, D[K + t], W, work.nonzero)
     add_scaled(scale, D[K], W[F])
     add_scaled(scale, D[K + length - 1], W[F + 1])
-    add_scaled(scale, move.delta[: K * problem.width], w[(F + 2) * problem.width :])
+    push_transitions(problem, move, scale, w[(F + 2) * problem.width :])
