@@ -228,7 +228,7 @@ def _(method: Averaged, state: AveragedState, problem: Any, carry: Carry) -> Ave
 
 @point.register(Averaged)
 def _(method: Averaged, state: AveragedState, problem: Any) -> Point:
-    """The average; a bound on the objective that its iterates do not share is that of the last one."""
+    """The average, with its own dual variables; where there are none, with the bound of the last iterate."""
     inner, sums, n = point(method.inner, state.inner, problem), state.sums, sizes(problem).examples
     weight = sums.weight[0]
     if weight == 0.0:
