@@ -5,14 +5,17 @@ from maxmargin.display import plot_convergence as plot_convergence
 from maxmargin.estimators import ChainSVC as ChainSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
 from maxmargin.history import History as History
+from maxmargin.methods import BMRM as BMRM
 from maxmargin.methods import Accelerated as Accelerated
 from maxmargin.methods import Averaged as Averaged
 from maxmargin.methods import Away as Away
 from maxmargin.methods import Batched as Batched
 from maxmargin.methods import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.methods import Cached as Cached
+from maxmargin.methods import CuttingPlane as CuttingPlane
 from maxmargin.methods import FrankWolfe as FrankWolfe
 from maxmargin.methods import LineSearch as LineSearch
+from maxmargin.methods import NSlackCuttingPlane as NSlackCuttingPlane
 from maxmargin.methods import Pairwise as Pairwise
 from maxmargin.methods import Perceptron as Perceptron
 from maxmargin.methods import Predefined as Predefined
@@ -29,6 +32,7 @@ from maxmargin.solve import solve as solve
 __version__ = "0.1.0"
 
 __all__ = [
+    "BMRM",
     "Accelerated",
     "Averaged",
     "Away",
@@ -38,10 +42,12 @@ __all__ = [
     "CPath",
     "Cached",
     "ChainSVC",
+    "CuttingPlane",
     "FrankWolfe",
     "History",
     "LineSearch",
     "MulticlassSVC",
+    "NSlackCuttingPlane",
     "Pairwise",
     "Perceptron",
     "Predefined",

@@ -4,8 +4,11 @@ from maxmargin.methods.accelerated import Accelerated as Accelerated
 from maxmargin.methods.averaged import Averaged as Averaged
 from maxmargin.methods.batched import Batched as Batched
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe as BlockFrankWolfe
+from maxmargin.methods.bmrm import BMRM as BMRM
 from maxmargin.methods.cached import Cached as Cached
+from maxmargin.methods.cutting_plane import CuttingPlane as CuttingPlane
 from maxmargin.methods.frank_wolfe import FrankWolfe as FrankWolfe
+from maxmargin.methods.n_slack import NSlackCuttingPlane as NSlackCuttingPlane
 from maxmargin.methods.pairwise import Away as Away
 from maxmargin.methods.pairwise import Pairwise as Pairwise
 from maxmargin.methods.perceptron import Perceptron as Perceptron
@@ -14,14 +17,17 @@ from maxmargin.methods.steps import Predefined as Predefined
 from maxmargin.methods.subgradient import Subgradient as Subgradient
 
 __all__ = [
+    "BMRM",
     "Accelerated",
     "Averaged",
     "Away",
     "Batched",
     "BlockFrankWolfe",
     "Cached",
+    "CuttingPlane",
     "FrankWolfe",
     "LineSearch",
+    "NSlackCuttingPlane",
     "Pairwise",
     "Perceptron",
     "Predefined",

@@ -125,20 +125,31 @@ def _(method, state, i, theta):
 @step.register(Pairwise)
 @step.register(Away)
 def _(method, state, problem, i, loss_y, hinge, scratch):
-    planes = state.planes
     mean = mean_margin(method, state, i, scratch.theta)
-    if not -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(mean)) <= hinge - mean < np.inf:
+    if is_broken_gap(loss_y, hinge, mean):
         return BROKEN
-    include_corner(planes, i, loss_y, hinge, scratch.corner)
-    scale = 1.0 / (method.lam * state.ell.shape[0])
-    moved, gain = _move_within(method, planes, problem, i, hinge - mean, scale, scratch)
+    include_corner(state.planes, i, loss_y, hinge, scratch.corner)
+    move_block(method, state, problem, i, hinge - mean, scratch)
+    drop_planes(state.planes, i)
+    return DONE
+
+
+@helper
+def is_broken_gap(loss_y, hinge, mean):
+    """Whether the gap between the oracle's answer and the mean margin is negative or undefined."""
+    return not -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(mean)) <= hinge - mean < np.inf
+
+
+@subroutine
+def move_block(method, state, problem, i, gap, scratch):
+    """Take the steps within block i, whose planes are measured, and give w and ell the sum of their moves."""
+    planes, scale = state.planes, 1.0 / (method.lam * state.ell.shape[0])
+    moved, gain = _move_within(method, planes, problem, i, gap, scale, scratch)
     if moved:
         _load_sum_of_moves(planes, i, scratch.move)
         state.ell[i] += scratch.move.ell[0]
         push(problem, i, scratch.move, scale, state.w, scratch.oracle)
-    scratch.move.gap[0], scratch.move.gain[0] = hinge - mean, gain
-    drop_planes(planes, i)
-    return DONE
+    scratch.move.gap[0], scratch.move.gain[0] = gap, gain
 
 
 @subroutine
