@@ -29,7 +29,7 @@ LAYERS = [
 ]
 APART = "datasets"
 MAY_READ_DATASETS = {"demo", "cli"}
-HEAVY = {"matplotlib", "pandas", "pycrfsuite", "sklearn.datasets", "psutil"}
+HEAVY = {"matplotlib", "pandas", "pycrfsuite", "sklearn.datasets", "psutil", "piqp"}
 MODULES = sorted(path.relative_to(ROOT).with_suffix("").as_posix() for path in ROOT.rglob("*.py"))
 
 
@@ -154,11 +154,13 @@ def test_import_of_the_package_is_light():
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(said.stdout.split())
     assert "maxmargin.estimators.chain" in loaded
-    assert not loaded & {"pandas", "matplotlib", "pycrfsuite", "maxmargin.warm", "maxmargin.datasets"}
+    assert not loaded & {"pandas", "matplotlib", "pycrfsuite", "piqp", "maxmargin.warm", "maxmargin.datasets"}
 
 
 def test_optional_packages_are_optional():
-    program = "import sys; sys.modules.update(dict.fromkeys(('pandas', 'matplotlib'))); import maxmargin"
+    program = (
+        "import sys; sys.modules.update(dict.fromkeys(('pandas', 'matplotlib', 'piqp'))); import maxmargin"
+    )
     subprocess.run([sys.executable, "-c", program], check=True)
     with pytest.raises(subprocess.CalledProcessError):  # the same, had they been needed
         subprocess.run([sys.executable, "-c", program + "; import pandas"], capture_output=True, check=True)

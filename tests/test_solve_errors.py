@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from maxmargin import (
+    BMRM,
     Accelerated,
     Averaged,
     Away,
     BlockFrankWolfe,
     BrokenOracle,
+    CuttingPlane,
     FrankWolfe,
     LineSearch,
+    NSlackCuttingPlane,
     Pairwise,
     Subgradient,
     solve,
@@ -33,6 +36,9 @@ METHODS = {
     "accelerated bcfw": Accelerated(BlockFrankWolfe(0.1)),
     "ssg": Subgradient(0.1),
     "ssg-wavg": Averaged(Subgradient(0.1)),
+    "1-slack": CuttingPlane(0.1),
+    "n-slack": NSlackCuttingPlane(0.1),
+    "bmrm": BMRM(0.1, mu=1.0),  # by smaller steps it does not get to where the wrong answer can be told
 }
 
 

@@ -43,20 +43,20 @@ from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import score, sizes
 from maxmargin.rows import FloatArray, IntArray
 
-# Of the duality gap: how much may be left of that of the program, and how much all violations may add up to
-# which are too small for a plane. Were all solved to the last digit, most of it would be for planes to come.
-_SHARE = 0.1
+# Of the duality gap that a pass finds: how much may be left of the program's own gap, and by how much a hinge
+# must exceed its working set in the next pass: what is below adds up to no more than these two shares.
+# Most of a more exact solution would be undone by planes to come.
+_SHARE = 0.3
 _MOST_SWEEPS = 100
-_INNER_STEPS = 10
 
 
 class NSlackCuttingPlane(NamedTuple):
     """The n-slack cutting-plane method: a working set for each example, and one quadratic program for all.
 
     A pass calls every oracle once and adds up to n planes. Nothing is dropped: memory grows with the number
-    of planes, each as large as the statistics of an output. The program is solved to a tenth of the duality
-    gap, by up to 100 sweeps, each of which costs about a pass without its oracle calls: passes are few, and
-    dear if the oracle is cheap.
+    of planes, each as large as the statistics of an output. The program is solved to three tenths of the
+    duality gap, by up to 100 sweeps, each of which costs about a pass without its oracle calls: a method for
+    dear oracles, of which it makes few calls, and for lam that is not too small, which takes many sweeps.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def _(method: NSlackCuttingPlane, problem: Any) -> NSlackState:
 
 
 def _inner(method: NSlackCuttingPlane) -> Pairwise:
-    return Pairwise(method.lam, _INNER_STEPS)
+    return Pairwise(method.lam)
 
 
 def _begun(problem: Any, method: NSlackCuttingPlane, inner: ActiveState) -> NSlackState:
