@@ -119,7 +119,7 @@ def test_planes_hold_at_another_lam(name: str, factor: float, kind: str) -> None
     case, method = growing(kind, 5).first(6), BUNDLES[name]
     result = some_passes(case, method, 5)
     cuts, lam = result.stopped.state.cuts, factor * method.lam
-    slopes = [flat(case.problem, slope) for slope in cuts.slopes]
+    slopes = [flat(case.problem, row) for row in naive_cuts.dense_slopes(cuts, len(result.w))]
     expected = naive_cuts.program(slopes, cuts.loss.tolist(), lam)
     again = solve(case.problem, with_lam(method, lam), start=WarmStart(result, "dual"), tol=1e9)
     first = next(iter(again.history))

@@ -4,6 +4,7 @@ The program over k planes is that of a structural SVM with one example, whose ou
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -40,3 +41,11 @@ def bundle(data: Enumerated, lam: float, mu: float) -> Iterator[tuple[Optimum, A
         solution = program(slopes, losses, lam)
         w = solution.w
         yield solution, best
+
+
+def dense_slopes(cuts: Any, length: int) -> Array:
+    """Return the slopes that the package keeps as rows."""
+    rows = np.zeros((len(cuts.slopes), length))
+    for row, slope in zip(rows, cuts.slopes, strict=True):
+        row[slope.where] = slope.value
+    return rows

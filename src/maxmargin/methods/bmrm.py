@@ -55,9 +55,9 @@ class _BMRM(NamedTuple):
 class BMRM(_BMRM):
     """The bundle method: a pass over all examples per plane; the answer is the best weights so far.
 
-    Every plane is as long as the weights, and all are kept: of a million weights, 100 passes take a
-    gigabyte. The program over k planes costs k^3 operations a pass. Needs piqp
-    (``pip install maxmargin[qp]``).
+    All planes are kept. Each has as many numbers as the examples have features that tell labels apart: with
+    a million weights, 100 passes take up to a gigabyte, or about a tenth of it if features are sparse. The
+    program over k planes costs k^3 operations a pass. Needs piqp (``pip install maxmargin[qp]``).
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class BundleState(NamedTuple):
 def _(method: BMRM, problem: Any) -> BundleState:
     qp_solver("BMRM")  # a missing one is reported before the first pass
     w = aligned_zeros(sizes(problem).weights)
-    return BundleState(w, zero_cut(len(w)), Best(w, np.inf))
+    return BundleState(w, zero_cut(), Best(w, np.inf))
 
 
 @advance.register(BMRM)
@@ -118,7 +118,7 @@ def _primal(method: BMRM, found: Best) -> float:
 
 def _at_lowest(method: BMRM, cuts: Cuts, best: Best) -> BundleState:
     cuts = lowest(cuts, method.lam, "BMRM")
-    return BundleState(cut_weights(cuts, method.lam), cuts, best)
+    return BundleState(cut_weights(cuts, method.lam, len(best.w)), cuts, best)
 
 
 @carried.register(BMRM)

@@ -40,8 +40,10 @@ _LIFE = 50
 class CuttingPlane(NamedTuple):
     """The 1-slack cutting-plane method: a pass over all examples per plane, and a small quadratic program.
 
-    Every plane is as long as the weights, of which a run holds those of the last 50 passes and those in use,
-    often about a hundred: with a million weights, a gigabyte. Needs piqp (``pip install maxmargin[qp]``).
+    A run holds the planes of the last 50 passes and those in use, often about a hundred. A plane has as many
+    numbers as the examples have features that tell labels apart: up to the number of weights, so that a
+    million weights take a gigabyte, or about a tenth of it if features are sparse. Needs piqp
+    (``pip install maxmargin[qp]``).
 
     Parameters
     ----------
@@ -62,18 +64,14 @@ class CutState(NamedTuple):
 @start.register(CuttingPlane)
 def _(method: CuttingPlane, problem: Any) -> CutState:
     qp_solver("CuttingPlane")  # a missing one is reported before the first pass
-    n_weights = sizes(problem).weights
-    return CutState(aligned_zeros(n_weights), zero_cut(n_weights))
+    return CutState(aligned_zeros(sizes(problem).weights), zero_cut())
 
 
 @advance.register(CuttingPlane)
 def _(method: CuttingPlane, state: CutState, problem: Any, visits: Visits | IntArray) -> CutState:
     cuts = with_plane(state.cuts, plane_at(problem, state.w))
-    return _at_lowest(method, without_idle(lowest(cuts, method.lam, "CuttingPlane"), _LIFE))
-
-
-def _at_lowest(method: CuttingPlane, cuts: Cuts) -> CutState:
-    return CutState(cut_weights(cuts, method.lam), cuts)
+    cuts = without_idle(lowest(cuts, method.lam, "CuttingPlane"), _LIFE)
+    return CutState(cut_weights(cuts, method.lam, len(state.w)), cuts)
 
 
 @carried.register(CuttingPlane)
@@ -83,7 +81,8 @@ def _(method: CuttingPlane, state: CutState, problem: Any, carry: Carry) -> CutS
     New examples, at their truths, add nothing to the sums of which the planes are means.
     """
     cuts = scaled_cuts(state.cuts, carry.n / sizes(problem).examples)
-    return _at_lowest(method, lowest(cuts, method.lam, "CuttingPlane"))
+    cuts = lowest(cuts, method.lam, "CuttingPlane")
+    return CutState(cut_weights(cuts, method.lam, len(state.w)), cuts)
 
 
 @point.register(CuttingPlane)
