@@ -11,12 +11,12 @@ from maxmargin.encoding.kinds import described
 from maxmargin.methods._protocol import has_dual, regularisation, start
 from maxmargin.methods.sampling import SAMPLINGS, Visits
 from maxmargin.methods.steps import step_size
-from maxmargin.problems._protocol import REQUIRED, Sizes, sizes
+from maxmargin.problems._protocol import REQUIRED, Sizes, provides, sizes
 
 
 def check_problem(problem: Any) -> None:
     """Raise unless ``problem`` defines all that methods ask of it, and has an example."""
-    missing = ", ".join(f.__name__ for f in REQUIRED if not _provides(problem, f))
+    missing = ", ".join(f.__name__ for f in REQUIRED if not provides(problem, f))
     if isinstance(problem, tuple) and type(problem) is not tuple:
         _expect(not missing, "problem", f"of a class for which {missing} are registered", problem)
     _expect(not missing, "problem", f"made by maxmargin.problems or define {missing}", problem)
@@ -109,15 +109,6 @@ def _is_count(value: Any) -> bool:
 
 def _is_registered(function: Any, subject: Any) -> bool:
     return function.dispatch(type(subject)) is not function.dispatch(object)
-
-
-def _provides(problem: Any, function: Any) -> bool:
-    """Whether the generic function is registered for the problem's class, or is a method of it.
-
-    Methods of a named tuple do not count: it runs compiled, and compiled code knows functions alone.
-    """
-    has_method = not isinstance(problem, tuple) and callable(getattr(problem, function.__name__, None))
-    return has_method or _is_registered(function, problem)
 
 
 def _expect(holds: bool, name: str, expected: str, value: Any) -> None:

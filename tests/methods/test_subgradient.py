@@ -20,7 +20,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.methods._protocol import advance, factor, point, start, weights, with_lam
-from maxmargin.problems._protocol import n_statistics, sizes
+from maxmargin.problems._protocol import sizes, statistics_size
 from support import naive, naive_primal
 from support.catalogue import Case, chain_case, flat, layout, multiclass_case
 from support.growing import KINDS, growing
@@ -199,7 +199,7 @@ def test_other_methods_have_the_factor_one() -> None:
 def test_where_the_statistics_of_an_example_end(case: Case) -> None:
     """No score of an example is read or written beyond."""
     size = sizes(case.problem).statistics
-    ends = [n_statistics(case.problem, i) for i in range(len(case.X))]
+    ends = [statistics_size(case.problem, i) for i in range(len(case.X))]
     assert max(ends) == size
     lengths = [len(outputs[0]) for outputs in case.data.outputs]
     width = case.problem.width

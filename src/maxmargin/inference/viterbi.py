@@ -29,7 +29,7 @@ def viterbi(unary, pairwise, n_labels, value, y):
     last = unary.shape[0] - 1
     copy(unary[0], value[0])
     for t in range(1, last + 1):
-        _best_predecessors(value[t - 1], pairwise, n_labels, value[t])
+        best_predecessors(value[t - 1], pairwise, n_labels, value[t])
         add_scaled(1.0, unary[t], value[t])
     best = 0
     for k in range(1, n_labels):
@@ -44,7 +44,7 @@ def viterbi(unary, pairwise, n_labels, value, y):
 
 
 @helper
-def _best_predecessors(before, pairwise, n_labels, out):
+def best_predecessors(before, pairwise, n_labels, out):
     """``out[k] = max_j before[j] + pairwise[j, k]``, four j at a time to spare memory traffic."""
     first, row = before[0], pairwise[0]
     for k in range(out.shape[0]):

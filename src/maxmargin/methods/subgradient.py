@@ -44,7 +44,7 @@ from maxmargin.methods._scratch import corner_at_scores, push_corner
 from maxmargin.methods._sweep import sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.problems._protocol import n_statistics, score, sizes
+from maxmargin.problems._protocol import score, sizes, statistics_size
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros, scaled_copy
 
 
@@ -105,7 +105,7 @@ def _(method, state, problem, i):
 
 @seek.register(Subgradient)
 def _(method, state, problem, i, w, scratch):
-    size = n_statistics(problem, i)
+    size = statistics_size(problem, i)
     score(problem, i, w, scratch.image)
     scaled_copy(factor(method, state), scratch.image[:size], scratch.theta[:size])
     return corner_at_scores(problem, i, scratch)

@@ -142,9 +142,29 @@ def output_size(problem, i):
 
 
 @generic_with_default
-def n_statistics(problem, i):
-    """Return how many entries at the front of a vector in output space can be those of example i."""
+def statistics_size(problem, i):
+    """Return how many entries output space has for example i: the first so many of `Sizes.statistics`."""
     return sizes(problem).statistics
+
+
+@generic
+def expectation(problem, i, theta, share, z, work):
+    r"""Write the mean of psi under a Gibbs distribution to ``z``: the expectation oracle, which is optional.
+
+    .. math:: p(y) \propto \exp \left( c \, L_i(y) - \langle \theta, \psi_i(y) \rangle \right), \qquad
+              z = \sum_y p(y) \, \psi_i(y), \qquad c = \text{share} .
+
+    With c = 1/t and the scores theta / t these are the margins at the temperature t, with zeros the uniform
+    distribution. ``z`` has at least `statistics_size` entries, all of which are written.
+
+    Returns
+    -------
+    log_partition : float
+        Logarithm of the sum of these exponentials; at least zero, as that of the truth is one.
+    loss : float
+        The mean of :math:`L_i(y)`.
+    """
+    return problem.expectation(i, theta, share, z, work)
 
 
 def unpack(problem: Any, w: Any) -> Any:
@@ -153,3 +173,14 @@ def unpack(problem: Any, w: Any) -> Any:
 
 
 REQUIRED = (sizes, workspace, score, argmax, decode, loss, psi, gram, push, output_size)
+# What methods that average over outputs ask for beside these.
+FOR_EXPECTATIONS = (statistics_size, expectation)
+
+
+def provides(problem: Any, function: Any) -> bool:
+    """Whether the generic function is registered for the problem's class, or is a method of it.
+
+    Methods of a named tuple do not count: it runs compiled, and compiled code knows functions alone.
+    """
+    has_method = not isinstance(problem, tuple) and callable(getattr(problem, function.__name__, None))
+    return has_method or function.dispatch(type(problem)) is not function.dispatch(object)

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from maxmargin.inference.softmax import softmax
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
-from maxmargin.rows import FloatArray, IntArray, Rows, as_rows, plain, row_push, row_scores
+from maxmargin.rows import FloatArray, IntArray, Rows, as_rows, plain, row_push, row_scores, weighted_sum
 
 
 class MulticlassWeights(NamedTuple):
@@ -133,3 +134,22 @@ def _(problem, i, move, image, work):
 @protocol.push.register(Multiclass)
 def _(problem, i, move, scale, w, work):
     row_push(problem.rows, i, scale, move.delta, w.reshape((-1, problem.width)))
+
+
+@protocol.statistics_size.register(Multiclass)
+def _(problem, i):
+    return problem.width
+
+
+@protocol.expectation.register(Multiclass)
+def _(problem, i, theta, share, z, work):
+    truth = problem.labels[i]
+    cost = problem.cost[truth]
+    weighted_sum(1.0, theta, share, cost, z)
+    log_partition = softmax(z, problem.n_labels, z) - theta[truth]
+    mean = 0.0
+    for k in range(problem.width):
+        mean += z[k] * cost[k]
+        z[k] = -z[k]
+    z[truth] += 1.0
+    return log_partition, mean

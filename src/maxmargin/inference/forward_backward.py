@@ -1,0 +1,93 @@
+r"""The Gibbs distribution over all paths through a trellis: forward sums, backward means.
+
+The sums go forward in logarithms, each with its largest term taken out; the marginals come back through
+the conditional distributions of a label given the next one,
+
+.. math::
+
+    v_t(k) &= u_t(k) + \log \sum_j e^{v_{t-1}(j) + p(j, k)} \\
+    q_t(j \mid k) &\propto e^{v_{t-1}(j) + p(j, k)}, \qquad
+    \mu_{t-1, t}(j, k) = q_t(j \mid k) \, \mu_t(k), \qquad
+    \mu_{t-1}(j) = \sum_k \mu_{t-1, t}(j, k) .
+
+As every :math:`q_t(\cdot \mid k)` is made to add up to one, whatever the size of the scores, the marginals
+are those of a distribution up to the rounding of sums of probabilities.
+"""
+
+import math
+
+from maxmargin._compile import helper
+from maxmargin.inference.softmax import softmax
+from maxmargin.inference.viterbi import best_predecessors
+from maxmargin.rows import clear, copy
+
+
+@helper
+def forward_backward(unary, pairwise, n_labels, value, joint, marginals, counts):
+    r"""Find the marginals of the paths, of which each has the probability
+
+    .. math:: p(y) \propto \exp \left( \sum_t u_t(y_t) + \sum_{t \ge 1} p(y_{t-1}, y_t) \right) .
+
+    Columns may be padded beyond ``n_labels``; what pads the marginals and counts becomes zero.
+
+    Parameters
+    ----------
+    unary : array of shape (length, width)
+    pairwise : array of shape (n_labels, width)
+        ``pairwise[j, k]`` is the score of label k after label j.
+    n_labels : int
+    value : array of shape (at least length, width)
+        Work space: becomes v.
+    joint : array of shape (n_labels + 2, width)
+        Work space: exponentials of one position, then their largest exponents, then their sums.
+    marginals : array of shape (length, width)
+        Receives the probability of each label at each position.
+    counts : array of shape (n_labels, width)
+        Receives the expected number of times that label k follows label j.
+
+    Returns
+    -------
+    log_partition : float
+        Logarithm of the sum of the exponentials of all paths.
+    """
+    last = unary.shape[0] - 1
+    copy(unary[0], value[0])
+    for t in range(1, last + 1):
+        _exponentials(value[t - 1], pairwise, n_labels, joint)
+        for k in range(n_labels):
+            value[t, k] = unary[t, k] + joint[n_labels, k] + math.log(joint[n_labels + 1, k])
+    log_partition = softmax(value[last], n_labels, marginals[last])
+    for j in range(n_labels):
+        clear(counts[j])
+    for t in range(last, 0, -1):
+        _exponentials(value[t - 1], pairwise, n_labels, joint)
+        _step_back(joint, n_labels, marginals[t], marginals[t - 1], counts)
+    return log_partition
+
+
+@helper
+def _exponentials(before, pairwise, n_labels, joint):
+    """``joint[j, k] = exp(before[j] + pairwise[j, k] - largest[k])``, and their sums over j."""
+    largest, total = joint[n_labels], joint[n_labels + 1]
+    best_predecessors(before, pairwise, n_labels, largest)
+    clear(total)
+    for j in range(n_labels):
+        for k in range(n_labels):
+            joint[j, k] = math.exp(before[j] + pairwise[j, k] - largest[k])
+            total[k] += joint[j, k]
+
+
+@helper
+def _step_back(joint, n_labels, after, before, counts):
+    """Write the marginals of a position from those of the next one; add those of the pair to the counts."""
+    total = joint[n_labels + 1]
+    for k in range(n_labels):
+        total[k] = after[k] / total[k]
+    clear(before)
+    for j in range(n_labels):
+        mass = 0.0
+        for k in range(n_labels):
+            pair = joint[j, k] * total[k]
+            counts[j, k] += pair
+            mass += pair
+        before[j] = mass
