@@ -13,6 +13,9 @@ from maxmargin.methods import Batched as Batched
 from maxmargin.methods import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.methods import Cached as Cached
 from maxmargin.methods import CuttingPlane as CuttingPlane
+from maxmargin.methods import ExcessiveGap as ExcessiveGap
+from maxmargin.methods import ExponentiatedGradient as ExponentiatedGradient
+from maxmargin.methods import Extragradient as Extragradient
 from maxmargin.methods import FrankWolfe as FrankWolfe
 from maxmargin.methods import LineSearch as LineSearch
 from maxmargin.methods import NSlackCuttingPlane as NSlackCuttingPlane
@@ -43,6 +46,9 @@ __all__ = [
     "Cached",
     "ChainSVC",
     "CuttingPlane",
+    "ExcessiveGap",
+    "ExponentiatedGradient",
+    "Extragradient",
     "FrankWolfe",
     "History",
     "LineSearch",

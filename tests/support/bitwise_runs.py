@@ -11,6 +11,9 @@ from maxmargin import (
     Away,
     BlockFrankWolfe,
     Cached,
+    ExcessiveGap,
+    ExponentiatedGradient,
+    Extragradient,
     FrankWolfe,
     Pairwise,
     Perceptron,
@@ -55,6 +58,12 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "multiclass, averaged subgradient": (lambda: multiclass_case(65), Averaged(Subgradient(LAM))),
     "chain, perceptron": (lambda: chain_case(66), Perceptron(LAM)),
     "chain, averaged perceptron": (lambda: chain_case(67), Averaged(Perceptron(LAM), "uniform")),
+    "chain, exponentiated gradient": (lambda: chain_case(64, (4, 2, 3), 4), ExponentiatedGradient(LAM)),
+    "chain, extragradient": (lambda: chain_case(65), Extragradient(LAM)),
+    "chain, excessive gap": (lambda: chain_case(66, (4, 2, 3), 4), ExcessiveGap(LAM)),
+    "multiclass, exponentiated gradient by gap": (lambda: multiclass_case(67), ExponentiatedGradient(LAM)),
+    "multiclass, extragradient": (lambda: multiclass_case(68, n=9), Extragradient(LAM)),
+    "multiclass, excessive gap": (lambda: multiclass_case(69), ExcessiveGap(LAM)),
 }
 
 

@@ -7,6 +7,9 @@ from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe as BlockFrankWol
 from maxmargin.methods.bmrm import BMRM as BMRM
 from maxmargin.methods.cached import Cached as Cached
 from maxmargin.methods.cutting_plane import CuttingPlane as CuttingPlane
+from maxmargin.methods.excessive_gap import ExcessiveGap as ExcessiveGap
+from maxmargin.methods.exponentiated_gradient import ExponentiatedGradient as ExponentiatedGradient
+from maxmargin.methods.extragradient import Extragradient as Extragradient
 from maxmargin.methods.frank_wolfe import FrankWolfe as FrankWolfe
 from maxmargin.methods.n_slack import NSlackCuttingPlane as NSlackCuttingPlane
 from maxmargin.methods.pairwise import Away as Away
@@ -25,6 +28,9 @@ __all__ = [
     "BlockFrankWolfe",
     "Cached",
     "CuttingPlane",
+    "ExcessiveGap",
+    "ExponentiatedGradient",
+    "Extragradient",
     "FrankWolfe",
     "LineSearch",
     "NSlackCuttingPlane",

@@ -225,6 +225,13 @@ def has_own_loop(method: Any) -> bool:
     return is_method and moves_blocks(method) and not has_step(method)
 
 
+def takes_corners(method: Any) -> bool:
+    """Whether its steps lead to any corner that they are given, and not in a direction of their own."""
+    if hasattr(method, "inner"):
+        return takes_corners(method.inner)
+    return seek.dispatch(type(method)) is seek.dispatch(object)
+
+
 @generic
 def is_average(method: Any) -> bool:
     """Whether the answer is an average of iterates already, so that no average is made of it."""

@@ -39,12 +39,12 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     grain,
-    has_dual,
     is_average,
     moves_blocks,
     point,
     regularisation,
     start,
+    takes_corners,
     weights,
     with_lam,
 )
@@ -87,7 +87,7 @@ class Accelerated(_Accelerated):
     __slots__ = ()
 
     def __new__(cls, inner: Any, kappa: float | None = None) -> "Accelerated":
-        if is_average(inner) or not (moves_blocks(inner) and has_dual(inner)):
+        if is_average(inner) or not (moves_blocks(inner) and takes_corners(inner)):
             raise ValueError(
                 "Accelerated: inner must be BlockFrankWolfe, Pairwise or Away, cached or not (averages are "
                 f"made anyway), got {type(inner).__name__}."

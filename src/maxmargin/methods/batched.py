@@ -26,7 +26,6 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     grain,
-    has_dual,
     has_room,
     has_step,
     moves_blocks,
@@ -34,6 +33,7 @@ from maxmargin.methods._protocol import (
     point,
     start,
     step,
+    takes_corners,
     weights,
 )
 from maxmargin.methods._scratch import Scratch, find_corner, new_scratch
@@ -62,9 +62,9 @@ class Batched(_Batched):
     __slots__ = ()
 
     def __new__(cls, inner: Any, size: int = 64) -> "Batched":
-        if not (has_step(inner) and moves_blocks(inner) and has_dual(inner)):
+        if not (has_step(inner) and moves_blocks(inner) and takes_corners(inner)):
             raise ValueError(
-                "Batched: inner must be a method that moves one block of dual variables at a time, such as "
+                "Batched: inner must be a method that moves one block at a time to a corner, such as "
                 f"Pairwise(lam=0.01), got {type(inner).__name__}."
             )
         if not (isinstance(size, int | np.integer) and size >= 1):

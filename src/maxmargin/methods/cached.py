@@ -36,7 +36,6 @@ from maxmargin.methods._protocol import (
     Point,
     advance,
     carried,
-    has_dual,
     has_room,
     has_step,
     mean_margin,
@@ -46,6 +45,7 @@ from maxmargin.methods._protocol import (
     seek,
     start,
     step,
+    takes_corners,
 )
 from maxmargin.methods._scratch import corner_at_scores
 from maxmargin.methods._sweep import sweep_all
@@ -89,7 +89,7 @@ class Cached(_Cached):
     def __new__(
         cls, inner: Any, oracle_cost: float | None = None, capacity: int = 50, life: int = 10
     ) -> "Cached":
-        if not (has_step(inner) and moves_blocks(inner) and has_dual(inner)):
+        if not (has_step(inner) and moves_blocks(inner) and takes_corners(inner)):
             raise ValueError(
                 "Cached: inner must be BlockFrankWolfe, Pairwise, Away or an average of one of them, "
                 f"got {type(inner).__name__}."

@@ -173,8 +173,6 @@ def unpack(problem: Any, w: Any) -> Any:
 
 
 REQUIRED = (sizes, workspace, score, argmax, decode, loss, psi, gram, push, output_size)
-# What methods that average over outputs ask for beside these.
-FOR_EXPECTATIONS = (statistics_size, expectation)
 
 
 def provides(problem: Any, function: Any) -> bool:

@@ -1,0 +1,173 @@
+r"""Dual extragradient (Taskar, Lacoste-Julien and Jordan 2006; Nesterov 2007), with entropy for outputs.
+
+The objective is a saddle point of weights against dual variables,
+
+.. math:: \min_w \max_\alpha \; \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i \sum_y \alpha_i(y) H_i(y; w) .
+
+Each step of size :math:`\eta` first looks ahead, from v to u, and then adds the gradients at u, and not
+those at v, to their sums. With the prox-functions :math:`\frac{\kappa}{2} \|w\|^2` and the entropy, Bregman
+projections of the outputs are Gibbs distributions,
+
+.. math:: \alpha_i(y; W, S) \propto \exp \left( S L_i(y) - \langle W, \psi_i(y) \rangle \right) .
+
+With :math:`g(\alpha) = \lambda A \alpha`, and the regulariser within the projection of the weights,
+
+.. math::
+
+    v_w &= \frac{G}{\kappa + S \lambda}, \qquad v_\alpha = \alpha(W, S) \\
+    u_w &= \frac{G + \eta \, g(v_\alpha)}{\kappa + (S + \eta) \lambda}, \qquad
+    u_\alpha = \alpha(W + \eta v_w, S + \eta) \\
+    W &\leftarrow W + \eta u_w, \qquad G \leftarrow G + \eta \, g(u_\alpha), \qquad S \leftarrow S + \eta .
+
+The answer is the mean of the points u: the weights W / S, and the dual variables whose weights are
+:math:`G / (\lambda S)`. All of it is linear, so that no dual variables are kept.
+
+**The choice of eta.** With the potential
+
+.. math:: \Psi = - \frac{\|G\|^2}{2 (\kappa + S \lambda)} - \frac1n \sum_i \log \sum_y
+          e^{S L_i(y) - \langle W, \psi_i(y) \rangle}
+
+a step is as the theory wants it if :math:`\Psi` gains at least
+:math:`\eta (\frac{\lambda}{2} \|u_w\|^2 - b^\top u_\alpha)` by it; and if all are, the duality gap of the
+means is at most
+
+.. math:: \frac1S \left( \frac{\kappa}{2} \Big\| \frac{G}{\lambda S} \Big\|^2
+          + \frac1n \sum_i \log |\mathcal{Y}_i| \right) .
+
+:math:`\eta \le \sqrt{\kappa + S \lambda} / R` is sure to do. Both sides are known after a step, so that
+:math:`\eta` is found: it grows with every step, and where the gain is too small, the step is taken back and
+:math:`\eta` halved. :math:`\kappa` makes both terms of the bound alike, as
+:math:`\lambda \|w^*\|^2` is at most the mean loss.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
+from maxmargin.methods._protocol import (
+    Point,
+    advance,
+    is_average,
+    moves_blocks,
+    oracle_calls,
+    point,
+    start,
+)
+from maxmargin.methods.sampling import Visits
+from maxmargin.problems._protocol import sizes
+from maxmargin.rows import FloatArray, IntArray
+
+_GROWTH = 1.2  # of eta after a step
+_SHRINKING = 0.5  # of eta after a step that is taken back
+# How far rounding may push the gain of the potential below what it must be, relative to its terms.
+_SLACK = 1e-12
+
+
+class Extragradient(NamedTuple):
+    """Dual extragradient: a batch method for the saddle point, in need of an expectation oracle.
+
+    Parameters
+    ----------
+    lam : float
+        Regularisation, > 0.
+    """
+
+    lam: float
+
+
+class SaddleState(NamedTuple):
+    r"""The sums over all steps.
+
+    Attributes
+    ----------
+    W, G : arrays
+        Sums of :math:`\eta u_w` and of :math:`\eta \, g(u_\alpha)`.
+    S, ell : float
+        Sums of :math:`\eta` and of :math:`\eta \, b^\top u_\alpha`.
+    centre : GibbsMean
+        Means under :math:`v_\alpha`.
+    kappa, eta : float
+    calls : int
+        How often the oracle was called.
+    """
+
+    W: FloatArray
+    G: FloatArray
+    S: float
+    ell: float
+    centre: GibbsMean
+    kappa: float
+    eta: float
+    calls: int
+
+
+@start.register(Extragradient)
+def _(method: Extragradient, problem: Any) -> SaddleState:
+    check_expectations(method, problem)
+    size = sizes(problem)
+    centre = gibbs_mean(problem, np.zeros(size.weights), 0.0)
+    loss, length = centre.ell, float(np.linalg.norm(centre.g))
+    kappa = method.lam * (2.0 * centre.log_partition / loss if loss > 0.0 else 1.0)
+    eta = float(np.sqrt(kappa)) / length if length > 0.0 else 1.0
+    W, G = np.zeros(size.weights), np.zeros(size.weights)
+    return SaddleState(W, G, 0.0, 0.0, centre, kappa, eta, size.examples)
+
+
+@advance.register(Extragradient)
+def _(method: Extragradient, state: SaddleState, problem: Any, visits: Visits | IntArray) -> SaddleState:
+    while True:
+        ahead, needed = _stepped(method, state, problem)
+        terms = abs(_potential(method, ahead)) + abs(needed)
+        if _potential(method, ahead) - _potential(method, state) >= needed - _SLACK * terms:
+            return ahead._replace(eta=_GROWTH * ahead.eta)
+        state = state._replace(eta=_SHRINKING * state.eta, calls=ahead.calls)
+
+
+def _stepped(method: Extragradient, state: SaddleState, problem: Any) -> tuple[SaddleState, float]:
+    """Return the state after a step, by two oracle calls per example, and what the potential must gain."""
+    lam, eta, S, rigidity = method.lam, state.eta, state.S + state.eta, _rigidity(method, state)
+    u_w = (state.G + eta * state.centre.g) / (rigidity + eta * lam)
+    u = gibbs_mean(problem, state.W + eta / rigidity * state.G, S)
+    W = state.W + eta * u_w
+    ahead = state._replace(
+        W=W,
+        G=state.G + eta * u.g,
+        S=S,
+        ell=state.ell + eta * u.ell,
+        centre=gibbs_mean(problem, W, S),
+        calls=state.calls + 2 * sizes(problem).examples,
+    )
+    return ahead, eta * (0.5 * lam * float(u_w @ u_w) - u.ell)
+
+
+def _rigidity(method: Extragradient, state: SaddleState) -> float:
+    """Return the factor of the squared weights in the projection."""
+    return state.kappa + state.S * method.lam
+
+
+def _potential(method: Extragradient, state: SaddleState) -> float:
+    return -0.5 * float(state.G @ state.G) / _rigidity(method, state) - state.centre.log_partition
+
+
+@point.register(Extragradient)
+def _(method: Extragradient, state: SaddleState, problem: Any) -> Point:
+    if state.S == 0.0:  # all weight on the truth
+        return Point(state.W, 0.0, 0.0)
+    dual = state.G / (method.lam * state.S)
+    return Point(state.W / state.S, state.ell / state.S, float(dual @ dual), (dual,))
+
+
+@oracle_calls.register(Extragradient)
+def _(method: Extragradient, state: SaddleState, visits: int) -> int:
+    return state.calls
+
+
+@moves_blocks.register(Extragradient)
+def _(method: Extragradient) -> bool:
+    return False
+
+
+@is_average.register(Extragradient)
+def _(method: Extragradient) -> bool:
+    return True
