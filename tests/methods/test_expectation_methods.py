@@ -21,6 +21,7 @@ from maxmargin import (
     Result,
     solve,
 )
+from maxmargin.problems import Chain
 from maxmargin.problems._protocol import REQUIRED
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
@@ -121,10 +122,20 @@ def test_a_problem_without_the_oracle(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("made", [chain_case, multiclass_case])
 def test_features_that_are_not_finite(method: str, made: Any) -> None:
-    case = made(0)
-    case.problem.rows.values[0, 0] = np.nan
-    with pytest.raises(BrokenOracle, match=r"^solve: example 0 "):
-        solve(case.problem, METHODS[method](0.1), max_passes=3)
+    """It is the example that has them which is named, whichever is visited first."""
+    for bad in (np.nan, np.inf):
+        case = made(0)
+        case.problem.rows.values[1, 0] = bad
+        problem = type(case.problem).from_encoded(*_encoded(case), 3)
+        with pytest.raises(BrokenOracle, match=r"^solve: example 1 "):
+            solve(problem, METHODS[method](0.1), max_passes=3, random_state=2)
+
+
+def _encoded(case: Case) -> tuple[Any, ...]:
+    """Return what the problem was made of."""
+    problem = case.problem
+    offsets = (problem.offsets,) if isinstance(problem, Chain) else ()
+    return problem.rows.values, *offsets, problem.labels
 
 
 def test_wrappers_that_hand_out_corners_refuse_it() -> None:

@@ -13,7 +13,7 @@ from maxmargin.inference.softmax import softmax
 from support.naive import Array
 
 trellises = st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 5), st.integers(0, 3))
-SIZES = (0.1, 1.0, 30.0, 1e3)
+SIZES = (0.1, 1.0, 30.0, 70.0, 1e3)
 
 
 def all_paths(unary: Array, pairwise: Array) -> tuple[float, Array, Array]:
@@ -37,7 +37,7 @@ def all_paths(unary: Array, pairwise: Array) -> tuple[float, Array, Array]:
 def run(unary: Array, pairwise: Array, n_labels: int) -> tuple[float, Array, Array]:
     """Return what the package finds; its work arrays are longer than need be, and all are full of NaN."""
     (length, width), nan = unary.shape, np.nan
-    value, joint = np.full((length + 1, width), nan), np.full((n_labels + 2, width), nan)
+    value, joint = np.full((length + 1, width), nan), np.full((2 * n_labels + 2, width), nan)
     marginals, counts = np.full((length, width), nan), np.full((n_labels, width), nan)
     found = forward_backward(unary, pairwise, n_labels, value, joint, marginals, counts)
     return found, marginals, counts
@@ -71,6 +71,18 @@ def test_long_chains_of_large_scores(size: float) -> None:
     assert marginals.sum(axis=1) == pytest.approx(np.ones(length), abs=1e-11)
     assert counts.sum(axis=0) == pytest.approx(marginals[1:].sum(axis=0), abs=1e-9)
     assert counts.sum(axis=1) == pytest.approx(marginals[:-1].sum(axis=0), abs=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(2, 4), st.sampled_from([299.0, 301.0]))
+def test_scores_of_pairs_as_far_apart_as_is_near(seed: int, length: int, K: int, apart: float) -> None:
+    """Exponentials of pairs are shared by all positions or not: on both sides nothing is lost."""
+    rng = np.random.default_rng(seed)
+    unary, pairwise = 2.0 * apart * rng.normal(size=(length, K)), apart * rng.integers(0, 2, (K, K))
+    log_partition, marginals, counts = all_paths(unary, pairwise)
+    found = run(unary, pairwise.astype(float), K)
+    assert found[0] == pytest.approx(log_partition, abs=1e-9)
+    assert found[1] == pytest.approx(marginals, abs=1e-11)
+    assert found[2] == pytest.approx(counts, abs=1e-11)
 
 
 def test_of_equal_scores() -> None:

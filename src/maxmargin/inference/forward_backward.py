@@ -12,14 +12,23 @@ the conditional distributions of a label given the next one,
 
 As every :math:`q_t(\cdot \mid k)` is made to add up to one, whatever the size of the scores, the marginals
 are those of a distribution up to the rounding of sums of probabilities.
+
+Exponentials are what this costs. Where the scores of pairs are near to each other, so that none of their
+exponentials is lost beside another, those are made once for all positions, and multiplied by those of
+:math:`v_{t-1}`.
 """
 
 import math
 
+import numpy as np
+
 from maxmargin._compile import helper
 from maxmargin.inference.softmax import softmax
 from maxmargin.inference.viterbi import best_predecessors
-from maxmargin.rows import clear, copy
+from maxmargin.rows import add_scaled, clear, copy
+
+# Exponentials of numbers in (-_NEAR, 0] have products and quotients that are neither lost nor infinite.
+_NEAR = 300.0
 
 
 @helper
@@ -38,8 +47,9 @@ def forward_backward(unary, pairwise, n_labels, value, joint, marginals, counts)
     n_labels : int
     value : array of shape (at least length, width)
         Work space: becomes v.
-    joint : array of shape (n_labels + 2, width)
-        Work space: exponentials of one position, then their largest exponents, then their sums.
+    joint : array of shape (2 * n_labels + 2, width)
+        Work space: exponentials of one position, then what was taken out of their exponents, then their
+        sums, then exponentials of ``pairwise``.
     marginals : array of shape (length, width)
         Receives the probability of each label at each position.
     counts : array of shape (n_labels, width)
@@ -50,31 +60,66 @@ def forward_backward(unary, pairwise, n_labels, value, joint, marginals, counts)
     log_partition : float
         Logarithm of the sum of the exponentials of all paths.
     """
-    last = unary.shape[0] - 1
+    last, power = unary.shape[0] - 1, joint[n_labels + 2 :]
+    top = _powers_of_near(pairwise, n_labels, power)
     copy(unary[0], value[0])
     for t in range(1, last + 1):
-        _exponentials(value[t - 1], pairwise, n_labels, joint)
+        _exponentials(value[t - 1], pairwise, power, top, n_labels, joint)
         for k in range(n_labels):
             value[t, k] = unary[t, k] + joint[n_labels, k] + math.log(joint[n_labels + 1, k])
     log_partition = softmax(value[last], n_labels, marginals[last])
     for j in range(n_labels):
         clear(counts[j])
     for t in range(last, 0, -1):
-        _exponentials(value[t - 1], pairwise, n_labels, joint)
+        _exponentials(value[t - 1], pairwise, power, top, n_labels, joint)
         _step_back(joint, n_labels, marginals[t], marginals[t - 1], counts)
     return log_partition
 
 
 @helper
-def _exponentials(before, pairwise, n_labels, joint):
-    """``joint[j, k] = exp(before[j] + pairwise[j, k] - largest[k])``, and their sums over j."""
-    largest, total = joint[n_labels], joint[n_labels + 1]
-    best_predecessors(before, pairwise, n_labels, largest)
-    clear(total)
+def _powers_of_near(pairwise, n_labels, power):
+    """``power = exp(pairwise - top)``; return top, the largest score, or infinity if they are not near."""
+    top, bottom = pairwise[0, 0], pairwise[0, 0]
     for j in range(n_labels):
         for k in range(n_labels):
-            joint[j, k] = math.exp(before[j] + pairwise[j, k] - largest[k])
-            total[k] += joint[j, k]
+            top = pairwise[j, k] if pairwise[j, k] > top else top
+            bottom = pairwise[j, k] if pairwise[j, k] < bottom else bottom
+    if not top - bottom < _NEAR:
+        return np.inf
+    for j in range(n_labels):
+        for k in range(n_labels):
+            power[j, k] = math.exp(pairwise[j, k] - top)
+    return top
+
+
+@helper
+def _exponentials(before, pairwise, power, top, n_labels, joint):
+    """``joint[j, k] = exp(before[j] + pairwise[j, k] - out[k])``, what is taken out, and the sums over j."""
+    out, total = joint[n_labels], joint[n_labels + 1]
+    clear(total)
+    if top < np.inf:
+        _multiply_powers(before, power, top, n_labels, joint)
+    else:
+        best_predecessors(before, pairwise, n_labels, out)
+        for j in range(n_labels):
+            for k in range(n_labels):
+                joint[j, k] = math.exp(before[j] + pairwise[j, k] - out[k])
+    for j in range(n_labels):
+        add_scaled(1.0, joint[j, :n_labels], total[:n_labels])
+
+
+@helper
+def _multiply_powers(before, power, top, n_labels, joint):
+    """The same where scores of pairs are near: the same is taken out for every k."""
+    largest = before[0]
+    for j in range(1, n_labels):
+        largest = before[j] if before[j] > largest else largest
+    for k in range(n_labels):
+        joint[n_labels, k] = largest + top
+    for j in range(n_labels):
+        factor = math.exp(before[j] - largest)
+        for k in range(n_labels):
+            joint[j, k] = factor * power[j, k]
 
 
 @helper

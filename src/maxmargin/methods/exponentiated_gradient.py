@@ -152,7 +152,10 @@ def _(method: ExponentiatedGradient, problem: Any) -> GibbsState:
 
 @kernel
 def _find_means(problem, state, scale, scratch):
-    """Find each block's mean and loss from its parameters, and the weights; return a broken example or -1."""
+    """Find each block's mean and loss from its parameters, and the weights; return a broken example or -1.
+
+    One whose features are not finite must be found before it is a part of the weights of all.
+    """
     gibbs = state.gibbs
     for i in range(state.ell.shape[0]):
         own = slice(gibbs.first[i], gibbs.first[i + 1])
@@ -160,7 +163,8 @@ def _find_means(problem, state, scale, scratch):
         _, state.ell[i] = expectation(problem, i, theta, gibbs.share[i], z, scratch.oracle)
         for p in range(z.shape[0]):
             add_entry(scratch.move, p, z[p])
-        if not abs(state.ell[i]) < np.inf:
+        gram(problem, i, scratch.move, scratch.image, scratch.oracle)
+        if not abs(state.ell[i]) + abs(dot_move(scratch.move, scratch.image)) < np.inf:
             return i
         push(problem, i, scratch.move, scale, state.w, scratch.oracle)
         reset(scratch.move)

@@ -1,5 +1,6 @@
 """What is solved: structured-prediction models, each in one file."""
 
+from maxmargin.problems import _chain_means as _chain_means
 from maxmargin.problems._protocol import Sizes as Sizes
 from maxmargin.problems.chain import Chain as Chain
 from maxmargin.problems.chain import ChainWeights as ChainWeights

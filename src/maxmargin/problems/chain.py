@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import subroutine
 from maxmargin.encoding import SequenceEncoder, encode_labels
-from maxmargin.inference.forward_backward import forward_backward
 from maxmargin.inference.viterbi import viterbi
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
@@ -196,7 +194,7 @@ def _(problem):
     return ChainWork(
         aligned_zeros(longest, width),
         aligned_zeros(longest, width),
-        aligned_zeros(problem.n_labels + 2, width),
+        aligned_zeros(2 * problem.n_labels + 2, width),
         aligned_zeros(features, width),
         np.zeros(max(longest, width) + 1, dtype=np.uint32),
     )
@@ -310,36 +308,3 @@ def _(problem, i, move, scale, w, work):
     add_scaled(scale, D[K], W[F])
     add_scaled(scale, D[K + length - 1], W[F + 1])
     push_transitions(problem, move, scale, w[(F + 2) * problem.width :])
-
-
-@protocol.expectation.register(Chain)
-def _(problem, i, theta, share, z, work):
-    length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
-    labels = problem.labels[problem.offsets[i] : problem.offsets[i + 1]]
-    parts, mean = theta.reshape((-1, problem.width)), z.reshape((-1, problem.width))
-    for t in range(length):
-        cost = problem.cost[labels[t]]
-        weighted_sum(1.0, parts[K + t], share * problem.scale[i], cost, work.unary[t])
-    unary, marginals = work.unary[:length], mean[K : K + length]
-    log_partition = forward_backward(unary, parts[:K], K, work.value, work.joint, marginals, mean[:K])
-    loss = 0.0
-    for t in range(length):
-        for k in range(K):
-            loss += problem.cost[labels[t], k] * marginals[t, k]
-    return log_partition - _subtract_from_truth(labels, parts, mean, K), problem.scale[i] * loss
-
-
-@subroutine
-def _subtract_from_truth(labels, parts, mean, n_labels):
-    """``mean = s(truth) - mean``; return the truth's score."""
-    length, total = labels.shape[0], 0.0
-    for row in range(n_labels + length):
-        for k in range(mean.shape[1]):
-            mean[row, k] = -mean[row, k]
-    for t in range(length):
-        mean[n_labels + t, labels[t]] += 1.0
-        total += parts[n_labels + t, labels[t]]
-        if t > 0:
-            mean[labels[t - 1], labels[t]] += 1.0
-            total += parts[labels[t - 1], labels[t]]
-    return total

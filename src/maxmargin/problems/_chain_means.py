@@ -1,0 +1,45 @@
+"""The expectation oracle of chains."""
+
+from maxmargin._compile import subroutine
+from maxmargin.inference.forward_backward import forward_backward
+from maxmargin.problems import _protocol as protocol
+from maxmargin.problems.chain import Chain
+from maxmargin.rows import weighted_sum
+
+
+@protocol.statistics_size.register(Chain)
+def _(problem, i):
+    return (problem.n_labels + problem.offsets[i + 1] - problem.offsets[i]) * problem.width
+
+
+@protocol.expectation.register(Chain)
+def _(problem, i, theta, share, z, work):
+    length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
+    labels = problem.labels[problem.offsets[i] : problem.offsets[i + 1]]
+    parts, mean = theta.reshape((-1, problem.width)), z.reshape((-1, problem.width))
+    for t in range(length):
+        cost = problem.cost[labels[t]]
+        weighted_sum(1.0, parts[K + t], share * problem.scale[i], cost, work.unary[t])
+    unary, marginals = work.unary[:length], mean[K : K + length]
+    log_partition = forward_backward(unary, parts[:K], K, work.value, work.joint, marginals, mean[:K])
+    loss = 0.0
+    for t in range(length):
+        for k in range(K):
+            loss += problem.cost[labels[t], k] * marginals[t, k]
+    return log_partition - _subtract_from_truth(labels, parts, mean, K), problem.scale[i] * loss
+
+
+@subroutine
+def _subtract_from_truth(labels, parts, mean, n_labels):
+    """``mean = s(truth) - mean``; return the truth's score."""
+    length, total = labels.shape[0], 0.0
+    for row in range(n_labels + length):
+        for k in range(mean.shape[1]):
+            mean[row, k] = -mean[row, k]
+    for t in range(length):
+        mean[n_labels + t, labels[t]] += 1.0
+        total += parts[n_labels + t, labels[t]]
+        if t > 0:
+            mean[labels[t - 1], labels[t]] += 1.0
+            total += parts[labels[t - 1], labels[t]]
+    return total
