@@ -7,11 +7,6 @@ from maxmargin.problems.chain import Chain
 from maxmargin.rows import weighted_sum
 
 
-@protocol.statistics_size.register(Chain)
-def _(problem, i):
-    return (problem.n_labels + problem.offsets[i + 1] - problem.offsets[i]) * problem.width
-
-
 @protocol.expectation.register(Chain)
 def _(problem, i, theta, share, z, work):
     length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
