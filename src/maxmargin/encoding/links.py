@@ -1,0 +1,189 @@
+"""Pairs of word lists: the features of all their possible links, and the links that are true."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kinds import described, is_numeric
+from .tokens import first_not_finite
+
+_MATCHINGS = (
+    "the target of each source word or -1, a list of (source, target) pairs, or a 2-D array of zeros and ones"
+)
+
+
+class Links(NamedTuple):
+    """The possible links of all pairs, one pair after another.
+
+    Attributes
+    ----------
+    features : ndarray of float64 (n_links * n_features,)
+        Of each pair the values of the first feature at all its links, source by source, then those of the
+        second, ...: sums over features run along links, and vectorise.
+    offsets : ndarray of int64 (n_pairs + 1,)
+        Pair i has the links offsets[i], ..., offsets[i + 1] - 1.
+    sources, targets : ndarrays of int64 (n_pairs,)
+        Number of words on each side.
+    n_features : int
+    """
+
+    features: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    n_features: int
+
+
+def encode_links(X: Any, *, owner: str, constant: bool = False) -> Links:
+    """Return the features of all links; with a last one that is always one, if ``constant``."""
+    blocks = [_block(item, i, owner) for i, item in enumerate(_as_list(X, owner))]
+    n_features = blocks[0].shape[2]
+    for i, block in enumerate(blocks):
+        if block.shape[2] != n_features:
+            raise ValueError(
+                f"{owner}: links of pair {i} of X have {block.shape[2]} features, but those of pair 0 have "
+                f"{n_features}; give all links the same features."
+            )
+    if constant:
+        blocks = [np.concatenate([block, np.ones((*block.shape[:2], 1))], axis=2) for block in blocks]
+    sizes = np.array([block.shape[:2] for block in blocks], dtype=np.int64)
+    return Links(
+        np.concatenate([block.transpose(2, 0, 1).ravel() for block in blocks]),
+        np.append(0, np.cumsum(sizes.prod(axis=1))),
+        sizes[:, 0].copy(),
+        sizes[:, 1].copy(),
+        blocks[0].shape[2],
+    )
+
+
+def encode_matchings(
+    y: Any, links: Links, *, owner: str, fertility: int = 1, name: str = "y"
+) -> NDArray[np.bool_]:
+    """Return which of the links are true, each source linked ``fertility`` times at most."""
+    truth = encode_masks(y, links, owner=owner, name=name)
+    for i, (m, n) in enumerate(zip(links.sources, links.targets, strict=True)):
+        matrix = truth[links.offsets[i] : links.offsets[i + 1]].reshape(m, n)
+        for side, most, counts in (("source", fertility, matrix.sum(1)), ("target", 1, matrix.sum(0))):
+            if counts.max() > most:
+                raise ValueError(
+                    f"{owner}: {side} {counts.argmax()} of pair {i} of {name} has {counts.max()} links, "
+                    f"expected at most {most}; drop the others{_advice(side, counts.max())}."
+                )
+    return truth
+
+
+def _advice(side: str, links: int) -> str:
+    return f" or set fertility={links}" if side == "source" else ""
+
+
+def encode_masks(y: Any, links: Links, *, owner: str, name: str) -> NDArray[np.bool_]:
+    """Return which of the links are named in ``y``, any number at a word."""
+    matchings = list(y) if isinstance(y, Iterable) and not isinstance(y, str | dict) else None
+    if matchings is None or len(matchings) != len(links.sources):
+        got = described(y) if matchings is None else f"{len(matchings)} items"
+        raise ValueError(f"{owner}: {name} must be a list of {len(links.sources)} matchings, got {got}.")
+    sizes = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
+    masks = [
+        _mask(matching, size, f"{owner}: matching {i} of {name}")
+        for i, (matching, size) in enumerate(zip(matchings, sizes, strict=True))
+    ]
+    return np.concatenate([mask.ravel() for mask in masks])
+
+
+def _mask(matching: Any, size: tuple[int, int], where: str) -> NDArray[np.bool_]:
+    """The matrix of one matching, given in any of the three forms."""
+    if isinstance(matching, np.ndarray) and matching.ndim == 2:
+        return _matrix(matching, size, where)
+    entries = list(matching) if isinstance(matching, Iterable) and not isinstance(matching, str) else None
+    if entries is None:
+        raise TypeError(f"{where} is {described(matching)}, expected {_MATCHINGS}.")
+    if entries and isinstance(entries[0], Iterable):
+        return _linked(entries, size, where)
+    if not entries and size[0] > 0:
+        return np.zeros(size, dtype=np.bool_)
+    return _partners(entries, size, where)
+
+
+def _matrix(matching: NDArray[Any], size: tuple[int, int], where: str) -> NDArray[np.bool_]:
+    if matching.shape != size or not np.isin(matching, (0, 1)).all():
+        raise ValueError(f"{where} is {described(matching)}, expected zeros and ones of shape {size}.")
+    return matching.astype(np.bool_)
+
+
+def _linked(pairs: list[Any], size: tuple[int, int], where: str) -> NDArray[np.bool_]:
+    try:
+        links = np.array([tuple(pair) for pair in pairs])
+        valid = links.ndim == 2 and links.shape[1] == 2 and links.dtype.kind in "iu"
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise ValueError(
+            f"{where} has items that are not pairs (source, target) of ints; expected {_MATCHINGS}."
+        )
+    outside = ((links < 0) | (links >= size)).any(axis=1)
+    if outside.any():
+        bad = tuple(links[outside.argmax()].tolist())
+        raise ValueError(
+            f"{where} has the link {bad}, but the pair has {size[0]} sources and {size[1]} targets; "
+            "count both from zero."
+        )
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[links[:, 0], links[:, 1]] = True
+    return mask
+
+
+def _partners(entries: list[Any], size: tuple[int, int], where: str) -> NDArray[np.bool_]:
+    partners = np.array(entries)
+    if partners.shape != size[:1] or partners.dtype.kind not in "iu":
+        raise ValueError(
+            f"{where} has {len(entries)} entries of dtype {partners.dtype}, expected {size[0]} ints, one per "
+            "source: its target, or -1."
+        )
+    if partners.min() < -1 or partners.max() >= size[1]:
+        bad = next(k for k in entries if not -1 <= k < size[1])
+        raise ValueError(f"{where} has target {bad}, but the pair has {size[1]} targets; use -1 for none.")
+    mask = np.zeros(size, dtype=np.bool_)
+    linked = np.flatnonzero(partners >= 0)
+    mask[linked, partners[linked]] = True
+    return mask
+
+
+def _as_list(X: Any, owner: str) -> list[Any]:
+    if not isinstance(X, Iterable) or isinstance(X, str | dict) or getattr(X, "ndim", 4) not in (1, 4):
+        advice = "; if it is one pair pass [X]" if getattr(X, "ndim", 0) == 3 else ""
+        raise TypeError(
+            f"{owner}: X must be a list of arrays of shape (n_sources, n_targets, n_features), "
+            f"got {described(X)}{advice}."
+        )
+    pairs = list(X)
+    if not pairs:
+        raise ValueError(f"{owner}: X has no pair, expected at least one; got {described(X)}.")
+    return pairs
+
+
+def _block(item: Any, i: int, owner: str) -> NDArray[np.float64]:
+    try:
+        block = np.asarray(item)
+    except ValueError:  # lists of unequal lengths
+        block = np.empty(0, dtype=object)
+    if block.ndim != 3 or not is_numeric(block.dtype):
+        raise ValueError(
+            f"{owner}: pair {i} of X is {described(item)}, expected numbers of shape (n_sources, n_targets, "
+            "n_features); give every link the same number of features."
+        )
+    if block.size == 0:
+        raise ValueError(
+            f"{owner}: pair {i} of X is empty, of shape {block.shape}; expected at least one source, one "
+            "target and one feature: remove it from X (and from y)."
+        )
+    block = block.astype(np.float64, copy=False)
+    bad = first_not_finite(block)
+    if bad is not None:
+        j, k, f = (int(index) for index in np.unravel_index(bad, block.shape))
+        raise ValueError(
+            f"{owner}: feature {f} of link ({j}, {k}) of pair {i} of X is {block[j, k, f]}, expected a finite "
+            "number; remove or impute it."
+        )
+    return block
