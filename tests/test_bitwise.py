@@ -21,7 +21,7 @@ from maxmargin.methods.sampling import ByGap, Listed
 from maxmargin.problems._protocol import sizes
 from support.active_sets import planes_of, with_room
 from support.bitwise_runs import RUNS, bits, run
-from support.catalogue import Case, chain_case, layout, multiclass_case
+from support.catalogue import Case, chain_case, layout, matching_case, multiclass_case
 from support.runs import random_order
 
 METHOD = BlockFrankWolfe(0.05)
@@ -63,9 +63,16 @@ def called(loop: kernel, mode: str, *args: Any) -> Any:
     return getattr(loop, mode)(*args)
 
 
-@pytest.fixture(params=["chain", "multiclass"])
+CASES = {
+    "chain": lambda: chain_case(51, (3, 2, 4)),
+    "multiclass": lambda: multiclass_case(51, n=6),
+    "matching": lambda: matching_case(51, fertility=2),
+}
+
+
+@pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> Case:
-    return chain_case(51, (3, 2, 4)) if request.param == "chain" else multiclass_case(51, n=6)
+    return CASES[request.param]()
 
 
 def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:

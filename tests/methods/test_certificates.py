@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, Pairwise, Result, Status, solve
 from support import naive
-from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
+from support.catalogue import (
+    Case,
+    chain_case,
+    chain_cases,
+    flat,
+    matching_case,
+    multiclass_case,
+    multiclass_cases,
+)
 from support.naive import Optimum
 
 CASES = {
@@ -17,6 +25,8 @@ CASES = {
     "chain of three labels": chain_case,
     "three classes": multiclass_case,
     "four classes": lambda seed: multiclass_case(seed, n=8, n_labels=4, loss="zero_one"),
+    "matching": matching_case,
+    "matching of fertility two": lambda seed: matching_case(seed, ((1, 3), (2, 2), (2, 1), (2, 3)), 2),
 }
 METHODS = {
     "pairwise": Pairwise,

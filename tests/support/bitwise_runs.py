@@ -21,7 +21,7 @@ from maxmargin import (
     Subgradient,
     solve,
 )
-from support.catalogue import chain_case, multiclass_case
+from support.catalogue import chain_case, matching_case, multiclass_case
 from support.naive import Array
 
 LAM = 0.05
@@ -64,6 +64,13 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "multiclass, exponentiated gradient by gap": (lambda: multiclass_case(67), ExponentiatedGradient(LAM)),
     "multiclass, extragradient": (lambda: multiclass_case(68, n=9), Extragradient(LAM)),
     "multiclass, excessive gap": (lambda: multiclass_case(69), ExcessiveGap(LAM)),
+    "matching, BCFW": (lambda: matching_case(64, ((4, 5), (3, 3), (5, 4))), _BLOCK),
+    "matching, FW": (lambda: matching_case(65), FrankWolfe(LAM)),
+    "matching, averaged": (lambda: matching_case(66, fertility=2), Averaged(_BLOCK)),
+    "matching, away": (lambda: matching_case(67, fertility=3), Away(LAM)),
+    "matching, pairwise by gap": (lambda: matching_case(68, whole=True), Pairwise(LAM)),
+    "matching, accelerated": (lambda: matching_case(69, fertility=2), Accelerated(Pairwise(LAM))),
+    "matching, cached BCFW": (lambda: matching_case(70), Cached(_BLOCK, oracle_cost=8.0)),
 }
 
 

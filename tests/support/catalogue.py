@@ -7,7 +7,7 @@ import scipy.sparse
 from hypothesis import strategies as st
 
 from maxmargin.methods._blocks import Blocks
-from maxmargin.problems import Chain, Multiclass
+from maxmargin.problems import Chain, Matching, Multiclass
 from maxmargin.problems._protocol import sizes, unpack
 from support import naive
 from support.naive import Array, Enumerated
@@ -80,6 +80,36 @@ def multiclass_case(
     return Case(problem, naive.enumerate_multiclass(X, y, n_labels, cost), list(X))
 
 
+def matching_case(
+    seed: int,
+    sizes: tuple[tuple[int, int], ...] = ((2, 2), (1, 3), (3, 2)),
+    fertility: int = 1,
+    *,
+    n_features: int = 5,
+    whole: bool = False,
+) -> Case:
+    """Return a random matching problem, some of whose wrong links are possible; whole numbers make ties."""
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(*size, n_features)) for size in sizes]
+    X = [np.round(x) for x in X] if whole else X
+    wrong, missed = (1.0, 3.0) if whole else rng.uniform(0.1, 3.0, 2)
+    outputs = [naive.all_matchings(m * fertility, n) for m, n in sizes]
+    Y = [_first_places(some[rng.integers(len(some))], fertility) for some in outputs]
+    links = [[(p // fertility, k) for p, k in enumerate(y) if k >= 0] for y in Y]
+    possible = [(rng.random(size) < 0.2).astype(int) for size in sizes]
+    problem = Matching.from_links(
+        X, links, possible=possible, wrong=wrong, missed=missed, fertility=fertility
+    )
+    costs = [np.where(mask, 0.0, wrong) for mask in possible]
+    return Case(problem, naive.enumerate_matchings(X, Y, costs, missed, fertility), X)
+
+
+def _first_places(y: naive.Output, fertility: int) -> naive.Output:
+    """Return the same links, those of a source in order at its first places."""
+    rows = [sorted(k for k in y[p : p + fertility] if k >= 0) for p in range(0, len(y), fertility)]
+    return tuple(k for row in rows for k in row + [-1] * (fertility - len(row)))
+
+
 @st.composite
 def chain_cases(draw: Any, max_length: int = 4, max_labels: int = 4, rows: tuple[str, ...] = ROWS) -> Case:
     """Draw chains of every kind: lengths, labels, losses, dense or sparse rows, with and without ties."""
@@ -104,6 +134,20 @@ def multiclass_cases(draw: Any, rows: tuple[str, ...] = ROWS) -> Case:
         n_features=draw(st.integers(1, 4)),
         loss=draw(st.sampled_from(("zero_one", "matrix"))),
         rows=draw(st.sampled_from(rows)),
+    )
+
+
+@st.composite
+def matching_cases(draw: Any) -> Case:
+    """Draw matchings of every kind: sizes, fertilities, numbers of features, with and without ties."""
+    fertility = draw(st.integers(1, 2))
+    size = st.tuples(st.integers(1, 4 - fertility), st.integers(1, 3))
+    return matching_case(
+        draw(st.integers(0, 2**32 - 1)),
+        tuple(draw(st.lists(size, min_size=1, max_size=3))),
+        fertility,
+        n_features=draw(st.integers(1, 9)),
+        whole=draw(st.booleans()),
     )
 
 

@@ -3,17 +3,27 @@
 import numpy as np
 
 from maxmargin.methods._move import Move, add_entry, new_move
-from maxmargin.problems import Chain
+from maxmargin.problems import Chain, Matching
+from maxmargin.problems._protocol import sizes
 from support.catalogue import Case
 from support.naive import Array, Output
 
 
 def feature_map(case: Case, i: int) -> Array:
     """Return Phi_i in the layouts of weights and statistics of the case's problem."""
-    x = case.X[i]
-    return (
-        _chain_map(x, case.problem) if isinstance(case.problem, Chain) else _class_map(x, case.problem.width)
-    )
+    x, problem = case.X[i], case.problem
+    if isinstance(problem, Matching):
+        return _link_map(x, problem.fertility - 1)
+    return _chain_map(x, problem) if isinstance(problem, Chain) else _class_map(x, problem.width)
+
+
+def _link_map(x: Array, further: int) -> Array:
+    """Links map to their features; the counts of further places, which come first, to the last weights."""
+    m, n, n_features = x.shape
+    Phi = np.zeros((n_features + further, further + m * n))
+    Phi[:n_features, further:] = x.reshape(m * n, n_features).T
+    Phi[n_features:, :further] = np.eye(further)
+    return Phi
 
 
 def _class_map(x: Array, width: int) -> Array:
@@ -38,8 +48,10 @@ def _chain_map(x: Array, problem: Chain) -> Array:
 
 
 def statistics(case: Case, i: int, y: Output) -> Array:
-    """Return s_i(y): the counts of transitions and the label at each position, or the class."""
+    """Return s_i(y): the counts of transitions and the label at each position, links, or the class."""
     problem = case.problem
+    if isinstance(problem, Matching):
+        return _link_statistics(case, i, y)
     if not isinstance(problem, Chain):
         return np.eye(problem.width)[y[0]]
     rows = np.zeros((problem.n_labels + problem.longest, problem.width))
@@ -50,9 +62,26 @@ def statistics(case: Case, i: int, y: Output) -> Array:
     return rows.ravel()
 
 
+def _link_statistics(case: Case, i: int, y: Output) -> Array:
+    """Counts of further places, then indicators of links, source by source."""
+    fertility, n = case.problem.fertility, case.X[i].shape[1]
+    found = np.zeros(sizes(case.problem).statistics)
+    for place, k in enumerate(y):
+        if k >= 0:
+            found[fertility - 1 + place // fertility * n + k] += 1.0
+            if place % fertility > 0:
+                found[place % fertility - 1] += 1.0
+    return found
+
+
 def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
     """Return a vector in output space: zero where it pads, beyond example i, and in a few more places."""
     problem = case.problem
+    if isinstance(problem, Matching):
+        m, n, _ = case.X[i].shape
+        delta = np.zeros(sizes(problem).statistics)
+        delta[: problem.fertility - 1 + m * n] = rng.normal(size=problem.fertility - 1 + m * n)
+        return np.where(rng.random(len(delta)) < 0.3, 0.0, delta)
     length, K = (len(case.X[i]), problem.n_labels) if isinstance(problem, Chain) else (1, 0)
     longest = problem.longest if isinstance(problem, Chain) else 1
     delta = np.zeros((K + longest, problem.width))

@@ -86,6 +86,45 @@ def enumerate_multiclass(X: Array, y: Array, n_labels: int, cost: Array) -> Enum
     return found
 
 
+def enumerate_matchings(
+    X: list[Array], Y: list[Output], costs: list[Array], missed: float, fertility: int
+) -> Enumerated:
+    """List the matchings of places to targets; ``costs[i]`` holds what it costs to have each link."""
+    found = Enumerated([], [], [], [])
+    for x, truth, cost in zip(X, Y, costs, strict=True):
+        matchings = all_matchings(len(x) * fertility, x.shape[1])
+        true_links = set(_links(truth, fertility))
+        losses = [
+            sum(cost[link] for link in _links(y, fertility) if link not in true_links)
+            + missed * len(true_links - set(_links(y, fertility)))
+            for y in matchings
+        ]
+        phi = np.array([link_features(x, y, fertility) for y in matchings])
+        _append(found, matchings, truth, np.array(losses, dtype=float), phi)
+    return found
+
+
+def all_matchings(n_places: int, n_targets: int) -> list[Output]:
+    """Return every way to give each place a target of its own, or -1."""
+    given = product(range(-1, n_targets), repeat=n_places)
+    return [y for y in given if len({k for k in y if k >= 0}) == sum(k >= 0 for k in y)]
+
+
+def link_features(x: Array, y: Output, fertility: int) -> Array:
+    """Return phi(x, y) of a matching: the sum of its links' features, and the counts of further places."""
+    links, places = np.zeros(x.shape[2]), np.zeros(fertility - 1)
+    for place, k in enumerate(y):
+        if k >= 0:
+            links += x[place // fertility, k]
+            if place % fertility > 0:
+                places[place % fertility - 1] += 1.0
+    return np.concatenate([links, places])
+
+
+def _links(y: Output, fertility: int) -> list[tuple[int, int]]:
+    return [(place // fertility, k) for place, k in enumerate(y) if k >= 0]
+
+
 def _append(found: Enumerated, outputs: list[Output], truth: Output, losses: Array, phi: Array) -> None:
     t = outputs.index(tuple(int(label) for label in truth))
     found.outputs.append(outputs)

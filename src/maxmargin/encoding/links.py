@@ -46,16 +46,13 @@ def encode_links(X: Any, *, owner: str, constant: bool = False) -> Links:
                 f"{owner}: links of pair {i} of X have {block.shape[2]} features, but those of pair 0 have "
                 f"{n_features}; give all links the same features."
             )
-    if constant:
-        blocks = [np.concatenate([block, np.ones((*block.shape[:2], 1))], axis=2) for block in blocks]
     sizes = np.array([block.shape[:2] for block in blocks], dtype=np.int64)
-    return Links(
-        np.concatenate([block.transpose(2, 0, 1).ravel() for block in blocks]),
-        np.append(0, np.cumsum(sizes.prod(axis=1))),
-        sizes[:, 0].copy(),
-        sizes[:, 1].copy(),
-        blocks[0].shape[2],
-    )
+    offsets = np.append(0, np.cumsum(sizes.prod(axis=1)))
+    features = np.ones((n_features + constant) * offsets[-1])
+    for block, first, stop in zip(blocks, offsets[:-1], offsets[1:], strict=True):
+        rows = features[first * (n_features + constant) :][: n_features * (stop - first)]
+        rows.reshape(n_features, -1)[:] = block.reshape(-1, n_features).T
+    return Links(features, offsets, sizes[:, 0].copy(), sizes[:, 1].copy(), n_features + constant)
 
 
 def encode_matchings(
@@ -183,7 +180,7 @@ def _block(item: Any, i: int, owner: str) -> NDArray[np.float64]:
     if bad is not None:
         j, k, f = (int(index) for index in np.unravel_index(bad, block.shape))
         raise ValueError(
-            f"{owner}: feature {f} of link ({j}, {k}) of pair {i} of X is {block[j, k, f]}, expected a finite "
-            "number; remove or impute it."
+            f"{owner}: feature {f} of link ({j}, {k}) of pair {i} of X is {block[j, k, f]}, expected a "
+            "finite number; remove or impute it."
         )
     return block
