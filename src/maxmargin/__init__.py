@@ -3,6 +3,7 @@
 from maxmargin.display import ProgressLine as ProgressLine
 from maxmargin.display import plot_convergence as plot_convergence
 from maxmargin.estimators import ChainSVC as ChainSVC
+from maxmargin.estimators import MatchingSVC as MatchingSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
 from maxmargin.history import History as History
 from maxmargin.methods import BMRM as BMRM
@@ -52,6 +53,7 @@ __all__ = [
     "FrankWolfe",
     "History",
     "LineSearch",
+    "MatchingSVC",
     "MulticlassSVC",
     "NSlackCuttingPlane",
     "Pairwise",

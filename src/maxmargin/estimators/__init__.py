@@ -1,6 +1,7 @@
 """The scikit-learn layer: validation, encoding of labels and features, presets of methods."""
 
 from maxmargin.estimators.chain import ChainSVC as ChainSVC
+from maxmargin.estimators.matching import MatchingSVC as MatchingSVC
 from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
 
-__all__ = ["ChainSVC", "MulticlassSVC"]
+__all__ = ["ChainSVC", "MatchingSVC", "MulticlassSVC"]
