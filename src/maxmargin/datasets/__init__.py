@@ -1,7 +1,7 @@
 """Real data for examples, tests and benchmarks, in the form the estimators take.
 
 Digit words come with scikit-learn. The OCR letters and CoNLL-2000 are read from a data directory,
-or fetched once from their official addresses.
+or fetched once from their official addresses. The Hansards are read from a data directory.
 """
 
 from maxmargin.datasets.conll2000 import (
@@ -11,12 +11,15 @@ from maxmargin.datasets.conll2000 import (
     window_features,
 )
 from maxmargin.datasets.digit_words import load_digit_words
+from maxmargin.datasets.hansards import alignment_error_rate, load_hansards
 from maxmargin.datasets.ocr import load_ocr
 
 __all__ = [
+    "alignment_error_rate",
     "chunk_f1",
     "load_conll2000",
     "load_digit_words",
+    "load_hansards",
     "load_ocr",
     "read_conll2000",
     "window_features",

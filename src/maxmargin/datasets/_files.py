@@ -47,11 +47,14 @@ def locate(source: Source, data_home: str | os.PathLike[str] | None, caller: str
     FileNotFoundError
         If the file is in none of the directories and cannot be fetched.
     """
-    folders = _search_path(data_home)
-    for path in (folder / name for folder in folders for name in source.names):
-        if path.is_file():
-            return path
-    return _fetch_or_explain(source, folders, caller)
+    path = find(source.names, data_home)
+    return _fetch_or_explain(source, search_path(data_home), caller) if path is None else path
+
+
+def find(names: tuple[str, ...], data_home: str | os.PathLike[str] | None) -> Path | None:
+    """Return the first file of one of these names in the data directories, if there is one."""
+    paths = (folder / name for folder in search_path(data_home) for name in names)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def cache_dir() -> Path:
@@ -80,7 +83,8 @@ def damaged(path: Path, reason: object, caller: str) -> OSError:
     )
 
 
-def _search_path(data_home: str | os.PathLike[str] | None) -> list[Path]:
+def search_path(data_home: str | os.PathLike[str] | None) -> list[Path]:
+    """Return the directories in which data files are looked for, the first one first."""
     named = [data_home, os.environ.get("MAXMARGIN_DATA")]
     return [*(Path(folder).expanduser() for folder in named if folder), cache_dir()]
 
