@@ -12,8 +12,9 @@ from tqdm import tqdm
 
 from maxmargin._compile import KERNELS, cache_directory
 from maxmargin.decoding import decode_all
+from maxmargin.encoding.links import encode_links
 from maxmargin.estimators._base import DUAL_METHODS
-from maxmargin.problems import Chain, Multiclass
+from maxmargin.problems import Chain, Matching, Multiclass
 from maxmargin.problems._protocol import sizes
 from maxmargin.solve import solve
 
@@ -71,6 +72,8 @@ def _problems() -> Iterator[tuple[str, Any]]:
     }
     for (model, build), (storage, X) in itertools.product(builders, features.items()):
         yield f"{model} of {storage} features", build(X)
+    links = encode_links([np.ones((1, 1, 1))], owner="compile")
+    yield "matching", Matching.from_encoded(links, np.ones(1, dtype=np.bool_))
 
 
 def _n_specialisations() -> int:

@@ -104,9 +104,12 @@ def load_hansards(
     """
     if labels not in ("gold", "automatic"):
         raise ValueError(f"{_CALLER}: labels must be 'gold' or 'automatic', got {labels!r}.")
+    for name, value, least in (("fertility", fertility, 1), ("n_text", n_text or 0, 0)):
+        if value < least:
+            raise ValueError(f"{_CALLER}: {name} must be an int >= {least}, got {value!r}.")
     trial, test = (_read_pairs(stem, data_home) for stem in ("trial", "test"))
     gold = [*_read_links("trial", trial, data_home), *_read_links("test", test, data_home)]
-    text = list(dict.fromkeys(pair for stem in _UNLABELLED for pair in _read_pairs(stem, data_home)))[:n_text]
+    text = _unlabelled(n_text, data_home)
     n_train, n_gold = len(trial) + _FROM_TEST, len(gold)
     short = list(islice(filter(_is_short, text), _AUTOMATIC)) if labels == "automatic" else []
     others = set(short)
@@ -208,10 +211,23 @@ def _matching(links: Links, weight: NDArray[np.float64], fertility: int) -> Link
 
 def _read_pairs(stem: str, data_home: str | os.PathLike[str] | None) -> list[Pair]:
     paths = [_find(f"{stem}.{language}.gz", data_home) for language in ("en", "fr")]
-    english, french = (folded(_text(path)).splitlines() for path in paths)
+    english, french = sides = [_lines(path) for path in paths]
     if len(english) != len(french):
         raise damaged(paths[1], f"{len(french)} lines, but {len(english)} in {paths[0].name}", _CALLER)
-    return list(zip(english, french, strict=True))
+    for path, lines in zip(paths, sides, strict=True):
+        empty = next((number for number, line in enumerate(lines, start=1) if not line.strip()), None)
+        if empty is not None:
+            raise damaged(path, f"line {empty} is empty", _CALLER)
+    return [(folded(a), folded(b)) for a, b in zip(english, french, strict=True)]
+
+
+def _unlabelled(n_text: int | None, data_home: str | os.PathLike[str] | None) -> list[Pair]:
+    """Return the first so many unlabelled pairs, or all, without repetitions."""
+    found: dict[Pair, None] = {}
+    for stem in _UNLABELLED:
+        if n_text is None or len(found) < n_text:
+            found |= dict.fromkeys(_read_pairs(stem, data_home))
+    return list(found)[:n_text]
 
 
 def _read_links(
@@ -228,7 +244,7 @@ def _read_links(
 
 
 def _lines_of_links(path: Path, sizes: list[tuple[int, int]]) -> Iterator[tuple[int, tuple[int, int], bool]]:
-    for number, line in enumerate(_text(path).splitlines(), start=1):
+    for number, line in enumerate(_lines(path), start=1):
         fields = line.split()
         valid = len(fields) == 4 and all(map(str.isdigit, fields[:3])) and fields[3] in ("S", "P")
         s, j, k = (int(field) - 1 for field in fields[:3]) if valid else (-1, -1, -1)
@@ -237,9 +253,9 @@ def _lines_of_links(path: Path, sizes: list[tuple[int, int]]) -> Iterator[tuple[
         yield s, (j, k), fields[3] == "S"
 
 
-def _text(path: Path) -> str:
+def _lines(path: Path) -> list[str]:
     try:
-        return read_gzip(path, _CALLER).decode("utf-8")
+        return read_gzip(path, _CALLER).decode("utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise damaged(path, error, _CALLER) from None
 

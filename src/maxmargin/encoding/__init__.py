@@ -1,4 +1,4 @@
-"""Users' sequences and labels to arrays."""
+"""Users' sequences, labels and links to arrays."""
 
 from .labels import encode_labels
 from .sequences import SequenceEncoder
