@@ -12,25 +12,32 @@ from maxmargin.estimators._base import DUAL_METHODS
 from maxmargin.rows import Rows
 
 
+def _rows(problem):
+    """How a problem stores features; None if there is but one way."""
+    return type(problem.rows) if hasattr(problem, "rows") else None
+
+
 def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
     solved, decoded = [], []
     monkeypatch.setattr(
-        warm, "solve", lambda problem, method, **_: solved.append((type(problem), type(problem.rows), method))
+        warm, "solve", lambda problem, method, **_: solved.append((type(problem), _rows(problem), method))
     )
     monkeypatch.setattr(warm, "decode_all", lambda problem, *_: decoded.append(type(problem)))
     compiled = warm.compile_kernels()
-    models = {problems.Chain, problems.Multiclass}
     made = [method(1.0) for method in DUAL_METHODS.values()]
-    expected = itertools.product(models, get_args(Rows), made)
+    expected = [
+        *itertools.product((problems.Chain, problems.Multiclass), get_args(Rows), made),
+        *itertools.product((problems.Matching,), (None,), made),
+    ]
     assert sorted(solved, key=repr) == sorted(expected, key=repr)
-    assert set(decoded) == models
+    assert set(decoded) == {problems.Chain, problems.Multiclass, problems.Matching}
     assert compiled.seconds >= 0
 
 
 PROGRAM = """
 import warnings
 import numpy as np
-from maxmargin import ChainSVC, MulticlassSVC, warm
+from maxmargin import ChainSVC, MatchingSVC, MulticlassSVC, warm
 
 warm.DUAL_METHODS = {"bcfw": warm.DUAL_METHODS["bcfw"]}
 compiled = warm.compile_kernels()
@@ -45,6 +52,8 @@ for features in (X, np.where(X > 1, X, 0.0), np.where(X > 1, 1.0, 0.0)):
     ChainSVC(**options).fit([features], [y]).predict([features])
 words = [[["a", "b"], ["c"]], [["a"]]]
 ChainSVC(**options).fit(words, [["N", "V"], ["N"]]).predict(words)
+links = [X[:6].reshape(2, 3, 4)]
+MatchingSVC(**options, fertility=2).fit(links, [[(0, 0), (0, 2)]]).predict(links)
 
 assert compiled.kernels == before > 0
 assert warm._n_specialisations() == before
