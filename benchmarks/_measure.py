@@ -116,12 +116,13 @@ def print_figures(figures: list[Figure]) -> None:
     print(f"{'':{width}}  {'measured':>12}  {'must':>8}  {'aim':>8}  verdict")
     for name, value, unit, target, note in figures:
         must, aim, verdict = "", "", ""
+        digits = 2 if value >= 1.0 else 3
         if target is not None:
             sign = ">=" if target.floor else "<="
             must = f"{sign} {target.must:g}"
             aim = "" if target.aim is None else f"{sign} {target.aim:g}"
             verdict = target.verdict(value) + (f" ({note})" if note else "")
-        line = f"{name:{width}}  {value:9.2f} {unit:2}  {must:>8}  {aim:>8}  {verdict}"
+        line = f"{name:{width}}  {value:9.{digits}f} {unit:2}  {must:>8}  {aim:>8}  {verdict}"
         print(line.rstrip())
     print(flush=True)
 

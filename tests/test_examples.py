@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
+import matplotlib
 import pytest
+
+matplotlib.use("Agg")
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SENTENCES = [
@@ -71,6 +74,22 @@ def test_own_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.01
     # Guessing one digit for all costs more than 0.7.
     assert number(r"Mean cost on 1397 other digits: ([\d.]+)", text) < 0.15
+
+
+def test_alignment_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    shown: list[Any] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gca()))
+    text = printed("plot_alignment.py", capsys)
+    assert "Instead: rows of scanned digits." in text
+    assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.05
+    # One row of digits linked to another at random is wrong nine times in ten.
+    assert number(r"Alignment error rate on 150 test pairs: ([\d.]+)", text) < 0.4
+    (axes,) = shown
+    assert [label.get_text() for label in axes.get_legend().get_texts()] == ["predicted", "sure"]
+    assert all(0 <= int(label.get_text()) <= 9 for label in axes.get_xticklabels())
+    plt.close("all")
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
