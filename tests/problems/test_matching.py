@@ -8,14 +8,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maxmargin import (
+    Accelerated,
+    Averaged,
+    Batched,
+    BlockFrankWolfe,
+    Cached,
+    FrankWolfe,
+    Pairwise,
+    Status,
+    solve,
+)
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import predictions
 from maxmargin.objective import hinge_losses
 from maxmargin.problems import Matching
 from maxmargin.problems._protocol import argmax, decode, loss, output_size, psi, score, sizes
+from support import naive
 from support.catalogue import Case, flat, layout, matching_case, matching_cases
 from support.maps import statistics
 from support.naive import Array, Output, margins
+
+LAM = 0.1
 
 
 def draw_weights(case: Case, seed: int, whole: bool) -> Array:
@@ -84,6 +98,26 @@ def test_the_truth_costs_nothing_at_all() -> None:
         case = matching_case(seed, ((3, 3), (4, 4)), fertility=1)
         for i, t in enumerate(case.data.truths):
             assert loss(case.problem, i, np.array(case.data.outputs[i][t])) == 0.0
+
+
+METHODS = [
+    FrankWolfe(LAM),
+    BlockFrankWolfe(LAM),
+    Averaged(BlockFrankWolfe(LAM)),
+    Batched(Pairwise(LAM)),
+    Accelerated(Cached(Pairwise(LAM), oracle_cost=8.0)),
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+def test_methods_come_close_to_the_optimum(method: Any) -> None:
+    case = matching_case(3, ((2, 2), (1, 3), (2, 3), (3, 1)), fertility=2)
+    best = naive.optimum(case.data, LAM)
+    result = solve(case.problem, method, tol=0.02 * best.primal, max_passes=3000, random_state=0)
+    assert result.status is Status.CONVERGED
+    assert result.dual <= best.primal + 1e-9
+    assert best.dual - 1e-9 <= result.primal <= 1.02 * best.primal + 1e-9
+    assert result.primal == pytest.approx(naive.primal(case.data, flat(case.problem, result.w), LAM))
 
 
 X = [np.arange(12.0).reshape(2, 3, 2), np.ones((1, 2, 2))]
