@@ -193,8 +193,14 @@ def test_refuses(features: Any, y: Any, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("costs", [{"wrong": -1.0}, {"missed": np.nan}, {"missed": np.inf}])
-def test_refuses_costs(costs: dict[str, float]) -> None:
+@pytest.mark.parametrize("costs", [{"wrong": -1.0}, {"missed": np.nan}, {"missed": np.inf}, {"wrong": "1"}])
+def test_refuses_costs(costs: dict[str, Any]) -> None:
     (name,) = costs
     with pytest.raises(ValueError, match=f"^Matching: {name} must be a finite number >= 0, got "):
         Matching.from_links(X, Y, **costs)
+
+
+@pytest.mark.parametrize("fertility", [0, 1.5, None])
+def test_refuses_fertilities(fertility: Any) -> None:
+    with pytest.raises(ValueError, match=r"^Matching: fertility must be an int >= 1, got "):
+        Matching.from_links(X, Y, fertility=fertility)

@@ -10,6 +10,7 @@ exact. The statistics of an output are the counts of these further places, then 
 source by source; an output is the target of each place of each source, or -1.
 """
 
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +103,7 @@ class Matching(NamedTuple):
         fertility : int
             How many links a source may have. A target has at most one.
         """
+        _check_numbers(wrong, missed, fertility)
         links = encode_links(X, owner="Matching")
         truth = encode_matchings(y, links, owner="Matching", fertility=fertility)
         ignored = (
@@ -121,9 +123,6 @@ class Matching(NamedTuple):
         fertility: int = 1,
     ) -> "Matching":
         """Build the problem from valid links, of which those marked in ``truth`` are a matching."""
-        for name, value in (("wrong", wrong), ("missed", missed)):
-            if not 0 <= value < np.inf:
-                raise ValueError(f"Matching: {name} must be a finite number >= 0, got {value!r}.")
         problem = cls.for_prediction(links, fertility)
         costs = np.full(len(truth), float(wrong)) if possible is None else np.where(possible, 0.0, wrong)
         return problem._replace(
@@ -156,6 +155,14 @@ class Matching(NamedTuple):
     def unpack(self, w: FloatArray) -> MatchingWeights:
         """Return the weights by what they mean, as views of ``w``."""
         return MatchingWeights(w[: self.n_features], w[self.n_features :])
+
+
+def _check_numbers(wrong: Any, missed: Any, fertility: Any) -> None:
+    for name, value in (("wrong", wrong), ("missed", missed)):
+        if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+            raise ValueError(f"Matching: {name} must be a finite number >= 0, got {value!r}.")
+    if not (isinstance(fertility, Integral) and int(fertility) >= 1):
+        raise ValueError(f"Matching: fertility must be an int >= 1, got {fertility!r}.")
 
 
 def _partners(problem: Matching, truth: Any) -> IntArray:
