@@ -304,7 +304,7 @@ def _(problem, i, move, image, work):
 
 
 @protocol.push.register(Matching)
-def _(problem, i, move, scale, w):
+def _(problem, i, move, scale, w, work):
     first, stop, F = problem.offsets[i], problem.offsets[i + 1], problem.n_features
     further, x = problem.fertility - 1, problem.features[first * F : stop * F].reshape((F, stop - first))
     _push_links(x, move.support[: move.size[0]], move.delta, further, scale, w)
