@@ -1,0 +1,134 @@
+"""Running the groups of a profile that are not there yet, by benchopt, with an estimate and a progress bar."""
+
+import contextlib
+import io
+import os
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import _store
+import numpy as np
+import pandas as pd
+from _plan import PROFILES, Group
+from benchmark_utils.data import LOADERS, Data
+from benchmark_utils.trajectory import checkpoints
+from benchopt import run_benchmark
+from benchopt.benchmark import Benchmark
+from tqdm import tqdm
+
+from maxmargin import objective
+from maxmargin.problems._protocol import sizes
+
+OBJECTIVE = "structural SVM"
+# Starting benchopt on a group, and loading kernels.
+_OVERHEAD = 3.0
+
+
+def run(profile: str, only: list[str], jobs: int, anew: bool) -> int:
+    """Run what is missing; return how many groups failed."""
+    wanted = [group for group in PROFILES[profile]() if not only or {group.dataset, group.solver} & set(only)]
+    solvers = {solver.name: solver for solver in Benchmark(_store.HERE).get_solvers()}
+    groups = _possible(wanted, solvers)
+    todo = [group for group in groups if anew or not _store.path_of(group, profile).exists()]
+    costs = _estimates(todo, solvers, jobs)
+    print(f"{len(groups) - len(todo)} of {len(groups)} groups of runs are there; the rest will take", end=" ")
+    print(f"about {sum(costs) / 60:.0f} min on {jobs} processes. Stop it at any time: it goes on from there.")
+    failed = 0
+    with tqdm(total=round(sum(costs)), unit="s", disable=not todo) as bar:
+        for group, cost in zip(todo, costs, strict=True):
+            bar.set_description(f"{group.dataset}, {group.lam}, {group.solver}")
+            failed += not _run_group(group, profile, solvers[group.solver], jobs, anew)
+            bar.update(round(cost))
+    return failed
+
+
+def _possible(wanted: list[Group], solvers: dict[str, Any]) -> list[Group]:
+    """Return the groups whose data and methods are there; say once of each other one why not."""
+    absent = {name: LOADERS[name]().missing for name in dict.fromkeys(group.dataset for group in wanted)}
+    for group in wanted:
+        if not solvers[group.solver].is_installed(quiet=True):
+            absent[group.solver] = _why_not(solvers[group.solver])
+    for name, reason in absent.items():
+        if reason:
+            print(f"Skipped {name}: {reason}")
+    return [group for group in wanted if not absent[group.dataset] and not absent.get(group.solver)]
+
+
+def _why_not(solver: Any) -> str:
+    return str(getattr(solver, "_exc", "it is not installed")).splitlines()[-1]
+
+
+def _estimates(groups: list[Group], solvers: dict[str, Any], jobs: int) -> list[float]:
+    """Return about how many seconds each group will take, from the time of a decoding pass measured now."""
+    decoding = {name: _decoding_seconds(LOADERS[name]()) for name in {group.dataset for group in groups}}
+
+    def seconds(group: Group) -> float:
+        solver, limits = solvers[group.solver], group.limits
+        stops = len(checkpoints(10**6, limits.first, limits.passes))
+        one = (limits.passes * solver.cost + 2 * stops) * decoding[group.dataset]
+        rounds = 1 if solver.deterministic else -(-limits.seeds // jobs)
+        return _OVERHEAD + rounds * min(one, limits.seconds)
+
+    return [seconds(group) for group in groups]
+
+
+def _decoding_seconds(data: Data) -> float:
+    """Return how long an oracle pass takes at fixed weights, the shorter of two."""
+    w, seconds = np.zeros(sizes(data.problem).weights), []
+    for _ in range(3):
+        begin = time.perf_counter()
+        objective.primal(data.problem, w, 1.0)
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds[1:])
+
+
+def _run_group(group: Group, profile: str, solver: Any, jobs: int, anew: bool) -> bool:
+    """Run all seeds; keep the results if all are there, else show what benchopt printed."""
+    seeds = 1 if solver.deterministic else group.limits.seeds
+    printed = io.StringIO()
+    with tempfile.TemporaryDirectory(dir=_scratch()) as folder:
+        target = Path(folder) / "runs.parquet"
+        with (
+            contextlib.redirect_stdout(printed),
+            contextlib.suppress(RuntimeError),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            _benchopt(group, seeds, jobs, anew, target)
+        if target.exists() and pd.read_parquet(target)["idx_rep"].nunique() == seeds:
+            _store.keep(target, group, profile)
+            return True
+    tqdm.write(f"FAILED: {group.solver} on {group.dataset} at {group.lam}\n{printed.getvalue()}")
+    return False
+
+
+def _scratch() -> Path:
+    """Return a folder on the same disk as the results, so that they can be moved at once."""
+    _store.OUTPUTS.mkdir(exist_ok=True)
+    return _store.OUTPUTS
+
+
+def _benchopt(group: Group, seeds: int, jobs: int, anew: bool, target: Path) -> None:
+    limits = group.limits
+    parameters = {"lam": group.lam, "first": limits.first, "passes": limits.passes, "seconds": limits.seconds}
+    run_benchmark(
+        str(_store.HERE),
+        solver_names=[] if anew else [group.solver],
+        forced_solvers=[group.solver] if anew else [],
+        dataset_names=[group.dataset],
+        objective_filters=[{OBJECTIVE: parameters}],
+        n_repetitions=seeds,
+        n_jobs=jobs if seeds > 1 else 1,
+        plot_result=False,
+        display=False,
+        show_progress=False,
+        output_file=str(target),
+    )
+
+
+def processors() -> int:
+    """Return how many processors there are to use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,15 @@
+"""Words of scanned digits, which need no download."""
+
+from typing import Any
+
+from benchmark_utils import data
+from benchopt import BaseDataset
+
+
+class Dataset(BaseDataset):
+    """Digit words, embedded in scikit-learn."""
+
+    name = "digit words"
+
+    def get_data(self) -> dict[str, Any]:
+        return data.digit_words()._asdict()
