@@ -5,14 +5,16 @@
     python benchmarks/paper table1
     python benchmarks/paper crfsuite
 
-OCR and CoNLL-2000 are read from $MAXMARGIN_DATA. `run` goes on from where it was stopped; a method is one file in
-``solvers/``, a problem one in ``datasets/``, and ``benchopt run benchmarks/paper`` runs any of them too.
+OCR and CoNLL-2000 are read from $MAXMARGIN_DATA. `run` goes on from where it was stopped. A method is one
+file in ``solvers/``, a problem one in ``datasets/``; ``benchopt run benchmarks/paper`` runs any of them too.
 """
 
 import os
 
-for _name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
-    os.environ[f"{_name}_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["NUMBA_NUM_THREADS"] = "1"
 
 import argparse
 
@@ -25,7 +27,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run", help="run what has not been run yet")
     runs.add_argument("--only", nargs="+", default=[], help="names of datasets or methods")
-    runs.add_argument("--jobs", type=int, default=processors(), help="processes; seeds are shared among them")
+    runs.add_argument("--jobs", type=int, default=processors(), help="processes to share the runs among")
     runs.add_argument("--anew", action="store_true", help="run all again, also what is stored")
     for command in (runs,):
         command.add_argument("--profile", choices=PROFILES, default="full")

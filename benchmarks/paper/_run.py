@@ -1,4 +1,4 @@
-"""Running the groups of a profile that are not there yet, by benchopt, with an estimate and a progress bar."""
+"""Running the groups of runs that are not there yet, by benchopt, with an estimate and a progress bar."""
 
 import contextlib
 import io
@@ -6,19 +6,20 @@ import os
 import tempfile
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-import _store
 import numpy as np
 import pandas as pd
-from _plan import PROFILES, Group
-from benchmark_utils.data import LOADERS, Data
-from benchmark_utils.trajectory import checkpoints
 from benchopt import run_benchmark
 from benchopt.benchmark import Benchmark
 from tqdm import tqdm
 
+import _store
+from _plan import PROFILES, Group
+from benchmark_utils.data import LOADERS, Data
+from benchmark_utils.trajectory import checkpoints
 from maxmargin import objective
 from maxmargin.problems._protocol import sizes
 
@@ -33,15 +34,33 @@ def run(profile: str, only: list[str], jobs: int, anew: bool) -> int:
     solvers = {solver.name: solver for solver in Benchmark(_store.HERE).get_solvers()}
     groups = _possible(wanted, solvers)
     todo = [group for group in groups if anew or not _store.path_of(group, profile).exists()]
-    costs = _estimates(todo, solvers, jobs)
-    print(f"{len(groups) - len(todo)} of {len(groups)} groups of runs are there; the rest will take", end=" ")
-    print(f"about {sum(costs) / 60:.0f} min on {jobs} processes. Stop it at any time: it goes on from there.")
+    costs = dict(zip(todo, _estimates(todo, solvers), strict=True))
+    minutes = sum(costs.values()) / jobs / 60
+    print(
+        f"{len(groups) - len(todo)} of {len(groups)} groups of runs are there; the rest takes about", end=" "
+    )
+    print(
+        f"{minutes:.0f} min in {jobs} processes. If stopped, the same command goes on from there.", flush=True
+    )
+    seeds = {group: 1 if solvers[group.solver].deterministic else group.limits.seeds for group in todo}
+    with ProcessPoolExecutor(jobs) as pool:
+        # The longest first, so that no process is left alone with one at the end.
+        order = sorted(todo, key=lambda group: -costs[group])
+        futures = {pool.submit(_run_group, group, profile, seeds[group], anew): group for group in order}
+        return _watch(futures, costs)
+
+
+def _watch(futures: dict[Any, Group], costs: dict[Group, float]) -> int:
+    """Show how far the runs are, and what went wrong; return how many groups failed."""
     failed = 0
-    with tqdm(total=round(sum(costs)), unit="s", disable=not todo) as bar:
-        for group, cost in zip(todo, costs, strict=True):
+    with tqdm(total=round(sum(costs.values())), unit="s", unit_scale=True, disable=not costs) as bar:
+        for future in as_completed(futures):
+            group, trouble = futures[future], future.result()
             bar.set_description(f"{group.dataset}, {group.lam}, {group.solver}")
-            failed += not _run_group(group, profile, solvers[group.solver], jobs, anew)
-            bar.update(round(cost))
+            bar.update(costs[group])
+            if trouble:
+                failed += 1
+                tqdm.write(f"FAILED: {group.solver} on {group.dataset} at {group.lam}\n{trouble}")
     return failed
 
 
@@ -61,16 +80,15 @@ def _why_not(solver: Any) -> str:
     return str(getattr(solver, "_exc", "it is not installed")).splitlines()[-1]
 
 
-def _estimates(groups: list[Group], solvers: dict[str, Any], jobs: int) -> list[float]:
+def _estimates(groups: list[Group], solvers: dict[str, Any]) -> list[float]:
     """Return about how many seconds each group will take, from the time of a decoding pass measured now."""
     decoding = {name: _decoding_seconds(LOADERS[name]()) for name in {group.dataset for group in groups}}
 
     def seconds(group: Group) -> float:
         solver, limits = solvers[group.solver], group.limits
         stops = len(checkpoints(10**6, limits.first, limits.passes))
-        one = (limits.passes * solver.cost + 2 * stops) * decoding[group.dataset]
-        rounds = 1 if solver.deterministic else -(-limits.seeds // jobs)
-        return _OVERHEAD + rounds * min(one, limits.seconds)
+        one = (limits.passes * solver.cost + 1.5 * stops) * decoding[group.dataset]
+        return _OVERHEAD + (1 if solver.deterministic else limits.seeds) * min(one, limits.seconds)
 
     return [seconds(group) for group in groups]
 
@@ -85,24 +103,19 @@ def _decoding_seconds(data: Data) -> float:
     return min(seconds[1:])
 
 
-def _run_group(group: Group, profile: str, solver: Any, jobs: int, anew: bool) -> bool:
-    """Run all seeds; keep the results if all are there, else show what benchopt printed."""
-    seeds = 1 if solver.deterministic else group.limits.seeds
+def _run_group(group: Group, profile: str, seeds: int, anew: bool) -> str:
+    """Run all seeds and keep the results; return what benchopt printed if some are missing, else nothing."""
     printed = io.StringIO()
-    with tempfile.TemporaryDirectory(dir=_scratch()) as folder:
+    with tempfile.TemporaryDirectory(dir=_scratch()) as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         target = Path(folder) / "runs.parquet"
-        with (
-            contextlib.redirect_stdout(printed),
-            contextlib.suppress(RuntimeError),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            _benchopt(group, seeds, jobs, anew, target)
-        if target.exists() and pd.read_parquet(target)["idx_rep"].nunique() == seeds:
-            _store.keep(target, group, profile)
-            return True
-    tqdm.write(f"FAILED: {group.solver} on {group.dataset} at {group.lam}\n{printed.getvalue()}")
-    return False
+        # benchopt raises where no run was left over; it has printed why.
+        with contextlib.redirect_stdout(printed), contextlib.suppress(RuntimeError):
+            _benchopt(group, seeds, anew, target)
+        if not target.exists() or pd.read_parquet(target)["idx_rep"].nunique() < seeds:
+            return printed.getvalue()
+        _store.keep(target, group, profile)
+    return ""
 
 
 def _scratch() -> Path:
@@ -111,7 +124,7 @@ def _scratch() -> Path:
     return _store.OUTPUTS
 
 
-def _benchopt(group: Group, seeds: int, jobs: int, anew: bool, target: Path) -> None:
+def _benchopt(group: Group, seeds: int, anew: bool, target: Path) -> None:
     limits = group.limits
     parameters = {"lam": group.lam, "first": limits.first, "passes": limits.passes, "seconds": limits.seconds}
     run_benchmark(
@@ -121,7 +134,7 @@ def _benchopt(group: Group, seeds: int, jobs: int, anew: bool, target: Path) -> 
         dataset_names=[group.dataset],
         objective_filters=[{OBJECTIVE: parameters}],
         n_repetitions=seeds,
-        n_jobs=jobs if seeds > 1 else 1,
+        n_jobs=1,
         plot_result=False,
         display=False,
         show_progress=False,

@@ -1,9 +1,10 @@
-"""Where results lie, one file for all seeds of a method on a problem at one lam; a file is whole or not there."""
+"""Where results lie: a file for all seeds of a method on a problem at one lam, whole or not there."""
 
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
 from _plan import Group
 
 HERE = Path(__file__).parent

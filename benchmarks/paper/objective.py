@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from benchmark_utils.trajectory import Row
 from benchopt import BaseObjective
 
+from benchmark_utils.trajectory import Row
 from maxmargin.problems._protocol import sizes
 
 
 class Objective(BaseObjective):
     """The objective of the paper: regularised mean structured hinge loss.
 
-    Parameters: ``lam``; the first checkpoint, in passes; the last pass; and the seconds after which a run ends.
+    Parameters: ``lam``; the first checkpoint, in passes; the last pass; the seconds after which a run ends.
     """
 
     name = "structural SVM"

@@ -35,7 +35,7 @@ class Data(NamedTuple):
 
 
 def chain_data(raw: Raw, min_count: int = 1) -> Data:
-    """Return sequences as a problem; the test error is the mean over sequences of the share of wrong labels."""
+    """Return sequences as a problem; the test error is the mean over them of the share of wrong labels."""
     encoder = SequenceEncoder(min_count=min_count)
     rows, offsets = encoder.fit_transform(raw.X)
     labels, classes = encode_labels(raw.y, offsets, owner="benchmark")

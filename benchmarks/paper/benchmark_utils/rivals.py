@@ -1,4 +1,4 @@
-"""Systems outside this project, trained anew for more and more iterations: they show no weights on their way."""
+"""Systems outside this project, trained anew for more and more iterations: they show no weights before."""
 
 import itertools
 import math

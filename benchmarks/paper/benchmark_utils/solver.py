@@ -1,4 +1,4 @@
-"""Methods of this library as solvers of benchopt, each one run of `solve` that is watched on its way; and rivals."""
+"""Solvers of benchopt: methods of this library, each one watched run of `solve`, and rivals."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class MethodSolver(BaseSolver):
     sampling_strategy = "run_once"
     deterministic: ClassVar[bool] = False
     sampling: ClassVar[str] = "uniform"
-    cost: ClassVar[float] = 2.5
+    cost: ClassVar[float] = 2.0
 
     @abstractmethod
     def method(self, lam: float) -> Any:

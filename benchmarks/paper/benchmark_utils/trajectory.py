@@ -1,7 +1,7 @@
 """What a run looks like on its way, measured at chosen numbers of visits and off the clock.
 
-`solve` certifies after whole passes and keeps the best weights alone. The paper's figures begin at a tenth of a
-pass and show the test error too, so that a method is wrapped in `Watched`, which stops at checkpoints.
+`solve` certifies after whole passes and keeps the best weights alone. The paper's figures begin at a tenth of
+a pass and show the test error too, so that a method is wrapped in `Watched`, which stops at checkpoints.
 """
 
 import time
@@ -24,7 +24,7 @@ from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import sizes
 from maxmargin.rows import FloatArray, IntArray
 
-PER_DECADE = 16
+PER_DECADE = 12
 
 
 class Row(NamedTuple):

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from benchmark_utils import data
 from benchopt import BaseDataset
+
+from benchmark_utils import data
 
 
 class Dataset(BaseDataset):

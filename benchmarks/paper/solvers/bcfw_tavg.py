@@ -3,7 +3,6 @@
 from typing import Any
 
 from benchmark_utils.solver import MethodSolver
-
 from maxmargin import Averaged, BlockFrankWolfe
 
 

@@ -1,6 +1,7 @@
 """python-crfsuite's averaged perceptron."""
 
 import pycrfsuite  # noqa: F401  (benchopt skips this solver where it is not installed)
+
 from benchmark_utils.solver import CrfSuiteSolver
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from benchmark_utils.solver import BatchSolver
-
 from maxmargin import NSlackCuttingPlane
 
 
