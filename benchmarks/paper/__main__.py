@@ -17,23 +17,47 @@ os.environ["MKL_NUM_THREADS"] = "1"
 os.environ["NUMBA_NUM_THREADS"] = "1"
 
 import argparse
+from pathlib import Path
 
+import _store
+from _curves import Results
+from _document import bounds_section, claims_section, figure_section, fill
+from _figures import DOCS, draw_all
 from _plan import PROFILES
 from _run import processors, run
 
+PAGE = "experiments.md"
 
-def main() -> int:
+
+def figures(profile: str, docs: Path) -> None:
+    """Draw the figures, and fill the page with them and with their numbers."""
+    results = Results(_store.read(profile))
+    drawn = draw_all(results, docs / "figures")
+    sections = {name: figure_section(results, name) for name in drawn}
+    fill(docs / PAGE, {"bounds": bounds_section(results), "claims": claims_section(results), **sections})
+    print(f"Drew {', '.join(drawn)} and filled {docs / PAGE}.")
+
+
+def arguments() -> argparse.Namespace:
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(prog="benchmarks/paper", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run", help="run what has not been run yet")
     runs.add_argument("--only", nargs="+", default=[], help="names of datasets or methods")
     runs.add_argument("--jobs", type=int, default=processors(), help="processes to share the runs among")
     runs.add_argument("--anew", action="store_true", help="run all again, also what is stored")
-    for command in (runs,):
+    draws = commands.add_parser("figures", help="draw the figures and fill the page with the numbers")
+    for command in (runs, draws):
         command.add_argument("--profile", choices=PROFILES, default="full")
-    options = parser.parse_args()
+    draws.add_argument("--docs", type=Path, default=DOCS, help="directory of the page")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
     if options.command == "run":
         return min(1, run(options.profile, options.only, options.jobs, options.anew))
+    figures(options.profile, options.docs)
     return 0
 
 
