@@ -20,10 +20,12 @@ import argparse
 from pathlib import Path
 
 import _store
+from _crfsuite import crfsuite
 from _curves import Results
 from _document import bounds_section, claims_section, figure_section, fill
 from _figures import DOCS, draw_all
 from _plan import PROFILES
+from _rates import table1
 from _run import processors, run
 
 PAGE = "experiments.md"
@@ -38,6 +40,13 @@ def figures(profile: str, docs: Path) -> None:
     print(f"Drew {', '.join(drawn)} and filled {docs / PAGE}.")
 
 
+def section(name: str, docs: Path) -> None:
+    """Measure what a table of its own shows; print it and put it into the page."""
+    content = {"table1": table1, "crfsuite": crfsuite}[name]()
+    print(content)
+    fill(docs / PAGE, {name: content})
+
+
 def arguments() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(prog="benchmarks/paper", description=__doc__.partition("\n")[0])
@@ -49,7 +58,10 @@ def arguments() -> argparse.Namespace:
     draws = commands.add_parser("figures", help="draw the figures and fill the page with the numbers")
     for command in (runs, draws):
         command.add_argument("--profile", choices=PROFILES, default="full")
-    draws.add_argument("--docs", type=Path, default=DOCS, help="directory of the page")
+    rates = commands.add_parser("table1", help="measure oracle calls against 1/eps, n and lam")
+    races = commands.add_parser("crfsuite", help="measure seconds against python-crfsuite")
+    for command in (draws, rates, races):
+        command.add_argument("--docs", type=Path, default=DOCS, help="directory of the page")
     return parser.parse_args()
 
 
@@ -57,7 +69,10 @@ def main() -> int:
     options = arguments()
     if options.command == "run":
         return min(1, run(options.profile, options.only, options.jobs, options.anew))
-    figures(options.profile, options.docs)
+    if options.command == "figures":
+        figures(options.profile, options.docs)
+    else:
+        section(options.command, options.docs)
     return 0
 
 

