@@ -43,7 +43,7 @@ STYLES = {
     "perceptron": Style(SKY, DASHED, "h"),
     "crfsuite-ap": Style(GREEN, DASHED, "d"),
     "crfsuite-l2sgd": Style(PURPLE, DASHED, "P"),
-    "liblinear": Style(GREEN, SOLID, "X"),
+    "liblinear": Style(ORANGE, DASHED, "X"),
 }
 
 

@@ -58,7 +58,7 @@ def short() -> list[Group]:
     few = Limits(4, 10.0, 2)
     return [
         *_groups("digit words", ("1/n",), (*words, OURS, PERCEPTRON, "crfsuite-ap"), few),
-        *_groups("digits", ("0.01",), ("BCFW", OURS, "liblinear"), few),
+        *_groups("digits", ("0.001",), ("BCFW", OURS, "liblinear"), few),
     ]
 
 

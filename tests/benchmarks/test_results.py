@@ -1,0 +1,94 @@
+"""From results to curves, claims, tables and pages."""
+
+import numpy as np
+import pytest
+
+
+def test_curves_over_seeds(frame):
+    from _curves import SUBOPTIMALITY, TEST_ERROR, Results
+
+    results = Results(frame)
+    curve = results.curve("OCR", "1/n", "BCFW", SUBOPTIMALITY)
+    assert curve.x.tolist() == [1.0, 2.0, 4.0]
+    np.testing.assert_allclose(curve.median, [3.0, 1.1, 0.4])
+    np.testing.assert_allclose(curve.best, [2.0, 1.0, 0.3])
+    np.testing.assert_allclose(curve.worst, [4.0, 1.2, 0.5])
+    assert curve.at(2.0 * np.sqrt(2.0)) == pytest.approx((1.1 + 0.4) / 2)
+    assert results.curve("OCR", "1/n", "BCFW", TEST_ERROR).median[-1] == pytest.approx(0.14)
+
+
+def test_batch_methods_are_shown_by_their_lowest_objective(frame):
+    from _curves import SUBOPTIMALITY, Results
+
+    assert Results(frame).curve("OCR", "1/n", "FW", SUBOPTIMALITY).median.tolist() == [3.0, 3.0, 2.0]
+
+
+def test_the_bound_is_the_best_dual_of_all_methods(frame):
+    from _curves import SUBOPTIMALITY, Results
+
+    frame.loc[(frame["method"] == "FW") & (frame["passes"] == 2.0), "dual"] = 1.05
+    curve = Results(frame).curve("OCR", "1/n", "BCFW-wavg", SUBOPTIMALITY)
+    assert curve.median[-1] == pytest.approx(0.05)
+
+
+def test_runs_of_different_length_meet_where_both_are(frame):
+    from _curves import SUBOPTIMALITY, Results
+
+    shorter = frame[~((frame["method"] == "BCFW") & (frame["seed"] == 1) & (frame["passes"] == 4.0))]
+    assert Results(shorter).curve("OCR", "1/n", "BCFW", SUBOPTIMALITY).x.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"), [(1.0, "agrees, in 2 of 2"), (9.0, "does not agree, in 0 of 2")]
+)
+def test_claims_follow_the_results(frame, factor, verdict):
+    from _curves import Results
+    from _document import claims_section
+
+    averaged = frame["method"] == "BCFW-wavg"
+    frame.loc[averaged, "primal"] = 1.0 + factor * (frame.loc[averaged, "primal"] - 1.0)
+    text = claims_section(Results(frame))
+    assert f"above all early and at small λ**: {verdict}" in text
+    assert "online-EG" not in text  # what was not run has no verdict
+
+
+def test_figures_are_the_same_for_the_same_results(frame, tmp_path):
+    from _curves import Results
+    from _figures import draw_all
+
+    drawn = [draw_all(Results(frame), tmp_path / name) for name in ("a", "b")]
+    assert drawn == [["figure1", "step_sizes", "ocr", "rivals"]] * 2
+    for name in drawn[0]:
+        first, second = ((tmp_path / folder / f"{name}.svg").read_bytes() for folder in ("a", "b"))
+        assert first == second
+        assert b"BCFW-wavg" in first or name == "step_sizes"
+
+
+def test_every_method_has_a_look_of_its_own():
+    from _figures import STYLES
+    from _panels import FIGURES
+
+    panels = [panel for figure in FIGURES.values() for panel in figure]
+    assert {method for panel in panels for method in panel.methods} <= set(STYLES)
+    assert len({(style.color, style.line) for style in STYLES.values()}) == len(STYLES)
+    assert len({style.marker for style in STYLES.values()}) == len(STYLES)
+
+
+def test_pages_are_filled_between_markers(tmp_path):
+    from _document import fill
+
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- begin x -->\nold\nlines\n<!-- end x -->\nb\n")
+    fill(page, {"x": r"new \1"})
+    assert page.read_text() == "a\n<!-- begin x -->\nnew \\1\n<!-- end x -->\nb\n"
+    with pytest.raises(SystemExit, match="expected one pair of markers for y, found 0"):
+        fill(page, {"y": ""})
+
+
+def test_the_page_has_a_place_for_every_figure():
+    from _figures import DOCS
+    from _panels import FIGURES
+
+    text = (DOCS / "experiments.md").read_text()
+    for name in (*FIGURES, "bounds", "claims", "table1", "crfsuite"):
+        assert text.count(f"<!-- begin {name} -->\n") == text.count(f"<!-- end {name} -->\n") == 1
