@@ -24,8 +24,8 @@ from maxmargin.problems import Chain
 from maxmargin.rows import FloatArray
 
 Score = Callable[[list[Any]], float]
-ITERATIONS = 1, 2, 5, 10, 20, 30, 50, 70, 100
-PASSES, REPETITIONS = 40, 3
+ITERATIONS = 10, 30, 50, 100
+PASSES, REPETITIONS = 100, 3
 
 
 class Race(NamedTuple):
@@ -65,9 +65,11 @@ def accuracy(y_test: Any) -> Score:
     return lambda found: float(np.mean(np.concatenate(found).astype(str) == truth))
 
 
+# Every label counts alike in their losses, and so it does in ours: Hamming, not normalised.
+LOSS = "hamming"
 RACES = [
-    Race("CoNLL-2000, chunk F1", load_conll2000, f1_score, 0.936, "l2sgd", "bcfw-wavg", 0.01, must=0.2),
-    Race("OCR, letters right", load_ocr, accuracy, 0.885, "ap", "bcfw-wavg", 1.0, must=1 / 3),
+    Race("CoNLL-2000, chunk F1", load_conll2000, f1_score, 0.936, "l2sgd", "auto", 0.25, must=0.2),
+    Race("OCR, letters right", load_ocr, accuracy, 0.885, "ap", "bcfw-wavg", 3.0, must=1 / 3),
 ]
 
 
@@ -97,7 +99,7 @@ def encode(race: Race, raw: Raw) -> Encoded:
     encoder = SequenceEncoder()
     rows, offsets = encoder.fit_transform(raw.X)
     labels, classes = encode_labels(raw.y, offsets, owner="benchmark")
-    problem = Chain.from_encoded(rows, offsets, labels, len(classes))
+    problem = Chain.from_encoded(rows, offsets, labels, len(classes), loss=LOSS)
     seconds = time.perf_counter() - begin
     test, score = Chain.for_prediction(*encoder.transform(raw.X_test), len(classes)), race.score(raw.y_test)
     bounds = test.offsets.tolist()
@@ -135,7 +137,7 @@ def run_race(race: Race) -> list[str]:
     share = mine.total / their.total if math.isfinite(mine.total) else math.inf
     verdict = "aim reached" if share <= race.aim else "reached" if share <= race.must else "MISSED"
     shown = (f"{t.before:.2f} + {t.training:.2f} s (best {t.best:.4f})" for t in (mine, their))
-    settings = f"{race.method}, C = {race.C:g}"
+    settings = f"{race.method}, {LOSS} loss, C = {race.C:g}"
     return [f"{race.name} ≥ {race.target}", settings, *shown, f"{share:.3f}", f"{race.must:.2f}", verdict]
 
 
