@@ -203,6 +203,11 @@ def _(problem, i):
     return problem.starts[i + 1] - problem.starts[i]
 
 
+@protocol.statistics_size.register(Matching)
+def _(problem, i):
+    return problem.fertility - 1 + problem.offsets[i + 1] - problem.offsets[i]
+
+
 @helper
 def _sum_features(x, w, out):
     """``out[:] = w @ x``, four features at a time to spare memory traffic."""
