@@ -222,8 +222,10 @@ def _sum_features(x, w, out):
 
 @helper
 def _add_four(w, x0, x1, x2, x3, out):
-    """``out += w[0] * x0 + w[1] * x1 + w[2] * x2 + w[3] * x3``"""
+    """``out += w[0] * x0 + w[1] * x1 + w[2] * x2 + w[3] * x3``; a move leaves many features alone."""
     w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
+    if w0 == 0.0 and w1 == 0.0 and w2 == 0.0 and w3 == 0.0:
+        return
     for p in range(out.shape[0]):
         out[p] += (w0 * x0[p] + w1 * x1[p]) + (w2 * x2[p] + w3 * x3[p])
 
