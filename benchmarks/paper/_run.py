@@ -6,9 +6,9 @@ import os
 import tempfile
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import Pool
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,15 @@ OBJECTIVE = "structural SVM"
 _OVERHEAD = 3.0
 
 
+class Task(NamedTuple):
+    """What a process is told: a group, and how to run it."""
+
+    group: Group
+    profile: str
+    seeds: int
+    anew: bool
+
+
 def run(profile: str, only: list[str], jobs: int, anew: bool) -> int:
     """Run what is missing; return how many groups failed."""
     wanted = [group for group in PROFILES[profile]() if not only or {group.dataset, group.solver} & set(only)]
@@ -35,33 +44,27 @@ def run(profile: str, only: list[str], jobs: int, anew: bool) -> int:
     groups = _possible(wanted, solvers)
     todo = [group for group in groups if anew or not _store.path_of(group, profile).exists()]
     costs = dict(zip(todo, _estimates(todo, solvers), strict=True))
-    minutes = sum(costs.values()) / jobs / 60
-    print(
-        f"{len(groups) - len(todo)} of {len(groups)} groups of runs are there; the rest takes about", end=" "
-    )
-    print(
-        f"{minutes:.0f} min in {jobs} processes. If stopped, the same command goes on from there.", flush=True
-    )
-    seeds = {group: 1 if solvers[group.solver].deterministic else group.limits.seeds for group in todo}
-    with ProcessPoolExecutor(jobs) as pool:
-        # The longest first, so that no process is left alone with one at the end.
-        order = sorted(todo, key=lambda group: -costs[group])
-        futures = {pool.submit(_run_group, group, profile, seeds[group], anew): group for group in order}
-        return _watch(futures, costs)
+    ready, minutes = len(groups) - len(todo), sum(costs.values()) / jobs / 60
+    print(f"{ready} of {len(groups)} groups of runs are there; the rest takes about", end=" ")
+    print(f"{minutes:.0f} min in {jobs} processes. If stopped, it goes on from there.", flush=True)
+    # The longest first, so that no process is left alone with one at the end.
+    order = sorted(todo, key=lambda group: -costs[group])
+    tasks = [Task(g, profile, 1 if solvers[g.solver].deterministic else g.limits.seeds, anew) for g in order]
+    with Pool(jobs) as pool, tqdm(total=round(sum(costs.values())), unit="s", unit_scale=True) as bar:
+        try:
+            finished = pool.imap_unordered(_run_task, tasks)
+            return sum(_told(group, trouble, costs[group], bar) for group, trouble in finished)
+        except KeyboardInterrupt:
+            raise SystemExit("Stopped; what is finished is kept.") from None
 
 
-def _watch(futures: dict[Any, Group], costs: dict[Group, float]) -> int:
-    """Show how far the runs are, and what went wrong; return how many groups failed."""
-    failed = 0
-    with tqdm(total=round(sum(costs.values())), unit="s", unit_scale=True, disable=not costs) as bar:
-        for future in as_completed(futures):
-            group, trouble = futures[future], future.result()
-            bar.set_description(f"{group.dataset}, {group.lam}, {group.solver}")
-            bar.update(costs[group])
-            if trouble:
-                failed += 1
-                tqdm.write(f"FAILED: {group.solver} on {group.dataset} at {group.lam}\n{trouble}")
-    return failed
+def _told(group: Group, trouble: str, cost: float, bar: Any) -> bool:
+    """Tell that a group is finished; return whether it failed."""
+    bar.set_description(f"{group.dataset}, {group.lam}, {group.solver}")
+    bar.update(min(cost, bar.total - bar.n))
+    if trouble:
+        bar.write(f"FAILED: {group.solver} on {group.dataset} at {group.lam}\n{trouble}")
+    return bool(trouble)
 
 
 def _possible(wanted: list[Group], solvers: dict[str, Any]) -> list[Group]:
@@ -103,19 +106,19 @@ def _decoding_seconds(data: Data) -> float:
     return min(seconds[1:])
 
 
-def _run_group(group: Group, profile: str, seeds: int, anew: bool) -> str:
-    """Run all seeds and keep the results; return what benchopt printed if some are missing, else nothing."""
+def _run_task(task: Task) -> tuple[Group, str]:
+    """Run all seeds and keep the results; return also what benchopt printed if some are missing."""
     printed = io.StringIO()
     with tempfile.TemporaryDirectory(dir=_scratch()) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         target = Path(folder) / "runs.parquet"
         # benchopt raises where no run was left over; it has printed why.
         with contextlib.redirect_stdout(printed), contextlib.suppress(RuntimeError):
-            _benchopt(group, seeds, anew, target)
-        if not target.exists() or pd.read_parquet(target)["idx_rep"].nunique() < seeds:
-            return printed.getvalue()
-        _store.keep(target, group, profile)
-    return ""
+            _benchopt(task, target)
+        if not target.exists() or pd.read_parquet(target)["idx_rep"].nunique() < task.seeds:
+            return task.group, printed.getvalue()
+        _store.keep(target, task.group, task.profile)
+    return task.group, ""
 
 
 def _scratch() -> Path:
@@ -124,16 +127,16 @@ def _scratch() -> Path:
     return _store.OUTPUTS
 
 
-def _benchopt(group: Group, seeds: int, anew: bool, target: Path) -> None:
-    limits = group.limits
+def _benchopt(task: Task, target: Path) -> None:
+    group, limits = task.group, task.group.limits
     parameters = {"lam": group.lam, "first": limits.first, "passes": limits.passes, "seconds": limits.seconds}
     run_benchmark(
         str(_store.HERE),
-        solver_names=[] if anew else [group.solver],
-        forced_solvers=[group.solver] if anew else [],
+        solver_names=[] if task.anew else [group.solver],
+        forced_solvers=[group.solver] if task.anew else [],
         dataset_names=[group.dataset],
         objective_filters=[{OBJECTIVE: parameters}],
-        n_repetitions=seeds,
+        n_repetitions=task.seeds,
         n_jobs=1,
         plot_result=False,
         display=False,
