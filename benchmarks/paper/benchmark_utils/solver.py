@@ -85,7 +85,7 @@ class RivalSolver(BaseSolver):
 
     sampling_strategy = "run_once"
     deterministic: ClassVar[bool] = True
-    cost: ClassVar[float] = 10.0
+    cost: ClassVar[float] = 25.0
     suits: ClassVar[type]
 
     def skip(self, problem: Any, **rest: Any) -> tuple[bool, str | None]:
