@@ -80,7 +80,7 @@ FIGURES: dict[str, list[Panel]] = {
     "conll": _appendix(
         "CoNLL", _CONLL_X, "log", ((0.001, 100.0), (0.001, 100.0), (0.01, 100.0)), ((0.04, 0.07),) * 3
     ),
-    "matching": _appendix("matching", _MATCHING_X, "log", ((1e-4, 100.0),) * 3, ((0.09, 0.15),) * 3),
+    "matching": _appendix("matching", _MATCHING_X, "log", ((1e-4, 100.0),) * 3, ((0.05, 0.15),) * 3),
     "rivals": [
         Panel("OCR", "OCR", "1/n", TEST_ERROR, _RIVALS, None, (0.10, 0.20), x="seconds"),
         Panel("CoNLL", "CoNLL", "1/n", TEST_ERROR, _RIVALS, None, (0.035, 0.07), x="seconds"),
