@@ -6,10 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.datasets import load_conll2000, load_digit_words, load_ocr
+from maxmargin.datasets import (
+    alignment_error_rate,
+    load_conll2000,
+    load_digit_words,
+    load_hansards,
+    load_ocr,
+)
 from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder, encode_labels
-from maxmargin.problems import Chain, Multiclass
+from maxmargin.problems import Chain, Matching, Multiclass
 from maxmargin.rows import FloatArray
 
 # Features of fewer tokens are left out of CoNLL-2000, for all systems alike.
@@ -100,11 +106,8 @@ def matching() -> Data:
     The test error is the alignment error rate on pairs aligned by hand.
     """
     try:
-        from maxmargin.datasets import alignment_error_rate, load_hansards
-        from maxmargin.problems import Matching
-
         train, test, _ = load_hansards(labels="automatic")
-    except (ImportError, FileNotFoundError) as error:
+    except FileNotFoundError as error:
         return Data(missing=str(error))
     problem, held_out = Matching.from_links(train.X, train.y), Matching.from_links(test.X, test.y)
 
