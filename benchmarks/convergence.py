@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from _measure import Figure, Target, interleaved, print_figures
 from _problems import conll_problem, if_there, letters_problem, ocr_problem
-from maxmargin import Accelerated, Averaged, Away, Batched, BlockFrankWolfe, History, Pairwise, c_path, solve
+from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, Divided, History, Pairwise, c_path, solve
 from maxmargin.datasets import load_conll2000
 from maxmargin.problems._protocol import sizes
 
@@ -146,14 +146,14 @@ def path_figure(problem: Any) -> Figure:
 
 def threads_figure(setting: Setting) -> Figure:
     """Return how much faster two threads come to the first target than one, the gap checks included."""
-    gap, method = setting.targets[0][0], Accelerated(Batched(Pairwise(lam=setting.lam)))
+    gap, method = setting.targets[0][0], Accelerated(Divided(Pairwise(lam=setting.lam)))
 
     def run(n_jobs: int) -> None:
         solve(setting.problem, method, tol=gap, check_every=1, random_state=0, n_jobs=n_jobs)
 
     run(1)
     times = interleaved({"one": lambda: run(1), "two": lambda: run(2)}, 5)
-    name = f"{setting.name}: batches, seconds of one thread to {gap:g} / of two"
+    name = f"{setting.name}: divided, seconds of one thread to {gap:g} / of two"
     return Figure(name, times["one"].ratio_to(times["two"]), "x", Target(1.5, floor=True))
 
 

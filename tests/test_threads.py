@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin import Accelerated, Batched, BlockFrankWolfe, BrokenOracle, Pairwise, Status, objective, solve
+from maxmargin import Accelerated, BlockFrankWolfe, BrokenOracle, Divided, Pairwise, Status, objective, solve
 from maxmargin._threads import as_number, n_threads, run_all, threads
 from maxmargin.decoding import decode_all
-from maxmargin.methods import batched
+from maxmargin.methods import divided
 from maxmargin.problems import Multiclass
 from maxmargin.problems._protocol import sizes
 from support import naive
@@ -132,7 +132,7 @@ def test_fewer_examples_than_threads() -> None:
     case = multiclass_case(5, n=2)
     w = layout(case.problem, random_weights(case))
     expected = decode_all(case.problem, w), objective.hinge_losses(case.problem, w)
-    method = Batched(BlockFrankWolfe(LAM), 4)
+    method = Divided(BlockFrankWolfe(LAM), 4)
     run = solve(case.problem, method, max_passes=5, tol=0.0, random_state=0)
     with threads(5):
         assert (decode_all(case.problem, w) == expected[0]).all()
@@ -160,7 +160,7 @@ def test_users_objects_are_called_from_one_thread() -> None:
     with threads(2):
         assert (decode_all(problem, w) == expected[0]).all()
         assert objective.hinge_losses(problem, w) == pytest.approx(expected[1], abs=1e-12)
-    solve(problem, Batched(BlockFrankWolfe(LAM), 7), max_passes=1, tol=0.0, random_state=0, n_jobs=2)
+    solve(problem, Divided(BlockFrankWolfe(LAM)), max_passes=1, tol=0.0, random_state=0, n_jobs=2)
     assert problem.callers == {threading.get_ident()}
 
 
@@ -178,8 +178,8 @@ def test_what_breaks_in_a_thread_is_named(example: int) -> None:
 
 METHODS = {
     "plain": BlockFrankWolfe(LAM),
-    "batched": Batched(BlockFrankWolfe(LAM), 50),
-    "accelerated": Accelerated(Batched(Pairwise(LAM), 50)),
+    "divided": Divided(BlockFrankWolfe(LAM)),
+    "accelerated": Accelerated(Divided(Pairwise(LAM))),
 }
 
 
@@ -208,21 +208,20 @@ def test_interrupted_with_two_threads(method: Any) -> None:
 
 
 @pytest.mark.parametrize("presses", [1, 2])
-def test_interrupted_while_threads_are_at_work(presses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_while_parts_meet(presses: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once is heard after the piece under way, which is done; twice at once, with the bound of before."""
     case, calls = CASES["multiclass"](), SimpleNamespace(count=0)
-    find = batched.find_corners
+    meet = divided.meet
 
-    def press_and_find(*args: Any) -> None:
+    def press_and_meet(*args: Any) -> None:
         calls.count += 1
-        if calls.count == 120:
+        if calls.count == 60:
             for _ in range(presses):
                 signal.raise_signal(signal.SIGINT)
-        find(*args)
+        meet(*args)
 
-    press_and_find.mode = find.mode  # type: ignore[attr-defined]
-    monkeypatch.setattr(batched, "find_corners", press_and_find)
-    result = solve(case.problem, METHODS["batched"], tol=0.0, check_every=1, random_state=0, n_jobs=2)
+    monkeypatch.setattr(divided, "meet", press_and_meet)
+    result = solve(case.problem, METHODS["divided"], tol=0.0, check_every=1, random_state=0, n_jobs=2)
     assert_brackets(case, result)
     assert result.dual > 0
     assert calls.count < 10_000

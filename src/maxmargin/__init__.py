@@ -10,10 +10,10 @@ from maxmargin.methods import BMRM as BMRM
 from maxmargin.methods import Accelerated as Accelerated
 from maxmargin.methods import Averaged as Averaged
 from maxmargin.methods import Away as Away
-from maxmargin.methods import Batched as Batched
 from maxmargin.methods import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.methods import Cached as Cached
 from maxmargin.methods import CuttingPlane as CuttingPlane
+from maxmargin.methods import Divided as Divided
 from maxmargin.methods import ExcessiveGap as ExcessiveGap
 from maxmargin.methods import ExponentiatedGradient as ExponentiatedGradient
 from maxmargin.methods import Extragradient as Extragradient
@@ -40,13 +40,13 @@ __all__ = [
     "Accelerated",
     "Averaged",
     "Away",
-    "Batched",
     "BlockFrankWolfe",
     "BrokenOracle",
     "CPath",
     "Cached",
     "ChainSVC",
     "CuttingPlane",
+    "Divided",
     "ExcessiveGap",
     "ExponentiatedGradient",
     "Extragradient",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.encoding.kinds import described
-from maxmargin.methods._protocol import has_dual, regularisation, start
+from maxmargin.methods._protocol import notes_gaps, regularisation, start
 from maxmargin.methods.sampling import SAMPLINGS, Visits
 from maxmargin.methods.steps import step_size
 from maxmargin.problems._protocol import REQUIRED, Sizes, provides, sizes
@@ -76,9 +76,9 @@ def checked_callbacks(callbacks: Any) -> tuple[Callable[[Any], Any], ...]:
 
 
 def check_sampling(sampling: Any, method: Any) -> None:
-    """Raise if examples are to be drawn by gaps which the method does not have."""
-    expected = "'permutation' or 'uniform' for a method without dual variables"
-    _expect(sampling != "gap" or has_dual(method), "sampling", expected, sampling)
+    """Raise if examples are to be drawn by gaps of which the method takes no note."""
+    expected = f"'permutation' or 'uniform' for {type(method).__name__}, which takes no note of block gaps"
+    _expect(sampling != "gap" or notes_gaps(method), "sampling", expected, sampling)
 
 
 def drawer(sampling: Any, n: int) -> Callable[[np.random.Generator], Visits]:

@@ -158,7 +158,7 @@ def solve(
         problem or on one to which examples were appended. On the same problem the first certificate
         costs no oracle call.
     n_jobs : int, optional
-        Threads for the certificates and for the batches of `Batched`: one by default, -1 for one per
+        Threads for the certificates and for the parts of `Divided`: one by default, -1 for one per
         processor. The result does not depend on it.
 
     Returns
@@ -240,7 +240,7 @@ class _Run:
 
     def one_pass(self, visits: Visits) -> bool:
         """Make the visits of a pass, piece by piece; return False if the time ran out."""
-        cut, together = moves_blocks(self.method), grain(self.method)
+        cut, together = moves_blocks(self.method), grain(self.method, self.problem)
         done, total = 0, n_visits(visits)
         while done < total:
             if self.seconds >= self.time_limit:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from maxmargin import (
     Accelerated,
     Averaged,
-    Batched,
     BlockFrankWolfe,
     BrokenOracle,
     Cached,
+    Divided,
     ExcessiveGap,
     ExponentiatedGradient,
     Extragradient,
@@ -141,12 +141,12 @@ def _encoded(case: Case) -> tuple[Any, ...]:
 def test_wrappers_that_hand_out_corners_refuse_it() -> None:
     """They would be given directions that are none of theirs, and certify what does not hold."""
     for inner in (ExponentiatedGradient(0.1), Averaged(ExponentiatedGradient(0.1))):
-        for wrapper in (Accelerated, Cached, Batched):
+        for wrapper in (Accelerated, Cached, Divided):
             with pytest.raises(ValueError, match=rf"^{wrapper.__name__}: inner must be [^\n]*, got "):
                 wrapper(inner)
 
 
-@pytest.mark.parametrize("wrapper", [Accelerated, Averaged, Cached, Batched])
+@pytest.mark.parametrize("wrapper", [Accelerated, Averaged, Cached, Divided])
 @pytest.mark.parametrize("method", ["extragradient", "excessive gap"])
 def test_batch_methods_are_not_wrapped(method: str, wrapper: Any) -> None:
     with pytest.raises(ValueError, match=rf"^{wrapper.__name__}: inner must be "):

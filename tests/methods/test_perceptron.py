@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import Averaged, Batched, BrokenOracle, Perceptron, objective, solve
+from maxmargin import Averaged, BrokenOracle, Divided, Perceptron, objective, solve
 from maxmargin.decoding import decode_all
 from maxmargin.methods._protocol import advance, point, start, with_lam
 from maxmargin.problems import Chain, Multiclass
@@ -148,5 +148,5 @@ def test_going_on() -> None:
 
 
 def test_wrappers_that_need_dual_variables() -> None:
-    with pytest.raises(ValueError, match=r"^Batched: inner must be .* got Perceptron"):
-        Batched(METHOD)
+    with pytest.raises(ValueError, match=r"^Divided: inner must be .* got Perceptron"):
+        Divided(METHOD)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from maxmargin import (
     Accelerated,
     Averaged,
-    Batched,
     BlockFrankWolfe,
     Cached,
+    Divided,
     Status,
     Subgradient,
     WarmStart,
@@ -206,7 +206,7 @@ def test_where_the_statistics_of_an_example_end(case: Case) -> None:
     assert [size - end for end in ends] == [(max(lengths) - length) * width for length in lengths]
 
 
-@pytest.mark.parametrize("wrapper", [Accelerated, Batched, Cached])
+@pytest.mark.parametrize("wrapper", [Accelerated, Divided, Cached])
 @pytest.mark.parametrize("inner", [METHOD, Averaged(METHOD)])
 def test_wrappers_that_need_dual_variables(wrapper: Any, inner: Any) -> None:
     with pytest.raises(ValueError, match=f"^{wrapper.__name__}: inner must be .*got {type(inner).__name__}"):
@@ -218,5 +218,6 @@ def test_examples_are_not_drawn_by_gaps_that_they_do_not_have(method: Any) -> No
     with pytest.raises(ValueError, match="gap") as caught:
         solve(multiclass_case(1).problem, method, sampling="gap")
     assert str(caught.value) == (
-        "solve: sampling must be 'permutation' or 'uniform' for a method without dual variables, got 'gap'."
+        f"solve: sampling must be 'permutation' or 'uniform' for {type(method).__name__}, "
+        "which takes no note of block gaps, got 'gap'."
     )

@@ -36,32 +36,18 @@ def block_frank_wolfe(data: Enumerated, lam: float, order: Array, line_search: b
         yield alpha
 
 
-class BatchStep(NamedTuple):
-    """The dual variables after a step of a batch, and how many corners of it were out of date so far."""
-
-    alpha: list[Array]
-    anew: int
-
-
-def batched_frank_wolfe(
-    data: Enumerated, lam: float, alpha: list[Array], batch: Array
-) -> Iterator[BatchStep]:
-    """Yield each step of a batch, whose oracles are all called before the first.
-
-    A corner whose margin has fallen below the mean of its block is asked for anew.
-    """
-    n, anew = len(data.losses), 0
-    begun = naive.weights_of(data, alpha, lam)
-    for i, corner in [(i, _corner(data, i, begun)) for i in batch]:
+def divided_round(data: Enumerated, lam: float, alpha: list[Array], order: Array, parts: int) -> list[Array]:
+    """Return the dual variables after a round: every part moves from the same weights, at lam / parts."""
+    moved, n, own_lam = list(alpha), len(data.losses), lam / parts
+    for p in range(parts):
         w = naive.weights_of(data, alpha, lam)
-        margins = naive.margins(data, i, w)
-        if margins @ (corner - alpha[i]) < -1e-9:
-            corner, anew = _corner(data, i, w), anew + 1
-        delta = corner - alpha[i]
-        curvature = np.sum((data.psi[i].T @ delta) ** 2) / (lam * n**2)
-        gamma = _step_size(margins @ delta / n, curvature)
-        alpha = [a + gamma * delta if j == i else a for j, a in enumerate(alpha)]
-        yield BatchStep(alpha, anew)
+        for i in order[order % parts == p]:
+            delta = _corner(data, i, w) - moved[i]
+            curvature = np.sum((data.psi[i].T @ delta) ** 2) / (own_lam * n**2)
+            gamma = _step_size(naive.margins(data, i, w) @ delta / n, curvature)
+            moved[i] = moved[i] + gamma * delta
+            w = w + gamma * data.psi[i].T @ delta / (own_lam * n)
+    return moved
 
 
 def _corner(data: Enumerated, i: int, w: Array) -> Array:

@@ -2,11 +2,11 @@
 
 from maxmargin.methods.accelerated import Accelerated as Accelerated
 from maxmargin.methods.averaged import Averaged as Averaged
-from maxmargin.methods.batched import Batched as Batched
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.methods.bmrm import BMRM as BMRM
 from maxmargin.methods.cached import Cached as Cached
 from maxmargin.methods.cutting_plane import CuttingPlane as CuttingPlane
+from maxmargin.methods.divided import Divided as Divided
 from maxmargin.methods.excessive_gap import ExcessiveGap as ExcessiveGap
 from maxmargin.methods.exponentiated_gradient import ExponentiatedGradient as ExponentiatedGradient
 from maxmargin.methods.extragradient import Extragradient as Extragradient
@@ -24,10 +24,10 @@ __all__ = [
     "Accelerated",
     "Averaged",
     "Away",
-    "Batched",
     "BlockFrankWolfe",
     "Cached",
     "CuttingPlane",
+    "Divided",
     "ExcessiveGap",
     "ExponentiatedGradient",
     "Extragradient",

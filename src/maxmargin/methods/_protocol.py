@@ -197,9 +197,9 @@ def regularisation(method: Any) -> float:
 
 
 @generic
-def grain(method: Any) -> int:
+def grain(method: Any, problem: Any) -> int:
     """Return how many visits are made together: a pass is cut only at multiples of this number."""
-    return grain(method.inner) if hasattr(method, "inner") else 1
+    return grain(method.inner, problem) if hasattr(method, "inner") else 1
 
 
 @generic
@@ -212,6 +212,12 @@ def moves_blocks(method: Any) -> bool:
 def has_dual(method: Any) -> bool:
     """Whether steps move dual variables: false for methods that know the weights alone."""
     return has_dual(method.inner) if hasattr(method, "inner") else True
+
+
+@generic
+def notes_gaps(method: Any) -> bool:
+    """Whether examples can be drawn by the block gaps that its steps leave in ``scratch.move``."""
+    return notes_gaps(method.inner) if hasattr(method, "inner") else has_dual(method)
 
 
 def has_step(method: Any) -> bool:

@@ -32,7 +32,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.methods._extrapolation import measure_dual, mix, move_on
 from maxmargin.methods._protocol import (
     Carry,
     Point,
@@ -50,6 +49,7 @@ from maxmargin.methods._protocol import (
 )
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import first_corners
+from maxmargin.methods._walks import affordable_walks, measure_dual, mix, move_on
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.steps import LineSearch, step_size
 from maxmargin.problems._protocol import sizes
@@ -63,8 +63,7 @@ _FACTOR = 1.5
 _BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes at one kappa
 _POWER = 3
 _CORNERS = 64
-_SNAPSHOTS = 8
-_SNAPSHOT_SHARE = 0.02  # of the work of a pass
+_SNAPSHOTS = 8  # at most, in a pass
 
 
 class _Accelerated(NamedTuple):
@@ -77,7 +76,7 @@ class Accelerated(_Accelerated):
 
     Parameters
     ----------
-    inner : BlockFrankWolfe, Pairwise or Away, or one of them cached
+    inner : BlockFrankWolfe, Pairwise or Away, or one of them cached or divided
         The method that moves the blocks; `Pairwise` is the one to use.
     kappa : float, optional
         Strength of the proximal term, kept as it is; by default chosen and adapted. With ``kappa=0``
@@ -89,8 +88,8 @@ class Accelerated(_Accelerated):
     def __new__(cls, inner: Any, kappa: float | None = None) -> "Accelerated":
         if is_average(inner) or not (moves_blocks(inner) and takes_corners(inner)):
             raise ValueError(
-                "Accelerated: inner must be BlockFrankWolfe, Pairwise or Away, cached or not (averages are "
-                f"made anyway), got {type(inner).__name__}."
+                "Accelerated: inner must be BlockFrankWolfe, Pairwise or Away, cached, divided or not "
+                f"(averages are made anyway), got {type(inner).__name__}."
             )
         if kappa is not None and not (isinstance(kappa, Real) and 0.0 <= float(kappa) < np.inf):
             raise ValueError(f"Accelerated: kappa must be a number >= 0 or None, got {kappa!r}.")
@@ -181,26 +180,20 @@ def _(
 ) -> AcceleratedState:
     if method.kappa == 0.0:
         return _advance_inner(method, state, problem, visits)
-    size, done, total = sizes(problem), 0, n_visits(visits)
-    every = _multiple(-(-size.examples // _snapshots_per_pass(size)), grain(method))
+    n, done, total = sizes(problem).examples, 0, n_visits(visits)
+    every = _multiple(-(-n // affordable_walks(problem, _SNAPSHOTS)), grain(method, problem))
     while True:
         momentum = state.momentum
-        ahead = min(size.examples, (momentum.visits // every + 1) * every) - momentum.visits
+        ahead = min(n, (momentum.visits // every + 1) * every) - momentum.visits
         state = _advance_inner(method, state, problem, some_visits(visits, done, done + ahead))
         done = min(done + ahead, total)
         reached = state.momentum.visits
         if reached == momentum.visits + ahead:
             state = _with_snapshot(method, state)
-        if reached == size.examples:
+        if reached == n:
             state = _after_pass(method, state, problem)
         if done == total:
             return state
-
-
-def _snapshots_per_pass(size: Any) -> int:
-    """As many as cost next to nothing: a step costs about as much as a walk over the statistics."""
-    affordable = int(_SNAPSHOT_SHARE * size.examples * size.statistics / size.weights)
-    return max(1, min(_SNAPSHOTS, affordable, size.examples))
 
 
 def _multiple(length: int, of: int) -> int:

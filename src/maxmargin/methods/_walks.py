@@ -1,10 +1,35 @@
-r"""The walks over the weights that acceleration makes once a pass, each reading and writing them once.
+r"""Walks over all weights, which methods make a few times a pass; each reads and writes them once.
 
-``w`` are the weights after a pass, ``centre`` is v, ``dual`` the mean of :math:`g / \lambda`, of which the
-present one is :math:`(1 + r) w - r v` with :math:`r = \kappa / \lambda`.
+In those of acceleration ``w`` are the weights after a pass, ``centre`` is v, ``dual`` the mean of
+:math:`g / \lambda`, of which the present one is :math:`(1 + r) w - r v` with :math:`r = \kappa / \lambda`.
 """
 
+from typing import Any
+
 from maxmargin._compile import helper
+from maxmargin.problems._protocol import sizes
+
+_SHARE = 0.02  # of the work of a pass
+
+
+def affordable_walks(problem: Any, most: int) -> int:
+    """Return how many walks cost next to nothing beside a pass, at least one and at most so many.
+
+    A step costs about as much as a walk over the statistics.
+    """
+    size = sizes(problem)
+    affordable = int(_SHARE * size.examples * size.statistics / size.weights)
+    return max(1, min(most, affordable, size.examples))
+
+
+@helper
+def meet(rows, w):
+    """``w[:] = rows.mean(axis=0)``"""
+    for j in range(w.shape[0]):
+        total = 0.0
+        for p in range(rows.shape[0]):
+            total += rows[p, j]
+        w[j] = total / rows.shape[0]
 
 
 @helper
