@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -123,17 +124,19 @@ def test_in_a_certificate(method, optimum):
 @pytest.mark.parametrize("method", ["accelerated", "accelerated bcfw"])
 def test_between_the_passes_of_an_accelerated_run(method, optimum, monkeypatch):
     # In the middle of the vectors, so that one half of a mean is of this pass and the other of the last.
-    for part in range(1, 150, 7):
-        parts = itertools.count(1)
+    for last in range(1, 40):
+        walks = itertools.count(1)
 
-        def interrupted_chunks(length, parts=parts, last=part):
-            for first in range(0, length, 4):
-                if next(parts) == last:
-                    raise KeyboardInterrupt
-                yield slice(first, first + 4)
+        def interrupted(walk, *args, walks=walks, last=last):
+            if next(walks) < last:
+                return walk(*args)
+            walk(*(arg[: len(arg) // 2] if isinstance(arg, np.ndarray) else arg for arg in args))
+            raise KeyboardInterrupt
 
-        monkeypatch.setattr(accelerated, "_chunks", interrupted_chunks)
-        result = solve(Watched(None), METHODS[method], tol=0.0, check_every=2, random_state=0)
+        with monkeypatch.context() as patch:
+            for name in ("mix", "measure_dual", "move_on"):
+                patch.setattr(accelerated, name, partial(interrupted, getattr(accelerated, name)))
+            result = solve(Watched(None), METHODS[method], tol=0.0, check_every=2, random_state=0)
         assert_brackets(result, optimum)
 
 

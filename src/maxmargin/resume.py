@@ -60,12 +60,12 @@ class WarmStart(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """A state to begin from; a lower bound; ``primal`` is the objective of ``w``, if known."""
+    """A state to begin from; a lower bound; weights, and their objective where it is known."""
 
     state: Any
     dual: float = 0.0
     w: FloatArray | None = None
-    primal: float = np.inf
+    primal: float | None = None
 
 
 def as_warm_start(start: Any) -> WarmStart:
@@ -99,7 +99,7 @@ def begin_from(warm: WarmStart, problem: Any, method: Any) -> Beginning:
     state, lam = carried(method, before.state, problem, carry), regularisation(method)
     dual = min(carry.n / sizes(problem).examples, lam / carry.lam) * result.dual
     if before.problem is not problem:
-        return Beginning(state, dual)
+        return Beginning(state, dual, result.w)
     primal = result.primal + 0.5 * (lam - carry.lam) * float(result.w @ result.w)
     return Beginning(state, dual, result.w, primal)
 

@@ -231,11 +231,13 @@ class _Run:
 
     def begin(self) -> Status | None:
         """Certify the state to begin from; return a status if that is enough."""
-        if self.beginning.w is None:
-            self.certify()
-        else:
-            answer: Point = point(self.method, self.state, self.problem)
-            self._note(self.beginning.primal, self.beginning.w, objective.dual(answer, self.lam))
+        answer: Point = point(self.method, self.state, self.problem)
+        w, primal = self.beginning.w, self.beginning.primal
+        assert w is not None
+        if primal is None:
+            found = objective.primal(self.problem, w, self.lam), w
+            primal, w = min(found, self._best_of(answer), key=lambda pair: pair[0])
+        self._note(primal, w, objective.dual(answer, self.lam))
         return Status.CONVERGED if self.best_primal - self.best_dual <= self.tol else None
 
     def one_pass(self, visits: Visits) -> bool:
