@@ -92,6 +92,19 @@ def test_alignment_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     plt.close("all")
 
 
+def test_own_oracle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    shown: list[Any] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.extend(plt.gcf().axes))
+    text = printed("plot_own_oracle.py", capsys)
+    assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.05
+    # That of random orders is zero.
+    assert number(r"Mean rank correlation on 100 other rows: ([\d.]+)", text) > 0.6
+    assert len(shown) == 8 * 6
+    plt.close("all")
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_examples_are_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) < 60

@@ -5,6 +5,7 @@ from maxmargin.display import plot_convergence as plot_convergence
 from maxmargin.estimators import ChainSVC as ChainSVC
 from maxmargin.estimators import MatchingSVC as MatchingSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
+from maxmargin.estimators import StructuredSVC as StructuredSVC
 from maxmargin.history import History as History
 from maxmargin.methods import BMRM as BMRM
 from maxmargin.methods import Accelerated as Accelerated
@@ -63,6 +64,7 @@ __all__ = [
     "ProgressLine",
     "Result",
     "Status",
+    "StructuredSVC",
     "Subgradient",
     "WarmStart",
     "c_path",

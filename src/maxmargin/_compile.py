@@ -61,7 +61,7 @@ def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
     The body of ``stub`` is what happens to an object of an unregistered class in the interpreter: by
     convention it calls the method of the same name. Arguments are positional.
     """
-    function = functools.singledispatch(stub)
+    function = _dispatched(stub)
 
     def resolve(subject: Any, *args: Any) -> Callable[..., Any] | None:
         implementation = function.dispatch(getattr(subject, "instance_class", object))
@@ -69,6 +69,26 @@ def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
 
     overload(function, strict=False, jit_options=_INLINED)(resolve)
     return function
+
+
+def _dispatched(stub: Callable[..., Any]) -> Any:
+    """`functools.singledispatch` with a shorter way to classes met before: a step makes many such calls."""
+    function = functools.singledispatch(stub)
+    known: dict[type, Callable[..., Any]] = {}
+
+    @functools.wraps(stub)
+    def call(subject: Any, *args: Any) -> Any:
+        implementation = known.get(subject.__class__)
+        if implementation is None:
+            implementation = known[subject.__class__] = function.dispatch(subject.__class__)
+        return implementation(subject, *args)
+
+    def register(*args: Any) -> Any:
+        known.clear()
+        return function.register(*args)
+
+    call.register, call.dispatch = register, function.dispatch  # type: ignore[attr-defined]
+    return call
 
 
 def generic_with_default(default: Callable[..., Any]) -> Any:

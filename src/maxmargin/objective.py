@@ -45,7 +45,7 @@ def hinge_losses(problem: Any, w: FloatArray) -> FloatArray:
     out = np.empty(sizes(problem).examples)
 
     def measure(first: int) -> None:
-        hinges(problem, w, first, out[first : first + _CHUNK], new_scratch(problem))
+        hinges(problem, w, first, out[first : first + _CHUNK], new_scratch(problem, w))
 
     pieces = range(0, len(out), _CHUNK)
     if hinges.mode(problem) == "interpreted":  # a user's object may not stand threads

@@ -3,5 +3,6 @@
 from maxmargin.estimators.chain import ChainSVC as ChainSVC
 from maxmargin.estimators.matching import MatchingSVC as MatchingSVC
 from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
+from maxmargin.estimators.structured import StructuredSVC as StructuredSVC
 
-__all__ = ["ChainSVC", "MatchingSVC", "MulticlassSVC"]
+__all__ = ["ChainSVC", "MatchingSVC", "MulticlassSVC", "StructuredSVC"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from maxmargin._compile import helper, subroutine
 from maxmargin.methods._move import Move, add_entry, new_move
-from maxmargin.problems._protocol import argmax, loss, psi, push, score, sizes, workspace
+from maxmargin.problems._protocol import argmax, loss, psi, push, score, scores_at, sizes, workspace
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
@@ -42,11 +42,11 @@ class Scratch(NamedTuple):
     oracle: Any
 
 
-def new_scratch(problem: Any) -> Scratch:
-    """Return fresh work arrays for the problem."""
+def new_scratch(problem: Any, w: FloatArray | None = None) -> Scratch:
+    """Return fresh work arrays for the problem, for scores at ``w`` if it is the same array throughout."""
     size = sizes(problem)
     return Scratch(
-        aligned_zeros(size.statistics),
+        scores_at(problem, w),
         aligned_zeros(size.statistics),
         np.zeros(size.output, dtype=np.int64),
         Corner(np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts), np.zeros(1, dtype=np.int64)),
@@ -77,11 +77,17 @@ def corner_of_answer(problem, i, scratch):
     """Write the corner of the output in ``scratch.y``; return its loss and its hinge."""
     corner = scratch.corner
     corner.size[0] = psi(problem, i, scratch.y, corner.where, corner.value)
-    inner = 0.0
-    for c in range(corner.size[0]):
-        inner += corner.value[c] * scratch.theta[corner.where[c]]
     loss_y = loss(problem, i, scratch.y)
-    return loss_y, loss_y - inner
+    return loss_y, loss_y - dot_corner(corner, scratch.theta)
+
+
+@helper
+def dot_corner(corner, a):
+    """``psi @ a``"""
+    total = 0.0
+    for c in range(corner.size[0]):
+        total += corner.value[c] * a[corner.where[c]]
+    return total
 
 
 @helper

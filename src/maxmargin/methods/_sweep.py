@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._compile import kernel
+from maxmargin._compile import generic_with_default, helper, kernel
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._move import reset
 from maxmargin.methods._planes import add_plane
@@ -15,6 +15,7 @@ from maxmargin.methods._protocol import (
     FULL,
     ROUNDING,
     BrokenOracle,
+    has_dual,
     has_room,
     seek,
     step,
@@ -23,7 +24,29 @@ from maxmargin.methods._protocol import (
 from maxmargin.methods._scratch import add_corner, corner_at_scores, find_corner, new_scratch
 from maxmargin.methods.sampling import Visits, as_visits, note_gap, some_visits, visited
 from maxmargin.problems._protocol import decode, norm2_by_gram, output_size, push, score, sizes
+from maxmargin.problems.custom import Custom
 from maxmargin.rows import IntArray, clear
+
+
+@generic_with_default
+def move_block(problem, method, state, i, loss_y, hinge, visits, scratch):
+    """Make the method's step of block i, given what its oracle answered; return its report."""
+    report = step(method, state, problem, i, loss_y, hinge, scratch)
+    if report == DONE:
+        note_gap(visits, i, scratch.move.gap[0])
+        reset(scratch.move)
+    return report
+
+
+@move_block.register(Custom)
+def _(problem, method, state, i, loss_y, hinge, visits, scratch):
+    """The user's functions have been called: what is left is compiled."""
+    return _move_in_space(problem.space, method, state, i, loss_y, hinge, visits, scratch)
+
+
+@helper
+def _move_in_space(space, method, state, i, loss_y, hinge, visits, scratch):
+    return move_block(space, method, state, i, loss_y, hinge, visits, scratch)
 
 
 @kernel
@@ -34,11 +57,9 @@ def sweep(problem, method, state, w, visits, scratch):
         if not has_room(method, state, problem, i):
             return t, FULL
         loss_y, hinge = seek(method, state, problem, i, w, scratch)
-        report = step(method, state, problem, i, loss_y, hinge, scratch)
+        report = move_block(problem, method, state, i, loss_y, hinge, visits, scratch)
         if report != DONE:
             return t, report
-        note_gap(visits, i, scratch.move.gap[0])
-        reset(scratch.move)
     return visits.order.shape[0], DONE
 
 
@@ -119,7 +140,10 @@ def predictions(problem, w, first, stop, out, scratch):
 
 def sweep_all(problem: Any, method: Any, state: Any, visits: Visits | IntArray) -> Any:
     """Move the blocks visited, enlarging the state's pools on the way; return the state."""
-    done, scratch, w = 0, new_scratch(problem), weights(method, state)
+    done, w = 0, weights(method, state)
+    scratch = new_scratch(
+        problem, w if has_dual(method) else None
+    )  # scores may be the weights, not scaled ones
     while True:
         moved, report = sweep(problem, method, state, w, some_visits(visits, done), scratch)
         done += moved

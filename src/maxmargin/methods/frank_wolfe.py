@@ -65,7 +65,7 @@ def _(method: FrankWolfe, problem: Any) -> BatchState:
 def _(method: FrankWolfe, state: BatchState, problem: Any, visits: Visits | IntArray) -> BatchState:
     n, lam, w = sizes(problem).examples, method.lam, state.w
     w_s = np.zeros_like(w)
-    total, broken = batch_corner(problem, w, 1.0 / (lam * n), w_s, new_scratch(problem))
+    total, broken = batch_corner(problem, w, 1.0 / (lam * n), w_s, new_scratch(problem, w))
     if broken >= 0:
         raise broken_oracle(broken)
     direction, ell_s = w_s - w, total / n

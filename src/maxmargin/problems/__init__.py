@@ -4,9 +4,19 @@ from maxmargin.problems import _chain_means as _chain_means
 from maxmargin.problems._protocol import Sizes as Sizes
 from maxmargin.problems.chain import Chain as Chain
 from maxmargin.problems.chain import ChainWeights as ChainWeights
+from maxmargin.problems.custom import Custom as Custom
 from maxmargin.problems.matching import Matching as Matching
 from maxmargin.problems.matching import MatchingWeights as MatchingWeights
 from maxmargin.problems.multiclass import Multiclass as Multiclass
 from maxmargin.problems.multiclass import MulticlassWeights as MulticlassWeights
 
-__all__ = ["Chain", "ChainWeights", "Matching", "MatchingWeights", "Multiclass", "MulticlassWeights", "Sizes"]
+__all__ = [
+    "Chain",
+    "ChainWeights",
+    "Custom",
+    "Matching",
+    "MatchingWeights",
+    "Multiclass",
+    "MulticlassWeights",
+    "Sizes",
+]

@@ -28,7 +28,8 @@ A plain Python object may have methods of these names instead; it then runs inte
 
 from typing import Any, NamedTuple
 
-from maxmargin._compile import generic, generic_with_default, subroutine
+from maxmargin._compile import generic, generic_with_default, helper, subroutine
+from maxmargin.rows import FloatArray, aligned_zeros
 
 
 class Sizes(NamedTuple):
@@ -65,6 +66,16 @@ def sizes(problem):
 def workspace(problem):
     """Return the model's own work arrays, handed back to the functions below; one per thread."""
     return problem.workspace()
+
+
+@generic
+def scores_at(problem: Any, w: FloatArray | None) -> FloatArray:
+    """Return the array that `score` is to write to, at ``w`` if that is given.
+
+    A model whose scores are the weights may return ``w`` itself, so that they need not be copied: no one
+    writes to it but `score` and `push`.
+    """
+    return aligned_zeros(sizes(problem).statistics)
 
 
 @generic
@@ -114,9 +125,15 @@ def gram(problem, i, move, image, work):
 def norm2_by_gram(problem, i, move, image, work):
     r"""Return :math:`\|\Phi_i \delta\|^2` as :math:`\langle \delta, \Phi_i^\top \Phi_i \delta \rangle`."""
     gram(problem, i, move, image, work)
+    return dot_at(move.support, move.size[0], move.delta, image)
+
+
+@helper
+def dot_at(where, size, a, b):
+    """``a[where[:size]] @ b[where[:size]]``"""
     total = 0.0
-    for c in range(move.size[0]):
-        total += move.delta[move.support[c]] * image[move.support[c]]
+    for c in range(size):
+        total += a[where[c]] * b[where[c]]
     return total
 
 

@@ -1,0 +1,151 @@
+"""Joint features of any form, dense, sparse, pairs or dicts, to the indices and values of their nonzeros."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from maxmargin.encoding.kinds import described, is_numeric, quoted
+
+Entries = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+EXPECTED = "a 1-D array, a sparse row, a dict {name: number} or a pair (indices, values)"
+
+
+class NamedWeights:
+    """Weights by the names of their features; one that has no weight counts as zero."""
+
+    __slots__ = ("_names", "_w")
+
+    def __init__(self, names: Mapping[Hashable, int], w: NDArray[np.float64]) -> None:
+        self._names, self._w = names, w
+
+    def __getitem__(self, name: Hashable) -> float:
+        place = self._names.get(name)
+        return 0.0 if place is None else float(self._w[place])
+
+    def dot(self, features: Mapping[Hashable, float]) -> float:
+        """Return the score of features given as a dict."""
+        return sum(self[name] * value for name, value in features.items())
+
+
+class DenseJoint:
+    """Features as 1-D arrays of one length."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def entries(self, features: Any) -> Entries:
+        """Return the nonzeros; raise if these features are not of this kind."""
+        array = np.asarray(features)
+        if array.shape != (self.size,) or not is_numeric(array.dtype):
+            raise ValueError(f"expected a 1-D array of {self.size} numbers, got {described(features)}")
+        (where,) = array.nonzero()
+        return where, array[where].astype(np.float64, copy=False)
+
+    def given(self, w: NDArray[np.float64]) -> Any:
+        """Return the weights as users see them."""
+        view = w.view()
+        view.flags.writeable = False
+        return view
+
+
+class SparseJoint(DenseJoint):
+    """Features as sparse rows, of shape (1, size) or (size,)."""
+
+    def entries(self, features: Any) -> Entries:
+        """Return the nonzeros; raise if these features are not of this kind."""
+        if not issparse(features) or features.shape not in ((1, self.size), (self.size,)):
+            raise ValueError(f"expected a sparse row of {self.size} numbers, got {described(features)}")
+        row = features if features.format == "csr" else csr_array(features.reshape(1, self.size))
+        return row.indices.astype(np.int64), row.data.astype(np.float64, copy=False)
+
+
+class PairJoint(DenseJoint):
+    """Features as pairs of indices and values."""
+
+    def entries(self, features: Any) -> Entries:
+        """Return the nonzeros; raise if these features are not of this kind."""
+        where, value = map(np.asarray, features) if _is_pair(features) else (np.zeros(0), np.zeros(1))
+        if where.ndim != 1 or where.shape != value.shape or not is_numeric(value.dtype):
+            raise ValueError(
+                f"expected a pair of indices and values, as many each, got {described(features)}"
+            )
+        if where.dtype.kind not in "iu" and len(where):
+            raise ValueError(f"expected indices that are ints, got {described(where)}")
+        return where.astype(np.int64, copy=False), value.astype(np.float64, copy=False)
+
+
+class NamedJoint:
+    """Features as dicts; names that are not known have no weight, and are left out."""
+
+    def __init__(self, names: Iterable[Hashable]) -> None:
+        self.names = {name: k for k, name in enumerate(dict.fromkeys(names))}
+        self.size = len(self.names)
+
+    def entries(self, features: Any) -> Entries:
+        """Return the nonzeros; raise if these features are not of this kind."""
+        if not isinstance(features, Mapping):
+            raise ValueError(f"expected a dict {{name: number}}, got {described(features)}")
+        known = [(self.names[name], value) for name, value in features.items() if name in self.names]
+        try:
+            value = np.array([value for _, value in known], dtype=np.float64)
+        except (TypeError, ValueError):
+            bad = next(v for v in features.values() if not isinstance(v, int | float | np.number))
+            raise ValueError(f"expected numbers as values of the dict, got {described(bad)}") from None
+        return np.array([place for place, _ in known], dtype=np.int64), value
+
+    def given(self, w: NDArray[np.float64]) -> NamedWeights:
+        """Return the weights as users see them."""
+        return NamedWeights(self.names, w)
+
+
+Joint = DenseJoint | NamedJoint
+
+
+def joint_of(truths: list[Any], n_features: int | None, feature_names: Any, owner: str) -> Joint:
+    """Return the kind of the truths' features, by the first; a dict's names are those of all truths."""
+    first = truths[0]
+    if isinstance(first, Mapping):
+        if feature_names is None:
+            feature_names = (name for truth in truths if isinstance(truth, Mapping) for name in truth)
+        return NamedJoint(feature_names)
+    if feature_names is not None:
+        raise ValueError(f"{owner}: feature_names are for features that are dicts, got {described(first)}.")
+    if _is_pair(first):
+        if n_features is None:
+            raise ValueError(
+                f"{owner}: n_features must be given where features are pairs (indices, values), got None."
+            )
+        return PairJoint(n_features)
+    if issparse(first):
+        return SparseJoint(first.shape[-1] if n_features is None else n_features)
+    return DenseJoint(_length(first, owner) if n_features is None else n_features)
+
+
+def _length(first: Any, owner: str) -> int:
+    """Return the length of dense features."""
+    array = np.asarray(first) if hasattr(first, "__array__") or isinstance(first, list) else None
+    if array is None or array.ndim != 1 or not is_numeric(array.dtype):
+        raise TypeError(f"{owner}: features must return {EXPECTED}, got {described(first)} for example 0.")
+    return len(array)
+
+
+def _is_pair(features: Any) -> bool:
+    """Whether these are indices and values, and not a tuple of numbers."""
+    return isinstance(features, tuple) and len(features) == 2 and all(map(np.ndim, features))
+
+
+def flaw(entries: Entries, size: int) -> str | None:
+    """What is wrong with entries: an index out of range, a value that is not finite; None if nothing is."""
+    where, value = entries
+    outside = where[(where < 0) | (where >= size)]
+    if len(outside):
+        return f"expected indices below {size}, got {outside[0]}"
+    infinite = ~np.isfinite(value)
+    if infinite.any():
+        at = int(np.argmax(infinite))
+        return f"expected finite numbers, got {quoted(float(value[at]))} for feature {where[at]}"
+    return None

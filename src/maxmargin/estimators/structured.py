@@ -1,0 +1,224 @@
+"""Any structure, given by three Python functions, as a scikit-learn estimator."""
+
+from collections.abc import Callable, Hashable
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.encoding.joint import Joint, NamedJoint
+from maxmargin.estimators._base import StructuralSVC
+from maxmargin.problems import Custom
+from maxmargin.rows import FloatArray
+
+
+class StructuredSVC(StructuralSVC):
+    r"""Structural SVM for outputs of your own: three Python functions on any objects.
+
+    .. math:: \min_w \frac{1}{2 C n} \|w\|^2 + \frac1n \sum_i \max_y \left( L(y_i, y) + \langle w,
+              \phi(x_i, y) - \phi(x_i, y_i) \rangle \right)
+
+    Parameters
+    ----------
+    features : callable
+        ``features(x, y)``, the joint feature map: a 1-D array, a sparse row, a dict ``{name: number}``, or
+        a pair ``(indices, values)``. Sparse ones cost as much as their nonzeros.
+    loss : callable
+        ``loss(y_true, y)``, what it costs to answer y: a number >= 0, and 0 for the truth.
+    argmax : callable
+        ``argmax(x, w, y_true)`` returns the y of largest ``loss(y_true, y) + <w, features(x, y)>``, for
+        training, and ``argmax(x, w)`` that of largest ``<w, features(x, y)>``, for predictions: write
+        ``def argmax(x, w, y_true=None)``. The weights w are a read-only array; where features are dicts, an
+        object with ``w[name]``, zero for a name without weight, and ``w.dot(features)``.
+    C : float, default=1.0
+        Inverse regularisation strength, > 0; lam = 1 / (C n).
+    n_features : int, optional
+        Number of weights; needed where features are pairs.
+    feature_names : list or set, optional
+        Names that get a weight, where features are dicts. By default those that occur in the features of the
+        true outputs; others are left out, in `features` and in ``w[name]`` alike.
+    method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
+"ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
+        Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
+        stochastic subgradient steps or the perceptron, and which average of their iterates is returned:
+        none, weighted, suffix or uniform. The perceptron has no certificate, and steps that know no C.
+    tol : float, default=0.01
+        Stop when the duality gap is at most this.
+    max_iter : int, default=100
+        Largest number of passes over the data.
+    time_limit : float, optional
+        Largest number of seconds.
+    check_every : int, default=5
+        Passes between certificates of the gap.
+    sampling : {"permutation", "uniform", "gap"}, default="permutation"
+        Order in which examples are visited.
+    warm_start : bool, default=False
+        Go on from the last `fit`, also at another C; from nothing if the data are others.
+    verbose : bool or int, default=1
+        Show a progress line on a terminal when training takes more than two seconds; 0 for none.
+    random_state : int, RandomState or None, default=None
+        Seed of the order of examples.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        Weights.
+    feature_names_ : list or None
+        Names of the weights where features are dicts.
+    gap_ : float
+        Certified bound on how far the objective is from its minimum, if argmax is exact.
+    history_ : History
+        All certificates.
+    n_iter_ : int
+        Passes over the data.
+
+    See Also
+    --------
+    maxmargin.check_problem : Find out what is wrong with the three functions.
+
+    Examples
+    --------
+    Which of the words of a sentence is its subject? Any of its places may be.
+
+    >>> from maxmargin import StructuredSVC
+    >>> def features(x, y):
+    ...     return {("word", x[y]): 1.0, ("before", x[y - 1] if y else ""): 1.0}
+    >>> def loss(y_true, y):
+    ...     return float(y != y_true)
+    >>> def argmax(x, w, y_true=None):
+    ...     def value(y):
+    ...         return w.dot(features(x, y)) + (0.0 if y_true is None else loss(y_true, y))
+    ...     return max(range(len(x)), key=value)
+    >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"], ["now", "the", "cow", "eats"]]
+    >>> model = StructuredSVC(features, loss, argmax, C=10, random_state=0).fit(X, [1, 1, 2])
+    >>> model.predict([["here", "the", "pig", "sleeps"]])
+    [2]
+    >>> model.gap_ <= model.tol
+    True
+    """
+
+    coef_: FloatArray
+    feature_names_: list[Hashable] | None
+    # The user's functions may not stand threads.
+    n_jobs: ClassVar[int | None] = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: valid for name, valid in StructuralSVC._parameter_constraints.items() if name != "n_jobs"},
+        "features": [callable],
+        "loss": [callable],
+        "argmax": [callable],
+        "n_features": [Interval(Integral, 1, None, closed="left"), None],
+        "feature_names": ["array-like", set, frozenset, None],
+    }
+
+    def __init__(
+        self,
+        features: Callable[[Any, Any], Any],
+        loss: Callable[[Any, Any], float],
+        argmax: Callable[..., Any],
+        C: float = 1.0,
+        *,
+        n_features: int | None = None,
+        feature_names: Any = None,
+        method: str = "auto",
+        tol: float = 1e-2,
+        max_iter: int = 100,
+        time_limit: float | None = None,
+        check_every: int = 5,
+        sampling: str = "permutation",
+        warm_start: bool = False,
+        verbose: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.features = features
+        self.loss = loss
+        self.argmax = argmax
+        self.C = C
+        self.n_features = n_features
+        self.feature_names = feature_names
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.check_every = check_every
+        self.sampling = sampling
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on examples.
+
+        Parameters
+        ----------
+        X : list
+            Any objects.
+        y : list
+            Their true outputs: any objects.
+
+        Returns
+        -------
+        StructuredSVC
+            The fitted estimator.
+        """
+        problem = self.problem(X, y)
+        self.coef_ = self._fit(problem).copy()
+        self._joint: Joint = problem.joint
+        names = problem.joint.names if isinstance(problem.joint, NamedJoint) else None
+        self.feature_names_ = None if names is None else list(names)
+        return self
+
+    def problem(self, X: Any, y: Any) -> Custom:
+        """Return the problem that `fit` solves.
+
+        Parameters
+        ----------
+        X, y : lists
+
+        Returns
+        -------
+        Custom
+        """
+        return Custom(
+            self.features,
+            self.loss,
+            self.argmax,
+            X,
+            y,
+            n_features=self.n_features,
+            feature_names=self.feature_names,
+            owner=type(self).__name__,
+        )
+
+    def predict(self, X: Any) -> list[Any]:
+        """Return the output of best score for each example.
+
+        Parameters
+        ----------
+        X : list
+
+        Returns
+        -------
+        list
+        """
+        check_is_fitted(self)
+        w = self._joint.given(self.coef_)
+        return [self.argmax(x, w) for x in X]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return one less the mean loss of the predictions.
+
+        Parameters
+        ----------
+        X, y : lists
+
+        Returns
+        -------
+        float
+        """
+        losses = [self.loss(truth, answer) for truth, answer in zip(y, self.predict(X), strict=True)]
+        return 1.0 - float(np.mean(losses))
