@@ -19,7 +19,7 @@ LAYERS = [
     ["problems"],
     ["methods"],
     ["objective", "history", "decoding"],
-    ["_arguments", "resume", "solve"],
+    ["_arguments", "resume", "solve", "_probe", "checks"],
     ["path"],
     ["display"],
     ["estimators"],

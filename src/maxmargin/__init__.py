@@ -1,5 +1,6 @@
 """Structural SVMs, trained fast, with a certificate of how far from optimal they are."""
 
+from maxmargin.checks import check_problem as check_problem
 from maxmargin.display import ProgressLine as ProgressLine
 from maxmargin.display import plot_convergence as plot_convergence
 from maxmargin.estimators import ChainSVC as ChainSVC
@@ -68,6 +69,7 @@ __all__ = [
     "Subgradient",
     "WarmStart",
     "c_path",
+    "check_problem",
     "plot_convergence",
     "solve",
 ]

@@ -14,7 +14,7 @@ from maxmargin.methods.steps import step_size
 from maxmargin.problems._protocol import REQUIRED, Sizes, provides, sizes
 
 
-def check_problem(problem: Any) -> None:
+def check_protocol(problem: Any) -> None:
     """Raise unless ``problem`` defines all that methods ask of it, and has an example."""
     missing = ", ".join(f.__name__ for f in REQUIRED if not provides(problem, f))
     if isinstance(problem, tuple) and type(problem) is not tuple:

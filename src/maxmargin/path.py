@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any, NamedTuple
 
-from maxmargin._arguments import check_problem, checked_method, shown
+from maxmargin._arguments import check_protocol, checked_method, shown
 from maxmargin.history import as_frame
 from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.methods._protocol import with_lam
@@ -59,7 +59,7 @@ def c_path(problem: Any, Cs: Iterable[float], *, method: Any = None, **options: 
     CPath
     """
     values = _ascending(Cs)
-    check_problem(problem)
+    check_protocol(problem)
     n = sizes(problem).examples
     method = Accelerated(Pairwise(lam=1.0)) if method is None else checked_method(method)
     results: list[Result] = []

@@ -12,7 +12,7 @@ from maxmargin import objective
 from maxmargin._arguments import (
     check_limits,
     check_n_jobs,
-    check_problem,
+    check_protocol,
     check_sampling,
     checked_callbacks,
     checked_method,
@@ -173,7 +173,7 @@ def solve(
     BrokenOracle
         If an example's block gap is negative or undefined.
     """
-    check_problem(problem)
+    check_protocol(problem)
     method = checked_method(method)
     check_limits(tol, max_passes, time_limit, check_every)
     check_n_jobs(n_jobs)
