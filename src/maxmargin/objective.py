@@ -11,6 +11,11 @@ r"""The objective, its dual and the gap between them: each formula once.
 At :math:`w = A \alpha` the gap equals the linearisation gap of Frank-Wolfe, the sum of the block gaps
 :math:`g_i = \frac1n (\max_y H_i(y; w) - \ell_i + \langle w, A_i \alpha_i \rangle)` (the paper's
 appendix on its gap).
+
+With an approximate oracle every D is a lower bound still, as dual variables are feasible whatever outputs
+they belong to. The maxima in P are not found, however, so that P and the gap come out too small: by at most
+the mean of what the oracle's answers fall short of the maxima. No certificate follows, and a run may stop too
+early.
 """
 
 from typing import Any
@@ -21,7 +26,7 @@ from maxmargin._threads import run_all
 from maxmargin.methods._protocol import Point
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import broken_oracle, hinges, is_broken
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems._protocol import is_exact, sizes
 from maxmargin.rows import FloatArray
 
 _CHUNK = 256
@@ -53,7 +58,8 @@ def hinge_losses(problem: Any, w: FloatArray) -> FloatArray:
             measure(first)
     else:
         run_all(measure, pieces)
-    broken = is_broken(out)
+    broken = is_broken(problem, out)
     if broken.any():
         raise broken_oracle(int(np.argmax(broken)))
-    return out
+    # An approximate oracle may overlook the truth, whose margin is zero.
+    return out if is_exact(problem) else np.maximum(out, 0.0)

@@ -33,7 +33,7 @@ from maxmargin.methods._protocol import (
 )
 from maxmargin.methods._protocol import start as new_state
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.problems._protocol import sizes, unpack
+from maxmargin.problems._protocol import is_exact, sizes, unpack
 from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_from
 from maxmargin.rows import FloatArray
 
@@ -67,7 +67,8 @@ class Result(NamedTuple):
     gap : float
         ``primal - dual``: how far ``weights`` are from optimal, at most.
     certified : bool
-        Whether the bound holds for certain: the certificate used an exact oracle.
+        Whether the bound holds for certain: the certificates used an exact oracle. An approximate one
+        under-estimates ``primal`` and ``gap``; ``dual`` is a lower bound all the same.
     status : Status
         Why the run ended.
     history : History
@@ -342,4 +343,5 @@ class _Run:
         weights = np.concatenate([np.ravel(part) for part in parts])
         gap, history = self.best_primal - self.best_dual, History(tuple(self.rows))
         stopped = Stopped(self.problem, self.method, self.state if self.whole else None)
-        return Result(weights, self.best_primal, self.best_dual, gap, True, status, history, w, stopped)
+        certified = bool(is_exact(self.problem))
+        return Result(weights, self.best_primal, self.best_dual, gap, certified, status, history, w, stopped)

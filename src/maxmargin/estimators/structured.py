@@ -40,6 +40,10 @@ class StructuredSVC(StructuralSVC):
     feature_names : list or set, optional
         Names that get a weight, where features are dicts. By default those that occur in the features of the
         true outputs; others are left out, in `features` and in ``w[name]`` alike.
+    exact : bool, default=True
+        Whether argmax always finds the largest value. If it does not, say so: an answer that another output
+        beats is then no error, and ``gap_``, for which the largest values are needed, no certificate but too
+        small, by as much as answers fall short on average.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
 "ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
         Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
@@ -69,7 +73,7 @@ class StructuredSVC(StructuralSVC):
     feature_names_ : list or None
         Names of the weights where features are dicts.
     gap_ : float
-        Certified bound on how far the objective is from its minimum, if argmax is exact.
+        Certified bound on how far the objective is from its minimum, if ``exact``.
     history_ : History
         All certificates.
     n_iter_ : int
@@ -112,6 +116,7 @@ class StructuredSVC(StructuralSVC):
         "argmax": [callable],
         "n_features": [Interval(Integral, 1, None, closed="left"), None],
         "feature_names": ["array-like", set, frozenset, None],
+        "exact": ["boolean"],
     }
 
     def __init__(
@@ -123,6 +128,7 @@ class StructuredSVC(StructuralSVC):
         *,
         n_features: int | None = None,
         feature_names: Any = None,
+        exact: bool = True,
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 100,
@@ -139,6 +145,7 @@ class StructuredSVC(StructuralSVC):
         self.C = C
         self.n_features = n_features
         self.feature_names = feature_names
+        self.exact = exact
         self.method = method
         self.tol = tol
         self.max_iter = max_iter
@@ -191,6 +198,7 @@ class StructuredSVC(StructuralSVC):
             y,
             n_features=self.n_features,
             feature_names=self.feature_names,
+            exact=self.exact,
             owner=type(self).__name__,
         )
 

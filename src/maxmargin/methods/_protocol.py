@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import generic, generic_with_default
+from maxmargin._compile import generic, generic_with_default, subroutine
 from maxmargin.methods._scratch import find_corner
 from maxmargin.methods.sampling import Visits
+from maxmargin.problems._protocol import is_exact
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 # What a step or a sweep reports.
@@ -50,6 +51,14 @@ def dual_point(w: FloatArray, ell: float) -> Point:
 def primal_point(w: FloatArray) -> Point:
     """Return the point of weights that belong to no dual variables: with all weight on the truth, D = 0."""
     return Point(w, 0.0, 0.0)
+
+
+@subroutine
+def is_sound(problem, gap, terms):
+    """Whether a gap is finite and, unless the oracle is approximate, not below zero but for rounding."""
+    if is_exact(problem):
+        return -ROUNDING * (1.0 + terms) <= gap < np.inf
+    return -np.inf < gap < np.inf
 
 
 class BrokenOracle(ValueError):

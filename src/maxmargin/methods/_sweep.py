@@ -17,13 +17,14 @@ from maxmargin.methods._protocol import (
     BrokenOracle,
     has_dual,
     has_room,
+    is_sound,
     seek,
     step,
     weights,
 )
 from maxmargin.methods._scratch import add_corner, corner_at_scores, find_corner, new_scratch
 from maxmargin.methods.sampling import Visits, as_visits, note_gap, some_visits, visited
-from maxmargin.problems._protocol import decode, norm2_by_gram, output_size, push, score, sizes
+from maxmargin.problems._protocol import decode, is_exact, norm2_by_gram, output_size, push, score, sizes
 from maxmargin.problems.custom import Custom
 from maxmargin.rows import IntArray, clear
 
@@ -83,7 +84,7 @@ def batch_corner(problem, w, scale, w_s, scratch):
     total = 0.0
     for i in range(sizes(problem).examples):
         loss_y, hinge = find_corner(problem, i, w, scratch)
-        if not hinge >= -ROUNDING * (1.0 + loss_y + abs(loss_y - hinge)):
+        if not is_sound(problem, hinge, loss_y + abs(loss_y - hinge)):
             return total, i
         add_corner(scratch.corner, scratch.move)
         push(problem, i, scratch.move, scale, w_s, scratch.oracle)
@@ -162,7 +163,9 @@ def broken_oracle(i: int) -> BrokenOracle:
     )
 
 
-def is_broken(hinge: np.ndarray) -> np.ndarray:
-    """Which hinges, at least zero by definition, are negative beyond rounding, or undefined."""
-    largest = np.abs(hinge).max(initial=0.0, where=np.isfinite(hinge))
-    return ~((hinge >= -ROUNDING * (1.0 + largest)) & (hinge < np.inf))
+def is_broken(problem: Any, hinge: np.ndarray) -> np.ndarray:
+    """Which hinges are undefined or, unless the oracle is approximate, negative beyond rounding."""
+    finite = np.isfinite(hinge)
+    if not is_exact(problem):
+        return ~finite
+    return ~(finite & (hinge >= -ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0, where=finite))))

@@ -31,7 +31,6 @@ from maxmargin.methods._blocks import (
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
-    ROUNDING,
     Carry,
     Point,
     advance,
@@ -41,6 +40,7 @@ from maxmargin.methods._protocol import (
     dual_point,
     dual_weights,
     has_room,
+    is_sound,
     mean_margin,
     point,
     start,
@@ -62,7 +62,7 @@ class BlockFrankWolfe(NamedTuple):
     lam : float
         Regularisation, > 0.
     step : LineSearch() or Predefined()
-        Step size: the best one, or 2n / (k + 2n).
+        Step size: the best one, or 2n / (nu k + 2n).
     """
 
     lam: float
@@ -115,7 +115,7 @@ def _(method, state, i, theta):
 def _(method, state, problem, i, loss_y, hinge, scratch):
     n, move = state.ell.shape[0], scratch.move
     hinge_z = mean_margin(method, state, i, scratch.theta)
-    if not -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(hinge_z)) <= hinge - hinge_z < np.inf:
+    if not is_sound(problem, hinge - hinge_z, loss_y + abs(hinge) + abs(hinge_z)):
         return BROKEN
     load_block(state.z, i, -1.0, move)
     add_corner(scratch.corner, move)

@@ -41,7 +41,7 @@ class FrankWolfe(NamedTuple):
     lam : float
         Regularisation, > 0.
     step : LineSearch() or Predefined()
-        Step size: the best one, or 2 / (k + 2).
+        Step size: the best one, or 2 / (nu k + 2).
     """
 
     lam: float

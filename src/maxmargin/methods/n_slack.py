@@ -30,6 +30,7 @@ from maxmargin.methods._protocol import (
     carried,
     dual_weights,
     has_room,
+    is_sound,
     mean_margin,
     moves_blocks,
     point,
@@ -38,7 +39,7 @@ from maxmargin.methods._protocol import (
     step,
 )
 from maxmargin.methods._sweep import sweep_all
-from maxmargin.methods.pairwise import ActiveState, Pairwise, is_broken_gap, move_block
+from maxmargin.methods.pairwise import ActiveState, Pairwise, move_block
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import score, sizes
 from maxmargin.rows import FloatArray, IntArray
@@ -137,7 +138,7 @@ def _(method, state, problem, i, w, scratch):
 def _(method, state, problem, i, loss_y, hinge, scratch):
     planes = state.inner.planes
     mean = mean_margin(method.inner, state.inner, i, scratch.theta)
-    if is_broken_gap(loss_y, hinge, mean):
+    if not is_sound(problem, hinge - mean, loss_y + abs(hinge) + abs(mean)):
         return BROKEN
     state.gap[0] += hinge - mean
     if hinge > _largest_margin(planes, i) + method.eps:

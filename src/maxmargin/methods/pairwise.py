@@ -37,7 +37,6 @@ from maxmargin.methods._pool import SIZE, START
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
-    ROUNDING,
     Carry,
     Point,
     advance,
@@ -47,6 +46,7 @@ from maxmargin.methods._protocol import (
     dual_point,
     dual_weights,
     has_room,
+    is_sound,
     mean_margin,
     point,
     start,
@@ -126,18 +126,12 @@ def _(method, state, i, theta):
 @step.register(Away)
 def _(method, state, problem, i, loss_y, hinge, scratch):
     mean = mean_margin(method, state, i, scratch.theta)
-    if is_broken_gap(loss_y, hinge, mean):
+    if not is_sound(problem, hinge - mean, loss_y + abs(hinge) + abs(mean)):
         return BROKEN
     include_corner(state.planes, i, loss_y, hinge, scratch.corner)
     move_block(method, state, problem, i, hinge - mean, scratch)
     drop_planes(state.planes, i)
     return DONE
-
-
-@helper
-def is_broken_gap(loss_y, hinge, mean):
-    """Whether the gap between the oracle's answer and the mean margin is negative or undefined."""
-    return not -ROUNDING * (1.0 + loss_y + abs(hinge) + abs(mean)) <= hinge - mean < np.inf
 
 
 @subroutine

@@ -8,18 +8,16 @@ A visit decodes the example at the present weights, without the loss, and where 
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
-    ROUNDING,
     Carry,
     Point,
     advance,
     carried,
     has_dual,
     has_room,
+    is_sound,
     point,
     primal_point,
     seek,
@@ -74,7 +72,7 @@ def _(method, state, problem, i, w, scratch):
 @step.register(Perceptron)
 def _(method, state, problem, i, loss_y, hinge, scratch):
     ahead = hinge - loss_y  # of the truth; the hinge itself is that of no max oracle
-    if not -ROUNDING * (1.0 + loss_y + abs(hinge)) <= ahead < np.inf:
+    if not is_sound(problem, ahead, loss_y + abs(hinge)):
         return BROKEN
     push_corner(problem, i, method.lam, state.w, scratch)
     return DONE

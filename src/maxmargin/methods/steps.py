@@ -1,5 +1,6 @@
 """Step sizes: how far to go towards the corner that the oracle returned."""
 
+from numbers import Real
 from typing import NamedTuple
 
 from maxmargin._compile import generic, helper
@@ -9,8 +10,26 @@ class LineSearch(NamedTuple):
     """The step that increases the dual most (the paper's Algorithms 2 and 4)."""
 
 
-class Predefined(NamedTuple):
-    """The step 2 m / (k + 2 m) for m blocks after k steps (Algorithms 1 and 3); blind to the data."""
+class _Predefined(NamedTuple):
+    nu: float
+
+
+class Predefined(_Predefined):
+    """The step 2 m / (nu k + 2 m) for m blocks after k steps (Algorithms 1 and 3); blind to the data.
+
+    Parameters
+    ----------
+    nu : float
+        Multiplicative quality of the oracle: the share of a block's gap that its answer is sure to have.
+        Steps towards answers of an approximate oracle must be longer (the paper's appendix); 1 if exact.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, nu: float = 1.0) -> "Predefined":
+        if not (isinstance(nu, Real) and 0.0 < float(nu) <= 1.0):
+            raise ValueError(f"Predefined: nu must be a number > 0 and at most 1, got {nu!r}.")
+        return super().__new__(cls, float(nu))
 
 
 @generic
@@ -30,7 +49,7 @@ def _(rule, gap, curvature, k, n_blocks):
 
 @step_size.register(Predefined)
 def _(rule, gap, curvature, k, n_blocks):
-    return 2.0 * n_blocks / (k + 2.0 * n_blocks)
+    return 2.0 * n_blocks / (rule.nu * k + 2.0 * n_blocks)
 
 
 @helper

@@ -25,7 +25,6 @@ import numpy as np
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
-    ROUNDING,
     Carry,
     Point,
     advance,
@@ -33,6 +32,7 @@ from maxmargin.methods._protocol import (
     factor,
     has_dual,
     has_room,
+    is_sound,
     point,
     primal_point,
     seek,
@@ -113,7 +113,7 @@ def _(method, state, problem, i, w, scratch):
 
 @step.register(Subgradient)
 def _(method, state, problem, i, loss_y, hinge, scratch):
-    if not -ROUNDING * (1.0 + loss_y + abs(hinge)) <= hinge < np.inf:
+    if not is_sound(problem, hinge, loss_y + abs(hinge)):
         return BROKEN
     push_corner(problem, i, method.lam, state.v, scratch)
     state.loss[0] += loss_y

@@ -184,6 +184,21 @@ def expectation(problem, i, theta, share, z, work):
     return problem.expectation(i, theta, share, z, work)
 
 
+@generic
+def is_exact(problem):
+    """Whether `argmax` returns an output of largest value, always, as it does by default.
+
+    Of an approximate one no more is asked than that it returns an output. What follows from it is no
+    certificate: a hinge that it finds may be too small, and the objective and the gap with it.
+    """
+    return problem.is_exact() if hasattr(problem, "is_exact") else True
+
+
+@is_exact.register(tuple)
+def _(problem):
+    return True
+
+
 def unpack(problem: Any, w: Any) -> Any:
     """Return the weights as a named tuple of arrays in the shapes that users know."""
     return problem.unpack(w)

@@ -24,6 +24,7 @@ class Space(NamedTuple):
 
     n: int
     size: int
+    exact: bool
 
 
 class SpaceWork(NamedTuple):
@@ -41,6 +42,11 @@ def _(space):
 @protocol.workspace.register(Space)
 def _(space):
     return SpaceWork(np.zeros(space.size, dtype=np.uint32), np.zeros(1, dtype=np.int64))
+
+
+@protocol.is_exact.register(Space)
+def _(space):
+    return space.exact
 
 
 @protocol.gram.register(Space)
@@ -130,6 +136,8 @@ class Custom:
         Number of weights; needed for pairs only.
     feature_names : iterable, optional
         Names that get a weight, where features are dicts; by default those of the truths' features.
+    exact : bool
+        Whether argmax finds the largest value of all outputs, always; if not, there is no certificate.
     owner : str
         Who speaks in errors.
     """
@@ -144,6 +152,7 @@ class Custom:
         *,
         n_features: int | None = None,
         feature_names: Any = None,
+        exact: bool = True,
         owner: str = "Custom",
     ) -> None:
         self._functions, self.owner = {"features": features, "loss": loss, "argmax": argmax}, owner
@@ -154,7 +163,7 @@ class Custom:
             self._call("features", i, *pair) for i, pair in enumerate(zip(self.X, self.truths, strict=True))
         ]
         self.joint = joint_of(given, n_features, feature_names, owner)
-        self.space = Space(len(self.X), self.joint.size)
+        self.space = Space(len(self.X), self.joint.size, bool(exact))
         self._sizes = protocol.sizes(self.space)
         self._sums, self._seen = np.zeros(self.joint.size), np.zeros(self.joint.size, dtype=np.bool_)
         self._entries = [self._true_entries(i, truth) for i, truth in enumerate(given)]
@@ -172,6 +181,10 @@ class Custom:
     def output_size(self, i: int) -> int:
         """Outputs are objects, kept in ``answers``; the array is a place holder."""
         return 1
+
+    def is_exact(self) -> bool:
+        """Whether the user says so."""
+        return self.space.exact
 
     def score(self, i: int, w: FloatArray, theta: FloatArray) -> None:
         """Scores are the weights."""
