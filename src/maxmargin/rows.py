@@ -114,6 +114,13 @@ def copy(x, out):
 
 
 @helper
+def fill(out, value):
+    """``out[:] = value``"""
+    for k in range(out.shape[0]):
+        out[k] = value
+
+
+@helper
 def clear(out):
     """``out[:] = 0``"""
     for k in range(out.shape[0]):

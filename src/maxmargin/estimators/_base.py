@@ -26,6 +26,7 @@ from maxmargin.methods import (
     Subgradient,
 )
 from maxmargin.methods.sampling import SAMPLINGS
+from maxmargin.problems import SlackRescaled
 from maxmargin.problems._labels import cost_matrix
 from maxmargin.problems._protocol import sizes
 from maxmargin.resume import UnfitStart
@@ -52,6 +53,8 @@ PRIMAL_METHODS: dict[str, Callable[[float], Any]] = {
     "perceptron-avg": lambda lam: Averaged(Perceptron(lam=lam), "uniform"),
 }
 METHODS = DUAL_METHODS | PRIMAL_METHODS
+
+RESCALINGS: dict[str, Callable[[Any], Any]] = {"margin": lambda problem: problem, "slack": SlackRescaled}
 
 ADVICE = {
     Status.MAX_PASSES: "raise max_iter or tol, or lower C",

@@ -13,8 +13,8 @@ from maxmargin._threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.tokens import Tokens, joined
-from maxmargin.estimators._base import StructuralSVC, check_loss
-from maxmargin.problems import Chain, ChainWeights
+from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss
+from maxmargin.problems import Chain, ChainWeights, SlackRescaled
 from maxmargin.problems._labels import check_several
 from maxmargin.problems.chain import unpack_chain
 from maxmargin.rows import FloatArray, IntArray
@@ -46,6 +46,9 @@ class ChainSVC(StructuralSVC):
     default="normalized_hamming"
         Share of wrong labels, number of wrong labels, or a cost ``loss[truth, label]`` averaged over the
         sequence, labels in the order of ``classes_``.
+    rescaling : {"margin", "slack"}, default="margin"
+        What a loss stands for: the margin by which the truth must be ahead, as above, or the price of a
+        margin below one, ``loss * (1 + score - score of the truth)``; the latter for the Hamming losses.
     min_count : int, default=1
         Ignore named features (of dicts or strings) that occur in fewer tokens.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
@@ -112,6 +115,7 @@ class ChainSVC(StructuralSVC):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
         "loss": [StrOptions({"normalized_hamming", "hamming"}), "array-like"],
+        "rescaling": [StrOptions(set(RESCALINGS))],
         "min_count": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -120,6 +124,7 @@ class ChainSVC(StructuralSVC):
         C: float = 1.0,
         *,
         loss: Any = "normalized_hamming",
+        rescaling: str = "margin",
         min_count: int = 1,
         method: str = "auto",
         tol: float = 1e-2,
@@ -134,6 +139,7 @@ class ChainSVC(StructuralSVC):
     ) -> None:
         self.C = C
         self.loss = loss
+        self.rescaling = rescaling
         self.min_count = min_count
         self.method = method
         self.tol = tol
@@ -204,10 +210,16 @@ class ChainSVC(StructuralSVC):
         self._keep(encoder, known, _Seen(tokens, labels, result))
         return self
 
-    def _problem(self, tokens: Tokens, labels: IntArray, classes: Any) -> Chain:
+    def _problem(self, tokens: Tokens, labels: IntArray, classes: Any) -> Chain | SlackRescaled:
         check_several(len(classes), "ChainSVC")
         check_loss(self.loss, len(classes), "ChainSVC")
-        return Chain.from_encoded(tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss)
+        if self.rescaling == "slack" and not isinstance(self.loss, str):
+            raise ValueError(
+                "ChainSVC: loss must be 'normalized_hamming' or 'hamming' where rescaling is 'slack', "
+                "got a cost matrix."
+            )
+        problem = Chain.from_encoded(tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss)
+        return RESCALINGS[self.rescaling](problem)
 
     def _keep(self, encoder: SequenceEncoder, classes: Any, seen: "_Seen | None") -> None:
         """Set what a fit leaves behind, once nothing can fail any more."""

@@ -10,8 +10,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.encoding.tokens import first_not_finite
-from maxmargin.estimators._base import StructuralSVC, check_loss, one_line
-from maxmargin.problems import Multiclass
+from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, one_line
+from maxmargin.problems import Multiclass, SlackRescaled
 from maxmargin.problems._labels import check_several
 from maxmargin.rows import FloatArray, IntArray
 from maxmargin.solve import Result
@@ -40,6 +40,9 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         Inverse regularisation strength, > 0; lam = 1 / (C n).
     loss : "zero_one" or array of shape (n_classes, n_classes), default="zero_one"
         Cost 1 for every mistake, or ``loss[truth, label]``, classes in the order of ``classes_``.
+    rescaling : {"margin", "slack"}, default="margin"
+        What a loss stands for: the margin by which the truth must be ahead, as above, or the price of a
+        margin below one, ``loss * (1 + score - score of the truth)``.
     fit_intercept : bool, default=True
         Add a constant feature, regularised like the others.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
@@ -101,6 +104,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
         "loss": [StrOptions({"zero_one"}), "array-like"],
+        "rescaling": [StrOptions(set(RESCALINGS))],
         "fit_intercept": ["boolean"],
     }
 
@@ -109,6 +113,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         C: float = 1.0,
         *,
         loss: Any = "zero_one",
+        rescaling: str = "margin",
         fit_intercept: bool = True,
         method: str = "auto",
         tol: float = 1e-3,
@@ -123,6 +128,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
     ) -> None:
         self.C = C
         self.loss = loss
+        self.rescaling = rescaling
         self.fit_intercept = fit_intercept
         self.method = method
         self.tol = tol
@@ -198,13 +204,16 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         _check_finite(X)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X, y
 
-    def _problem(self, X: Any, labels: IntArray, classes: Any) -> Multiclass:
+    def _problem(self, X: Any, labels: IntArray, classes: Any) -> Multiclass | SlackRescaled:
         check_several(len(classes), "MulticlassSVC")
         check_loss(self.loss, len(classes), "MulticlassSVC")
         features = _with_constant(X) if self.fit_intercept else X
-        return Multiclass.from_encoded(features, labels, len(classes), loss=self.loss)
+        problem = Multiclass.from_encoded(features, labels, len(classes), loss=self.loss)
+        return RESCALINGS[self.rescaling](problem)
 
-    def _keep(self, problem: Multiclass, w: FloatArray, classes: Any, seen: "_Seen | None") -> None:
+    def _keep(
+        self, problem: Multiclass | SlackRescaled, w: FloatArray, classes: Any, seen: "_Seen | None"
+    ) -> None:
         """Set what a fit leaves behind, once nothing can fail any more."""
         self.classes_, self._seen = classes, seen
         weights = problem.unpack(w).unary

@@ -38,7 +38,7 @@ def viterbi(unary, pairwise, n_labels, value, y):
     score = value[last, best]
     y[last] = best
     for t in range(last, 0, -1):
-        best = _best_predecessor(value[t - 1], pairwise[:, best], n_labels)
+        best = best_predecessor(value[t - 1], pairwise[:, best], n_labels)
         y[t - 1] = best
     return score
 
@@ -68,7 +68,7 @@ def best_predecessors(before, pairwise, n_labels, out):
 
 
 @helper
-def _best_predecessor(before, column, n_labels):
+def best_predecessor(before, column, n_labels):
     """``argmax_j before[j] + column[j]``: asked for one label a position, so not tabulated."""
     best, score = 0, -np.inf
     for j in range(n_labels):

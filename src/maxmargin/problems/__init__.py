@@ -9,6 +9,7 @@ from maxmargin.problems.matching import Matching as Matching
 from maxmargin.problems.matching import MatchingWeights as MatchingWeights
 from maxmargin.problems.multiclass import Multiclass as Multiclass
 from maxmargin.problems.multiclass import MulticlassWeights as MulticlassWeights
+from maxmargin.problems.slack import SlackRescaled as SlackRescaled
 
 __all__ = [
     "Chain",
@@ -19,4 +20,5 @@ __all__ = [
     "Multiclass",
     "MulticlassWeights",
     "Sizes",
+    "SlackRescaled",
 ]

@@ -1,0 +1,185 @@
+r"""Slack rescaling (Tsochantaridis et al. 2005): all margins are one, and a violation costs the loss.
+
+The paper's definition: :math:`\psi_i(y)` is replaced by :math:`L_i(y) \, \psi_i(y)`, so that
+
+.. math:: H_i(y; w) = L_i(y) \left( 1 - \langle w, \psi_i(y) \rangle \right) .
+
+An output whose loss is small need not be far behind the truth, but no output must be further behind for
+its loss. All else, methods and certificates, is as before; it is the max oracle that is another one.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin._compile import generic
+from maxmargin.encoding.kinds import described
+from maxmargin.inference.counted import best_by_count, best_end, trace_back
+from maxmargin.problems import _protocol as protocol
+from maxmargin.problems.chain import Chain
+from maxmargin.problems.multiclass import Multiclass
+from maxmargin.rows import FloatArray, aligned_zeros
+
+
+class _SlackRescaled(NamedTuple):
+    inner: Any
+
+
+class SlackRescaled(_SlackRescaled):
+    """A problem with its slacks rescaled instead of its margins.
+
+    Parameters
+    ----------
+    inner : Multiclass, or Chain with a Hamming loss
+        The problem; its oracle is exact for slack rescaling as well.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, inner: Any) -> "SlackRescaled":
+        check_rescalable(inner)
+        return super().__new__(cls, inner)
+
+    def unpack(self, w: FloatArray) -> Any:
+        """Return the weights in the shapes of the problem."""
+        return self.inner.unpack(w)
+
+
+class SlackWork(NamedTuple):
+    """Work arrays: of the problem, and of its other oracle."""
+
+    inner: Any
+    own: FloatArray
+
+
+@generic
+def check_rescalable(problem: Any) -> None:
+    """Raise unless there is an oracle for the problem with its slacks rescaled."""
+    raise TypeError(
+        "SlackRescaled: inner must be a Multiclass, or a Chain with a Hamming loss, "
+        f"got {described(problem)}."
+    )
+
+
+@generic
+def slack_array(problem: Any) -> FloatArray:
+    """Return the work array of `slack_argmax`."""
+    return np.empty(0)
+
+
+@generic
+def slack_argmax(problem, i, theta, y, own):
+    r"""Write :math:`\arg\max_y L_i(y) (1 + \langle \theta, s_i(y) - s_i(y_i) \rangle)` to ``y``."""
+    raise NotImplementedError
+
+
+@check_rescalable.register(Multiclass)
+def _(problem: Multiclass) -> None:
+    pass
+
+
+@slack_argmax.register(Multiclass)
+def _(problem, i, theta, y, own):
+    truth = problem.labels[i]
+    best, value = truth, 0.0
+    for k in range(problem.n_labels):
+        candidate = problem.cost[truth, k] * (1.0 + theta[k] - theta[truth])
+        if k != truth and not candidate <= value:  # also if it is not a number: steps will find out
+            best, value = k, candidate
+    y[0] = best
+
+
+@check_rescalable.register(Chain)
+def _(problem: Chain) -> None:
+    if not np.array_equal(problem.cost[:, : problem.n_labels], 1.0 - np.eye(problem.n_labels)):
+        raise ValueError(
+            "SlackRescaled: a Chain must have the loss 'normalized_hamming' or 'hamming', got a cost matrix; "
+            "its oracle counts wrong labels."
+        )
+
+
+@slack_array.register(Chain)
+def _(problem: Chain) -> FloatArray:
+    return aligned_zeros(problem.longest + 1, problem.longest, problem.width)
+
+
+@slack_argmax.register(Chain)
+def _(problem, i, theta, y, own):
+    first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
+    parts, K = theta.reshape((-1, problem.width)), problem.n_labels
+    truth, last = problem.labels[first : first + length], length - 1
+    best_by_count(parts[K : K + length], parts[:K], truth, K, own)
+    score_of_truth = own[0, last, truth[last]]
+    best, value = 0, 0.0
+    for m in range(1, length + 1):
+        score = own[m, last, best_end(own, m, last, K)]
+        candidate = m * (1.0 + score - score_of_truth)
+        if not candidate <= value:
+            best, value = m, candidate
+    trace_back(own, parts[:K], truth, best, last, K, y)
+
+
+@protocol.sizes.register(SlackRescaled)
+def _(problem):
+    return protocol.sizes(problem.inner)
+
+
+@protocol.workspace.register(SlackRescaled)
+def _(problem):
+    return SlackWork(protocol.workspace(problem.inner), slack_array(problem.inner))
+
+
+@protocol.output_size.register(SlackRescaled)
+def _(problem, i):
+    return protocol.output_size(problem.inner, i)
+
+
+@protocol.n_statistics.register(SlackRescaled)
+def _(problem, i):
+    return protocol.n_statistics(problem.inner, i)
+
+
+@protocol.score.register(SlackRescaled)
+def _(problem, i, w, theta):
+    protocol.score(problem.inner, i, w, theta)
+
+
+@protocol.argmax.register(SlackRescaled)
+def _(problem, i, theta, y, work):
+    slack_argmax(problem.inner, i, theta, y, work.own)
+
+
+@protocol.decode.register(SlackRescaled)
+def _(problem, i, theta, y, work):
+    protocol.decode(problem.inner, i, theta, y, work.inner)
+
+
+@protocol.loss.register(SlackRescaled)
+def _(problem, i, y):
+    return protocol.loss(problem.inner, i, y)
+
+
+@protocol.psi.register(SlackRescaled)
+def _(problem, i, y, index, value):
+    scale = protocol.loss(problem.inner, i, y)
+    if scale == 0.0:
+        return 0
+    count = protocol.psi(problem.inner, i, y, index, value)
+    for c in range(count):
+        value[c] *= scale
+    return count
+
+
+@protocol.gram.register(SlackRescaled)
+def _(problem, i, move, image, work):
+    protocol.gram(problem.inner, i, move, image, work.inner)
+
+
+@protocol.norm2.register(SlackRescaled)
+def _(problem, i, move, image, work):
+    return protocol.norm2(problem.inner, i, move, image, work.inner)
+
+
+@protocol.push.register(SlackRescaled)
+def _(problem, i, move, scale, w, work):
+    protocol.push(problem.inner, i, move, scale, w, work.inner)
