@@ -21,8 +21,10 @@ from maxmargin import (
     Subgradient,
     solve,
 )
-from support.catalogue import chain_case, matching_case, multiclass_case
+from maxmargin.problems import SlackRescaled
+from support.catalogue import Case, chain_case, matching_case, multiclass_case
 from support.naive import Array
+from support.own_functions import custom
 
 LAM = 0.05
 _BLOCK = BlockFrankWolfe(LAM)
@@ -71,7 +73,19 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "matching, pairwise by gap": (lambda: matching_case(68, whole=True), Pairwise(LAM)),
     "matching, accelerated": (lambda: matching_case(69, fertility=2), Accelerated(Pairwise(LAM))),
     "matching, cached BCFW": (lambda: matching_case(70), Cached(_BLOCK, oracle_cost=8.0)),
+    "functions, BCFW": (lambda: _of_functions(chain_case(68, (1, 2, 2), 2)), _BLOCK),
+    "functions, accelerated": (lambda: _of_functions(multiclass_case(69)), Accelerated(Pairwise(LAM))),
+    "slack-rescaled chain, BCFW": (lambda: _rescaled(chain_case(70, loss="hamming")), _BLOCK),
+    "slack-rescaled classes, pairwise": (lambda: _rescaled(multiclass_case(71)), Pairwise(LAM)),
 }
+
+
+def _of_functions(case: Case) -> Case:
+    return case._replace(problem=custom(case))
+
+
+def _rescaled(case: Case) -> Case:
+    return case._replace(problem=SlackRescaled(case.problem))
 
 
 def bits(values: Array) -> list[str]:

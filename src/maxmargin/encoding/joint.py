@@ -11,6 +11,8 @@ from maxmargin.encoding.kinds import described, is_numeric, quoted
 
 Entries = tuple[NDArray[np.int64], NDArray[np.float64]]
 
+_INDEX, _NUMBER = np.dtype(np.int64), np.dtype(np.float64)
+
 EXPECTED = "a 1-D array, a sparse row, a dict {name: number} or a pair (indices, values)"
 
 
@@ -68,13 +70,21 @@ class PairJoint(DenseJoint):
 
     def entries(self, features: Any) -> Entries:
         """Return the nonzeros; raise if these features are not of this kind."""
-        where, value = map(np.asarray, features) if _is_pair(features) else (np.zeros(0), np.zeros(1))
+        if not _is_pair(features):
+            raise ValueError(f"expected a pair of indices and values, got {described(features)}")
+        where, value = features
+        if _is_plain(where, _INDEX) and _is_plain(value, _NUMBER) and len(where) == len(value):
+            return where, value
+        return self._converted(np.asarray(where), np.asarray(value))
+
+    def _converted(self, where: NDArray[Any], value: NDArray[Any]) -> Entries:
+        """The same, of other arrays than those most often met."""
         if where.ndim != 1 or where.shape != value.shape or not is_numeric(value.dtype):
             raise ValueError(
-                f"expected a pair of indices and values, as many each, got {described(features)}"
+                f"expected as many indices as values, got {described(where)} and {described(value)}"
             )
         if where.dtype.kind not in "iu" and len(where):
-            raise ValueError(f"expected indices that are ints, got {described(where)}")
+            raise ValueError(f"expected indices that are ints, got {described(where)} of {where.dtype}")
         return where.astype(np.int64, copy=False), value.astype(np.float64, copy=False)
 
 
@@ -135,7 +145,16 @@ def _length(first: Any, owner: str) -> int:
 
 def _is_pair(features: Any) -> bool:
     """Whether these are indices and values, and not a tuple of numbers."""
-    return isinstance(features, tuple) and len(features) == 2 and all(map(np.ndim, features))
+    return (
+        isinstance(features, tuple)
+        and len(features) == 2
+        and all(hasattr(part, "__len__") and not isinstance(part, str) for part in features)
+    )
+
+
+def _is_plain(array: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether it is a vector that needs no conversion."""
+    return type(array) is np.ndarray and array.dtype is dtype and array.ndim == 1
 
 
 def flaw(entries: Entries, size: int) -> str | None:
