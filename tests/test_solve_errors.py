@@ -263,6 +263,13 @@ def test_broken_oracles_are_named(method, problem):
     assert "check argmax, loss and the data" in message
 
 
+def test_a_dual_above_the_objective_tells_of_a_broken_oracle():
+    # Short steps come to no point where the gap of a single block is negative.
+    message = message_of(BrokenOracle, WrongAnswer(), BMRM(0.1), tol=0.0, max_passes=200, check_every=1)
+    assert message.startswith("solve: the dual must be at most the objective, got ")
+    assert "some argmax returned an output that is not the best" in message
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_features_that_are_not_finite(method, value):

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin._threads import run_all
-from maxmargin.methods._protocol import Point
+from maxmargin.methods._protocol import ROUNDING, BrokenOracle, Point
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import broken_oracle, hinges, is_broken
 from maxmargin.problems._protocol import is_exact, sizes
@@ -63,3 +63,12 @@ def hinge_losses(problem: Any, w: FloatArray) -> FloatArray:
         raise broken_oracle(int(np.argmax(broken)))
     # An approximate oracle may overlook the truth, whose margin is zero.
     return out if is_exact(problem) else np.maximum(out, 0.0)
+
+
+def check_bounds(problem: Any, primal: float, dual: float) -> None:
+    """Raise if the dual is above the objective, as only an oracle that does not find the best can make it."""
+    if is_exact(problem) and dual - primal > ROUNDING * (1.0 + abs(primal) + abs(dual)):
+        raise BrokenOracle(
+            f"solve: the dual must be at most the objective, got {dual:.9g} above {primal:.9g}: some argmax "
+            f"returned an output that is not the best; check argmax and loss, by check_problem."
+        )

@@ -287,6 +287,7 @@ class _Run:
         self.best_dual = max(self.best_dual, dual)
         if primal < self.best_primal:
             self.best_primal, self.best_w = primal, w.copy()
+        objective.check_bounds(self.problem, self.best_primal, self.best_dual)
 
     def _best_of(self, answer: Point) -> tuple[float, FloatArray]:
         """Return the lowest objective among the answer's weights, and its weights.

@@ -30,7 +30,7 @@ from maxmargin.rows import IntArray, clear
 
 
 @generic_with_default
-def move_block(problem, method, state, i, loss_y, hinge, visits, scratch):
+def take_step(problem, method, state, i, loss_y, hinge, visits, scratch):
     """Make the method's step of block i, given what its oracle answered; return its report."""
     report = step(method, state, problem, i, loss_y, hinge, scratch)
     if report == DONE:
@@ -39,7 +39,7 @@ def move_block(problem, method, state, i, loss_y, hinge, visits, scratch):
     return report
 
 
-@move_block.register(Custom)
+@take_step.register(Custom)
 def _(problem, method, state, i, loss_y, hinge, visits, scratch):
     """The user's functions have been called: what is left is compiled."""
     return _move_in_space(problem.space, method, state, i, loss_y, hinge, visits, scratch)
@@ -47,7 +47,7 @@ def _(problem, method, state, i, loss_y, hinge, visits, scratch):
 
 @helper
 def _move_in_space(space, method, state, i, loss_y, hinge, visits, scratch):
-    return move_block(space, method, state, i, loss_y, hinge, visits, scratch)
+    return take_step(space, method, state, i, loss_y, hinge, visits, scratch)
 
 
 @kernel
@@ -58,7 +58,7 @@ def sweep(problem, method, state, w, visits, scratch):
         if not has_room(method, state, problem, i):
             return t, FULL
         loss_y, hinge = seek(method, state, problem, i, w, scratch)
-        report = move_block(problem, method, state, i, loss_y, hinge, visits, scratch)
+        report = take_step(problem, method, state, i, loss_y, hinge, visits, scratch)
         if report != DONE:
             return t, report
     return visits.order.shape[0], DONE
@@ -142,9 +142,8 @@ def predictions(problem, w, first, stop, out, scratch):
 def sweep_all(problem: Any, method: Any, state: Any, visits: Visits | IntArray) -> Any:
     """Move the blocks visited, enlarging the state's pools on the way; return the state."""
     done, w = 0, weights(method, state)
-    scratch = new_scratch(
-        problem, w if has_dual(method) else None
-    )  # scores may be the weights, not scaled ones
+    own = w if has_dual(method) else None  # scores may be the weights themselves, but not scaled ones
+    scratch = new_scratch(problem, own)
     while True:
         moved, report = sweep(problem, method, state, w, some_visits(visits, done), scratch)
         done += moved

@@ -134,9 +134,9 @@ def _(problem, i):
     return protocol.output_size(problem.inner, i)
 
 
-@protocol.n_statistics.register(SlackRescaled)
+@protocol.statistics_size.register(SlackRescaled)
 def _(problem, i):
-    return protocol.n_statistics(problem.inner, i)
+    return protocol.statistics_size(problem.inner, i)
 
 
 @protocol.score.register(SlackRescaled)
