@@ -36,7 +36,7 @@ from support.own_functions import FORMS, best_output, custom
 
 LAM = 0.1
 CASES = {"chain": chain_case(3, (1, 2, 2), 2, loss="hamming"), "multiclass": multiclass_case(4)}
-FAST = {"accelerated": Accelerated(Pairwise(LAM)), "batched": Divided(Pairwise(LAM), size=2)}
+FAST = {"accelerated": Accelerated(Pairwise(LAM)), "divided": Divided(Pairwise(LAM))}
 SLOW = {
     "bcfw": BlockFrankWolfe(LAM),
     "cached": Cached(BlockFrankWolfe(LAM), oracle_cost=4.0),
