@@ -121,6 +121,39 @@ def link_features(x: Array, y: Output, fertility: int) -> Array:
     return np.concatenate([links, places])
 
 
+def enumerate_trees(
+    X: list[Array], Y: list[Output], share: bool, *, single_root: bool, projective: bool
+) -> Enumerated:
+    """List the trees of each sentence; the loss is the number of wrong heads, or their share."""
+    found = Enumerated([], [], [], [])
+    for x, truth in zip(X, Y, strict=True):
+        trees = all_trees(len(x), single_root=single_root, projective=projective)
+        wrong = [sum(a != b for a, b in zip(truth, y, strict=True)) for y in trees]
+        phi = np.array([sum(x[j, h] for j, h in enumerate(y)) for y in trees])
+        _append(found, trees, truth, np.array(wrong) / (len(x) if share else 1), phi)
+    return found
+
+
+def all_trees(m: int, *, single_root: bool = False, projective: bool = False) -> list[Output]:
+    """Return the heads of every tree on m words, 0 for the root, 1 for the first word."""
+    given = product(*([h for h in range(m + 1) if h != j + 1] for j in range(m)))
+    trees = [y for y in given if all(_reaches_root(y, j) for j in range(1, m + 1))]
+    trees = [y for y in trees if y.count(0) == 1] if single_root else trees
+    return [y for y in trees if not _has_crossing(y)] if projective else trees
+
+
+def _reaches_root(y: Output, node: int) -> bool:
+    for _ in y:
+        node = y[node - 1] if node else 0
+    return node == 0
+
+
+def _has_crossing(y: Output) -> bool:
+    """Whether one arc has an end strictly within another, and the other end strictly without."""
+    arcs = [(min(h, j + 1), max(h, j + 1)) for j, h in enumerate(y)]
+    return any(a < c < b < d for a, b in arcs for c, d in arcs)
+
+
 def _links(y: Output, fertility: int) -> list[tuple[int, int]]:
     return [(place // fertility, k) for place, k in enumerate(y) if k >= 0]
 

@@ -1,0 +1,54 @@
+"""The two kinds of dependency trees behind one access: any, or projective ones."""
+
+from typing import NamedTuple
+
+from maxmargin._compile import generic
+from maxmargin.inference.arborescence import arborescence, arborescence_work
+from maxmargin.inference.eisner import eisner, eisner_work
+
+
+class AnyTrees(NamedTuple):
+    """All trees; with ``single_root`` those in which one word has the root for its head."""
+
+    single_root: bool
+
+
+class ProjectiveTrees(NamedTuple):
+    """Trees without crossing arcs; with ``single_root`` one word has the root for its head."""
+
+    single_root: bool
+
+
+Trees = AnyTrees | ProjectiveTrees
+
+
+@generic
+def tree_work(trees, n_words):
+    """Return work space for sentences of up to ``n_words`` words."""
+    raise NotImplementedError
+
+
+@generic
+def best_tree(trees, scores, work, y):
+    """Write the heads of the tree of largest score to ``y``; see `arborescence`."""
+    raise NotImplementedError
+
+
+@tree_work.register(AnyTrees)
+def _(trees, n_words):
+    return arborescence_work(n_words)
+
+
+@tree_work.register(ProjectiveTrees)
+def _(trees, n_words):
+    return eisner_work(n_words)
+
+
+@best_tree.register(AnyTrees)
+def _(trees, scores, work, y):
+    arborescence(scores, trees.single_root, work, y)
+
+
+@best_tree.register(ProjectiveTrees)
+def _(trees, scores, work, y):
+    eisner(scores, trees.single_root, work, y)
