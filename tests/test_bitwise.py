@@ -21,7 +21,7 @@ from maxmargin.methods.sampling import ByGap, Listed
 from maxmargin.problems._protocol import sizes
 from support.active_sets import planes_of, with_room
 from support.bitwise_runs import RUNS, bits, run
-from support.catalogue import Case, chain_case, layout, matching_case, multiclass_case
+from support.catalogue import Case, chain_case, layout, matching_case, multiclass_case, tree_case
 from support.runs import random_order
 
 METHOD = BlockFrankWolfe(0.05)
@@ -67,6 +67,10 @@ CASES = {
     "chain": lambda: chain_case(51, (3, 2, 4)),
     "multiclass": lambda: multiclass_case(51, n=6),
     "matching": lambda: matching_case(51, fertility=2),
+    "trees": lambda: tree_case(51),
+    "projective trees of sparse rows": lambda: tree_case(
+        52, single_root=False, projective=True, rows="sparse"
+    ),
 }
 
 

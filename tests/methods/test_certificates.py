@@ -17,6 +17,7 @@ from support.catalogue import (
     matching_case,
     multiclass_case,
     multiclass_cases,
+    tree_case,
 )
 from support.naive import Optimum
 
@@ -27,6 +28,7 @@ CASES = {
     "four classes": lambda seed: multiclass_case(seed, n=8, n_labels=4, loss="zero_one"),
     "matching": matching_case,
     "matching of fertility two": lambda seed: matching_case(seed, ((1, 3), (2, 2), (2, 1), (2, 3)), 2),
+    "trees": lambda seed: tree_case(seed, (2, 3, 1, 3)),
 }
 METHODS = {
     "pairwise": Pairwise,

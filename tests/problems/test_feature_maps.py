@@ -15,11 +15,20 @@ from maxmargin.methods._sweep import push_blocks
 from maxmargin.problems import Chain, Multiclass, _products, chain
 from maxmargin.problems._protocol import gram, norm2, psi, push, score, sizes, workspace
 from maxmargin.rows import DenseRows, IndicatorRows, SparseRows
-from support.catalogue import Case, chain_case, chain_cases, layout, matching_cases, multiclass_cases
+from support.catalogue import (
+    Case,
+    chain_case,
+    chain_cases,
+    layout,
+    matching_cases,
+    multiclass_cases,
+    tree_cases,
+)
 from support.maps import as_move, feature_map, random_direction
 from support.naive import Array
 
-cases = st.one_of(chain_cases(), multiclass_cases(), matching_cases())
+ARCS = ("dense", "whole", "indicator")
+cases = st.one_of(chain_cases(), multiclass_cases(), matching_cases(), tree_cases(ARCS, (False,)))
 
 
 def applied(problem: Any, i: int, w: Array, delta: Array) -> tuple[Array, Array, Array]:

@@ -22,7 +22,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import SlackRescaled
-from support.catalogue import Case, chain_case, matching_case, multiclass_case
+from support.catalogue import Case, chain_case, matching_case, multiclass_case, tree_case
 from support.naive import Array
 from support.own_functions import custom
 
@@ -77,6 +77,17 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "functions, accelerated": (lambda: _of_functions(multiclass_case(69)), Accelerated(Pairwise(LAM))),
     "slack-rescaled chain, BCFW": (lambda: _rescaled(chain_case(70, loss="hamming")), _BLOCK),
     "slack-rescaled classes, pairwise": (lambda: _rescaled(multiclass_case(71)), Pairwise(LAM)),
+    "trees, BCFW": (lambda: tree_case(71), _BLOCK),
+    "trees, FW": (lambda: tree_case(72, single_root=False), FrankWolfe(LAM)),
+    "trees, averaged": (lambda: tree_case(73, (5, 2, 4)), Averaged(_BLOCK)),
+    "trees, pairwise by gap": (lambda: tree_case(74, rows="whole"), Pairwise(LAM)),
+    "trees, accelerated": (lambda: tree_case(75, (5, 2, 4)), Accelerated(Pairwise(LAM))),
+    "trees, subgradient": (lambda: tree_case(76), Subgradient(LAM)),
+    "trees of indicators, BCFW": (lambda: tree_case(77, rows="indicator"), _BLOCK),
+    "projective trees, accelerated": (
+        lambda: tree_case(78, (5, 2, 4), projective=True),
+        Accelerated(Pairwise(LAM)),
+    ),
 }
 
 

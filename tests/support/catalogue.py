@@ -6,8 +6,9 @@ import numpy as np
 import scipy.sparse
 from hypothesis import strategies as st
 
+from maxmargin.encoding.arcs import Arcs
 from maxmargin.methods._blocks import Blocks
-from maxmargin.problems import Chain, Matching, Multiclass
+from maxmargin.problems import Arborescence, Chain, Matching, Multiclass
 from maxmargin.problems._protocol import sizes, unpack
 from support import naive
 from support.naive import Array, Enumerated
@@ -104,6 +105,30 @@ def matching_case(
     return Case(problem, naive.enumerate_matchings(X, Y, costs, missed, fertility), X)
 
 
+def tree_case(
+    seed: int,
+    lengths: tuple[int, ...] = (3, 1, 4),
+    *,
+    single_root: bool = True,
+    projective: bool = False,
+    n_features: int = 5,
+    loss: str = "normalized_hamming",
+    rows: str = "dense",
+) -> Case:
+    """Return a random problem of dependency trees."""
+    rng = np.random.default_rng(seed)
+    kind = {"single_root": single_root, "projective": projective}
+    sizes_of_X = [m * (m + 1) for m in lengths]
+    features, given = _features(rng, (sum(sizes_of_X), n_features), rows)
+    arcs = Arcs(given, np.append(0, np.cumsum(lengths)))
+    X = np.split(features, np.cumsum(sizes_of_X)[:-1])
+    X = [x.reshape(m, m + 1, n_features) for x, m in zip(X, lengths, strict=True)]
+    outputs = [naive.all_trees(m, **kind) for m in lengths]
+    Y = [trees[rng.integers(len(trees))] for trees in outputs]
+    problem = Arborescence.from_encoded(arcs, np.concatenate(Y), loss=loss, **kind)
+    return Case(problem, naive.enumerate_trees(X, Y, loss == "normalized_hamming", **kind), X)
+
+
 def _first_places(y: naive.Output, fertility: int) -> naive.Output:
     """Return the same links, those of a source in order at its first places."""
     rows = [sorted(k for k in y[p : p + fertility] if k >= 0) for p in range(0, len(y), fertility)]
@@ -148,6 +173,20 @@ def matching_cases(draw: Any) -> Case:
         fertility,
         n_features=draw(st.integers(1, 9)),
         whole=draw(st.booleans()),
+    )
+
+
+@st.composite
+def tree_cases(draw: Any, rows: tuple[str, ...] = ROWS, projective: tuple[bool, ...] = (False, True)) -> Case:
+    """Draw dependency trees of every kind: lengths, losses, rows, with and without ties."""
+    return tree_case(
+        draw(st.integers(0, 2**32 - 1)),
+        tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))),
+        single_root=draw(st.booleans()),
+        projective=draw(st.sampled_from(projective)),
+        n_features=draw(st.integers(1, 4)),
+        loss=draw(st.sampled_from(("normalized_hamming", "hamming"))),
+        rows=draw(st.sampled_from(rows)),
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from maxmargin.methods._move import Move, add_entry, new_move
-from maxmargin.problems import Chain, Matching
+from maxmargin.problems import Arborescence, Chain, Matching
 from maxmargin.problems._protocol import sizes
 from support.catalogue import Case
 from support.naive import Array, Output
@@ -14,6 +14,8 @@ def feature_map(case: Case, i: int) -> Array:
     x, problem = case.X[i], case.problem
     if isinstance(problem, Matching):
         return _link_map(x, problem.fertility - 1)
+    if isinstance(problem, Arborescence):
+        return x.reshape(-1, x.shape[2]).T
     return _chain_map(x, problem) if isinstance(problem, Chain) else _class_map(x, problem.width)
 
 
@@ -48,10 +50,12 @@ def _chain_map(x: Array, problem: Chain) -> Array:
 
 
 def statistics(case: Case, i: int, y: Output) -> Array:
-    """Return s_i(y): the counts of transitions and the label at each position, links, or the class."""
+    """Return s_i(y): the counts of transitions and the label at each position, links, arcs, or the class."""
     problem = case.problem
     if isinstance(problem, Matching):
         return _link_statistics(case, i, y)
+    if isinstance(problem, Arborescence):
+        return _arc_statistics(case, y)
     if not isinstance(problem, Chain):
         return np.eye(problem.width)[y[0]]
     rows = np.zeros((problem.n_labels + problem.longest, problem.width))
@@ -74,6 +78,14 @@ def _link_statistics(case: Case, i: int, y: Output) -> Array:
     return found
 
 
+def _arc_statistics(case: Case, y: Output) -> Array:
+    """Indicators of arcs, word by word."""
+    found = np.zeros(sizes(case.problem).statistics)
+    for j, h in enumerate(y):
+        found[j * (len(y) + 1) + h] = 1.0
+    return found
+
+
 def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
     """Return a vector in output space: zero where it pads, beyond example i, and in a few more places."""
     problem = case.problem
@@ -82,6 +94,10 @@ def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
         delta = np.zeros(sizes(problem).statistics)
         delta[: problem.fertility - 1 + m * n] = rng.normal(size=problem.fertility - 1 + m * n)
         return np.where(rng.random(len(delta)) < 0.3, 0.0, delta)
+    if isinstance(problem, Arborescence):
+        delta, n_arcs = np.zeros(sizes(problem).statistics), int(np.prod(case.X[i].shape[:2]))
+        delta[:n_arcs] = np.where(rng.random(n_arcs) < 0.3, 0.0, rng.normal(size=n_arcs))
+        return delta
     length, K = (len(case.X[i]), problem.n_labels) if isinstance(problem, Chain) else (1, 0)
     longest = problem.longest if isinstance(problem, Chain) else 1
     delta = np.zeros((K + longest, problem.width))

@@ -2,6 +2,8 @@
 
 from maxmargin.problems import _chain_means as _chain_means
 from maxmargin.problems._protocol import Sizes as Sizes
+from maxmargin.problems.arborescence import Arborescence as Arborescence
+from maxmargin.problems.arborescence import ArborescenceWeights as ArborescenceWeights
 from maxmargin.problems.chain import Chain as Chain
 from maxmargin.problems.chain import ChainWeights as ChainWeights
 from maxmargin.problems.custom import Custom as Custom
@@ -12,6 +14,8 @@ from maxmargin.problems.multiclass import MulticlassWeights as MulticlassWeights
 from maxmargin.problems.slack import SlackRescaled as SlackRescaled
 
 __all__ = [
+    "Arborescence",
+    "ArborescenceWeights",
     "Chain",
     "ChainWeights",
     "Custom",

@@ -1,0 +1,171 @@
+"""Sentences: the features of the arcs between their words, and the heads that are true."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from .kinds import described, is_numeric
+from .tokens import Offsets, first_not_finite
+
+Ints = NDArray[np.int64]
+_HEADS = "the head of each word, 0 for the root and 1 for the first word"
+
+
+class Indicators(NamedTuple):
+    """Rows of ones: row t has them in ``columns[start[t]:start[t + 1]]``."""
+
+    start: Ints
+    columns: NDArray[np.uint32]
+    n_columns: int
+
+
+class Arcs(NamedTuple):
+    """The arcs of all sentences, one sentence after another.
+
+    Attributes
+    ----------
+    features : ndarray of float64 (n_arcs, n_features), csr_array or Indicators
+        A sentence of m words has m (m + 1) rows, word by word and for each word head by head, the root first.
+    offsets : ndarray of int64 (n_sentences + 1,)
+        Sentence i has the words offsets[i], ..., offsets[i + 1] - 1.
+    """
+
+    features: Any
+    offsets: Offsets
+
+
+def encode_arcs(X: Any, *, owner: str) -> Arcs:
+    """Return the features of arcs given as arrays or as sparse matrices."""
+    items = as_sentences(X, owner)
+    sparse = scipy.sparse.issparse(items[0])
+    blocks = [_block(item, sparse, f"{owner}: sentence {i} of X") for i, item in enumerate(items)]
+    lengths = np.array([_n_words(block.shape[0]) for block in blocks])
+    for i, block in enumerate(blocks):
+        if block.shape[1] != blocks[0].shape[1]:
+            raise ValueError(
+                f"{owner}: arcs of sentence {i} of X have {block.shape[1]} features, but those of sentence 0 "
+                f"have {blocks[0].shape[1]}; give all arcs the same features."
+            )
+    stacked = scipy.sparse.csr_array(scipy.sparse.vstack(blocks)) if sparse else np.concatenate(blocks)
+    return Arcs(stacked, np.append(0, np.cumsum(lengths)))
+
+
+def as_sentences(X: Any, owner: str) -> list[Any]:
+    """X as a list with at least one sentence."""
+    one = scipy.sparse.issparse(X) or getattr(X, "ndim", 0) == 3
+    if one or not isinstance(X, Iterable) or isinstance(X, str | bytes | dict):
+        advice = "; if it is one sentence pass [X]" if one else ""
+        raise TypeError(f"{owner}: X must be a list of sentences, got {described(X)}{advice}.")
+    sentences = list(X)
+    if not sentences:
+        raise ValueError(f"{owner}: X has no sentence, expected at least one; got {described(X)}.")
+    return sentences
+
+
+def _n_words(n_arcs: int) -> int:
+    """The number of words m of a sentence with m (m + 1) arcs; 0 if there is none such."""
+    m = int((np.sqrt(1 + 4 * n_arcs) - 1) / 2 + 0.5)
+    return m if m * (m + 1) == n_arcs else 0
+
+
+def _block(item: Any, sparse: bool, where: str) -> Any:
+    """The features of the arcs of one sentence, a row for each."""
+    if scipy.sparse.issparse(item) != sparse:
+        kinds = ("sparse matrix", "array") if sparse else ("array", "sparse matrix")
+        raise TypeError(f"{where} is no {kinds[0]}, but the first is one; give all sentences in one form.")
+    block: Any = _matrix(item) if sparse else _array(item, where)
+    if _n_words(block.shape[0]) == 0 or block.shape[1] == 0:
+        raise ValueError(
+            f"{where} is {described(item)}, expected at least one feature for each of the m (m + 1) arcs "
+            "of m words: a matrix of so many rows, or an array of shape (m, m + 1, n_features)."
+        )
+    if first_not_finite(block.data if sparse else block) is not None:
+        raise ValueError(f"{where} has a feature that is not a finite number; remove or impute it.")
+    return block
+
+
+def _matrix(item: Any) -> Any:
+    matrix = scipy.sparse.csr_array(item, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _array(item: Any, where: str) -> NDArray[np.float64]:
+    try:
+        block = np.asarray(item)
+    except ValueError:  # lists of unequal lengths
+        block = np.empty(0, dtype=object)
+    if block.ndim != 3 or not is_numeric(block.dtype) or block.shape[1] != block.shape[0] + 1:
+        raise ValueError(
+            f"{where} is {described(item)}, expected numbers of shape (n_words, n_words + 1, n_features): "
+            "the features of each word's arcs from the root and from each word."
+        )
+    return block.astype(np.float64, copy=False).reshape(block.shape[0] * block.shape[1], block.shape[2])
+
+
+def encode_heads(y: Any, offsets: Offsets, *, owner: str, projective: bool, single_root: bool) -> Ints:
+    """Return the heads of all words, if they make trees of the kind asked for."""
+    sentences = list(y) if isinstance(y, Iterable) and not isinstance(y, str | dict) else None
+    if sentences is None or len(sentences) != len(offsets) - 1:
+        got = described(y) if sentences is None else f"{len(sentences)} items"
+        raise ValueError(
+            f"{owner}: y must be a list of the heads of {len(offsets) - 1} sentences, got {got}."
+        )
+    sizes = np.diff(offsets).tolist()
+    heads = [
+        _heads(item, size, f"{owner}: sentence {i} of y")
+        for i, (item, size) in enumerate(zip(sentences, sizes, strict=True))
+    ]
+    for i, of_sentence in enumerate(heads):
+        _check_tree(of_sentence, f"{owner}: sentence {i} of y", projective, single_root)
+    return np.concatenate(heads)
+
+
+def _heads(item: Any, size: int, where: str) -> Ints:
+    try:
+        heads = np.asarray(item)
+    except ValueError:  # lists of unequal lengths
+        heads = np.empty(0, dtype=object)
+    if heads.shape != (size,) or heads.dtype.kind not in "iu":
+        got = f"{len(heads)} of dtype {heads.dtype}" if heads.ndim == 1 else described(item)
+        raise ValueError(f"{where} must have {size} ints, {_HEADS}; got {got}.")
+    outside = (heads < 0) | (heads > size) | (heads == np.arange(1, size + 1))
+    if outside.any():
+        word = int(outside.argmax()) + 1
+        raise ValueError(
+            f"{where} has the head {heads[word - 1]} for word {word} of {size}, expected another word or 0 "
+            "for the root; words count from 1."
+        )
+    return heads.astype(np.int64)
+
+
+def _check_tree(heads: Ints, where: str, projective: bool, single_root: bool) -> None:
+    ends = heads
+    for _ in range(len(heads).bit_length()):  # each time, the ancestor twice as far up
+        ends = np.where(ends > 0, np.append(0, ends)[ends], 0)
+    if ends.any():
+        word = int((ends > 0).argmax()) + 1
+        raise ValueError(f"{where} has a cycle above word {word}, expected a tree: follow the heads from it.")
+    n_roots = int((heads == 0).sum())
+    if single_root and n_roots != 1:
+        raise ValueError(
+            f"{where} has {n_roots} words whose head is the root, expected one; set single_root=False."
+        )
+    crossing = first_crossing(heads) if projective else None
+    if crossing is not None:
+        raise ValueError(
+            f"{where} has crossing arcs, to the words {crossing[0]} and {crossing[1]}, expected a projective "
+            "tree: drop the sentence, or set projective=False."
+        )
+
+
+def first_crossing(heads: Ints) -> tuple[int, int] | None:
+    """Return two words whose arcs cross, counted from 1, or None."""
+    nodes = np.arange(1, len(heads) + 1)
+    low, high = np.minimum(heads, nodes), np.maximum(heads, nodes)
+    crosses = (low[:, None] < low) & (low < high[:, None]) & (high[:, None] < high)
+    found = np.argwhere(crosses)
+    return (int(found[0, 0]) + 1, int(found[0, 1]) + 1) if len(found) else None
