@@ -4,6 +4,7 @@ from maxmargin.checks import check_problem as check_problem
 from maxmargin.display import ProgressLine as ProgressLine
 from maxmargin.display import plot_convergence as plot_convergence
 from maxmargin.estimators import ChainSVC as ChainSVC
+from maxmargin.estimators import DependencySVC as DependencySVC
 from maxmargin.estimators import MatchingSVC as MatchingSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
 from maxmargin.estimators import StructuredSVC as StructuredSVC
@@ -48,6 +49,7 @@ __all__ = [
     "Cached",
     "ChainSVC",
     "CuttingPlane",
+    "DependencySVC",
     "Divided",
     "ExcessiveGap",
     "ExponentiatedGradient",

@@ -1,7 +1,8 @@
 """Real data for examples, tests and benchmarks, in the form the estimators take.
 
 Digit words come with scikit-learn. The OCR letters and CoNLL-2000 are read from a data directory,
-or fetched once from their official addresses. The Hansards are read from a data directory.
+or fetched once from their official addresses. The Hansards and the English Web Treebank are read from a data
+directory.
 """
 
 from maxmargin.datasets.conll2000 import (
@@ -13,6 +14,7 @@ from maxmargin.datasets.conll2000 import (
 from maxmargin.datasets.digit_words import load_digit_words
 from maxmargin.datasets.hansards import alignment_error_rate, load_hansards
 from maxmargin.datasets.ocr import load_ocr
+from maxmargin.datasets.ud_ewt import load_ud_ewt, read_conllu
 
 __all__ = [
     "alignment_error_rate",
@@ -21,6 +23,8 @@ __all__ = [
     "load_digit_words",
     "load_hansards",
     "load_ocr",
+    "load_ud_ewt",
     "read_conll2000",
+    "read_conllu",
     "window_features",
 ]

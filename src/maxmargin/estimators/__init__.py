@@ -1,8 +1,9 @@
 """The scikit-learn layer: validation, encoding of labels and features, presets of methods."""
 
 from maxmargin.estimators.chain import ChainSVC as ChainSVC
+from maxmargin.estimators.dependency import DependencySVC as DependencySVC
 from maxmargin.estimators.matching import MatchingSVC as MatchingSVC
 from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
 from maxmargin.estimators.structured import StructuredSVC as StructuredSVC
 
-__all__ = ["ChainSVC", "MatchingSVC", "MulticlassSVC", "StructuredSVC"]
+__all__ = ["ChainSVC", "DependencySVC", "MatchingSVC", "MulticlassSVC", "StructuredSVC"]

@@ -1,0 +1,48 @@
+"""Sentences given as words with their tags."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .arcs import as_sentences
+from .kinds import described, quoted
+from .tokens import Offsets
+
+
+class Tagged(NamedTuple):
+    """The words of all sentences, in lower case, and their tags, and where sentences begin."""
+
+    words: list[str]
+    tags: list[str]
+    offsets: Offsets
+
+
+def encode_tagged(X: Any, *, owner: str) -> Tagged:
+    """Return the words and tags of sentences given as lists of pairs."""
+    words: list[str] = []
+    tags: list[str] = []
+    ends = [0]
+    for i, sentence in enumerate(as_sentences(X, owner)):
+        if not isinstance(sentence, Iterable) or isinstance(sentence, str | bytes | dict):
+            raise TypeError(
+                f"{owner}: sentence {i} of X is {described(sentence)}, expected a list of pairs (word, tag); "
+                "if X is one sentence pass [X]."
+            )
+        for token in sentence:
+            if not _is_pair(token):
+                raise TypeError(
+                    f"{owner}: word {len(words) - ends[-1] + 1} of sentence {i} of X is {quoted(token)}, "
+                    "expected a pair (word, tag) of strings."
+                )
+            words.append(token[0].lower())
+            tags.append(token[1])
+        if len(words) == ends[-1]:
+            raise ValueError(f"{owner}: sentence {i} of X is empty; remove it from X (and from y).")
+        ends.append(len(words))
+    return Tagged(words, tags, np.array(ends, dtype=np.int64))
+
+
+def _is_pair(token: Any) -> bool:
+    is_sequence = isinstance(token, Sequence) and not isinstance(token, str)
+    return is_sequence and len(token) == 2 and all(isinstance(field, str) for field in token)

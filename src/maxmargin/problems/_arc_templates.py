@@ -1,0 +1,172 @@
+"""Features of the arcs between words, by templates (McDonald, Crammer and Pereira 2005), in compiled code.
+
+A feature is a template with the words and tags that fill it: those of the head and of the modifier, the tags
+next to them and between them, with the arc's direction or its length. It is known by a 64-bit hash of all
+these. That two of a million features have the same hash has odds of one in ten million; they would then share
+a weight, and nothing worse.
+
+A sentence is an array of the numbers of its words and one of those of its tags. Node h, which is word h or,
+for h = 0, the root, stands at h + REACH, and there are as many pads behind the last word.
+"""
+
+import numpy as np
+
+from maxmargin._compile import helper
+
+# Templates that every arc fills once; it has one more feature for each tag between its ends.
+N_TEMPLATES = 38
+# How far from an end of the arc templates look, and how many pads and roots a sentence therefore has.
+REACH = 2
+N_AROUND = 2 * REACH + 1
+_LEFT, _RIGHT, _FROM_ROOT = 0, 1, 2
+_MIX, _SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_HALF, _TAG, _SHAPE = np.uint64(32), np.uint64(16), np.uint64(8)
+_EMPTY = np.uint64(0)
+
+
+@helper
+def _key(template, first, second):
+    """Hash a template and what fills it; never zero."""
+    key = (first ^ (np.uint64(template) * _SPREAD)) * _MIX
+    key = ((key ^ (key >> _HALF)) + second) * _SPREAD
+    key = (key ^ (key >> _HALF)) * _MIX
+    return key ^ (key >> _HALF) | np.uint64(1)
+
+
+@helper
+def _shapes(h, j):
+    """The direction of the arc from node h to node j, and with it its length, coarsely."""
+    direction = _FROM_ROOT if h == 0 else (_LEFT if h > j else _RIGHT)
+    length = abs(h - j)
+    bucket = length if length <= 5 else (6 if length <= 10 else 7)
+    return np.uint64(direction), np.uint64(4 * bucket + direction)
+
+
+@helper
+def arc_keys(words, tags, h, j, seen, keys):
+    """Write the keys of the features of the arc from node h to node j; return their number.
+
+    ``seen`` has an entry per tag, none of which is this arc's number, and gets it for the tags between.
+    """
+    direction, shape = _shapes(h, j)
+    _word_keys(words[h + REACH], tags[h + REACH], words[j + REACH], tags[j + REACH], direction, shape, keys)
+    _tag_keys(tags, h + REACH, j + REACH, direction, shape, keys[15:])
+    _window_keys(words, tags, h + REACH, j + REACH, direction, keys[27:])
+    count, arc = N_TEMPLATES, h * tags.shape[0] + j
+    pair = (tags[h + REACH] << _TAG) | tags[j + REACH]
+    for between in range(min(h, j) + 1, max(h, j)):
+        tag = tags[between + REACH]
+        if seen[tag] != arc:
+            seen[tag] = arc
+            keys[count] = _key(0, pair, (tag << _SHAPE) | direction)
+            count += 1
+    return count
+
+
+@helper
+def _word_keys(a, A, b, B, direction, shape, keys):
+    """Features of the head's word a and tag A and the modifier's b and B."""
+    pair, pair_of_words = (A << _TAG) | B, (a << _HALF) | b
+    first_tag, second_tag = (a << _TAG) | B, (b << _TAG) | A
+    keys[0] = _key(1, a, shape)
+    keys[1] = _key(2, A, shape)
+    keys[2] = _key(3, b, shape)
+    keys[3] = _key(4, B, shape)
+    keys[4] = _key(5, pair, shape)
+    keys[5] = _key(6, first_tag, shape)
+    keys[6] = _key(7, second_tag, shape)
+    keys[7] = _key(8, pair_of_words, shape)
+    keys[8] = _key(9, pair, direction)
+    keys[9] = _key(10, first_tag, direction)
+    keys[10] = _key(11, second_tag, direction)
+    keys[11] = _key(12, pair_of_words, direction)
+    keys[12] = _key(13, a, (pair << _SHAPE) | direction)
+    keys[13] = _key(14, b, (pair << _SHAPE) | direction)
+    keys[14] = _key(15, pair_of_words, (pair << _SHAPE) | direction)
+
+
+@helper
+def _tag_keys(tags, h, j, direction, shape, keys):
+    """Features of both tags, at h and j, with those next to them."""
+    pair = (tags[h] << _TAG) | tags[j]
+    around = tags[h - 1], tags[h + 1], tags[j - 1], tags[j + 1]
+    for c in range(4):
+        keys[c] = _key(16 + c, pair, (around[c] << _SHAPE) | shape)
+        both = (around[c // 2] << _TAG) | around[2 + c % 2]
+        keys[4 + c] = _key(20 + c, pair, (both << _SHAPE) | direction)
+        keys[8 + c] = _key(24 + c, pair, (both << _SHAPE) | shape)
+
+
+@helper
+def _window_keys(words, tags, h, j, direction, keys):
+    """Features of both tags, at h and j, with words and pairs of tags up to two away.
+
+    The words before the modifier tell much of what it does there: they may be its prepositions.
+    """
+    pair, head = (tags[h] << _TAG) | tags[j], (words[h] << _TAG) | tags[j]
+    nearby = words[h - 1], words[h + 1], words[j - 1], words[j + 1], words[j - 2]
+    for c in range(5):
+        keys[c] = _key(28 + c, pair, (nearby[c] << _SHAPE) | direction)
+    keys[5] = _key(33, head, (words[j - 1] << _SHAPE) | direction)
+    keys[6] = _key(34, head, (words[j - 2] << _SHAPE) | direction)
+    for c in range(2):
+        node = h if c == 0 else j
+        before, after = (tags[node - 2] << _TAG) | tags[node - 1], (tags[node + 1] << _TAG) | tags[node + 2]
+        keys[7 + 2 * c] = _key(35 + 2 * c, pair, (before << _SHAPE) | direction)
+        keys[8 + 2 * c] = _key(36 + 2 * c, pair, (after << _SHAPE) | direction)
+
+
+@helper
+def true_keys(words, tags, offsets, heads, seen, keys):
+    """Write the keys of all true arcs; return their number."""
+    count = 0
+    for i in range(offsets.shape[0] - 1):
+        first, stop = offsets[i] + N_AROUND * i, offsets[i + 1] + N_AROUND * (i + 1)
+        seen[:] = -1
+        for j in range(1, offsets[i + 1] - offsets[i] + 1):
+            h = heads[offsets[i] + j - 1]
+            count += arc_keys(words[first:stop], tags[first:stop], h, j, seen, keys[count:])
+    return count
+
+
+@helper
+def fill_table(known, keys, columns):
+    """Put known key number c into the open hash table; the table has a power of two of slots."""
+    mask = np.uint64(keys.shape[0] - 1)
+    for c in range(known.shape[0]):
+        slot = (known[c] >> np.uint64(1)) & mask
+        while keys[slot] != _EMPTY:
+            slot = (slot + np.uint64(1)) & mask
+        keys[slot], columns[slot] = known[c], c
+
+
+@helper
+def known_columns(words, tags, offsets, table, found, seen, keys, start, columns):
+    """Write the columns of the known features of all arcs, and where those of each arc start."""
+    arc = count = 0
+    for i in range(offsets.shape[0] - 1):
+        first, stop = offsets[i] + N_AROUND * i, offsets[i + 1] + N_AROUND * (i + 1)
+        n_words = offsets[i + 1] - offsets[i]
+        seen[:] = -1
+        for j in range(1, n_words + 1):
+            for h in range(n_words + 1):
+                start[arc] = count
+                arc += 1
+                if h != j:
+                    n_keys = arc_keys(words[first:stop], tags[first:stop], h, j, seen, keys)
+                    count = _look_up(keys[:n_keys], table, found, columns, count)
+    start[arc] = count
+    return count
+
+
+@helper
+def _look_up(keys, table, found, columns, count):
+    """Write the columns of those keys that the table has, after the first ``count``; return the new count."""
+    mask = np.uint64(table.shape[0] - 1)
+    for c in range(keys.shape[0]):
+        slot = (keys[c] >> np.uint64(1)) & mask
+        while table[slot] != _EMPTY and table[slot] != keys[c]:
+            slot = (slot + np.uint64(1)) & mask
+        columns[count] = found[slot]
+        count += table[slot] != _EMPTY
+    return count

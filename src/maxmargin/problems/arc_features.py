@@ -1,0 +1,81 @@
+"""Features of arcs, made from words and tags by templates: those that true arcs have."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.encoding.arcs import Arcs, Indicators
+from maxmargin.encoding.sentences import Tagged
+from maxmargin.problems._arc_templates import (
+    N_AROUND,
+    N_TEMPLATES,
+    REACH,
+    fill_table,
+    known_columns,
+    true_keys,
+)
+from maxmargin.rows import IntArray
+
+# Numbers of what is no word and no tag; words and tags have those that follow.
+_UNKNOWN, _ROOT, _PAD, _FIRST = 0, 1, 2, 3
+
+
+class ArcEncoder:
+    """Features of arcs by templates, from words and tags: those that true arcs of the training set have.
+
+    Parameters
+    ----------
+    min_count : int
+        Ignore features that occur in fewer true arcs.
+    """
+
+    n_features_in_: int
+
+    def __init__(self, *, min_count: int = 1) -> None:
+        self.min_count = min_count
+
+    def fit(self, sentences: Tagged, heads: IntArray) -> "ArcEncoder":
+        """Learn the words, the tags, and the features of the true arcs."""
+        self._words, self._tags = _numbered(sentences.words), _numbered(sentences.tags)
+        n_tags = len(self._tags) + _FIRST
+        most = N_TEMPLATES + min(int(np.diff(sentences.offsets).max()), n_tags)
+        keys, seen = np.empty(most * len(heads), dtype=np.uint64), np.empty(n_tags, dtype=np.int64)
+        count = true_keys(*self._padded(sentences), sentences.offsets, heads, seen, keys)
+        known, counts = np.unique(keys[:count], return_counts=True)
+        known = known[counts >= self.min_count]
+        slots = 1 << (2 * len(known)).bit_length()
+        self._keys, self._columns = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
+        fill_table(known, self._keys, self._columns)
+        self.n_features_in_ = len(known)
+        return self
+
+    def transform(self, sentences: Tagged) -> Arcs:
+        """Return the known features of all arcs."""
+        lengths, n_tags = np.diff(sentences.offsets), len(self._tags) + _FIRST
+        n_arcs, most = lengths * (lengths + 1), N_TEMPLATES + np.minimum(lengths, n_tags)
+        start = np.empty(n_arcs.sum() + 1, dtype=np.int64)
+        columns = np.empty((n_arcs * most).sum() + 1, dtype=np.uint32)
+        seen, keys = np.empty(n_tags, dtype=np.int64), np.empty(most.max(), dtype=np.uint64)
+        words, tags = self._padded(sentences)
+        count = known_columns(
+            words, tags, sentences.offsets, self._keys, self._columns, seen, keys, start, columns
+        )
+        columns.resize(count, refcheck=False)  # what was never written never took memory
+        return Arcs(Indicators(start, columns, self.n_features_in_), sentences.offsets)
+
+    def _padded(self, sentences: Tagged) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """The numbers of all words and of all tags, of each sentence with its root and pads."""
+        n = len(sentences.offsets) - 1
+        roots = sentences.offsets[:-1] + N_AROUND * np.arange(n) + REACH
+        places = np.arange(len(sentences.words)) + 1
+        places += np.repeat(roots - sentences.offsets[:-1], np.diff(sentences.offsets))
+        found = []
+        for texts, known in ((sentences.words, self._words), (sentences.tags, self._tags)):
+            numbers = np.full(len(texts) + N_AROUND * n, _PAD, dtype=np.uint64)
+            numbers[roots] = _ROOT
+            numbers[places] = [known.get(text, _UNKNOWN) for text in texts]
+            found.append(numbers)
+        return found[0], found[1]
+
+
+def _numbered(texts: list[str]) -> dict[str, int]:
+    return {text: number for number, text in enumerate(dict.fromkeys(texts), start=_FIRST)}
