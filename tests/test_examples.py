@@ -105,6 +105,22 @@ def test_own_oracle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     plt.close("all")
 
 
+def test_parsing_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    shown: list[Any] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gca()))
+    text = printed("plot_parsing.py", capsys)
+    assert "Instead: sentences of a toy grammar." in text
+    assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.05
+    assert number(r"Attachment score on 100 test sentences: ([\d.]+)", text) > 0.9
+    (axes,) = shown
+    words = [label.get_text() for label in axes.get_xticklabels()]
+    assert words[:2] == ["root", "the"]
+    assert len(axes.texts) == len(words) - 1  # an arc for each word
+    plt.close("all")
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_examples_are_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) < 60

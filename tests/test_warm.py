@@ -27,17 +27,18 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
     made = [method(1.0) for method in DUAL_METHODS.values()]
     expected = [
         *itertools.product((problems.Chain, problems.Multiclass), get_args(Rows), made),
+        *itertools.product((problems.Arborescence,) * 2, get_args(Rows), made),
         *itertools.product((problems.Matching,), (None,), made),
     ]
     assert sorted(solved, key=repr) == sorted(expected, key=repr)
-    assert set(decoded) == {problems.Chain, problems.Multiclass, problems.Matching}
+    assert set(decoded) == {problems.Arborescence, problems.Chain, problems.Multiclass, problems.Matching}
     assert compiled.seconds >= 0
 
 
 PROGRAM = """
 import warnings
 import numpy as np
-from maxmargin import ChainSVC, MatchingSVC, MulticlassSVC, warm
+from maxmargin import ChainSVC, DependencySVC, MatchingSVC, MulticlassSVC, warm
 
 warm.DUAL_METHODS = {"bcfw": warm.DUAL_METHODS["bcfw"]}
 compiled = warm.compile_kernels()
@@ -54,6 +55,9 @@ words = [[["a", "b"], ["c"]], [["a"]]]
 ChainSVC(**options).fit(words, [["N", "V"], ["N"]]).predict(words)
 links = [X[:6].reshape(2, 3, 4)]
 MatchingSVC(**options, fertility=2).fit(links, [[(0, 0), (0, 2)]]).predict(links)
+tagged = [[("a", "X"), ("b", "Y")]]
+for projective in (False, True):
+    DependencySVC(**options, projective=projective).fit(tagged, [[2, 0]]).predict(tagged)
 
 assert compiled.kernels == before > 0
 assert warm._n_specialisations() == before

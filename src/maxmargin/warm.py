@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +13,10 @@ from tqdm import tqdm
 
 from maxmargin._compile import KERNELS, cache_directory
 from maxmargin.decoding import decode_all
+from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.links import encode_links
 from maxmargin.estimators._base import DUAL_METHODS
-from maxmargin.problems import Chain, Matching, Multiclass
+from maxmargin.problems import Arborescence, Chain, Matching, Multiclass
 from maxmargin.problems._protocol import sizes
 from maxmargin.solve import solve
 
@@ -64,6 +66,8 @@ def _problems() -> Iterator[tuple[str, Any]]:
     builders: list[tuple[str, Callable[[Any], Any]]] = [
         ("multiclass", lambda X: Multiclass.from_encoded(X, np.array([0, 1]), 2)),
         ("chain", lambda X: Chain.from_encoded(X, np.array([0, 2]), np.array([0, 1]), 2)),
+        ("trees", partial(_trees, projective=False)),
+        ("projective trees", partial(_trees, projective=True)),
     ]
     features = {
         "dense": np.array([[1.0, 2.0], [3.0, 4.0]]),
@@ -74,6 +78,11 @@ def _problems() -> Iterator[tuple[str, Any]]:
         yield f"{model} of {storage} features", build(X)
     links = encode_links([np.ones((1, 1, 1))], owner="compile")
     yield "matching", Matching.from_encoded(links, np.ones(1, dtype=np.bool_))
+
+
+def _trees(X: Any, *, projective: bool) -> Arborescence:
+    arcs, heads = Arcs(X, np.array([0, 1])), np.array([0])
+    return Arborescence.from_encoded(arcs, heads, projective=projective)
 
 
 def _n_specialisations() -> int:
