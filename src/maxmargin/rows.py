@@ -197,6 +197,12 @@ def row_dot(rows, t, v):
     raise NotImplementedError
 
 
+@generic
+def row_wipe(rows, t, v):
+    """``v[x_t != 0] = 0``; return the sum of the squares of what was there"""
+    raise NotImplementedError
+
+
 @row_scores.register(DenseRows)
 def _(rows, t, W, out):
     clear(out)
@@ -311,4 +317,23 @@ def _(rows, t, v):
     total = 0.0
     for p in range(rows.start[t], rows.start[t + 1]):
         total += v[rows.columns[p]]
+    return total
+
+
+@row_wipe.register(DenseRows)
+def _(rows, t, v):
+    total = 0.0
+    for f in range(rows.n_columns):
+        total += v[f] * v[f]
+        v[f] = 0.0
+    return total
+
+
+@row_wipe.register(SparseRows)
+@row_wipe.register(IndicatorRows)
+def _(rows, t, v):
+    total = 0.0
+    for p in range(rows.start[t], rows.start[t + 1]):
+        total += v[rows.columns[p]] * v[rows.columns[p]]
+        v[rows.columns[p]] = 0.0
     return total

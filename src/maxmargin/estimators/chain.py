@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin._threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder, encode_labels
+from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
 from maxmargin.encoding.tokens import Tokens, joined
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss
 from maxmargin.problems import Chain, ChainWeights, SlackRescaled
@@ -49,6 +50,9 @@ class ChainSVC(StructuralSVC):
     rescaling : {"margin", "slack"}, default="margin"
         What a loss stands for: the margin by which the truth must be ahead, as above, or the price of a
         margin below one, ``loss * (1 + score - score of the truth)``; the latter for the Hamming losses.
+    forbidden : list of pairs (before, after) of labels, or "bio", optional
+        What is neither predicted nor trained against: label ``after`` right behind label ``before``, where
+        None stands for the start or the end. "bio" forbids ``I-x`` that does not continue ``B-x`` or ``I-x``.
     min_count : int, default=1
         Ignore named features (of dicts or strings) that occur in fewer tokens.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
@@ -116,6 +120,7 @@ class ChainSVC(StructuralSVC):
         **StructuralSVC._parameter_constraints,
         "loss": [StrOptions({"normalized_hamming", "hamming"}), "array-like"],
         "rescaling": [StrOptions(set(RESCALINGS))],
+        "forbidden": [StrOptions({"bio"}), list, tuple, set, None],
         "min_count": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -125,6 +130,7 @@ class ChainSVC(StructuralSVC):
         *,
         loss: Any = "normalized_hamming",
         rescaling: str = "margin",
+        forbidden: Any = None,
         min_count: int = 1,
         method: str = "auto",
         tol: float = 1e-2,
@@ -140,6 +146,7 @@ class ChainSVC(StructuralSVC):
         self.C = C
         self.loss = loss
         self.rescaling = rescaling
+        self.forbidden = forbidden
         self.min_count = min_count
         self.method = method
         self.tol = tol
@@ -218,12 +225,18 @@ class ChainSVC(StructuralSVC):
                 "ChainSVC: loss must be 'normalized_hamming' or 'hamming' where rescaling is 'slack', "
                 "got a cost matrix."
             )
-        problem = Chain.from_encoded(tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss)
+        forbidden = encode_forbidden(self.forbidden, classes, owner="ChainSVC")
+        if forbidden is not None:
+            check_allowed(labels, tokens.offsets, forbidden, classes, owner="ChainSVC")
+        problem = Chain.from_encoded(
+            tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss, forbidden=forbidden
+        )
         return RESCALINGS[self.rescaling](problem)
 
     def _keep(self, encoder: SequenceEncoder, classes: Any, seen: "_Seen | None") -> None:
         """Set what a fit leaves behind, once nothing can fail any more."""
         self._encoder, self._seen = encoder, seen
+        self._forbidden = encode_forbidden(self.forbidden, classes, owner="ChainSVC")
         self.classes_ = classes
         self.n_features_in_ = encoder.n_features_in_
         self.feature_names_ = encoder.feature_names_
@@ -243,7 +256,9 @@ class ChainSVC(StructuralSVC):
         """
         check_is_fitted(self)
         rows, offsets = self._encoder.transform(X)
-        problem = Chain.for_prediction(rows, offsets, len(self.classes_))
+        if self._forbidden is not None:
+            check_lengths(offsets, self._forbidden, owner="ChainSVC")
+        problem = Chain.for_prediction(rows, offsets, len(self.classes_), self._forbidden)
         with threads(self.n_jobs):
             codes = decode_all(problem, self._w)
         labels, bounds = self.classes_[codes], offsets.tolist()

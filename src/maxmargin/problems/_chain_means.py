@@ -1,8 +1,8 @@
 """The expectation oracle of chains."""
 
 from maxmargin._compile import subroutine
-from maxmargin.inference.forward_backward import forward_backward
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._transitions import path_means
 from maxmargin.problems.chain import Chain
 from maxmargin.rows import weighted_sum
 
@@ -16,7 +16,7 @@ def _(problem, i, theta, share, z, work):
         cost = problem.cost[labels[t]]
         weighted_sum(1.0, parts[K + t], share * problem.scale[i], cost, work.unary[t])
     unary, marginals = work.unary[:length], mean[K : K + length]
-    log_partition = forward_backward(unary, parts[:K], K, work.value, work.joint, marginals, mean[:K])
+    log_partition = path_means(problem.transitions, unary, parts[:K], K, work, marginals, mean[:K])
     loss = 0.0
     for t in range(length):
         for k in range(K):

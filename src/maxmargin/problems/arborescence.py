@@ -23,8 +23,8 @@ from maxmargin.rows import (
     as_rows,
     plain,
     row_add,
-    row_clear,
     row_dot,
+    row_wipe,
 )
 
 LOSSES = ("normalized_hamming", "hamming")
@@ -230,26 +230,22 @@ def _(problem, i, y, index, value):
 def _(problem, i, move, image, work):
     protocol.push(problem, i, move, 1.0, work.image, work)
     protocol.score(problem, i, work.image, image)
-    _clear_image(problem, i, move, work)
+    _wipe_image(problem, i, move, work)
 
 
 @protocol.norm2.register(Arborescence)
 def _(problem, i, move, image, work):
     protocol.push(problem, i, move, 1.0, work.image, work)
-    first, total = problem.arc_offsets[i], 0.0
-    for c in range(move.size[0]):
-        a = move.support[c]
-        total += move.delta[a] * row_dot(problem.rows, first + a, work.image)
-    _clear_image(problem, i, move, work)
-    return total
+    return _wipe_image(problem, i, move, work)
 
 
 @subroutine
-def _clear_image(problem, i, move, work):
-    """Make zero again what a push of the move has changed."""
-    image, first = work.image.reshape((-1, 1)), problem.arc_offsets[i]
+def _wipe_image(problem, i, move, work):
+    """Make zero again what a push of the move has changed; return the sum of its squares."""
+    first, total = problem.arc_offsets[i], 0.0
     for c in range(move.size[0]):
-        row_clear(problem.rows, first + move.support[c], image)
+        total += row_wipe(problem.rows, first + move.support[c], work.image)
+    return total
 
 
 @protocol.push.register(Arborescence)

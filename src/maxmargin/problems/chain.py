@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.encoding import SequenceEncoder, encode_labels
-from maxmargin.inference.viterbi import viterbi
+from maxmargin.encoding.forbidden import check_allowed, encode_forbidden
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
 from maxmargin.problems._products import (
@@ -25,6 +25,7 @@ from maxmargin.problems._products import (
     sum_products,
     transitions_norm2,
 )
+from maxmargin.problems._transitions import Transitions, as_transitions, best_path
 from maxmargin.rows import (
     FloatArray,
     IntArray,
@@ -59,7 +60,7 @@ class ChainWork(NamedTuple):
 
     Attributes
     ----------
-    unary, value, joint : arrays
+    unary, pairs, value, joint : arrays
         Of the oracles.
     image : array
         Of `gram`, for sequences without a table.
@@ -68,6 +69,7 @@ class ChainWork(NamedTuple):
     """
 
     unary: FloatArray
+    pairs: FloatArray
     value: FloatArray
     joint: FloatArray
     image: FloatArray
@@ -91,6 +93,8 @@ class Chain(NamedTuple):
         For each sequence the matrix of the inner products of its tokens' features: all that steps
         within its block need to know of them.
     product_offsets : array of shape (n + 1,)
+    transitions : AllTransitions or SomeTransitions
+        Which labels may follow which.
     """
 
     rows: Rows
@@ -100,12 +104,15 @@ class Chain(NamedTuple):
     scale: FloatArray
     products: FloatArray
     product_offsets: IntArray
+    transitions: Transitions
     n_labels: int
     width: int
     longest: int
 
     @classmethod
-    def from_sequences(cls, X: Any, y: Any, *, loss: Any = "normalized_hamming") -> "Chain":
+    def from_sequences(
+        cls, X: Any, y: Any, *, loss: Any = "normalized_hamming", forbidden: Any = None
+    ) -> "Chain":
         """Build the problem from sequences of features and of labels.
 
         Parameters
@@ -118,10 +125,18 @@ class Chain(NamedTuple):
         loss : "normalized_hamming", "hamming" or array of shape (n_labels, n_labels)
             Share of wrong labels (default), number of wrong labels, or ``loss[a, b]`` for the
             cost of label b where the truth is a, averaged over the sequence.
+        forbidden : list of pairs (before, after) of labels, or "bio", optional
+            What no output has; None stands for the start or the end. "bio" forbids ``I-x`` that does not
+            continue ``B-x`` or ``I-x``.
         """
         tokens = SequenceEncoder(owner="Chain").fit_transform(X)
         labels, classes = encode_labels(y, tokens.offsets, owner="Chain")
-        return cls.from_encoded(tokens.rows, tokens.offsets, labels, len(classes), loss=loss)
+        matrix = encode_forbidden(forbidden, classes, owner="Chain")
+        if matrix is not None:
+            check_allowed(labels, tokens.offsets, matrix, classes, owner="Chain")
+        return cls.from_encoded(
+            tokens.rows, tokens.offsets, labels, len(classes), loss=loss, forbidden=matrix
+        )
 
     @classmethod
     def from_encoded(
@@ -132,10 +147,14 @@ class Chain(NamedTuple):
         n_labels: int,
         *,
         loss: Any = "normalized_hamming",
+        forbidden: Any = None,
     ) -> "Chain":
-        """Build the problem from the tokens' valid features and labels 0, ..., n_labels - 1."""
+        """Build the problem from the tokens' valid features and labels 0, ..., n_labels - 1.
+
+        ``forbidden`` is a matrix of `encode_forbidden`, or None.
+        """
         check_several(n_labels, "Chain")
-        problem = cls.for_prediction(features, offsets, n_labels)
+        problem = cls.for_prediction(features, offsets, n_labels, forbidden)
         cost = cost_matrix(loss, ("normalized_hamming", "hamming"), n_labels, "Chain")
         lengths = np.diff(offsets)
         tabulated = np.where(lengths <= _TABULATED, lengths, 0)
@@ -151,7 +170,9 @@ class Chain(NamedTuple):
         return problem._replace(products=products)
 
     @classmethod
-    def for_prediction(cls, features: Any, offsets: IntArray, n_labels: int) -> "Chain":
+    def for_prediction(
+        cls, features: Any, offsets: IntArray, n_labels: int, forbidden: Any = None
+    ) -> "Chain":
         """Build a problem that can be decoded but not trained on: it has no labels."""
         width = padded(n_labels)
         return cls(
@@ -162,6 +183,7 @@ class Chain(NamedTuple):
             scale=np.zeros(0),
             products=np.zeros(0),
             product_offsets=np.zeros(0, dtype=np.int64),
+            transitions=as_transitions(forbidden, width),
             n_labels=int(n_labels),
             width=width,
             longest=int(np.diff(offsets).max()),
@@ -193,6 +215,7 @@ def _(problem):
     features = problem.rows.n_columns if longest > _TABULATED else 0
     return ChainWork(
         aligned_zeros(longest, width),
+        aligned_zeros(problem.n_labels, width),
         aligned_zeros(longest, width),
         aligned_zeros(2 * problem.n_labels + 2, width),
         aligned_zeros(features, width),
@@ -229,14 +252,14 @@ def _(problem, i, theta, y, work):
     for t in range(length):
         cost = problem.cost[problem.labels[first + t]]
         weighted_sum(1.0, parts[K + t], problem.scale[i], cost, work.unary[t])
-    viterbi(work.unary[:length], parts[:K], K, work.value, y)
+    best_path(problem.transitions, work.unary[:length], parts[:K], K, work, y)
 
 
 @protocol.decode.register(Chain)
 def _(problem, i, theta, y, work):
     length = problem.offsets[i + 1] - problem.offsets[i]
     parts, K = theta.reshape((-1, problem.width)), problem.n_labels
-    viterbi(parts[K : K + length], parts[:K], K, work.value, y)
+    best_path(problem.transitions, parts[K : K + length], parts[:K], K, work, y)
 
 
 @protocol.loss.register(Chain)

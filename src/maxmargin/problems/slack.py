@@ -16,6 +16,7 @@ from maxmargin._compile import generic
 from maxmargin.encoding.kinds import described
 from maxmargin.inference.counted import best_by_count, best_end, trace_back
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._transitions import AllTransitions
 from maxmargin.problems.chain import Chain
 from maxmargin.problems.multiclass import Multiclass
 from maxmargin.rows import FloatArray, aligned_zeros
@@ -95,6 +96,10 @@ def _(problem: Chain) -> None:
         raise ValueError(
             "SlackRescaled: a Chain must have the loss 'normalized_hamming' or 'hamming', got a cost matrix; "
             "its oracle counts wrong labels."
+        )
+    if not isinstance(problem.transitions, AllTransitions):
+        raise ValueError(
+            "SlackRescaled: a Chain must allow all transitions, got forbidden ones; leave them out."
         )
 
 

@@ -1,0 +1,97 @@
+"""Which labels of a chain may follow which: all, or all but some."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin._compile import generic, subroutine
+from maxmargin.inference.forward_backward import forward_backward
+from maxmargin.inference.viterbi import viterbi
+from maxmargin.rows import FloatArray, add_scaled, copy, weighted_sum
+
+# What a forbidden transition scores: finite, so that sums and differences are; no scores can make up for it.
+_BARRIER = -1e30
+
+
+class AllTransitions(NamedTuple):
+    """Every label may follow every other."""
+
+
+class SomeTransitions(NamedTuple):
+    """Some may not.
+
+    Attributes
+    ----------
+    pairs : array of shape (n_labels, width)
+        Zero where label k may follow label j, else the barrier.
+    start, end : arrays of shape (width,)
+        The same for the first and the last label of a sequence.
+    """
+
+    pairs: FloatArray
+    start: FloatArray
+    end: FloatArray
+
+
+Transitions = AllTransitions | SomeTransitions
+
+
+def as_transitions(forbidden: Any, width: int) -> Transitions:
+    """Return the transitions that a matrix of labels after labels does not forbid.
+
+    Its last row is for the start of a sequence, its last column for the end.
+    """
+    if forbidden is None:
+        return AllTransitions()
+    K = len(forbidden) - 1
+    barrier = np.zeros((K + 2, width))
+    barrier[: K + 1, :K] = np.where(forbidden[:, :K], _BARRIER, 0.0)
+    barrier[K + 1, :K] = np.where(forbidden[:K, K], _BARRIER, 0.0)
+    return SomeTransitions(barrier[:K].copy(), barrier[K].copy(), barrier[K + 1].copy())
+
+
+@generic
+def best_path(transitions, unary, pairs, n_labels, work, y):
+    """Write the best labelling to ``y``; see `viterbi`."""
+    raise NotImplementedError
+
+
+@best_path.register(AllTransitions)
+def _(transitions, unary, pairs, n_labels, work, y):
+    viterbi(unary, pairs, n_labels, work.value, y)
+
+
+@best_path.register(SomeTransitions)
+def _(transitions, unary, pairs, n_labels, work, y):
+    _bar(transitions, unary, pairs, n_labels, work)
+    viterbi(work.unary[: unary.shape[0]], work.pairs, n_labels, work.value, y)
+
+
+@generic
+def path_means(transitions, unary, pairs, n_labels, work, marginals, counts):
+    """Write the means over all labellings, and return their log-partition; see `forward_backward`."""
+    raise NotImplementedError
+
+
+@path_means.register(AllTransitions)
+def _(transitions, unary, pairs, n_labels, work, marginals, counts):
+    return forward_backward(unary, pairs, n_labels, work.value, work.joint, marginals, counts)
+
+
+@path_means.register(SomeTransitions)
+def _(transitions, unary, pairs, n_labels, work, marginals, counts):
+    _bar(transitions, unary, pairs, n_labels, work)
+    inner = work.unary[: unary.shape[0]]
+    return forward_backward(inner, work.pairs, n_labels, work.value, work.joint, marginals, counts)
+
+
+@subroutine
+def _bar(transitions, unary, pairs, n_labels, work):
+    """Write the scores with barriers to ``work``; ``unary`` may stand there already."""
+    last = unary.shape[0] - 1
+    for t in range(last + 1):
+        copy(unary[t], work.unary[t])
+    add_scaled(1.0, transitions.start, work.unary[0])
+    add_scaled(1.0, transitions.end, work.unary[last])
+    for j in range(n_labels):
+        weighted_sum(1.0, pairs[j], 1.0, transitions.pairs[j], work.pairs[j])
