@@ -16,6 +16,7 @@ from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_fo
 from maxmargin.encoding.tokens import Tokens, joined
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss
 from maxmargin.problems import Chain, ChainWeights, SlackRescaled
+from maxmargin.problems._chain_k_best import KBest, k_best_labellings
 from maxmargin.problems._labels import check_several
 from maxmargin.problems.chain import unpack_chain
 from maxmargin.rows import FloatArray, IntArray
@@ -254,15 +255,40 @@ class ChainSVC(StructuralSVC):
         list of arrays
             One array of labels per sequence.
         """
+        problem = self._unlabelled(X)
+        with threads(self.n_jobs):
+            codes = decode_all(problem, self._w)
+        labels, bounds = self.classes_[codes], problem.offsets.tolist()
+        return [labels[a:b] for a, b in itertools.pairwise(bounds)]
+
+    def predict_k_best(self, X: Any, k: int) -> list[KBest]:
+        """Return the k labellings of highest score of each sequence, or all if there are fewer.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Of the same kind as those given to `fit`.
+        k : int
+            How many labellings, >= 1.
+
+        Returns
+        -------
+        list of KBest
+            ``(labels, margins)`` of each sequence: an array with one row per labelling, from the best on, and
+            by how much the score of each is below that of the first.
+        """
+        if not (isinstance(k, Integral) and int(k) >= 1):
+            raise ValueError(f"ChainSVC: k must be an int >= 1, got {k!r}.")
+        found = k_best_labellings(self._unlabelled(X), self._w, int(k))
+        return [KBest(self.classes_[labels], margins) for labels, margins in found]
+
+    def _unlabelled(self, X: Any) -> Chain:
+        """The problem of predicting labels."""
         check_is_fitted(self)
         rows, offsets = self._encoder.transform(X)
         if self._forbidden is not None:
             check_lengths(offsets, self._forbidden, owner="ChainSVC")
-        problem = Chain.for_prediction(rows, offsets, len(self.classes_), self._forbidden)
-        with threads(self.n_jobs):
-            codes = decode_all(problem, self._w)
-        labels, bounds = self.classes_[codes], offsets.tolist()
-        return [labels[a:b] for a, b in itertools.pairwise(bounds)]
+        return Chain.for_prediction(rows, offsets, len(self.classes_), self._forbidden)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the share of tokens whose label is predicted; a label not seen in `fit` counts as wrong.

@@ -4,13 +4,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import generic, subroutine
+from maxmargin._compile import generic, helper
 from maxmargin.inference.forward_backward import forward_backward
 from maxmargin.inference.viterbi import viterbi
 from maxmargin.rows import FloatArray, add_scaled, copy, weighted_sum
 
 # What a forbidden transition scores: finite, so that sums and differences are; no scores can make up for it.
 _BARRIER = -1e30
+# Scores below this have met a barrier.
+LEAST = _BARRIER / 2
 
 
 class AllTransitions(NamedTuple):
@@ -63,7 +65,7 @@ def _(transitions, unary, pairs, n_labels, work, y):
 
 @best_path.register(SomeTransitions)
 def _(transitions, unary, pairs, n_labels, work, y):
-    _bar(transitions, unary, pairs, n_labels, work)
+    lay_out(transitions, unary, pairs, n_labels, work)
     viterbi(work.unary[: unary.shape[0]], work.pairs, n_labels, work.value, y)
 
 
@@ -80,18 +82,33 @@ def _(transitions, unary, pairs, n_labels, work, marginals, counts):
 
 @path_means.register(SomeTransitions)
 def _(transitions, unary, pairs, n_labels, work, marginals, counts):
-    _bar(transitions, unary, pairs, n_labels, work)
+    lay_out(transitions, unary, pairs, n_labels, work)
     inner = work.unary[: unary.shape[0]]
     return forward_backward(inner, work.pairs, n_labels, work.value, work.joint, marginals, counts)
 
 
-@subroutine
-def _bar(transitions, unary, pairs, n_labels, work):
-    """Write the scores with barriers to ``work``; ``unary`` may stand there already."""
-    last = unary.shape[0] - 1
-    for t in range(last + 1):
-        copy(unary[t], work.unary[t])
+@generic
+def lay_out(transitions, unary, pairs, n_labels, work):
+    """Write the scores to ``work``, with barriers; ``unary`` may stand there already."""
+    raise NotImplementedError
+
+
+@lay_out.register(AllTransitions)
+def _(transitions, unary, pairs, n_labels, work):
+    _copy_rows(unary, work.unary)
+    _copy_rows(pairs, work.pairs)
+
+
+@lay_out.register(SomeTransitions)
+def _(transitions, unary, pairs, n_labels, work):
+    _copy_rows(unary, work.unary)
     add_scaled(1.0, transitions.start, work.unary[0])
-    add_scaled(1.0, transitions.end, work.unary[last])
+    add_scaled(1.0, transitions.end, work.unary[unary.shape[0] - 1])
     for j in range(n_labels):
         weighted_sum(1.0, pairs[j], 1.0, transitions.pairs[j], work.pairs[j])
+
+
+@helper
+def _copy_rows(rows, out):
+    for t in range(rows.shape[0]):
+        copy(rows[t], out[t])

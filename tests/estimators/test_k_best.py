@@ -1,0 +1,79 @@
+"""The k best labellings against a list of all, in order."""
+
+from itertools import pairwise as pairwise_of
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxmargin import ChainSVC
+from maxmargin.inference.k_best import k_best_paths, k_best_work
+from support.naive import Array, Output
+
+
+def value(unary: Array, pairwise: Array, y: Output) -> float:
+    steps = sum(pairwise[a, b] for a, b in pairwise_of(y))
+    return sum(unary[t, label] for t, label in enumerate(y)) + steps
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(2, 3), st.integers(1, 9), st.booleans())
+def test_paths_in_order(seed: int, length: int, n_labels: int, k: int, whole: bool) -> None:
+    rng = np.random.default_rng(seed)
+    unary, pairwise = rng.normal(size=(length, n_labels + 1)), rng.normal(size=(n_labels, n_labels + 1))
+    if whole:
+        unary, pairwise = np.round(unary), np.round(pairwise)
+    y, scores = np.full((k, length + 1), -1), np.zeros(k)
+    work = k_best_work(length + 1, n_labels, k)
+    for array in work:
+        array[:] = 7
+    k_best_paths(unary, pairwise, work, y, scores)
+    paths = list(product(range(n_labels), repeat=length))
+    expected = sorted((value(unary, pairwise, path) for path in paths), reverse=True)[:k]
+    count = len(expected)
+    assert scores[:count] == pytest.approx(expected, abs=1e-11)
+    assert (scores[count:] == -np.inf).all()
+    found = [tuple(row[:length].tolist()) for row in y[:count]]
+    assert len(set(found)) == count
+    assert [value(unary, pairwise, path) for path in found] == pytest.approx(expected, abs=1e-11)
+    assert (y[:, length] == -1).all()
+
+
+_rng = np.random.default_rng(0)
+X = [_rng.normal(size=(length, 3)) for length in (3, 4, 1, 2)]
+Y = [["O", "B-x", "I-x"], ["B-x", "I-x", "O", "O"], ["O"], ["B-x", "O"]]
+
+
+@pytest.mark.parametrize("forbidden", [None, "bio"])
+def test_labellings_and_margins(forbidden: str | None) -> None:
+    model = ChainSVC(C=1.0, forbidden=forbidden, random_state=0).fit(X, Y)
+    best = model.predict(X)
+    for x, first, (labels, margins) in zip(X, best, model.predict_k_best(X, 5), strict=True):
+        np.testing.assert_array_equal(labels[0], first)
+        codes = np.searchsorted(model.classes_, labels)
+        unary = x @ model.coef_.T
+        unary[0] += model.start_
+        unary[-1] += model.end_
+        allowed = [
+            y
+            for y in product(range(3), repeat=len(x))
+            if forbidden is None or _is_bio(model.classes_[list(y)])
+        ]
+        scores = sorted((value(unary, model.transitions_, y) for y in allowed), reverse=True)[:5]
+        assert margins == pytest.approx(scores[0] - np.array(scores), abs=1e-11)
+        assert len(labels) == len(scores)
+        assert [value(unary, model.transitions_, tuple(row)) for row in codes] == pytest.approx(scores)
+        assert forbidden is None or all(map(_is_bio, labels))
+
+
+def _is_bio(labels: Array) -> bool:
+    before = ["O", *labels[:-1]]
+    return not any(b == "I-x" and a == "O" for a, b in zip(before, labels, strict=True))
+
+
+@pytest.mark.parametrize("k", [0, 1.5, None])
+def test_refuses(k: object) -> None:
+    model = ChainSVC(random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match=r"^ChainSVC: k must be an int >= 1, got "):
+        model.predict_k_best(X, k)
