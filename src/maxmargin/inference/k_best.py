@@ -14,7 +14,7 @@ class KBestWork(NamedTuple):
     Attributes
     ----------
     value : array of shape (length, n_labels, k)
-        Scores of the best paths that end in a label at a position, from the best on; -inf where there is none.
+        Scores of the best paths that end in a label at a position, best first; -inf where there is none.
     before, rank : int arrays of shape (length, n_labels, k)
         The label before, and which of its paths leads there.
     taken : int array of shape (n_labels,)
