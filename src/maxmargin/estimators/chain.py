@@ -13,6 +13,7 @@ from maxmargin._threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
+from maxmargin.encoding.kinds import described
 from maxmargin.encoding.tokens import Tokens, joined
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss
 from maxmargin.problems import Chain, ChainWeights, SlackRescaled
@@ -221,11 +222,8 @@ class ChainSVC(StructuralSVC):
     def _problem(self, tokens: Tokens, labels: IntArray, classes: Any) -> Chain | SlackRescaled:
         check_several(len(classes), "ChainSVC")
         check_loss(self.loss, len(classes), "ChainSVC")
-        if self.rescaling == "slack" and not isinstance(self.loss, str):
-            raise ValueError(
-                "ChainSVC: loss must be 'normalized_hamming' or 'hamming' where rescaling is 'slack', "
-                "got a cost matrix."
-            )
+        if self.rescaling == "slack":
+            self._check_rescalable()
         forbidden = encode_forbidden(self.forbidden, classes, owner="ChainSVC")
         if forbidden is not None:
             check_allowed(labels, tokens.offsets, forbidden, classes, owner="ChainSVC")
@@ -233,6 +231,18 @@ class ChainSVC(StructuralSVC):
             tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss, forbidden=forbidden
         )
         return RESCALINGS[self.rescaling](problem)
+
+    def _check_rescalable(self) -> None:
+        """Raise unless the oracle of slack rescaling, which counts wrong labels, knows this problem."""
+        if not isinstance(self.loss, str):
+            raise ValueError(
+                "ChainSVC: loss must be 'normalized_hamming' or 'hamming' where rescaling is 'slack', "
+                "got a cost matrix."
+            )
+        if self.forbidden is not None:
+            raise ValueError(
+                f"ChainSVC: forbidden must be None where rescaling is 'slack', got {described(self.forbidden)}."
+            )
 
     def _keep(self, encoder: SequenceEncoder, classes: Any, seen: "_Seen | None") -> None:
         """Set what a fit leaves behind, once nothing can fail any more."""
