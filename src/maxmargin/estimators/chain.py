@@ -241,7 +241,8 @@ class ChainSVC(StructuralSVC):
             )
         if self.forbidden is not None:
             raise ValueError(
-                f"ChainSVC: forbidden must be None where rescaling is 'slack', got {described(self.forbidden)}."
+                "ChainSVC: forbidden must be None where rescaling is 'slack', "
+                f"got {described(self.forbidden)}."
             )
 
     def _keep(self, encoder: SequenceEncoder, classes: Any, seen: "_Seen | None") -> None:
