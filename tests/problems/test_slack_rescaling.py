@@ -179,7 +179,7 @@ def test_estimators() -> None:
     ):
         ChainSVC(loss=cost, rescaling="slack").fit(sequences, labels)
     with pytest.raises(
-        ValueError, match=r"^ChainSVC: forbidden must be None where rescaling is 'slack', got"
+        ValueError, match=r"^ChainSVC: forbidden must be None .* 'slack', got"
     ):
         ChainSVC(forbidden=[(0, 1)], rescaling="slack").fit(sequences, labels)
 
@@ -188,6 +188,6 @@ def test_chains_with_forbidden_transitions_are_refused() -> None:
     X, y = [np.eye(3)], [["a", "b", "c"]]
     problem = Chain.from_sequences(X, y, forbidden=[("c", "a")])
     with pytest.raises(
-        ValueError, match=r"^SlackRescaled: a Chain must allow all transitions, got forbidden"
+        ValueError, match=r"^SlackRescaled: a Chain must allow all transitions"
     ):
         SlackRescaled(problem)
