@@ -19,6 +19,7 @@ from support.catalogue import (
     Case,
     chain_case,
     chain_cases,
+    graph_cases,
     layout,
     matching_cases,
     multiclass_cases,
@@ -28,7 +29,13 @@ from support.maps import as_move, feature_map, random_direction
 from support.naive import Array
 
 ARCS = ("dense", "whole", "indicator")
-cases = st.one_of(chain_cases(), multiclass_cases(), matching_cases(), tree_cases(ARCS, (False,)))
+cases = st.one_of(
+    chain_cases(),
+    multiclass_cases(),
+    matching_cases(),
+    tree_cases(ARCS, (False,)),
+    graph_cases(rows=("dense",)),
+)
 
 
 def applied(problem: Any, i: int, w: Array, delta: Array) -> tuple[Array, Array, Array]:

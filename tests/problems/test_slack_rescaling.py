@@ -178,16 +178,12 @@ def test_estimators() -> None:
         ValueError, match=r"^ChainSVC: loss must be .* where rescaling is 'slack', got a cost matrix"
     ):
         ChainSVC(loss=cost, rescaling="slack").fit(sequences, labels)
-    with pytest.raises(
-        ValueError, match=r"^ChainSVC: forbidden must be None .* 'slack', got"
-    ):
+    with pytest.raises(ValueError, match=r"^ChainSVC: forbidden must be None .* 'slack', got"):
         ChainSVC(forbidden=[(0, 1)], rescaling="slack").fit(sequences, labels)
 
 
 def test_chains_with_forbidden_transitions_are_refused() -> None:
     X, y = [np.eye(3)], [["a", "b", "c"]]
     problem = Chain.from_sequences(X, y, forbidden=[("c", "a")])
-    with pytest.raises(
-        ValueError, match=r"^SlackRescaled: a Chain must allow all transitions"
-    ):
+    with pytest.raises(ValueError, match=r"^SlackRescaled: a Chain must allow all transitions"):
         SlackRescaled(problem)

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.methods._blocks import Blocks
-from maxmargin.problems import Arborescence, Chain, Matching, Multiclass
+from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass
 from maxmargin.problems._protocol import sizes, unpack
 from support import naive
 from support.naive import Array, Enumerated
 
 CHAIN_LOSSES = ("normalized_hamming", "hamming", "matrix")
 ROWS = ("dense", "whole", "sparse", "indicator")
+INFERENCES = ("tree", "cut", "messages")
 
 
 class Case(NamedTuple):
@@ -129,6 +130,47 @@ def tree_case(
     return Case(problem, naive.enumerate_trees(X, Y, loss == "normalized_hamming", **kind), X)
 
 
+def graph_case(
+    seed: int,
+    sizes: tuple[int, ...] = (1, 3, 4),
+    n_labels: int = 3,
+    *,
+    inference: str = "tree",
+    n_features: int = 2,
+    loss: str = "matrix",
+    rows: str = "dense",
+    density: float = 0.6,
+) -> Case:
+    """Return a random problem of labelling graphs; those for trees have no cycles."""
+    rng = np.random.default_rng(seed)
+    graphs, given = [], []
+    for size in sizes:
+        ends = _random_edges(rng, size, 0.0 if inference == "tree" else density)
+        nodes, edges = (_features(rng, (m, n_features), rows) for m in (size, len(ends)))
+        graphs.append((nodes[0], ends, edges[0]))
+        given.append((nodes[1], ends, edges[1]))
+    Y = [rng.integers(n_labels, size=size) for size in sizes]
+    Y[-1][:n_labels] = np.arange(n_labels)[: sizes[-1]]  # every label occurs
+    weights = [rng.uniform(0.2, 2.0, size) for size in sizes]
+    cost = random_cost(rng, n_labels) if loss == "matrix" else 1.0 - np.eye(n_labels)
+    problem = Graph.from_graphs(
+        given, Y, inference=inference, loss=cost if loss == "matrix" else loss, node_weights=weights
+    )
+    shares = [w if loss == "hamming" else w / w.sum() for w in weights]
+    return Case(problem, naive.enumerate_graphs(graphs, Y, cost, shares, inference == "cut"), graphs)
+
+
+def _random_edges(rng: np.random.Generator, n_nodes: int, density: float) -> Array:
+    """Return a random forest, and any other edge with this probability; in any order and direction."""
+    order = rng.permutation(n_nodes)
+    edges = [(order[rng.integers(k)], order[k]) for k in range(1, n_nodes) if rng.random() < 0.8]
+    known = {frozenset(edge) for edge in edges}
+    others = [(a, b) for a in range(n_nodes) for b in range(a) if frozenset((a, b)) not in known]
+    edges += [edge for edge in others if rng.random() < density]
+    turned = [edge[:: rng.choice([-1, 1])] for edge in edges]
+    return rng.permutation(np.array(turned, dtype=np.int64).reshape(-1, 2))
+
+
 def _first_places(y: naive.Output, fertility: int) -> naive.Output:
     """Return the same links, those of a source in order at its first places."""
     rows = [sorted(k for k in y[p : p + fertility] if k >= 0) for p in range(0, len(y), fertility)]
@@ -186,6 +228,23 @@ def tree_cases(draw: Any, rows: tuple[str, ...] = ROWS, projective: tuple[bool, 
         projective=draw(st.sampled_from(projective)),
         n_features=draw(st.integers(1, 4)),
         loss=draw(st.sampled_from(("normalized_hamming", "hamming"))),
+        rows=draw(st.sampled_from(rows)),
+    )
+
+
+@st.composite
+def graph_cases(draw: Any, inference: tuple[str, ...] = INFERENCES, rows: tuple[str, ...] = ROWS) -> Case:
+    """Draw graphs of every kind: sizes, labels, losses, dense or sparse rows, with and without ties."""
+    kind = draw(st.sampled_from(inference))
+    n_labels = 2 if kind == "cut" else draw(st.integers(2, 3))
+    sizes = draw(st.lists(st.integers(1, 3 if kind == "cut" else 4), max_size=2))
+    return graph_case(
+        draw(st.integers(0, 2**32 - 1)),
+        (*sizes, draw(st.integers(n_labels, 4))),
+        n_labels,
+        inference=kind,
+        n_features=draw(st.integers(1, 3)),
+        loss=draw(st.sampled_from(CHAIN_LOSSES)),
         rows=draw(st.sampled_from(rows)),
     )
 

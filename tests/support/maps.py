@@ -3,7 +3,8 @@
 import numpy as np
 
 from maxmargin.methods._move import Move, add_entry, new_move
-from maxmargin.problems import Arborescence, Chain, Matching
+from maxmargin.problems import Arborescence, Chain, Graph, Matching
+from maxmargin.problems._labelling import Cut
 from maxmargin.problems._protocol import sizes
 from support.catalogue import Case
 from support.naive import Array, Output
@@ -16,6 +17,8 @@ def feature_map(case: Case, i: int) -> Array:
         return _link_map(x, problem.fertility - 1)
     if isinstance(problem, Arborescence):
         return x.reshape(-1, x.shape[2]).T
+    if isinstance(problem, Graph):
+        return _graph_map(*x, problem)
     return _chain_map(x, problem) if isinstance(problem, Chain) else _class_map(x, problem.width)
 
 
@@ -26,6 +29,20 @@ def _link_map(x: Array, further: int) -> Array:
     Phi[:n_features, further:] = x.reshape(m * n, n_features).T
     Phi[n_features:, :further] = np.eye(further)
     return Phi
+
+
+def _graph_map(nodes: Array, ends: Array, edges: Array, problem: Graph) -> Array:
+    """Label k of a node maps to its features in the place of k, a table or bond of an edge to the edge's."""
+    per_edge = _edge_size(problem)
+    by_node, by_edge = np.kron(nodes.T, np.eye(problem.width)), np.kron(edges.T, np.eye(per_edge))
+    Phi = np.zeros((len(by_node) + len(by_edge), by_node.shape[1] + by_edge.shape[1]))
+    Phi[: len(by_node), : by_node.shape[1]] = by_node
+    Phi[len(by_node) :, by_node.shape[1] :] = by_edge
+    return Phi
+
+
+def _edge_size(problem: Graph) -> int:
+    return 1 if isinstance(problem.inference, Cut) else problem.n_labels * problem.width
 
 
 def _class_map(x: Array, width: int) -> Array:
@@ -56,6 +73,8 @@ def statistics(case: Case, i: int, y: Output) -> Array:
         return _link_statistics(case, i, y)
     if isinstance(problem, Arborescence):
         return _arc_statistics(case, y)
+    if isinstance(problem, Graph):
+        return _graph_statistics(case, i, y)
     if not isinstance(problem, Chain):
         return np.eye(problem.width)[y[0]]
     rows = np.zeros((problem.n_labels + problem.longest, problem.width))
@@ -86,6 +105,21 @@ def _arc_statistics(case: Case, y: Output) -> Array:
     return found
 
 
+def _graph_statistics(case: Case, i: int, y: Output) -> Array:
+    """The label of each node, then the pair of labels or the bond of each edge."""
+    (nodes, ends, _), width = case.X[i], case.problem.width
+    found, per_edge = np.zeros(sizes(case.problem).statistics), _edge_size(case.problem)
+    for v in range(len(nodes)):
+        found[v * width + y[v]] = 1.0
+    begin = len(nodes) * width
+    for e, (a, b) in enumerate(ends):
+        if per_edge == 1:
+            found[begin + e] = y[len(nodes) + e]
+        else:
+            found[begin + e * per_edge + y[a] * width + y[b]] = 1.0
+    return found
+
+
 def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
     """Return a vector in output space: zero where it pads, beyond example i, and in a few more places."""
     problem = case.problem
@@ -97,6 +131,12 @@ def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
     if isinstance(problem, Arborescence):
         delta, n_arcs = np.zeros(sizes(problem).statistics), int(np.prod(case.X[i].shape[:2]))
         delta[:n_arcs] = np.where(rng.random(n_arcs) < 0.3, 0.0, rng.normal(size=n_arcs))
+        return delta
+    if isinstance(problem, Graph):
+        nodes, ends, _ = case.X[i]
+        delta = np.zeros(sizes(problem).statistics)
+        m = len(nodes) * problem.width + len(ends) * _edge_size(problem)
+        delta[:m] = np.where(rng.random(m) < 0.4, 0.0, rng.normal(size=m))
         return delta
     length, K = (len(case.X[i]), problem.n_labels) if isinstance(problem, Chain) else (1, 0)
     longest = problem.longest if isinstance(problem, Chain) else 1

@@ -154,6 +154,39 @@ def _has_crossing(y: Output) -> bool:
     return any(a < c < b < d for a, b in arcs for c, d in arcs)
 
 
+def enumerate_graphs(
+    X: list[Any], Y: list[Array], cost: Array, shares: list[Array], has_bonds: bool
+) -> Enumerated:
+    """List the labellings of each graph, with all sets of bonds between equal labels if there are bonds."""
+    found, n_labels = Enumerated([], [], [], []), len(cost)
+    for (nodes, ends, edges), truth, share in zip(X, Y, shares, strict=True):
+        labellings = list(product(range(n_labels), repeat=len(nodes)))
+        outputs = [y + b for y in labellings for b in _bonds(y, ends, has_bonds)]
+        losses = [sum(s * cost[t, k] for s, t, k in zip(share, truth, y, strict=False)) for y in outputs]
+        phi = np.array([graph_features(nodes, ends, edges, y, n_labels, has_bonds) for y in outputs])
+        true_bonds = tuple(int(truth[a] == truth[b]) for a, b in ends) if has_bonds else ()
+        _append(found, outputs, (*truth, *true_bonds), np.array(losses), phi)
+    return found
+
+
+def _bonds(y: Output, ends: Array, has_bonds: bool) -> Any:
+    return product(*[(1, 0) if y[a] == y[b] else (0,) for a, b in ends]) if has_bonds else [()]
+
+
+def graph_features(
+    nodes: Array, ends: Array, edges: Array, y: Output, n_labels: int, has_bonds: bool
+) -> Array:
+    """Return phi(x, y) of a graph: node features by label, edge features by pair of labels or of bonds."""
+    unary = np.zeros((n_labels, nodes.shape[1]))
+    for v, x in enumerate(nodes):
+        unary[y[v]] += x
+    pairs = np.zeros((edges.shape[1], n_labels, n_labels))
+    for (a, b), x in zip(ends, edges, strict=True):
+        pairs[:, y[a], y[b]] += x
+    bonds = edges.T @ np.array(y[len(nodes) :], dtype=float) if has_bonds else pairs
+    return np.concatenate([unary.ravel(), bonds.ravel()])
+
+
 def _links(y: Output, fertility: int) -> list[tuple[int, int]]:
     return [(place // fertility, k) for place, k in enumerate(y) if k >= 0]
 

@@ -7,6 +7,8 @@ from maxmargin.problems.arborescence import ArborescenceWeights as ArborescenceW
 from maxmargin.problems.chain import Chain as Chain
 from maxmargin.problems.chain import ChainWeights as ChainWeights
 from maxmargin.problems.custom import Custom as Custom
+from maxmargin.problems.graph import Graph as Graph
+from maxmargin.problems.graph import GraphWeights as GraphWeights
 from maxmargin.problems.matching import Matching as Matching
 from maxmargin.problems.matching import MatchingWeights as MatchingWeights
 from maxmargin.problems.multiclass import Multiclass as Multiclass
@@ -19,6 +21,8 @@ __all__ = [
     "Chain",
     "ChainWeights",
     "Custom",
+    "Graph",
+    "GraphWeights",
     "Matching",
     "MatchingWeights",
     "Multiclass",

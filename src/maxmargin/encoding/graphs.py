@@ -1,0 +1,195 @@
+"""Graphs: features of nodes, edges and features of edges, as arrays over all graphs."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, vstack
+
+from .kinds import described, is_numeric
+from .labels import Labels, encode_labels
+from .tokens import first_not_finite
+
+_FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
+Matrix: TypeAlias = NDArray[np.float64] | csr_array
+
+
+class Graphs(NamedTuple):
+    """Graphs, one after another.
+
+    Attributes
+    ----------
+    nodes : ndarray of float64 (n_nodes, n_features) or csr_array
+    offsets : ndarray of int64 (n_graphs + 1,)
+        Graph i has the nodes offsets[i], ..., offsets[i + 1] - 1.
+    edges : ndarray of float64 (n_edges, n_edge_features) or csr_array
+        A column of ones where no features are given.
+    edge_offsets : ndarray of int64 (n_graphs + 1,)
+    ends : ndarray of int64 (n_edges, 2)
+        The two nodes of each edge, counted from the first of their graph.
+    """
+
+    nodes: Matrix
+    offsets: NDArray[np.int64]
+    edges: Matrix
+    edge_offsets: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+def encode_graphs(X: Any, *, owner: str) -> Graphs:
+    """Return the graphs of a list of tuples ``(node_features, edges[, edge_features])``."""
+    parts = [_parts(item, f"graph {i} of X", owner) for i, item in enumerate(_as_list(X, owner))]
+    nodes, ends, edges = (list(side) for side in zip(*parts, strict=True))
+    for name, matrices in (("nodes", nodes), ("edges", edges)):
+        _check_widths(name, matrices, owner)
+    return Graphs(_stacked(nodes), _offsets(nodes), _stacked(edges), _offsets(edges), np.concatenate(ends))
+
+
+def encode_node_labels(
+    y: Any, graphs: Graphs, *, owner: str, classes: Any = None
+) -> tuple[NDArray[np.int64], Labels]:
+    """Number the labels of all nodes; those of a graph may be an array of any shape."""
+    flat = [_raveled(labels) for labels in y] if isinstance(y, list | tuple) else y
+    return encode_labels(flat, graphs.offsets, classes=classes, owner=owner)
+
+
+def _raveled(labels: Any) -> Any:
+    return labels.ravel() if isinstance(labels, np.ndarray) and labels.ndim > 1 else labels
+
+
+def encode_node_weights(weights: Any, graphs: Graphs, *, owner: str) -> NDArray[np.float64]:
+    """Return the weights of all nodes, if they are numbers that can be."""
+    given = list(weights) if isinstance(weights, Iterable) else []
+    lengths = np.diff(graphs.offsets).tolist()
+    if len(given) != len(lengths):
+        raise ValueError(
+            f"{owner}: node_weights must be a list of {len(lengths)} arrays, one per graph, got "
+            f"{described(weights)}."
+        )
+    found = [np.asarray(item, dtype=np.float64).ravel() for item in given]
+    for i, (array, length) in enumerate(zip(found, lengths, strict=True)):
+        if len(array) != length or not (array >= 0.0).all() or not 0.0 < array.sum() < np.inf:
+            raise ValueError(
+                f"{owner}: node_weights of graph {i} must be {length} finite numbers >= 0 with a positive "
+                f"sum, got {len(array)} of sum {array.sum():.3g}."
+            )
+    return np.concatenate(found)
+
+
+def _as_list(X: Any, owner: str) -> list[Any]:
+    alone = isinstance(X, tuple) and len(X) in (2, 3) and getattr(X[0], "ndim", 0) == 2
+    if not isinstance(X, Iterable) or isinstance(X, str | dict) or hasattr(X, "ndim") or alone:
+        advice = "; if it is one graph pass [X]" if alone else ""
+        raise TypeError(f"{owner}: X must be a list of tuples {_FORMS}, got {described(X)}{advice}.")
+    graphs = list(X)
+    if not graphs:
+        raise ValueError(f"{owner}: X has no graph, expected at least one; got {described(X)}.")
+    return graphs
+
+
+def _parts(item: Any, where: str, owner: str) -> tuple[Matrix, NDArray[np.int64], Matrix]:
+    if not isinstance(item, tuple | list) or len(item) not in (2, 3):
+        raise TypeError(f"{owner}: {where} is {described(item)}, expected a tuple {_FORMS}.")
+    nodes = _matrix(item[0], "node", where, owner)
+    if nodes.shape[0] == 0 or nodes.shape[1] == 0:
+        raise ValueError(
+            f"{owner}: {where} has node features of shape {nodes.shape}, expected at least one node and one "
+            "feature; remove it from X (and from y)."
+        )
+    ends = _ends(item[1], nodes.shape[0], where, owner)
+    if len(item) == 2:
+        return nodes, ends, np.ones((len(ends), 1))
+    edges = _matrix(item[2], "edge", where, owner)
+    if edges.shape[0] != len(ends):
+        raise ValueError(
+            f"{owner}: {where} has {len(ends)} edges, but features of {edges.shape[0]}; give one row of edge "
+            "features per edge."
+        )
+    return nodes, ends, edges
+
+
+def _matrix(values: Any, kind: str, where: str, owner: str) -> Matrix:
+    """The features of the nodes or edges of a graph, if they are finite numbers."""
+    try:
+        matrix = values if issparse(values) else np.asarray(values)
+    except ValueError:  # lists of unequal lengths
+        matrix = np.empty(0, dtype=object)
+    if matrix.ndim != 2 or not is_numeric(matrix.dtype):
+        raise ValueError(
+            f"{owner}: {where} has {kind} features that are {described(values)}, expected numbers of shape "
+            f"(n_{kind}s, n_features)."
+        )
+    matrix = csr_array(matrix, dtype=np.float64) if issparse(matrix) else matrix.astype(np.float64)
+    _check_finite(matrix, kind, where, owner)
+    return matrix
+
+
+def _check_finite(matrix: Matrix, kind: str, where: str, owner: str) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(matrix.sum()):
+            return
+    stored = csr_array(matrix)
+    bad = first_not_finite(stored.data)
+    if bad is not None:
+        row = int(np.count_nonzero(stored.indptr[1:] <= bad))
+        raise ValueError(f"{owner}: a feature of {kind} {row} of {where} is not finite; remove or impute it.")
+
+
+def _ends(edges: Any, n_nodes: int, where: str, owner: str) -> NDArray[np.int64]:
+    """The edges of a graph, if each joins two different nodes of it, and no other joins the same."""
+    ends = np.asarray(edges)
+    if ends.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
+        raise ValueError(
+            f"{owner}: {where} has edges that are {described(edges)}, expected ints of shape (n_edges, 2): "
+            "the two nodes of each."
+        )
+    ends = ends.astype(np.int64)
+    outside = np.flatnonzero((ends < 0).any(axis=1) | (ends >= n_nodes).any(axis=1))
+    if len(outside):
+        raise ValueError(
+            f"{owner}: edge {outside[0]} of {where} is {tuple(ends[outside[0]].tolist())}, but its nodes are "
+            f"0, ..., {n_nodes - 1}."
+        )
+    _check_distinct(ends, n_nodes, where, owner)
+    return ends
+
+
+def _check_distinct(ends: NDArray[np.int64], n_nodes: int, where: str, owner: str) -> None:
+    loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
+    if len(loops):
+        raise ValueError(
+            f"{owner}: edge {loops[0]} of {where} joins node {ends[loops[0], 0]} to itself; remove it."
+        )
+    keys = ends.min(axis=1) * n_nodes + ends.max(axis=1)
+    _, first = np.unique(keys, return_index=True)
+    if len(first) < len(keys):
+        again = np.setdiff1d(np.arange(len(keys)), first)[0]
+        raise ValueError(
+            f"{owner}: edge {again} of {where} joins the nodes {tuple(ends[again].tolist())}, as one before "
+            "does; keep one edge between two nodes."
+        )
+
+
+def _check_widths(name: str, matrices: list[Matrix], owner: str) -> None:
+    width = matrices[0].shape[1]
+    for i, matrix in enumerate(matrices):
+        if matrix.shape[1] != width:
+            raise ValueError(
+                f"{owner}: {name} of graph {i} of X have {matrix.shape[1]} features, but those of graph 0 "
+                f"have {width}; give all {name} the same features."
+            )
+
+
+def _stacked(matrices: list[Matrix]) -> Matrix:
+    if any(issparse(matrix) for matrix in matrices):
+        stacked = csr_array(vstack([csr_array(matrix) for matrix in matrices]))
+        stacked.sum_duplicates()
+        return stacked
+    return np.concatenate(matrices)
+
+
+def _offsets(matrices: list[Matrix]) -> NDArray[np.int64]:
+    return np.append(0, np.cumsum([matrix.shape[0] for matrix in matrices])).astype(np.int64)

@@ -1,0 +1,83 @@
+"""Images as graphs: pixels are nodes, in the order of their rows, and neighbours are joined."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Steps to the neighbours that come later in the order, by how many neighbours a pixel has.
+_STEPS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
+
+
+def grid_edges(shape: tuple[int, int], connectivity: int = 4) -> NDArray[np.int64]:
+    """Return the edges between neighbouring pixels of an image.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Rows and columns.
+    connectivity : {4, 8}
+        Neighbours of a pixel: beside it and above, or those at its corners as well.
+
+    Returns
+    -------
+    array of shape (n_edges, 2)
+        Edges to the right, then those downwards, then both diagonals downwards; the pixel in row r and
+        column c is number ``r * shape[1] + c``.
+
+    Examples
+    --------
+    >>> grid_edges((2, 2)).tolist()
+    [[0, 1], [2, 3], [0, 2], [1, 3]]
+    """
+    return np.concatenate(_edges_by_direction(shape, connectivity))
+
+
+def grid_directions(shape: tuple[int, int], connectivity: int = 4) -> NDArray[np.float64]:
+    """Return the direction of each of the edges of `grid_edges`, as indicators.
+
+    Parameters
+    ----------
+    shape : (int, int)
+    connectivity : {4, 8}
+
+    Returns
+    -------
+    array of shape (n_edges, connectivity // 2)
+    """
+    counts = [len(edges) for edges in _edges_by_direction(shape, connectivity)]
+    return np.repeat(np.eye(len(counts)), counts, axis=0)
+
+
+def edge_differences(values: Any, edges: Any) -> NDArray[np.float64]:
+    """Return how far the features of the two ends of each edge are apart.
+
+    Parameters
+    ----------
+    values : array of shape (n_nodes, n_features) or (rows, columns, n_features)
+        Such as the colours of an image.
+    edges : int array of shape (n_edges, 2)
+
+    Returns
+    -------
+    array of shape (n_edges, n_features)
+        Absolute differences.
+    """
+    array, ends = np.asarray(values, dtype=np.float64), np.asarray(edges)
+    nodes = array.reshape(-1, array.shape[-1])
+    return np.abs(nodes[ends[:, 0]] - nodes[ends[:, 1]])
+
+
+def _edges_by_direction(shape: tuple[int, int], connectivity: int) -> list[NDArray[np.int64]]:
+    if connectivity not in _STEPS:
+        raise ValueError(f"grid_edges: connectivity must be 4 or 8, got {connectivity!r}.")
+    if len(shape) != 2 or min(shape) < 1:
+        raise ValueError(f"grid_edges: shape must be (rows, columns), both at least 1, got {shape!r}.")
+    number = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
+    found = []
+    for down, right in _STEPS[connectivity]:
+        here, there = number[: shape[0] - down], number[down:]
+        here = here[:, max(0, -right) : shape[1] - max(0, right)]
+        there = there[:, max(0, right) : shape[1] - max(0, -right)]
+        found.append(np.column_stack([here.ravel(), there.ravel()]))
+    return found

@@ -1,0 +1,149 @@
+"""Good labellings of any graph, with an upper bound: sequential reweighted messages (Kolmogorov 2006).
+
+Nodes are visited in their order and back. A node sends the same share of what it knows to every neighbour
+that is still to come, as if the graph was made of paths that follow the order; the sum of the best scores of
+these paths bounds the score of every labelling, and no pass raises it. A labelling is read off on the way.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin._compile import helper
+from maxmargin.inference.tree import add_given, first_best, send
+from maxmargin.rows import FloatArray, IntArray, add_scaled, clear, copy
+
+# How near to its bound a labelling is the best one; relative to the scores.
+_ROUNDING = 1e-9
+
+
+class MessageWork(NamedTuple):
+    """Work space: the message on each edge, what a node knows, two rows of labels, and a labelling."""
+
+    messages: FloatArray
+    value: FloatArray
+    given: FloatArray
+    sent: FloatArray
+    y: IntArray
+
+
+def message_work(n_nodes: int, n_edges: int, width: int) -> MessageWork:
+    """Return work space for up to so many nodes, edges and labels."""
+    value, given, sent = np.zeros((3, width))
+    return MessageWork(np.zeros((n_edges, width)), value, given, sent, np.zeros(n_nodes, dtype=np.int64))
+
+
+@helper
+def best_by_messages(unary, tables, start, arcs, heads, n_labels, passes, work, y):
+    r"""Find a labelling of large score, and return it with an upper bound on all scores.
+
+    .. math:: \max_y \; \sum_v u_v(y_v) + \sum_{e = (a, b)} p_e(y_a, y_b)
+
+    On a tree whose nodes all but the first have one neighbour before them it is the best one. Columns may be
+    padded beyond ``n_labels``.
+
+    Parameters
+    ----------
+    unary : array of shape (n_nodes, width)
+    tables : array of shape (n_edges, n_labels, width)
+        ``tables[e, j, k]`` is the score of label j at the first end of e and label k at its second.
+    start, arcs, heads : int arrays
+        Node v has the arcs ``arcs[start[v]:start[v + 1]]``, and arc a leads to ``heads[a]``; edge e has the
+        arcs 2e, from its first end to its second, and 2e + 1.
+    n_labels, passes : int
+        The search ends after so many passes, or when the bound is reached.
+    work : MessageWork
+    y : int array of length at least n_nodes
+        Receives the labelling.
+
+    Returns
+    -------
+    score, bound : float
+    """
+    n_nodes, best, least = unary.shape[0], -np.inf, np.inf
+    for e in range(tables.shape[0]):
+        clear(work.messages[e])
+    for _ in range(passes):
+        least = min(least, _send_down(unary, tables, start, arcs, heads, n_labels, work))
+        score = _choose_upwards(unary, tables, start, arcs, heads, n_labels, work)
+        if score > best:
+            best = score
+            for v in range(n_nodes):
+                y[v] = work.y[v]
+        if best >= least - _ROUNDING * (1.0 + abs(least)):
+            break
+    return best, least
+
+
+@helper
+def _send_down(unary, tables, start, arcs, heads, n_labels, work):
+    """Send messages from the last node to the first; return the bound that they make."""
+    bound = 0.0
+    for v in range(unary.shape[0] - 1, -1, -1):
+        share = _gather(v, unary, start, arcs, heads, work)
+        bound += _less_its_best(work.value, n_labels)
+        for p in range(start[v], start[v + 1]):
+            if heads[arcs[p]] < v:
+                bound += _pass_on(arcs[p], share, tables, n_labels, work)
+    return bound
+
+
+@helper
+def _choose_upwards(unary, tables, start, arcs, heads, n_labels, work):
+    """Choose labels from the first node to the last, and send messages after each; return the score."""
+    total = 0.0
+    for v in range(unary.shape[0]):
+        total += _choose(v, unary, tables, start, arcs, heads, n_labels, work)
+        share = _gather(v, unary, start, arcs, heads, work)
+        _less_its_best(work.value, n_labels)
+        for p in range(start[v], start[v + 1]):
+            if heads[arcs[p]] > v:
+                _pass_on(arcs[p], share, tables, n_labels, work)
+    return total
+
+
+@helper
+def _choose(v, unary, tables, start, arcs, heads, n_labels, work):
+    """Choose the label of v by the labels before it and the messages from behind; return what it scores."""
+    copy(unary[v], work.given)
+    clear(work.sent)
+    for p in range(start[v], start[v + 1]):
+        arc, u = arcs[p], heads[arcs[p]]
+        if u < v:
+            add_given(tables[arc >> 1], arc & 1, work.y[u], n_labels, work.given)
+        else:
+            add_scaled(1.0, work.messages[arc >> 1], work.sent)
+    add_scaled(1.0, work.given, work.sent)
+    work.y[v] = first_best(work.sent, n_labels)
+    return work.given[work.y[v]]
+
+
+@helper
+def _gather(v, unary, start, arcs, heads, work):
+    """``value = unary + messages``, of v; return the share of it that each of its paths gets."""
+    before, behind = 0, 0
+    copy(unary[v], work.value)
+    for p in range(start[v], start[v + 1]):
+        add_scaled(1.0, work.messages[arcs[p] >> 1], work.value)
+        before += heads[arcs[p]] < v
+        behind += heads[arcs[p]] > v
+    return 1.0 / max(before, behind, 1)
+
+
+@helper
+def _pass_on(arc, share, tables, n_labels, work):
+    """Replace the message that came along an edge by one in the other direction; return its best entry."""
+    message = work.messages[arc >> 1]
+    for k in range(n_labels):
+        work.given[k] = share * work.value[k] - message[k]
+    send(work.given, tables[arc >> 1], arc & 1, n_labels, message)
+    return _less_its_best(message, n_labels)
+
+
+@helper
+def _less_its_best(value, n_labels):
+    """Subtract the largest entry from all, and return it."""
+    best = value[first_best(value, n_labels)]
+    for k in range(n_labels):
+        value[k] -= best
+    return best

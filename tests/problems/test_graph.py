@@ -1,0 +1,286 @@
+"""Graphs: oracle, loss and statistics against lists of all outputs; what they equal; and what they refuse."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxmargin import Accelerated, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import predictions
+from maxmargin.objective import hinge_losses
+from maxmargin.problems import Chain, Graph
+from maxmargin.problems._protocol import argmax, decode, is_exact, loss, output_size, psi, score, sizes
+from support import naive
+from support.catalogue import Case, flat, graph_case, graph_cases, layout
+from support.maps import statistics
+from support.naive import Array, Output, margins
+
+LAM = 0.1
+EXACT = ("tree", "cut")
+
+
+def draw_weights(case: Case, seed: int, whole: bool) -> Array:
+    """Return random weights in the problem's layout; whole numbers make ties."""
+    rng, d = np.random.default_rng(seed), case.data.psi[0].shape[1]
+    return layout(case.problem, rng.integers(-2, 3, d).astype(float) if whole else rng.normal(size=d))
+
+
+def found_output(problem: Graph, i: int, w: Array, oracle: Any) -> Output:
+    scratch = new_scratch(problem)
+    score(problem, i, w, scratch.theta)
+    oracle(problem, i, scratch.theta, scratch.y, scratch.oracle)
+    return tuple(scratch.y[: output_size(problem, i)].tolist())
+
+
+def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
+    """Return <w, phi(x, y)> as the model's definition has it, node by node and edge by edge."""
+    weights, (nodes, ends, edges) = case.problem.unpack(w), case.X[i]
+    total = sum(float(x @ weights.nodes[y[v]]) for v, x in enumerate(nodes))
+    for e, ((a, b), x) in enumerate(zip(ends, edges, strict=True)):
+        table = weights.edges if weights.edges.ndim == 1 else weights.edges[:, y[a], y[b]]
+        total += float(x @ table) * (y[len(nodes) + e] if weights.edges.ndim == 1 else 1)
+    return total
+
+
+@given(graph_cases(EXACT), st.integers(0, 1000), st.booleans())
+def test_oracles_maximise_over_all_outputs(case: Case, seed: int, whole: bool) -> None:
+    w = draw_weights(case, seed, whole)
+    for i in range(len(case.X)):
+        outputs = case.data.outputs[i]
+        scores = np.array([written_out_score(case, i, w, y) for y in outputs])
+        augmented = scores + case.data.losses[i]
+        answer = found_output(case.problem, i, w, argmax)
+        assert augmented[outputs.index(answer)] == pytest.approx(augmented.max(), abs=1e-11)
+        best = found_output(case.problem, i, w, decode)
+        assert scores[outputs.index(best)] == pytest.approx(scores.max(), abs=1e-11)
+
+
+@given(graph_cases(("messages",)), st.integers(0, 1000))
+def test_messages_are_an_output_and_no_better_than_the_best(case: Case, seed: int) -> None:
+    w = draw_weights(case, seed, whole=False)
+    for i in range(len(case.X)):
+        outputs = case.data.outputs[i]
+        augmented = margins(case.data, i, flat(case.problem, w))
+        answer = found_output(case.problem, i, w, argmax)
+        assert augmented[outputs.index(answer)] <= augmented.max() + 1e-11
+    assert not is_exact(case.problem)
+
+
+@given(graph_cases(EXACT, rows=("dense",)), st.integers(0, 1000))
+def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
+    w = draw_weights(case, seed, whole=False)
+    expected = [margins(case.data, i, flat(case.problem, w)).max() for i in range(len(case.X))]
+    assert hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-11)
+    best = [k for i in range(len(case.X)) for k in found_output(case.problem, i, w, decode)]
+    compiled = np.zeros(len(best), dtype=np.int64)
+    predictions(case.problem, w, 0, len(case.X), compiled, new_scratch(case.problem))
+    assert compiled.tolist() == best
+
+
+@given(graph_cases())
+def test_loss_and_statistics_of_every_output(case: Case) -> None:
+    size = sizes(case.problem)
+    where, value = np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts)
+    for i in range(len(case.X)):
+        truth = statistics(case, i, case.data.outputs[i][case.data.truths[i]])
+        for y, expected in zip(case.data.outputs[i], case.data.losses[i], strict=True):
+            assert loss(case.problem, i, np.array(y)) == pytest.approx(expected, abs=1e-13)
+            entries = np.zeros(size.statistics)
+            count = psi(case.problem, i, np.array(y), where, value)
+            np.add.at(entries, where[:count], value[:count])
+            assert (entries == truth - statistics(case, i, y)).all()
+
+
+METHODS = [FrankWolfe(LAM), BlockFrankWolfe(LAM), Accelerated(Pairwise(LAM))]
+
+
+@pytest.mark.parametrize("inference", EXACT)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+def test_methods_come_close_to_the_optimum(method: Any, inference: str) -> None:
+    case = graph_case(3, (2, 3, 4), 2 if inference == "cut" else 3, inference=inference, density=0.3)
+    best = naive.optimum(case.data, LAM)
+    result = solve(case.problem, method, tol=0.02 * best.primal, max_passes=3000, random_state=0)
+    assert result.status is Status.CONVERGED
+    assert result.certified
+    assert result.dual <= best.primal + 1e-9
+    assert best.dual - 1e-9 <= result.primal <= 1.02 * best.primal + 1e-9
+    assert result.primal == pytest.approx(naive.primal(case.data, flat(case.problem, result.w), LAM))
+
+
+@pytest.mark.parametrize("method", [FrankWolfe(LAM), Pairwise(LAM)], ids=lambda m: type(m).__name__)
+def test_methods_go_on_where_the_oracle_misses_the_best(method: Any) -> None:
+    """Frustrated cycles: no step is taken towards an answer that is worse than those of before."""
+    case = graph_case(5, (4, 4, 4, 4), 3, inference="messages", density=1.0)
+    hasty = case.problem._replace(inference=case.problem.inference._replace(passes=1))
+    result = solve(hasty, method, tol=0.0, max_passes=300, random_state=0)
+    w, best = flat(hasty, result.w), naive.optimum(case.data, LAM)
+    largest = np.array([margins(case.data, i, w).max() for i in range(4)])
+    assert (hinge_losses(hasty, result.w) < largest - 0.1).any()  # the objective is under-estimated
+    assert not result.certified
+    assert result.dual <= best.primal + 1e-9
+    assert naive.primal(case.data, w, LAM) < 0.8 * naive.primal(case.data, np.zeros_like(w), LAM)
+
+
+def signed_optimum(case: Case, n_bonds: int) -> float:
+    """Return the least objective where the weights of bonds are at least zero, by extra dual variables."""
+    import quadprog
+
+    data, n, d = case.data, len(case.data.losses), case.data.psi[0].shape[1]
+    # Variables: weights and one slack per example.
+    G = np.diag(np.r_[np.full(d, LAM), np.full(n, 1e-9)])
+    rows, least = [], []
+    for i in range(n):
+        for psi_y, loss_y in zip(data.psi[i], data.losses[i], strict=True):
+            rows.append(np.r_[psi_y, np.eye(n)[i]])
+            least.append(loss_y)
+    for k in range(d - n_bonds, d):
+        rows.append(np.eye(d + n)[k])
+        least.append(0.0)
+    w = quadprog.solve_qp(G, -np.r_[np.zeros(d), np.full(n, 1.0 / n)], np.array(rows).T, np.array(least))[0]
+    return naive.primal(data, w[:d], LAM)
+
+
+def with_features_of_edges(case: Case, make: Any) -> Case:
+    """Return the same graphs, labels and losses for other features of edges."""
+    X = [(nodes, ends, make(edges)) for nodes, ends, edges in case.X]
+    labels = np.split(case.problem.labels, case.problem.offsets[1:-1])
+    problem = Graph.from_graphs(X, labels, inference="cut", loss="hamming")
+    ones = [np.ones(len(nodes)) for nodes, _, _ in X]
+    return Case(problem, naive.enumerate_graphs(X, labels, 1.0 - np.eye(2), ones, True), X)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bonds_of_positive_features_impose_signs_by_themselves(seed: int) -> None:
+    """With one feature the optimum is that of the model whose weight of bonds must not be negative."""
+    case = graph_case(seed, (3, 3, 4), 2, inference="cut", density=0.3)
+    case = with_features_of_edges(case, lambda edges: np.abs(edges[:, :1]))
+    result = solve(case.problem, Pairwise(LAM), tol=1e-5, max_passes=5000, random_state=0)
+    assert result.status is Status.CONVERGED
+    assert result.primal == pytest.approx(signed_optimum(case, 1), abs=2e-5)
+    clipped = flat(case.problem, result.w)
+    clipped[-1] = max(clipped[-1], 0.0)
+    assert naive.primal(case.data, clipped, LAM) <= result.primal + 1e-12
+
+
+@given(graph_cases(("cut",), rows=("dense",)), st.integers(0, 1000))
+def test_hinges_of_bonds_bound_those_of_positive_parts(case: Case, seed: int) -> None:
+    """And they are the same where no bond scores below zero."""
+    weights = flat(case.problem, draw_weights(case, seed, whole=False))
+    found = hinge_losses(case.problem, layout(case.problem, weights))
+    for i, (nodes, ends, edges) in enumerate(case.X):
+        unary = nodes @ weights[: 2 * nodes.shape[1]].reshape(2, -1).T
+        bonds = edges @ weights[2 * nodes.shape[1] :]
+        scores = {
+            y[: len(nodes)]: sum(unary[v, y[v]] for v in range(len(nodes)))
+            + sum(max(c, 0.0) for c, (a, b) in zip(bonds, ends, strict=True) if y[a] == y[b])
+            for y in case.data.outputs[i]
+        }
+        losses = {y[: len(nodes)]: L for y, L in zip(case.data.outputs[i], case.data.losses[i], strict=True)}
+        truth = case.data.outputs[i][case.data.truths[i]][: len(nodes)]
+        positive = max(losses[y] + scores[y] for y in scores) - scores[truth]
+        assert found[i] >= positive - 1e-11
+        if (bonds >= 0.0).all():
+            assert found[i] == pytest.approx(positive, abs=1e-11)
+
+
+def test_a_path_is_a_chain() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = [rng.normal(size=(m, 3)) for m in (4, 1, 6)], [rng.integers(3, size=m) for m in (4, 1, 6)]
+    Y[2][:3] = 0, 1, 2
+    paths = [(x, np.column_stack([np.arange(len(x) - 1), np.arange(1, len(x))])) for x in X]
+    graph, chain = Graph.from_graphs(paths, Y), Chain.from_sequences(X, Y)
+    weights = rng.normal(size=18)
+    w, v = layout(graph, weights), np.zeros(sizes(chain).weights)
+    parts = chain.unpack(v)  # without scores of the ends, which a graph does not have
+    parts.unary[:], parts.transitions[:] = weights[:9].reshape(3, 3), weights[9:].reshape(3, 3)
+    assert hinge_losses(graph, w) == pytest.approx(hinge_losses(chain, v), abs=1e-12)
+
+
+def test_nodes_without_edges_are_independent() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(5, 2)), np.array([0, 1, 1, 0, 1])
+    for inference in ("tree", "cut", "messages"):
+        problem = Graph.from_graphs([(x, [])], [y], inference=inference, loss="hamming")
+        w = layout(problem, rng.normal(size=sum(part.size for part in problem.unpack(_zeros(problem)))))
+        scores = x @ problem.unpack(w).nodes.T
+        margin = scores + 1.0 - np.eye(2)[y] - scores[np.arange(5), y][:, None]
+        assert hinge_losses(problem, w) == pytest.approx([margin.max(axis=1).sum()])
+
+
+def _zeros(problem: Graph) -> Array:
+    return np.zeros(sizes(problem).weights)
+
+
+X = [(np.arange(6.0).reshape(3, 2), [[0, 1], [2, 1]]), (np.ones((2, 2)), np.array([[0, 1]], dtype=np.uint8))]
+Y: list[Any] = [["a", "b", "b"], ["a", "a"]]
+
+
+def test_forms_of_graphs() -> None:
+    expected = Graph.from_graphs(X, Y)
+    given: list[Any] = [
+        (scipy.sparse.csr_array(X[0][0]), np.array(X[0][1]), scipy.sparse.csr_array(np.ones((2, 1)))),
+        [X[1][0].tolist(), [(0, 1)], [[1]]],
+    ]
+    problem = Graph.from_graphs(given, [np.array(Y[0]), np.array([Y[1]])], node_weights=[np.ones(3), [1, 1]])
+    assert is_exact(problem)
+    for name in ("offsets", "edge_offsets", "start", "arcs", "heads", "labels", "importance"):
+        np.testing.assert_array_equal(getattr(problem, name), getattr(expected, name))
+    w = np.arange(1.0, 1 + sizes(expected).weights)
+    assert hinge_losses(problem, w) == pytest.approx(hinge_losses(expected, w))
+
+
+def test_wrong_labels_cost_their_nodes_weights() -> None:
+    problem = Graph.from_graphs(X, Y, node_weights=[[1, 2, 1], [3, 1]])
+    assert [loss(problem, 0, np.array(y)) for y in ([0, 1, 1], [1, 1, 1], [0, 0, 1])] == [0, 0.25, 0.5]
+    problem = Graph.from_graphs(X, Y, loss="hamming", node_weights=[[1, 2, 1], [3, 1]])
+    assert [loss(problem, 1, np.array(y)) for y in ([0, 0], [1, 0], [1, 1])] == [0, 3, 4]
+    problem = Graph.from_graphs(X, Y, loss=[[0, 2], [1, 0]])
+    assert [loss(problem, 1, np.array(y)) for y in ([0, 0], [1, 0])] == [0, 1]
+
+
+NAN = np.where(np.arange(4).reshape(2, 2) == 3, np.nan, 1.0)
+CYCLE = (np.ones((3, 2)), [[0, 1], [1, 2], [2, 0]])
+REFUSED: list[tuple[Any, Any, str]] = [
+    ([], Y, "X has no graph, expected at least one"),
+    (X[0], Y, r"X must be a list of tuples .*; if it is one graph pass \[X\]"),
+    (3, Y, r"X must be a list of tuples .*, got 3 \(int\)"),
+    ([X[0], np.ones((2, 2))], Y, r"graph 1 of X is an ndarray of shape \(2, 2\), expected a tuple"),
+    ([X[0], (np.ones(2), [])], Y, "graph 1 of X has node features that are an ndarray"),
+    ([X[0], (np.ones((0, 2)), [])], Y, r"graph 1 of X has node features of shape \(0, 2\)"),
+    ([X[0], (np.ones((2, 3)), [])], Y, "nodes of graph 1 of X have 3 features, but those of graph 0 have 2"),
+    ([X[0], (np.ones((2, 2)), [[0, 1]], np.ones((1, 2)))], Y, "edges of graph 1 of X have 2 features, but"),
+    ([X[0], (NAN, [])], Y, "a feature of node 1 of graph 1 of X is not finite"),
+    ([X[0], (scipy.sparse.csr_array(NAN), [])], Y, "a feature of node 1 of graph 1 of X is not finite"),
+    ([X[0], (np.ones((2, 2)), [[0, 1]], [[np.inf]])], Y, "a feature of edge 0 of graph 1 of X is not finite"),
+    ([X[0], (np.ones((2, 2)), [[0, 1]], np.ones((2, 1)))], Y, "graph 1 of X has 1 edges, but features of 2"),
+    ([X[0], (np.ones((2, 2)), [[0, 2]])], Y, r"edge 0 of graph 1 of X is \(0, 2\), but its nodes are 0, "),
+    ([X[0], (np.ones((2, 2)), [[0.0, 1.0]])], Y, "graph 1 of X has edges that are a list, expected ints"),
+    ([X[0], (np.ones((2, 2)), [[1, 1]])], Y, "edge 0 of graph 1 of X joins node 1 to itself"),
+    ([X[0], (np.ones((2, 2)), [[0, 1], [1, 0]])], Y, r"edge 1 of graph 1 of X joins the nodes \(1, 0\), as"),
+    ([CYCLE, X[1]], Y, "graph 0 of X has a cycle, but inference='tree' is for graphs without"),
+    (X, [["a", "b", "b"]], "X has 2 sequences, but y has 1"),
+    (X, [["a", "a", "a"], ["a", "a"]], "y must have at least two different labels"),
+]
+
+
+@pytest.mark.parametrize(("graphs", "y", "message"), REFUSED)
+def test_refuses(graphs: Any, y: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^Graph: {message}") as caught:
+        Graph.from_graphs(graphs, y)
+    assert "\n" not in str(caught.value)
+
+
+def test_refuses_settings() -> None:
+    with pytest.raises(ValueError, match=r"^Graph: inference='cut' is for two labels, got 3; use"):
+        Graph.from_graphs(X, [["a", "b", "c"], ["a", "a"]], inference="cut")
+    with pytest.raises(ValueError, match=r"^Graph: inference must be one of .*, got 'guess'"):
+        Graph.from_graphs(X, Y, inference="guess")
+    with pytest.raises(ValueError, match=r"^Graph: node_weights must be a list of 2 arrays, one per graph"):
+        Graph.from_graphs(X, Y, node_weights=[[1, 1, 1]])
+    for weights, got in (([1, 1, 1], "3 of sum 3"), ([0, 0], "2 of sum 0"), ([1, -1], "2 of sum 0")):
+        with pytest.raises(ValueError, match=rf"^Graph: node_weights of graph 1 must be 2 .*, got {got}"):
+            Graph.from_graphs(X, Y, node_weights=[[1, 1, 1], weights])
