@@ -9,7 +9,8 @@ import numpy as np
 
 from maxmargin import problems, warm
 from maxmargin.estimators._base import DUAL_METHODS
-from maxmargin.rows import Rows
+from maxmargin.problems._labelling import LABELLINGS
+from maxmargin.rows import DenseRows, Rows
 
 
 def _rows(problem):
@@ -29,16 +30,23 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
         *itertools.product((problems.Chain, problems.Multiclass), get_args(Rows), made),
         *itertools.product((problems.Arborescence,) * 2, get_args(Rows), made),
         *itertools.product((problems.Matching,), (None,), made),
+        *itertools.product((problems.Graph,) * len(LABELLINGS), (DenseRows,), made),
     ]
     assert sorted(solved, key=repr) == sorted(expected, key=repr)
-    assert set(decoded) == {problems.Arborescence, problems.Chain, problems.Multiclass, problems.Matching}
+    assert set(decoded) == {
+        problems.Arborescence,
+        problems.Chain,
+        problems.Graph,
+        problems.Multiclass,
+        problems.Matching,
+    }
     assert compiled.seconds >= 0
 
 
 PROGRAM = """
 import warnings
 import numpy as np
-from maxmargin import ChainSVC, DependencySVC, MatchingSVC, MulticlassSVC, warm
+from maxmargin import ChainSVC, DependencySVC, GraphSVC, MatchingSVC, MulticlassSVC, warm
 
 warm.DUAL_METHODS = {"bcfw": warm.DUAL_METHODS["bcfw"]}
 compiled = warm.compile_kernels()
@@ -58,6 +66,9 @@ MatchingSVC(**options, fertility=2).fit(links, [[(0, 0), (0, 2)]]).predict(links
 tagged = [[("a", "X"), ("b", "Y")]]
 for projective in (False, True):
     DependencySVC(**options, projective=projective).fit(tagged, [[2, 0]]).predict(tagged)
+for edges in ([(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0)]):
+    for labels in ([0, 1, 1], [0, 1, 2]):
+        GraphSVC(**options).fit([(X[:3], edges)], [labels]).predict([(X[:3], edges)])
 
 assert compiled.kernels == before > 0
 assert warm._n_specialisations() == before

@@ -3,8 +3,12 @@
 from maxmargin.checks import check_problem as check_problem
 from maxmargin.display import ProgressLine as ProgressLine
 from maxmargin.display import plot_convergence as plot_convergence
+from maxmargin.encoding.grids import edge_differences as edge_differences
+from maxmargin.encoding.grids import grid_directions as grid_directions
+from maxmargin.encoding.grids import grid_edges as grid_edges
 from maxmargin.estimators import ChainSVC as ChainSVC
 from maxmargin.estimators import DependencySVC as DependencySVC
+from maxmargin.estimators import GraphSVC as GraphSVC
 from maxmargin.estimators import MatchingSVC as MatchingSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
 from maxmargin.estimators import StructuredSVC as StructuredSVC
@@ -55,6 +59,7 @@ __all__ = [
     "ExponentiatedGradient",
     "Extragradient",
     "FrankWolfe",
+    "GraphSVC",
     "History",
     "LineSearch",
     "MatchingSVC",
@@ -72,6 +77,9 @@ __all__ = [
     "WarmStart",
     "c_path",
     "check_problem",
+    "edge_differences",
+    "grid_directions",
+    "grid_edges",
     "plot_convergence",
     "solve",
 ]

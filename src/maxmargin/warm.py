@@ -16,7 +16,8 @@ from maxmargin.decoding import decode_all
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.links import encode_links
 from maxmargin.estimators._base import DUAL_METHODS
-from maxmargin.problems import Arborescence, Chain, Matching, Multiclass
+from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass
+from maxmargin.problems._labelling import LABELLINGS
 from maxmargin.problems._protocol import sizes
 from maxmargin.solve import solve
 
@@ -77,6 +78,9 @@ def _problems() -> Iterator[tuple[str, Any]]:
     for (model, build), (storage, X) in itertools.product(builders, features.items()):
         yield f"{model} of {storage} features", build(X)
     links = encode_links([np.ones((1, 1, 1))], owner="compile")
+    for inference in LABELLINGS:
+        graph = (features["dense"], [[0, 1]])
+        yield f"graph by {inference}", Graph.from_graphs([graph], [[0, 1]], inference=inference)
     yield "matching", Matching.from_encoded(links, np.ones(1, dtype=np.bool_))
 
 

