@@ -121,6 +121,34 @@ def test_parsing_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     plt.close("all")
 
 
+def test_snakes_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    shown: list[str] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.extend(axes.get_title() for axes in plt.gcf().axes))
+    text = printed("plot_snakes.py", capsys)
+    assert "Instead: snakes drawn at random." in text
+    assert "labels found by messages" in text
+    # All background would be right for 94% of the pixels.
+    assert number(r"Right on 20 test pictures: ([\d.]+)%", text) > 99
+    assert shown == ["picture", "truth", "predicted"]
+    plt.close("all")
+
+
+def test_nuclei_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    shown: list[str] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.extend(axes.get_title() for axes in plt.gcf().axes))
+    text = printed("plot_nuclei.py", capsys)
+    assert "Instead: discs drawn at random." in text
+    assert number(r"within ([\d.e-]+) of", text) <= 2.0
+    alone, cut = (number(rf"union, {name}: ([\d.]+)", text) for name in ("pixel by pixel", "cut"))
+    assert cut > alone + 0.1
+    assert shown == ["pixel by pixel", "cut"]
+    plt.close("all")
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_examples_are_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) < 60
