@@ -11,6 +11,7 @@ from maxmargin.estimators import DependencySVC as DependencySVC
 from maxmargin.estimators import GraphSVC as GraphSVC
 from maxmargin.estimators import MatchingSVC as MatchingSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
+from maxmargin.estimators import MultilabelSVC as MultilabelSVC
 from maxmargin.estimators import StructuredSVC as StructuredSVC
 from maxmargin.history import History as History
 from maxmargin.methods import BMRM as BMRM
@@ -64,6 +65,7 @@ __all__ = [
     "LineSearch",
     "MatchingSVC",
     "MulticlassSVC",
+    "MultilabelSVC",
     "NSlackCuttingPlane",
     "Pairwise",
     "Perceptron",

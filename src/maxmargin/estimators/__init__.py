@@ -5,6 +5,15 @@ from maxmargin.estimators.dependency import DependencySVC as DependencySVC
 from maxmargin.estimators.graph import GraphSVC as GraphSVC
 from maxmargin.estimators.matching import MatchingSVC as MatchingSVC
 from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
+from maxmargin.estimators.multilabel import MultilabelSVC as MultilabelSVC
 from maxmargin.estimators.structured import StructuredSVC as StructuredSVC
 
-__all__ = ["ChainSVC", "DependencySVC", "GraphSVC", "MatchingSVC", "MulticlassSVC", "StructuredSVC"]
+__all__ = [
+    "ChainSVC",
+    "DependencySVC",
+    "GraphSVC",
+    "MatchingSVC",
+    "MulticlassSVC",
+    "MultilabelSVC",
+    "StructuredSVC",
+]

@@ -1,0 +1,221 @@
+"""Multilabel classification as a scikit-learn estimator."""
+
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+
+from maxmargin._threads import threads
+from maxmargin.decoding import decode_all
+from maxmargin.encoding.graphs import Graphs
+from maxmargin.estimators._base import StructuralSVC, one_line
+from maxmargin.inference.chow_liu import chow_liu
+from maxmargin.problems import Graph
+from maxmargin.rows import FloatArray, IntArray
+
+_INFERENCE = {"independent": "tree", "tree": "tree", "full": "messages"}
+
+
+class MultilabelSVC(StructuralSVC):
+    r"""Structural SVM for sets of labels, of which some go together.
+
+    The set of labels y, zeros and ones, scores :math:`\sum_l y_l (\langle w_l, x \rangle + b_l) +
+    \sum_{(l, m)} V_{lm}(y_l, y_m)`, where the second sum runs over the pairs of labels that are joined. The
+    loss is the share of labels that are wrong.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse regularisation strength, > 0; lam = 1 / (C n).
+    structure : {"independent", "tree", "full"}, default="tree"
+        Which labels are joined: none, those of the tree that tells most of how they occur together (Chow and
+        Liu), or all. The best set is found exactly but for the last, in which case ``gap_`` is an estimate.
+    method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
+"ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
+        Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
+        stochastic subgradient steps or the perceptron, and which average of their iterates is returned:
+        none, weighted, suffix or uniform. The perceptron has no certificate, and steps that know no C.
+    tol : float, default=0.01
+        Stop when the duality gap is at most this.
+    max_iter : int, default=1000
+        Largest number of passes over the data.
+    time_limit : float, optional
+        Largest number of seconds.
+    check_every : int, default=5
+        Passes between certificates of the gap.
+    sampling : {"permutation", "uniform", "gap"}, default="permutation"
+        Order in which examples are visited.
+    warm_start : bool, default=False
+        Go on from the last `fit`, also at another C; from nothing if the data are others.
+    n_jobs : int, optional
+        Threads for the certificates and for `predict`; the result does not depend on it.
+    verbose : bool or int, default=1
+        Show a progress line on a terminal when training takes more than two seconds; 0 for none.
+    random_state : int, RandomState or None, default=None
+        Seed of the order of examples.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_labels, n_features)
+        w, by how much features speak for each label.
+    intercept_ : array of shape (n_labels,)
+        b.
+    edges_ : array of shape (n_edges, 2)
+        The labels that are joined.
+    edge_coef_ : array of shape (n_edges, 2, 2)
+        V: ``edge_coef_[e, 1, 0]`` for the first label of a pair without the second.
+    gap_ : float
+        Certified bound on how far the objective is from its minimum; an estimate for ``structure="full"``.
+    history_ : History
+        All certificates.
+    n_iter_ : int
+        Passes over the data.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from maxmargin import MultilabelSVC
+    >>> X, y = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [[0, 1, 1], [1, 0, 0], [1, 1, 1]]
+    >>> MultilabelSVC(C=10, random_state=0).fit(X, y).predict(X).tolist()
+    [[0, 1, 1], [1, 0, 0], [1, 1, 1]]
+    """
+
+    coef_: FloatArray
+    intercept_: FloatArray
+    edges_: IntArray
+    edge_coef_: FloatArray
+    n_features_in_: int
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **StructuralSVC._parameter_constraints,
+        "structure": [StrOptions(set(_INFERENCE))],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        structure: str = "tree",
+        method: str = "auto",
+        tol: float = 1e-2,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        check_every: int = 5,
+        sampling: str = "permutation",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.structure = structure
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.check_every = check_every
+        self.sampling = sampling
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        y : array of zeros and ones of shape (n, n_labels)
+
+        Returns
+        -------
+        MultilabelSVC
+            The fitted estimator.
+        """
+        with one_line("MultilabelSVC"):
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        y = _checked_sets(X, y)
+        n_labels = y.shape[1]
+        edges = _joined(self.structure, y)
+        problem = Graph.from_encoded(
+            _label_graphs(X, n_labels, edges), y.ravel(), 2, inference=_INFERENCE[self.structure]
+        )
+        self._w = self._fit(problem)
+        weights = problem.unpack(self._w)
+        ones = (weights.nodes[1] - weights.nodes[0]).reshape(n_labels, -1)
+        self.coef_, self.intercept_ = ones[:, :-1], ones[:, -1]
+        self.edges_, self.edge_coef_ = edges, weights.edges[: len(edges)]
+        self._inference = _INFERENCE[self.structure]
+        return self
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the set of labels of best score for each row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        array of zeros and ones of shape (n, n_labels)
+        """
+        check_is_fitted(self)
+        with one_line("MultilabelSVC"):
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        graphs = _label_graphs(X, len(self.intercept_), self.edges_)
+        problem = Graph.for_prediction(graphs, 2, self._inference)
+        with threads(self.n_jobs):
+            return decode_all(problem, self._w).reshape(X.shape[0], -1)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the share of rows whose labels are all predicted, as scikit-learn's classifiers do.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        y : array of zeros and ones of shape (n, n_labels)
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean((self.predict(X) == np.asarray(y)).all(axis=1)))
+
+
+def _checked_sets(X: Any, y: Any) -> IntArray:
+    """Return the labels of all rows, if they are zeros and ones, as many rows as X has."""
+    with one_line("MultilabelSVC"):
+        y = check_array(y, dtype=None, input_name="y")
+        check_consistent_length(X, y)
+    if not np.isin(y, (0, 1)).all():
+        bad = y[~np.isin(y, (0, 1))][0]
+        raise ValueError(
+            f"MultilabelSVC: y must be zeros and ones, one column per label, got {bad!r}; use "
+            "MultiLabelBinarizer for lists of labels."
+        )
+    return np.ascontiguousarray(y, dtype=np.int64)
+
+
+def _joined(structure: str, y: IntArray) -> IntArray:
+    """Return the pairs of labels that are joined."""
+    if structure == "tree":
+        return chow_liu(y)
+    pairs = combinations(range(y.shape[1]), 2) if structure == "full" else ()
+    return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
+
+
+def _label_graphs(X: Any, n_labels: int, edges: IntArray) -> Graphs:
+    """Return one graph per row: a node per label, with the row's features and a one in a place of its own."""
+    n, n_edges = X.shape[0], len(edges)
+    rows = scipy.sparse.hstack([scipy.sparse.csr_array(X), np.ones((n, 1))], format="csr")
+    by_label = scipy.sparse.kron(scipy.sparse.eye_array(n_labels), rows, format="csr")
+    nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
+    features = scipy.sparse.csr_array(np.eye(max(n_edges, 1))[np.tile(np.arange(n_edges), n)])
+    ends = np.tile(edges, (n, 1))
+    return Graphs(nodes, n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)

@@ -1,0 +1,39 @@
+"""The tree of labels that tells most of their joint distribution (Chow and Liu 1968)."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import minimum_spanning_tree
+
+from maxmargin.rows import FloatArray, IntArray
+
+# What every pair of labels is taken to share at least, so that the tree joins them all.
+_LEAST = 1e-9
+
+
+def mutual_information(y: Any) -> FloatArray:
+    """Return the mutual information of every two columns of zeros and ones, in nats."""
+    ones, n = np.asarray(y, dtype=np.float64), len(y)
+    total = np.zeros((ones.shape[1], ones.shape[1]))
+    for a in (ones, 1.0 - ones):
+        for b in (ones, 1.0 - ones):
+            joint, apart = a.T @ b / n, np.outer(a.mean(axis=0), b.mean(axis=0))
+            seen = joint > 0.0
+            total[seen] += joint[seen] * np.log(joint[seen] / apart[seen])
+    return total
+
+
+def chow_liu(y: Any) -> IntArray:
+    """Return the edges of the spanning tree of largest mutual information between columns of zeros and ones.
+
+    Parameters
+    ----------
+    y : array of shape (n, n_labels)
+
+    Returns
+    -------
+    array of shape (n_labels - 1, 2)
+    """
+    shared = np.maximum(mutual_information(y), _LEAST)
+    edges = np.argwhere(minimum_spanning_tree(-np.triu(shared, 1)).toarray() < 0.0)
+    return edges.astype(np.int64)

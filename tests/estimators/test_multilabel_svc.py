@@ -1,0 +1,101 @@
+"""The multilabel estimator: its tree of labels, its predictions, and how it works with scikit-learn."""
+
+import pickle
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, mutual_info_score
+from sklearn.model_selection import GridSearchCV
+
+from maxmargin import MultilabelSVC
+from maxmargin.inference.chow_liu import chow_liu, mutual_information
+
+_rng = np.random.default_rng(0)
+X = _rng.normal(size=(60, 3))
+Y = np.column_stack([X[:, 0] > 0, X[:, 0] + 0.3 * _rng.normal(size=60) > 0, X[:, 1] > 0, X[:, 2] > 0.5]) * 1
+
+
+def fitted(features=X, labels=Y, **parameters):
+    return MultilabelSVC(**{"C": 1.0, "tol": 0.02, "random_state": 0} | parameters).fit(features, labels)
+
+
+def score_of(model, x, y):
+    """The score of a set of labels, by its formula."""
+    y = np.asarray(y)
+    return y @ (model.coef_ @ x + model.intercept_) + sum(
+        table[y[a], y[b]] for (a, b), table in zip(model.edges_, model.edge_coef_, strict=True)
+    )
+
+
+def test_information_that_labels_share():
+    found = mutual_information(Y)
+    for a, b in combinations(range(4), 2):
+        assert found[a, b] == pytest.approx(mutual_info_score(Y[:, a], Y[:, b]), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_tree_of_labels_is_the_best_of_all(seed):
+    y = np.random.default_rng(seed).integers(2, size=(20, 4))
+    y[:, 2] |= y[:, 0]
+    shared, best = mutual_information(y), -1.0
+    for edges in combinations(combinations(range(4), 2), 3):
+        reached = {0}
+        for _ in range(3):
+            reached |= {v for edge in edges for v in edge if reached & set(edge)}
+        if len(reached) == 4:
+            best = max(best, sum(shared[edge] for edge in edges))
+    edges = chow_liu(y)
+    assert edges.shape == (3, 2)
+    assert sum(shared[a, b] for a, b in edges) == pytest.approx(best)
+
+
+@pytest.mark.parametrize(("structure", "n_edges"), [("independent", 0), ("tree", 3), ("full", 6)])
+def test_predictions_have_the_highest_score(structure, n_edges):
+    model = fitted(structure=structure)
+    assert model.edges_.shape == (n_edges, 2)
+    assert model.edge_coef_.shape == (n_edges, 2, 2)
+    predicted = model.predict(X)
+    for x, y in zip(X, predicted, strict=True):
+        best = max(score_of(model, x, z) for z in product((0, 1), repeat=4))
+        assert score_of(model, x, y) == pytest.approx(best, abs=1e-9)
+    assert model.score(X, Y) == accuracy_score(Y, predicted) > 0.4
+
+
+def test_certificate_by_enumeration():
+    model = fitted(tol=1e-3, C=0.1)
+    hinges = [
+        max(
+            np.mean(z != y) + score_of(model, x, z) - score_of(model, x, y) for z in product((0, 1), repeat=4)
+        )
+        for x, y in zip(X, Y, strict=True)
+    ]
+    # The optimum has opposite weights for a label and for its absence: each squared length is halved.
+    squares = ((model.coef_**2).sum() + (model.intercept_**2).sum()) / 2 + (model.edge_coef_**2).sum()
+    primal = squares / (2 * 0.1 * len(X)) + np.mean(hinges)
+    assert primal == pytest.approx(model.history_.primal.min(), rel=1e-9)
+    assert model.gap_ <= 1e-3
+
+
+def test_sparse_features_clone_pickle_and_grid_search():
+    model, sparse = fitted(), fitted(scipy.sparse.csr_array(X))
+    np.testing.assert_allclose(model.coef_, sparse.coef_)
+    assert clone(model).get_params() == model.get_params()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    search = GridSearchCV(model, {"structure": ["independent", "tree"]}, cv=2).fit(X, Y)
+    assert search.best_score_ > 0.3
+
+
+def test_refuses():
+    with pytest.raises(ValueError, match=r"^MultilabelSVC: y must be zeros and ones, .* got .*2"):
+        fitted(labels=Y + 1)
+    with pytest.raises(ValueError, match=r"^MultilabelSVC: .*inconsistent numbers of samples"):
+        fitted(labels=Y[:5])
+    with pytest.raises(ValueError, match=r"^MultilabelSVC: Input X contains NaN"):
+        fitted(np.where(X > 2.0, np.nan, X))
+    with pytest.raises(
+        ValueError, match=r"^MultilabelSVC: X has 2 features, but MultilabelSVC is expecting 3"
+    ):
+        fitted().predict(X[:, :2])
