@@ -22,7 +22,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import SlackRescaled
-from support.catalogue import Case, chain_case, matching_case, multiclass_case, tree_case
+from support.catalogue import Case, chain_case, graph_case, matching_case, multiclass_case, tree_case
 from support.naive import Array
 from support.own_functions import custom
 
@@ -88,6 +88,12 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: tree_case(78, (5, 2, 4), projective=True),
         Accelerated(Pairwise(LAM)),
     ),
+    "tree, BCFW": (lambda: graph_case(71, (5, 1, 4)), _BLOCK),
+    "tree, pairwise": (lambda: graph_case(72), Pairwise(LAM)),
+    "cut, BCFW": (lambda: graph_case(73, (4, 3), 2, inference="cut"), _BLOCK),
+    "cut, accelerated": (lambda: graph_case(74, (4, 4), 2, inference="cut"), Accelerated(Pairwise(LAM))),
+    "messages, FW": (lambda: graph_case(75, (4, 3, 4), inference="messages"), FrankWolfe(LAM)),
+    "messages, BCFW": (lambda: graph_case(76, (4, 4), inference="messages"), _BLOCK),
 }
 
 
