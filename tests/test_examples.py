@@ -149,6 +149,20 @@ def test_nuclei_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     plt.close("all")
 
 
+def test_scene_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    shown: list[int] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.append(len(plt.gcf().axes)))
+    text = printed("plot_scene.py", capsys)
+    assert "Instead: sets made at random." in text
+    for structure in ("independent", "tree", "full"):
+        # The commonest set of five labels is a seventh of all.
+        assert number(rf"{structure}: ([\d.]+)% of sets right", text) > 15
+    assert shown == [2]
+    plt.close("all")
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_examples_are_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) < 60

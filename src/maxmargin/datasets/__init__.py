@@ -1,8 +1,8 @@
 """Real data for examples, tests and benchmarks, in the form the estimators take.
 
 Digit words come with scikit-learn. The OCR letters and CoNLL-2000 are read from a data directory,
-or fetched once from their official addresses. The Hansards, the English Web Treebank, the
-nuclei and the snakes are read from a data directory.
+or fetched once from their official addresses. The Hansards, the English Web Treebank, the nuclei, the scenes and
+the snakes are read from a data directory.
 """
 
 from maxmargin.datasets.conll2000 import (
@@ -15,6 +15,7 @@ from maxmargin.datasets.digit_words import load_digit_words
 from maxmargin.datasets.hansards import alignment_error_rate, load_hansards
 from maxmargin.datasets.nuclei import intersection_over_union, load_nuclei
 from maxmargin.datasets.ocr import load_ocr
+from maxmargin.datasets.scene import load_scene
 from maxmargin.datasets.snakes import load_snakes
 from maxmargin.datasets.ud_ewt import load_ud_ewt, read_conllu
 
@@ -27,6 +28,7 @@ __all__ = [
     "load_hansards",
     "load_nuclei",
     "load_ocr",
+    "load_scene",
     "load_snakes",
     "load_ud_ewt",
     "read_conll2000",
