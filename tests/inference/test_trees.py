@@ -1,5 +1,6 @@
 """Dependency trees against all of them, networkx, and an integer program."""
 
+import networkx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,7 +60,6 @@ def test_number_of_trees() -> None:
 
 @given(seeds, st.integers(1, 25), st.booleans())
 def test_against_networkx(seed: int, m: int, whole: bool) -> None:
-    networkx = pytest.importorskip("networkx")
     scores = random_scores(seed, m, whole)
     graph = networkx.DiGraph()
     for j in range(m):
