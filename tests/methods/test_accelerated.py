@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, FrankWolfe, Pairwise, objective, solve
-from maxmargin.methods import accelerated
+from maxmargin.methods import _walks, accelerated
 from maxmargin.methods._protocol import advance, point, regularisation, start
 from maxmargin.methods.accelerated import (
     _BAND,
@@ -129,7 +129,7 @@ def test_the_bound_is_that_of_a_mean_of_dual_points(case: Case, method: Accelera
 
 def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshot j has weight j^3; the last of a pass is taken before the extrapolation."""
-    monkeypatch.setattr(accelerated, "_SNAPSHOT_SHARE", 100.0)
+    monkeypatch.setattr(_walks, "_SHARE", 100.0)
     monkeypatch.setattr(accelerated, "_SNAPSHOTS", 3)
     n, method, snapshots = len(case.X), METHODS["adapted"], []
     taken = {4: (2, 4), 7: (3, 6, 7)}[n]
@@ -180,7 +180,7 @@ def visits_by_gap(n: int, n_visits: int) -> ByGap:
 @pytest.mark.parametrize("inner", [BlockFrankWolfe(LAM), Pairwise(LAM)])
 def test_how_a_pass_is_cut_does_not_matter(inner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces may be short, may end with a pass or not, and may be longer than one."""
-    monkeypatch.setattr(accelerated, "_SNAPSHOT_SHARE", 100.0)
+    monkeypatch.setattr(_walks, "_SHARE", 100.0)
     monkeypatch.setattr(accelerated, "_SNAPSHOTS", 3)
     case, method, found = multiclass_case(1, n=5, n_labels=5), Accelerated(inner), []
     for length in (1, 7, 5, 60):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from maxmargin import (
     Accelerated,
     Averaged,
-    Batched,
     BlockFrankWolfe,
     Cached,
+    Divided,
     FrankWolfe,
     Pairwise,
     Status,
@@ -87,7 +87,7 @@ METHODS = [
     FrankWolfe(LAM),
     BlockFrankWolfe(LAM),
     Averaged(BlockFrankWolfe(LAM)),
-    Batched(Pairwise(LAM)),
+    Divided(Pairwise(LAM)),
     Accelerated(Cached(Pairwise(LAM), oracle_cost=8.0)),
 ]
 
