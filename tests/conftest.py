@@ -27,6 +27,15 @@ def _place(name: str) -> Path:
 
 
 @pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Return the directory of the real data files, or skip."""
+    home = _place("data")
+    if not home.is_dir():
+        pytest.skip("needs the real data files: set MAXMARGIN_DATA")
+    return home
+
+
+@pytest.fixture(scope="session")
 def ocr_home() -> Path:
     """Return the directory that holds the OCR letters, or skip."""
     home = _place("data")

@@ -1,6 +1,5 @@
-"""Keep these tests off the network and out of the user's cache; find the real data, if any."""
+"""Keep these tests off the network and out of the user's cache."""
 
-import os
 import urllib.request
 from collections.abc import Callable
 from email.message import Message
@@ -9,10 +8,6 @@ from pathlib import Path
 from urllib.error import URLError
 
 import pytest
-
-# Read before any test hides the variable.
-_NAMED = os.environ.get("MAXMARGIN_DATA")
-_REPOSITORY = Path(__file__).parents[2]
 
 
 class Response(BytesIO):
@@ -52,12 +47,3 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, bytes]], list[
         return requests
 
     return start
-
-
-@pytest.fixture
-def real_data() -> Path:
-    """Return the directory of the real files, or skip."""
-    folder = Path(_NAMED) if _NAMED else _REPOSITORY.parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip("needs the real data files: set MAXMARGIN_DATA")
-    return folder

@@ -156,11 +156,10 @@ def test_refuses_other_features_than_those_of_fit():
         fitted(SENTENCES).predict(X)
 
 
-def test_real_sentences(pytestconfig):
-    folder = pytestconfig.rootpath.parent / "shared" / "data"
-    if not (folder / "ud_ewt").is_dir():
-        pytest.skip("needs the English Web Treebank in ../shared/data")
-    train, dev, _ = load_ud_ewt(data_home=folder)
+def test_real_sentences(real_data):
+    if not (real_data / "ud_ewt").is_dir():
+        pytest.skip("needs the English Web Treebank: set MAXMARGIN_DATA")
+    train, dev, _ = load_ud_ewt(data_home=real_data)
     model = DependencySVC(tol=0.5, random_state=0).fit(train.X[:1000], train.y[:1000])
     # Each word's head being the word before is right for a fifth of them.
     assert model.score(dev.X[:300], dev.y[:300]) > 0.75

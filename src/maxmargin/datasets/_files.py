@@ -57,6 +57,21 @@ def find(names: tuple[str, ...], data_home: str | os.PathLike[str] | None) -> Pa
     return next((path for path in paths if path.is_file()), None)
 
 
+def require(
+    names: tuple[str, ...], data_home: str | os.PathLike[str] | None, caller: str, origin: str = ""
+) -> Path:
+    """Return the file of one of these names, or raise a one-line error that says where it comes from."""
+    path = find(names, data_home)
+    if path is None:
+        places = ", ".join(map(str, search_path(data_home)))
+        advice = f"{origin}, put it there" if origin else "put it there"
+        raise FileNotFoundError(
+            f"{caller}: no {names[0]!r} or {names[-1]!r} in {places}; {advice}, set MAXMARGIN_DATA or pass "
+            "data_home=."
+        )
+    return path
+
+
 def cache_dir() -> Path:
     """Return the user's cache directory for this library, which need not exist."""
     base = os.environ.get("XDG_CACHE_HOME")

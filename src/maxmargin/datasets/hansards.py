@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.datasets._files import damaged, find, read_gzip, search_path
+from maxmargin.datasets._files import damaged, read_gzip, require
 from maxmargin.datasets._hmm import train_aligner
 from maxmargin.datasets._lexicon import model_1
 from maxmargin.datasets._link_features import Table, gather, link_features
@@ -261,11 +261,4 @@ def _lines(path: Path) -> list[str]:
 
 
 def _find(name: str, data_home: str | os.PathLike[str] | None) -> Path:
-    path = find((f"hansards/{name}", name), data_home)
-    if path is None:
-        places = ", ".join(map(str, search_path(data_home)))
-        raise FileNotFoundError(
-            f"{_CALLER}: no 'hansards/{name}' or {name!r} in {places}; take it from {_URL}, put it there, "
-            "set MAXMARGIN_DATA or pass data_home=."
-        )
-    return path
+    return require((f"hansards/{name}", name), data_home, _CALLER, f"take it from {_URL}")

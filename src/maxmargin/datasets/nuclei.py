@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.datasets._files import damaged, find, search_path
+from maxmargin.datasets._files import damaged, require
 
 _CALLER = "load_nuclei"
 _NAMES = ("nuclei/nuclei_grid64.npz", "nuclei_grid64.npz")
@@ -63,13 +63,7 @@ def load_nuclei(*, data_home: str | os.PathLike[str] | None = None) -> Nuclei:
     .. [1] J. C. Caicedo et al., "Nucleus segmentation across imaging experiments: the 2018 Data Science
            Bowl", Nature Methods 2019.
     """
-    path = find(_NAMES, data_home)
-    if path is None:
-        places = ", ".join(map(str, search_path(data_home)))
-        raise FileNotFoundError(
-            f"{_CALLER}: no {_NAMES[0]!r} or {_NAMES[1]!r} in {places}; make it from {_URL}, put it there, "
-            "set MAXMARGIN_DATA or pass data_home=."
-        )
+    path = require(_NAMES, data_home, _CALLER, f"make it from {_URL}")
     try:
         with np.load(path) as arrays:
             cuts, shapes = arrays["offset"][1:-1], arrays["shape"].tolist()

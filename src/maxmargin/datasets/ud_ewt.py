@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from maxmargin.datasets._files import damaged, find, read_gzip, search_path
+from maxmargin.datasets._files import damaged, read_gzip, require
 
 _CALLER = "load_ud_ewt"
 _URL = "https://universaldependencies.org"
@@ -119,11 +119,5 @@ def _text(path: Path) -> str:
 
 def _find(part: str, data_home: str | os.PathLike[str] | None) -> Path:
     name = f"en_ewt-ud-{part}.conllu"
-    path = find(tuple(f"{folder}{name}{end}" for folder in ("ud_ewt/", "") for end in (".gz", "")), data_home)
-    if path is None:
-        places = ", ".join(map(str, search_path(data_home)))
-        raise FileNotFoundError(
-            f"{_CALLER}: no 'ud_ewt/{name}.gz' or {name!r} in {places}; take it from {_URL}, put it "
-            "there, set MAXMARGIN_DATA or pass data_home=."
-        )
-    return path
+    names = tuple(f"{folder}{name}{end}" for folder in ("ud_ewt/", "") for end in (".gz", ""))
+    return require(names, data_home, _CALLER, f"take it from {_URL}")
