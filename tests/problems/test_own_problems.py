@@ -197,12 +197,11 @@ def test_entries_that_repeat_or_cancel(method: Any) -> None:
 
 
 def test_no_own_class_is_written_to_the_cache() -> None:
-    from maxmargin._compile import cache_directory
+    from maxmargin.methods._sweep import sweep
 
-    directory = cache_directory()
-    assert directory is not None
-    before = set(directory.iterdir())
+    cached, compiled = list(sweep.cached.signatures), list(sweep.compiled.signatures)
     problem = own_problems()["compiled"]
     ran(problem._replace(X=np.asfortranarray(problem.X)), BlockFrankWolfe(0.1))  # a type not met before
-    new = set(directory.iterdir()) - before
-    assert not [file for file in new if file.name.startswith("maxmargin.methods._sweep.sweep")]
+    assert sweep.cached.signatures == cached
+    assert len(sweep.compiled.signatures) == len(compiled) + 1
+    assert type(sweep.compiled._cache).__name__ == "NullCache"
