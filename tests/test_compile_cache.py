@@ -264,6 +264,7 @@ def test_without_the_private_names_of_numba_each_process_compiles(package):
     missing = """
 import sys, numba.extending
 kept, sys.modules["numba.core.serialize"] = sys.modules["numba.core.serialize"], None
+sys.modules["maxmargin._parts"] = None
 import maxmargin
 sys.modules["numba.core.serialize"] = kept
 """

@@ -13,7 +13,8 @@ import maxmargin
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
 LAYERS = [
-    ["_compile", "encoding", "_interrupts", "_threads"],
+    ["_parts"],
+    ["_compile", "_prefetch", "encoding", "_interrupts", "_threads"],
     ["rows"],
     ["inference"],
     ["problems"],

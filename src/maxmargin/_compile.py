@@ -46,13 +46,19 @@ else:
 
 _ROOT = Path(__file__).parent
 _PACKAGE = __name__.partition(".")[0]
-_SOURCES = ("_compile.py", "rows.py", "inference", "problems", "methods")
+_SOURCES = ("_compile.py", "_parts.py", "_prefetch.py", "rows.py", "inference", "problems", "methods")
 _KEPT_CACHES = 4
 _CHECK_BYTES = hashlib.sha256().digest_size
 # No kernel allocates, so none counts references: counting those of every array and slice that a call
 # touches would double the time of a step. Calls are inlined, as their cost is that of a row of arithmetic.
-_KERNEL = {"nogil": True, "_nrt": False}
+_KERNEL = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
 _INLINED = _KERNEL | {"forceinline": True}
+try:
+    from maxmargin._parts import PartCompiler
+except ImportError:  # private names of Numba again: without them parts are compiled as if they were kernels
+    _PART: dict[str, Any] = _INLINED
+else:
+    _PART = _KERNEL | {"pipeline_class": PartCompiler}
 
 
 def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
@@ -67,7 +73,7 @@ def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
         implementation = function.dispatch(getattr(subject, "instance_class", object))
         return implementation if compiled or implementation is not stub else None
 
-    overload(function, strict=False, jit_options=_INLINED)(resolve)
+    overload(function, strict=False, jit_options=_PART)(resolve)
     return function
 
 
@@ -103,7 +109,7 @@ def helper(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def subroutine(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a part of kernels: it is compiled, cached or interpreted with the kernel that calls it."""
-    return register_jitable(**_INLINED)(function)
+    return register_jitable(**_PART)(function)
 
 
 class kernel:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from maxmargin._compile import generic, helper, subroutine
+from maxmargin._prefetch import prefetch
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
@@ -180,6 +181,12 @@ def row_push_few(rows, t, scale, delta, W, nonzero):
 
 
 @generic
+def rows_prefetch(rows, first, stop):
+    """Ask for the rows first, ..., stop - 1 ahead of their use."""
+    raise NotImplementedError
+
+
+@generic
 def row_clear(rows, t, W):
     """``W[x_t != 0] = 0``"""
     raise NotImplementedError
@@ -263,6 +270,22 @@ def _(rows, t, a, b, W, j, k):
         f = rows.columns[p]
         W[f, j] += a
         W[f, k] += b
+
+
+@rows_prefetch.register(DenseRows)
+def _(rows, first, stop):
+    prefetch(rows.values.reshape(-1), first * rows.n_columns, stop * rows.n_columns)
+
+
+@rows_prefetch.register(SparseRows)
+def _(rows, first, stop):
+    prefetch(rows.columns, rows.start[first], rows.start[stop])
+    prefetch(rows.values, rows.start[first], rows.start[stop])
+
+
+@rows_prefetch.register(IndicatorRows)
+def _(rows, first, stop):
+    prefetch(rows.columns, rows.start[first], rows.start[stop])
 
 
 @row_clear.register(DenseRows)

@@ -14,7 +14,9 @@ from maxmargin.methods.sampling import (
     SAMPLINGS,
     ByGap,
     Listed,
+    as_visits,
     draw_leaf,
+    expected,
     gap,
     n_visits,
     note_gap,
@@ -139,6 +141,13 @@ def test_a_pass_has_n_visits_and_can_be_cut(sampling: str) -> None:
         whole = [visited(visits, t) for t in range(11)]
         assert [visited(part, t) for part in parts for t in range(n_visits(part))] == whole
         assert [visited(some_visits(visits, 9), t) for t in range(2)] == whole[9:]
+
+
+def test_what_can_be_told_of_a_visit_before_it() -> None:
+    listed = as_visits(np.array([4, 0, 2]))
+    assert [expected(listed, t) for t in range(4)] == [4, 0, 2, -1]
+    drawn = ByGap(np.array([1, -1, 0]), np.full(3, 0.5), np.ones(4))
+    assert [expected(drawn, t) for t in range(4)] == [1, -1, 0, -1]
 
 
 def test_an_array_stands_for_its_order() -> None:

@@ -15,6 +15,7 @@ from maxmargin.methods._pool import (
     longer_extents,
     new_extents,
     packed,
+    prefetch_part,
 )
 from maxmargin.rows import FloatArray, IntArray
 
@@ -60,6 +61,13 @@ def state_bytes(blocks: Blocks) -> int:
 def has_slack(blocks, i, slack):
     """Whether vector i can grow to ``slack`` entries within the pool."""
     return can_claim(blocks.extent, blocks.used, i, slack, blocks.where.shape[0])
+
+
+@helper
+def prefetch_block(blocks, i):
+    """Ask for vector i ahead of its use."""
+    prefetch_part(blocks.extent, i, blocks.where)
+    prefetch_part(blocks.extent, i, blocks.value)
 
 
 @helper

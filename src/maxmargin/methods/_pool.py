@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin._compile import helper
+from maxmargin._prefetch import prefetch
 from maxmargin.rows import IntArray
 
 START, SIZE, ROOM = 0, 1, 2
@@ -42,6 +43,12 @@ def claim(extent, used, i, need):
 def can_claim(extent, used, i, need, length):
     """Whether `claim` would stay within a pool of this length."""
     return need <= extent[i, ROOM] or used[0] + need + need // 4 <= length
+
+
+@helper
+def prefetch_part(extent, i, pool):
+    """Ask for the entries of part i ahead of their use."""
+    prefetch(pool, extent[i, START], extent[i, START] + extent[i, SIZE])
 
 
 @singledispatch

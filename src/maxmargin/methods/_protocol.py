@@ -119,6 +119,11 @@ def has_room(method, state, problem, i):
     raise NotImplementedError
 
 
+@generic_with_default
+def foresee_block(method, state, i):
+    """Ask for the state of block i ahead of its visit, with `prefetch`; a method need not."""
+
+
 @generic
 def advance(method: Any, state: Any, problem: Any, visits: Visits | IntArray) -> Any:
     """Make the visits, which are part of a pass or all of it, and return the state."""

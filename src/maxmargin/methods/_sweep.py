@@ -15,6 +15,7 @@ from maxmargin.methods._protocol import (
     FULL,
     ROUNDING,
     BrokenOracle,
+    foresee_block,
     has_dual,
     has_room,
     is_sound,
@@ -23,8 +24,17 @@ from maxmargin.methods._protocol import (
     weights,
 )
 from maxmargin.methods._scratch import add_corner, corner_at_scores, find_corner, new_scratch
-from maxmargin.methods.sampling import Visits, as_visits, note_gap, some_visits, visited
-from maxmargin.problems._protocol import decode, is_exact, norm2_by_gram, output_size, push, score, sizes
+from maxmargin.methods.sampling import Visits, as_visits, expected, note_gap, some_visits, visited
+from maxmargin.problems._protocol import (
+    decode,
+    foresee,
+    is_exact,
+    norm2_by_gram,
+    output_size,
+    push,
+    score,
+    sizes,
+)
 from maxmargin.problems.custom import Custom
 from maxmargin.rows import IntArray, clear
 
@@ -50,11 +60,25 @@ def _move_in_space(space, method, state, i, loss_y, hinge, visits, scratch):
     return take_step(space, method, state, i, loss_y, hinge, visits, scratch)
 
 
+@generic_with_default
+def look_ahead(problem, method, state, i):
+    """Ask for what the visit of example i will need."""
+    if i >= 0:
+        foresee(problem, i)
+        foresee_block(method, state, i)
+
+
+@look_ahead.register(Custom)
+def _(problem, method, state, i):
+    """The user's functions take longer than any memory."""
+
+
 @kernel
 def sweep(problem, method, state, w, visits, scratch):
     """Move the blocks visited, whose moves change w; return how many were moved, and why no more."""
     for t in range(visits.order.shape[0]):
         i = visited(visits, t)
+        look_ahead(problem, method, state, expected(visits, t + 1))
         if not has_room(method, state, problem, i):
             return t, FULL
         loss_y, hinge = seek(method, state, problem, i, w, scratch)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._compile import generic
-from maxmargin.methods._blocks import add_to_block, clear_blocks, empty_blocks, has_slack
+from maxmargin.methods._blocks import add_to_block, clear_blocks, empty_blocks, has_slack, prefetch_block
 from maxmargin.methods._protocol import (
     DONE,
     Carry,
@@ -27,6 +27,7 @@ from maxmargin.methods._protocol import (
     carried,
     dual_point,
     factor,
+    foresee_block,
     has_dual,
     has_own_loop,
     has_room,
@@ -155,6 +156,12 @@ def _(method: Averaged, problem: Any) -> AveragedState:
     u = empty_blocks(size.examples, size.statistics) if moves_blocks(method.inner) else np.zeros(size.weights)
     sums = Sums(u, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64))
     return AveragedState(start(method.inner, problem), sums)
+
+
+@foresee_block.register(Averaged)
+def _(method, state, i):
+    prefetch_block(state.sums.u, i)
+    foresee_block(method.inner, state.inner, i)
 
 
 @has_room.register(Averaged)

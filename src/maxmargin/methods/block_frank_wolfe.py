@@ -26,6 +26,7 @@ from maxmargin.methods._blocks import (
     empty_blocks,
     has_slack,
     load_block,
+    prefetch_block,
     scaled_blocks,
 )
 from maxmargin.methods._protocol import (
@@ -39,6 +40,7 @@ from maxmargin.methods._protocol import (
     carried_w,
     dual_point,
     dual_weights,
+    foresee_block,
     has_room,
     is_sound,
     mean_margin,
@@ -104,6 +106,11 @@ def _(method: BlockFrankWolfe, problem: Any) -> BlockState:
 @has_room.register(BlockFrankWolfe)
 def _(method, state, problem, i):
     return has_slack(state.z, i, sizes(problem).statistics)
+
+
+@foresee_block.register(BlockFrankWolfe)
+def _(method, state, i):
+    prefetch_block(state.z, i)
 
 
 @mean_margin.register(BlockFrankWolfe)

@@ -33,7 +33,7 @@ from maxmargin.methods._planes import (
     shift_margins,
     truth_planes,
 )
-from maxmargin.methods._pool import SIZE, START
+from maxmargin.methods._pool import SIZE, START, prefetch_part
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
@@ -45,6 +45,7 @@ from maxmargin.methods._protocol import (
     carried_w,
     dual_point,
     dual_weights,
+    foresee_block,
     has_room,
     is_sound,
     mean_margin,
@@ -108,6 +109,17 @@ def _(method: Pairwise | Away, problem: Any) -> ActiveState:
     return ActiveState(
         aligned_zeros(size.weights), np.zeros(size.examples), truth_planes(size.examples, size.parts)
     )
+
+
+@foresee_block.register(Pairwise)
+@foresee_block.register(Away)
+def _(method, state, i):
+    planes = state.planes
+    prefetch_part(planes.extent, i, planes.alpha)
+    prefetch_part(planes.extent, i, planes.loss)
+    prefetch_part(planes.extent, i, planes.stop)
+    prefetch_part(planes.entries, i, planes.where)
+    prefetch_part(planes.entries, i, planes.value)
 
 
 @has_room.register(Pairwise)

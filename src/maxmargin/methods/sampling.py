@@ -69,9 +69,21 @@ def visited(visits, t):
 
 
 @generic
+def expected(visits, t):
+    """Return the example of visit t if it can be told before, else -1."""
+    raise NotImplementedError
+
+
+@generic
 def note_gap(visits, i, gap):
     """Take note of the gap with which example i was found."""
     raise NotImplementedError
+
+
+@expected.register(Listed)
+@expected.register(ByGap)
+def _(visits, t):
+    return visits.order[t] if t < visits.order.shape[0] else -1
 
 
 @visited.register(Listed)

@@ -159,6 +159,11 @@ def output_size(problem, i):
 
 
 @generic_with_default
+def foresee(problem, i):
+    """Ask for the data of example i ahead of its visit, with `prefetch`; a model need not."""
+
+
+@generic_with_default
 def statistics_size(problem, i):
     """Return how many entries output space has for example i: the first so many of `Sizes.statistics`."""
     return sizes(problem).statistics

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin._prefetch import prefetch
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.forbidden import check_allowed, encode_forbidden
 from maxmargin.problems import _protocol as protocol
@@ -39,6 +40,7 @@ from maxmargin.rows import (
     plain,
     row_push_few,
     row_scores,
+    rows_prefetch,
     weighted_sum,
 )
 
@@ -226,6 +228,14 @@ def _(problem):
 @protocol.output_size.register(Chain)
 def _(problem, i):
     return problem.offsets[i + 1] - problem.offsets[i]
+
+
+@protocol.foresee.register(Chain)
+def _(problem, i):
+    first, stop = problem.offsets[i], problem.offsets[i + 1]
+    rows_prefetch(problem.rows, first, stop)
+    prefetch(problem.labels, first, stop)
+    prefetch(problem.products, problem.product_offsets[i], problem.product_offsets[i + 1])
 
 
 @protocol.statistics_size.register(Chain)

@@ -12,7 +12,17 @@ import scipy.sparse
 from maxmargin.inference.softmax import softmax
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
-from maxmargin.rows import FloatArray, IntArray, Rows, as_rows, plain, row_push, row_scores, weighted_sum
+from maxmargin.rows import (
+    FloatArray,
+    IntArray,
+    Rows,
+    as_rows,
+    plain,
+    row_push,
+    row_scores,
+    rows_prefetch,
+    weighted_sum,
+)
 
 
 class MulticlassWeights(NamedTuple):
@@ -134,6 +144,11 @@ def _(problem, i, move, image, work):
 @protocol.push.register(Multiclass)
 def _(problem, i, move, scale, w, work):
     row_push(problem.rows, i, scale, move.delta, w.reshape((-1, problem.width)))
+
+
+@protocol.foresee.register(Multiclass)
+def _(problem, i):
+    rows_prefetch(problem.rows, i, i + 1)
 
 
 @protocol.statistics_size.register(Multiclass)

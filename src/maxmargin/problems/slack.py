@@ -139,6 +139,11 @@ def _(problem, i):
     return protocol.output_size(problem.inner, i)
 
 
+@protocol.foresee.register(SlackRescaled)
+def _(problem, i):
+    protocol.foresee(problem.inner, i)
+
+
 @protocol.statistics_size.register(SlackRescaled)
 def _(problem, i):
     return protocol.statistics_size(problem.inner, i)

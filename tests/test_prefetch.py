@@ -1,0 +1,33 @@
+"""Asking for memory ahead: the request is made, and nothing else happens."""
+
+import numba
+import numpy as np
+import pytest
+
+from maxmargin._prefetch import _MOST_LINES, prefetch
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there are no instructions to look at")
+def test_compiled_code_asks_for_memory():
+    compiled = numba.njit(prefetch.py_func)
+    compiled(np.zeros(20), 3, 17)
+    (code,) = compiled.inspect_llvm().values()
+    assert "@llvm.prefetch" in code
+
+
+@pytest.mark.parametrize(("first", "stop"), [(0, 0), (5, 5), (0, 20), (19, 20), (7, 3)])
+def test_nothing_is_read_or_written(first, stop):
+    array = np.arange(20, dtype=np.uint32)
+    assert prefetch(array, first, stop) is None
+    assert prefetch.py_func(array, first, stop) is None
+    assert (array == np.arange(20)).all()
+
+
+def test_each_line_once_and_no_more_than_some(monkeypatch):
+    asked = []
+    monkeypatch.setitem(prefetch.py_func.__globals__, "_ask", lambda array, p: asked.append(p))
+    prefetch.py_func(np.zeros(100), 4, 30)
+    assert asked == [4, 12, 20, 28]
+    asked.clear()
+    prefetch.py_func(np.zeros(10**5), 0, 10**5)
+    assert len(asked) == _MOST_LINES
