@@ -25,12 +25,22 @@ from _measure import Figure, Target, interleaved, print_figures, ratio
 from _passes import Runner
 from _pictures import nuclei_graphs, snake_graphs
 from _problems import if_there
-from maxmargin import Accelerated, BlockFrankWolfe, DependencySVC, GraphSVC, MatchingSVC, Pairwise, solve
+from maxmargin import (
+    Accelerated,
+    BlockFrankWolfe,
+    ChainSVC,
+    DependencySVC,
+    GraphSVC,
+    MatchingSVC,
+    Pairwise,
+    solve,
+)
 from maxmargin.datasets import (
     alignment_error_rate,
     intersection_over_union,
     load_hansards,
     load_nuclei,
+    load_ocr,
     load_snakes,
     load_ud_ewt,
 )
@@ -39,7 +49,7 @@ from maxmargin.encoding.links import encode_links, encode_matchings
 from maxmargin.encoding.sentences import encode_tagged
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import hinges
-from maxmargin.problems import Arborescence, Graph, Matching
+from maxmargin.problems import Arborescence, Graph, Matching, SecondOrderChain
 from maxmargin.problems._protocol import sizes
 from maxmargin.problems.arc_features import ArcEncoder
 
@@ -160,11 +170,27 @@ def snakes(data: str | None) -> Structure:
     return Structure("snakes", problem, quality, C)
 
 
+def words(data: str | None) -> Structure:
+    """Return the OCR words as second-order chains of letters, held against those of first order."""
+    X, y, tested, truth = load_ocr(data_home=data)
+
+    def quality() -> list[Figure]:
+        figures = []
+        for order in (1, 2):
+            model = ChainSVC(order=order, tol=0.02, random_state=0).fit(X, y)
+            name = f"words: share of letters wrong, order {order}, after {len(X)} words"
+            figures.append(Figure(name, 1.0 - model.score(tested, truth)))
+        return figures
+
+    return Structure("words", SecondOrderChain.from_sequences(X, y), quality)
+
+
 MODELS: dict[str, Callable[[str | None], Structure]] = {
     "matching": matching,
     "nuclei": nuclei,
     "snakes": snakes,
     "trees": trees,
+    "words": words,
 }
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.methods._blocks import Blocks
-from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass
+from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain
 from maxmargin.problems._protocol import sizes, unpack
 from support import naive
 from support.naive import Array, Enumerated
@@ -16,6 +16,10 @@ from support.naive import Array, Enumerated
 CHAIN_LOSSES = ("normalized_hamming", "hamming", "matrix")
 ROWS = ("dense", "whole", "sparse", "indicator")
 INFERENCES = ("tree", "cut", "messages")
+ORDERS: dict[int, Any] = {
+    1: (Chain, naive.chain_features),
+    2: (SecondOrderChain, naive.second_order_features),
+}
 
 
 class Case(NamedTuple):
@@ -53,16 +57,18 @@ def chain_case(
     n_features: int = 3,
     loss: str = "matrix",
     rows: str = "dense",
+    order: int = 1,
 ) -> Case:
-    """Return a random chain problem."""
+    """Return a random chain problem, of first or second order."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     features, given = _features(rng, (offsets[-1], n_features), rows)
     labels = rng.integers(n_labels, size=offsets[-1])
     cost = random_cost(rng, n_labels) if loss == "matrix" else 1.0 - np.eye(n_labels)
-    problem = Chain.from_encoded(given, offsets, labels, n_labels, loss=cost if loss == "matrix" else loss)
+    made, phi = ORDERS[order]
+    problem = made.from_encoded(given, offsets, labels, n_labels, loss=cost if loss == "matrix" else loss)
     X, y = np.split(features, offsets[1:-1]), np.split(labels, offsets[1:-1])
-    return Case(problem, naive.enumerate_chain(X, y, n_labels, cost, loss != "hamming"), X)
+    return Case(problem, naive.enumerate_chain(X, y, n_labels, cost, loss != "hamming", phi), X)
 
 
 def multiclass_case(
@@ -178,7 +184,9 @@ def _first_places(y: naive.Output, fertility: int) -> naive.Output:
 
 
 @st.composite
-def chain_cases(draw: Any, max_length: int = 4, max_labels: int = 4, rows: tuple[str, ...] = ROWS) -> Case:
+def chain_cases(
+    draw: Any, max_length: int = 4, max_labels: int = 4, rows: tuple[str, ...] = ROWS, order: int = 1
+) -> Case:
     """Draw chains of every kind: lengths, labels, losses, dense or sparse rows, with and without ties."""
     lengths = draw(st.lists(st.integers(1, max_length), min_size=1, max_size=3))
     return chain_case(
@@ -188,6 +196,7 @@ def chain_cases(draw: Any, max_length: int = 4, max_labels: int = 4, rows: tuple
         n_features=draw(st.integers(1, 4)),
         loss=draw(st.sampled_from(CHAIN_LOSSES)),
         rows=draw(st.sampled_from(rows)),
+        order=order,
     )
 
 

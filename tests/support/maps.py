@@ -1,9 +1,10 @@
 """The linear map Phi_i from statistics to weights, as a matrix, built from its definition."""
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from maxmargin.methods._move import Move, add_entry, new_move
-from maxmargin.problems import Arborescence, Chain, Graph, Matching
+from maxmargin.problems import Arborescence, Chain, Graph, Matching, SecondOrderChain
 from maxmargin.problems._labelling import Cut
 from maxmargin.problems._protocol import sizes
 from support.catalogue import Case
@@ -19,6 +20,8 @@ def feature_map(case: Case, i: int) -> Array:
         return x.reshape(-1, x.shape[2]).T
     if isinstance(problem, Graph):
         return _graph_map(*x, problem)
+    if isinstance(problem, SecondOrderChain):
+        return block_diag(_chain_map(x, problem.chain), np.eye(_n_trigrams(problem)))
     return _chain_map(x, problem) if isinstance(problem, Chain) else _class_map(x, problem.width)
 
 
@@ -43,6 +46,10 @@ def _graph_map(nodes: Array, ends: Array, edges: Array, problem: Graph) -> Array
 
 def _edge_size(problem: Graph) -> int:
     return 1 if isinstance(problem.inference, Cut) else problem.n_labels * problem.width
+
+
+def _n_trigrams(problem: SecondOrderChain) -> int:
+    return problem.chain.n_labels**2 * problem.chain.width
 
 
 def _class_map(x: Array, width: int) -> Array:
@@ -75,6 +82,8 @@ def statistics(case: Case, i: int, y: Output) -> Array:
         return _arc_statistics(case, y)
     if isinstance(problem, Graph):
         return _graph_statistics(case, i, y)
+    if isinstance(problem, SecondOrderChain):
+        return _second_order_statistics(case, i, y)
     if not isinstance(problem, Chain):
         return np.eye(problem.width)[y[0]]
     rows = np.zeros((problem.n_labels + problem.longest, problem.width))
@@ -83,6 +92,18 @@ def statistics(case: Case, i: int, y: Output) -> Array:
         if t > 0:
             rows[y[t - 1], label] += 1.0
     return rows.ravel()
+
+
+def _second_order_statistics(case: Case, i: int, y: Output) -> Array:
+    """Those of the chain, then the counts of trigrams by their label in the middle, as far as i has any."""
+    chain = case.problem.chain
+    first = statistics(Case(chain, case.data, case.X), i, y)[: (chain.n_labels + len(y)) * chain.width]
+    trigrams = np.zeros((chain.n_labels, chain.n_labels, chain.width))
+    for t in range(2, len(y)):
+        trigrams[y[t - 1], y[t - 2], y[t]] += 1.0
+    found = np.zeros(sizes(case.problem).statistics)
+    found[: len(first) + trigrams.size] = np.concatenate([first, trigrams.ravel()])
+    return found
 
 
 def _link_statistics(case: Case, i: int, y: Output) -> Array:
@@ -138,12 +159,22 @@ def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
         m = len(nodes) * problem.width + len(ends) * _edge_size(problem)
         delta[:m] = np.where(rng.random(m) < 0.4, 0.0, rng.normal(size=m))
         return delta
+    if isinstance(problem, SecondOrderChain):
+        return _second_order_direction(case, i, rng)
     length, K = (len(case.X[i]), problem.n_labels) if isinstance(problem, Chain) else (1, 0)
     longest = problem.longest if isinstance(problem, Chain) else 1
     delta = np.zeros((K + longest, problem.width))
     delta[: K + length, : problem.n_labels] = rng.normal(size=(K + length, problem.n_labels))
     delta[rng.random(len(delta)) < 0.3] = 0.0
     return delta.ravel()
+
+
+def _second_order_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
+    chain, delta = case.problem.chain, np.zeros(sizes(case.problem).statistics)
+    rows, K = delta.reshape(-1, chain.width), chain.n_labels
+    m = K + len(case.X[i]) + K**2
+    rows[:m, :K] = rng.normal(size=(m, K)) * (rng.random((m, K)) < 0.6)
+    return delta
 
 
 def as_move(delta: Array) -> Move:

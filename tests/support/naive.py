@@ -5,6 +5,7 @@ unpadded, in the order of `Result.weights`: for a chain the feature weights labe
 then transitions row by row.
 """
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -56,6 +57,14 @@ def chain_features(x: Array, y: Output, n_labels: int) -> Array:
     return np.concatenate([unary.ravel(), start, end, transitions.ravel()])
 
 
+def second_order_features(x: Array, y: Output, n_labels: int) -> Array:
+    """Return phi(x, y) of a second-order chain: that of the chain, then the counts of trigrams."""
+    trigrams = np.zeros((n_labels, n_labels, n_labels))
+    for t in range(2, len(y)):
+        trigrams[y[t - 2], y[t - 1], y[t]] += 1.0
+    return np.concatenate([chain_features(x, y, n_labels), trigrams.ravel()])
+
+
 def class_features(x: Array, y: Output, n_labels: int) -> Array:
     """Return phi(x, y) of a multiclass model: x in the place of class y."""
     unary = np.zeros((n_labels, len(x)))
@@ -64,14 +73,19 @@ def class_features(x: Array, y: Output, n_labels: int) -> Array:
 
 
 def enumerate_chain(
-    X: list[Array], Y: list[Array], n_labels: int, cost: Array, per_token: bool
+    X: list[Array],
+    Y: list[Array],
+    n_labels: int,
+    cost: Array,
+    per_token: bool,
+    features: Callable[[Array, Output, int], Array] = chain_features,
 ) -> Enumerated:
     """List the labellings of each sequence; the loss is the sum of costs, or their mean (``per_token``)."""
     found = Enumerated([], [], [], [])
     for x, truth in zip(X, Y, strict=True):
         labellings = sorted(product(range(n_labels), repeat=len(truth)), key=lambda y: y[::-1])
         losses = [sum(cost[a, b] for a, b in zip(truth, y, strict=True)) for y in labellings]
-        phi = np.array([chain_features(x, y, n_labels) for y in labellings])
+        phi = np.array([features(x, y, n_labels) for y in labellings])
         _append(found, labellings, tuple(truth), np.array(losses) / (len(truth) if per_token else 1), phi)
     return found
 

@@ -13,6 +13,8 @@ from maxmargin.problems.matching import Matching as Matching
 from maxmargin.problems.matching import MatchingWeights as MatchingWeights
 from maxmargin.problems.multiclass import Multiclass as Multiclass
 from maxmargin.problems.multiclass import MulticlassWeights as MulticlassWeights
+from maxmargin.problems.second_order import SecondOrderChain as SecondOrderChain
+from maxmargin.problems.second_order import SecondOrderWeights as SecondOrderWeights
 from maxmargin.problems.slack import SlackRescaled as SlackRescaled
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "MatchingWeights",
     "Multiclass",
     "MulticlassWeights",
+    "SecondOrderChain",
+    "SecondOrderWeights",
     "Sizes",
     "SlackRescaled",
 ]

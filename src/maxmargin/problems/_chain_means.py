@@ -3,8 +3,7 @@
 from maxmargin._compile import subroutine
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._transitions import path_means
-from maxmargin.problems.chain import Chain
-from maxmargin.rows import weighted_sum
+from maxmargin.problems.chain import Chain, add_costs
 
 
 @protocol.expectation.register(Chain)
@@ -12,9 +11,7 @@ def _(problem, i, theta, share, z, work):
     length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
     labels = problem.labels[problem.offsets[i] : problem.offsets[i + 1]]
     parts, mean = theta.reshape((-1, problem.width)), z.reshape((-1, problem.width))
-    for t in range(length):
-        cost = problem.cost[labels[t]]
-        weighted_sum(1.0, parts[K + t], share * problem.scale[i], cost, work.unary[t])
+    add_costs(problem, i, parts, share, work)
     unary, marginals = work.unary[:length], mean[K : K + length]
     log_partition = path_means(problem.transitions, unary, parts[:K], K, work, marginals, mean[:K])
     loss = 0.0

@@ -32,7 +32,7 @@ def fill_products(problem, buffer, products):
     rows = problem.rows
     for i in range(problem.offsets.shape[0] - 1):
         p, first, last = problem.product_offsets[i], problem.offsets[i], problem.offsets[i + 1]
-        if p == problem.product_offsets[i + 1]:
+        if not has_table(problem, i):
             continue
         for s in range(first, last):
             row_add(rows, s, 1.0, buffer)
@@ -40,6 +40,12 @@ def fill_products(problem, buffer, products):
                 products[p] = row_dot(rows, t, buffer)
                 p += 1
             row_add(rows, s, -1.0, buffer)  # x - x is exactly zero
+
+
+@subroutine
+def has_table(problem, i):
+    """Whether the inner products of sequence i are tabulated."""
+    return problem.product_offsets[i] < problem.product_offsets[i + 1]
 
 
 @subroutine
@@ -101,11 +107,12 @@ def multiply_products(problem, i, move, D, G):
 
 @subroutine
 def _multiply_entries(problem, i, move, G):
-    """The same from ``G = 0``, one nonzero of D after another."""
+    """The same from ``G = 0``, one nonzero of D after another; what follows the positions is not of D."""
     length, transitions = G.shape[0], problem.n_labels * problem.width
+    end = transitions + length * problem.width
     for c in range(move.size[0]):
         p = move.support[c]
-        if p >= transitions:
+        if transitions <= p < end:
             t, k = _position_and_label(p, transitions, problem.width)
             first = problem.product_offsets[i] + t * length
             column = problem.products[first : first + length]

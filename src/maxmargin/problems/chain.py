@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin._compile import subroutine
 from maxmargin._prefetch import prefetch
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.forbidden import check_allowed, encode_forbidden
@@ -20,6 +21,7 @@ from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
 from maxmargin.problems._products import (
     fill_products,
+    has_table,
     multiply_products,
     push_transitions,
     stream_products,
@@ -113,7 +115,13 @@ class Chain(NamedTuple):
 
     @classmethod
     def from_sequences(
-        cls, X: Any, y: Any, *, loss: Any = "normalized_hamming", forbidden: Any = None
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        loss: Any = "normalized_hamming",
+        forbidden: Any = None,
+        owner: str = "Chain",
     ) -> "Chain":
         """Build the problem from sequences of features and of labels.
 
@@ -130,14 +138,16 @@ class Chain(NamedTuple):
         forbidden : list of pairs (before, after) of labels, or "bio", optional
             What no output has; None stands for the start or the end. "bio" forbids ``I-x`` that does not
             continue ``B-x`` or ``I-x``.
+        owner : str
+            Whose data they are, in errors.
         """
-        tokens = SequenceEncoder(owner="Chain").fit_transform(X)
-        labels, classes = encode_labels(y, tokens.offsets, owner="Chain")
-        matrix = encode_forbidden(forbidden, classes, owner="Chain")
+        tokens = SequenceEncoder(owner=owner).fit_transform(X)
+        labels, classes = encode_labels(y, tokens.offsets, owner=owner)
+        matrix = encode_forbidden(forbidden, classes, owner=owner)
         if matrix is not None:
-            check_allowed(labels, tokens.offsets, matrix, classes, owner="Chain")
+            check_allowed(labels, tokens.offsets, matrix, classes, owner=owner)
         return cls.from_encoded(
-            tokens.rows, tokens.offsets, labels, len(classes), loss=loss, forbidden=matrix
+            tokens.rows, tokens.offsets, labels, len(classes), loss=loss, forbidden=matrix, owner=owner
         )
 
     @classmethod
@@ -150,14 +160,15 @@ class Chain(NamedTuple):
         *,
         loss: Any = "normalized_hamming",
         forbidden: Any = None,
+        owner: str = "Chain",
     ) -> "Chain":
         """Build the problem from the tokens' valid features and labels 0, ..., n_labels - 1.
 
         ``forbidden`` is a matrix of `encode_forbidden`, or None.
         """
-        check_several(n_labels, "Chain")
+        check_several(n_labels, owner)
         problem = cls.for_prediction(features, offsets, n_labels, forbidden)
-        cost = cost_matrix(loss, ("normalized_hamming", "hamming"), n_labels, "Chain")
+        cost = cost_matrix(loss, ("normalized_hamming", "hamming"), n_labels, owner)
         lengths = np.diff(offsets)
         tabulated = np.where(lengths <= _TABULATED, lengths, 0)
         unscaled = isinstance(loss, str) and loss == "hamming"
@@ -255,13 +266,20 @@ def _(problem, i, w, theta):
     add_scaled(1.0, W[F + 1], parts[K + length - 1])
 
 
+@subroutine
+def add_costs(problem, i, parts, share, work):
+    """Write the scores of labels at positions, and ``share`` times what they cost, to ``work.unary``."""
+    first, K = problem.offsets[i], problem.n_labels
+    for t in range(problem.offsets[i + 1] - first):
+        cost = problem.cost[problem.labels[first + t]]
+        weighted_sum(1.0, parts[K + t], share * problem.scale[i], cost, work.unary[t])
+
+
 @protocol.argmax.register(Chain)
 def _(problem, i, theta, y, work):
-    first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
+    length = problem.offsets[i + 1] - problem.offsets[i]
     parts, K = theta.reshape((-1, problem.width)), problem.n_labels
-    for t in range(length):
-        cost = problem.cost[problem.labels[first + t]]
-        weighted_sum(1.0, parts[K + t], problem.scale[i], cost, work.unary[t])
+    add_costs(problem, i, parts, 1.0, work)
     best_path(problem.transitions, work.unary[:length], parts[:K], K, work, y)
 
 
@@ -307,10 +325,10 @@ def _(problem, i, move, image, work):
     delta, parts = move.delta.reshape((-1, problem.width)), image.reshape((-1, problem.width))
     copy(move.delta[: K * problem.width], image[: K * problem.width])
     D, G = delta[K : K + length], parts[K : K + length]
-    if problem.product_offsets[i] == problem.product_offsets[i + 1]:
-        stream_products(problem, i, D, G, work)
-    else:
+    if has_table(problem, i):
         multiply_products(problem, i, move, D, G)
+    else:
+        stream_products(problem, i, D, G, work)
     add_scaled(1.0, D[0], G[0])
     add_scaled(1.0, D[length - 1], G[length - 1])
 
@@ -318,7 +336,7 @@ def _(problem, i, move, image, work):
 @protocol.norm2.register(Chain)
 def _(problem, i, move, image, work):
     length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
-    if problem.product_offsets[i] == problem.product_offsets[i + 1]:
+    if not has_table(problem, i):
         return protocol.norm2_by_gram(problem, i, move, image, work)
     D, sums = move.delta.reshape((-1, problem.width))[K : K + length], image[: problem.width]
     clear(sums)

@@ -1,0 +1,62 @@
+"""The best path through a trellis in which a score depends on three labels in a row."""
+
+from maxmargin._compile import helper
+from maxmargin.inference.viterbi import best_predecessor, best_predecessors
+
+
+@helper
+def second_order_viterbi(unary, pairwise, triples, n_labels, value, y):
+    r"""Find the labelling of largest score.
+
+    .. math:: \max_y \; \sum_t u_t(y_t) + \sum_{t \ge 1} p(y_{t-1}, y_t)
+              + \sum_{t \ge 2} q(y_{t-2}, y_{t-1}, y_t)
+
+    A state is a pair of neighbours. For a given label j between the two others, the step from the pairs
+    (i, j) to the pairs (j, k) is one of `viterbi`, so that the whole takes n_labels ** 3 sums a position.
+    Padding and ties are as in `viterbi`.
+
+    Parameters
+    ----------
+    unary : array of shape (length, width)
+    pairwise : array of shape (n_labels, width)
+        ``pairwise[j, k]`` is the score of label k after label j.
+    triples : array of shape (n_labels, n_labels, width)
+        ``triples[j, i, k]`` is the score of label k after label j after label i.
+    n_labels : int
+    value : array of shape (at least length, n_labels, width)
+        Work space: ``value[t, j, k]`` becomes the score of the best path that ends in label j at position
+        t - 1 and label k at position t; at the first position there is no j but 0.
+    y : int array of length at least ``length``
+        Receives the labelling.
+    """
+    last = unary.shape[0] - 1
+    for k in range(unary.shape[1]):
+        value[0, 0, k] = unary[0, k]
+    for t in range(1, last + 1):
+        for j in range(n_labels):
+            ends = value[t, j]
+            if t == 1:
+                for k in range(ends.shape[0]):
+                    ends[k] = value[0, 0, j]
+            else:
+                best_predecessors(value[t - 1, :, j], triples[j], n_labels, ends)
+            for k in range(ends.shape[0]):
+                ends[k] += pairwise[j, k] + unary[t, k]
+    _trace_back(value[: last + 1], triples, n_labels, y)
+
+
+@helper
+def _trace_back(value, triples, n_labels, y):
+    """Write the labelling from its last pair on, whose labels are found first."""
+    last = value.shape[0] - 1
+    n_before = n_labels if last > 0 else 1
+    before, best = 0, 0
+    for k in range(n_labels):
+        for j in range(n_before):
+            if value[last, j, k] > value[last, before, best]:
+                before, best = j, k
+    y[last] = best
+    if last > 0:
+        y[last - 1] = before
+    for t in range(last, 1, -1):
+        y[t - 2] = best_predecessor(value[t - 1, :, y[t - 1]], triples[y[t - 1], :, y[t]], n_labels)

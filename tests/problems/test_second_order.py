@@ -1,0 +1,228 @@
+"""Second-order chains: oracles and statistics against a list of all labellings, and optima against others."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxmargin import (
+    Accelerated,
+    BlockFrankWolfe,
+    ExponentiatedGradient,
+    Pairwise,
+    Result,
+    Status,
+    check_problem,
+    objective,
+    solve,
+)
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import predictions
+from maxmargin.objective import hinge_losses
+from maxmargin.problems import Chain, SecondOrderChain, SecondOrderWeights, SlackRescaled, chain
+from maxmargin.problems._protocol import argmax, decode, gram, loss, norm2, psi, score, sizes, workspace
+from support import naive
+from support.catalogue import Case, chain_case, chain_cases, flat, layout
+from support.maps import as_move, feature_map, random_direction, statistics
+from support.naive import Array, Enumerated, Output, margins
+
+LAM = 0.1
+cases = chain_cases(max_labels=3, order=2)
+dense_cases = chain_cases(max_labels=3, rows=("dense", "whole"), order=2)
+
+
+def draw_weights(case: Case, seed: int, whole: bool) -> Array:
+    """Return random weights in the problem's layout; whole numbers make ties."""
+    rng, d = np.random.default_rng(seed), case.data.psi[0].shape[1]
+    return layout(case.problem, rng.integers(-2, 3, d).astype(float) if whole else rng.normal(size=d))
+
+
+def written_out_score(weights: SecondOrderWeights, x: Array, y: Output) -> float:
+    """Return <w, phi(x, y)> as the model's definition has it, term by term."""
+    total = weights.start[y[0]] + weights.end[y[-1]]
+    for t, label in enumerate(y):
+        total += float(weights.unary[label] @ x[t])
+        total += weights.transitions[y[t - 1], label] if t > 0 else 0.0
+        total += weights.trigrams[y[t - 2], y[t - 1], label] if t > 1 else 0.0
+    return float(total)
+
+
+def found_output(case: Case, i: int, w: Array, oracle: Any) -> Output:
+    scratch = new_scratch(case.problem)
+    score(case.problem, i, w, scratch.theta)
+    oracle(case.problem, i, scratch.theta, scratch.y, scratch.oracle)
+    return tuple(scratch.y[: len(case.X[i])].tolist())
+
+
+@given(cases, st.integers(0, 1000), st.booleans())
+def test_oracles_maximise_over_all_labellings(case: Case, seed: int, whole: bool) -> None:
+    w = draw_weights(case, seed, whole)
+    weights = case.problem.unpack(w)
+    for i, x in enumerate(case.X):
+        outputs = case.data.outputs[i]
+        scores = np.array([written_out_score(weights, x, y) for y in outputs])
+        for oracle, values in ((argmax, scores + case.data.losses[i]), (decode, scores)):
+            answer = outputs.index(found_output(case, i, w, oracle))
+            assert values[answer] == pytest.approx(values.max(), abs=1e-11)
+
+
+@given(dense_cases, st.integers(0, 1000))
+def test_compiled_oracles(case: Case, seed: int) -> None:
+    w = draw_weights(case, seed, whole=False)
+    expected = [margins(case.data, i, flat(case.problem, w)).max() for i in range(len(case.X))]
+    assert hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-11)
+    best = [label for i in range(len(case.X)) for label in found_output(case, i, w, decode)]
+    compiled = np.zeros(len(best), dtype=np.int64)
+    predictions(case.problem, w, 0, len(case.X), compiled, new_scratch(case.problem))
+    assert compiled.tolist() == best
+
+
+@given(cases)
+def test_loss_and_statistics_of_every_labelling(case: Case) -> None:
+    size = sizes(case.problem)
+    where, value = np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts)
+    for i in range(len(case.X)):
+        truth = statistics(case, i, case.data.outputs[i][case.data.truths[i]])
+        for y, expected in zip(case.data.outputs[i], case.data.losses[i], strict=True):
+            assert loss(case.problem, i, np.array(y)) == pytest.approx(expected, abs=1e-13)
+            entries = np.zeros(size.statistics)
+            count = psi(case.problem, i, np.array(y), where, value)
+            np.add.at(entries, where[:count], value[:count])
+            assert (entries == truth - statistics(case, i, y)).all()
+
+
+def test_ties_go_to_the_smaller_label() -> None:
+    case = chain_case(0, (4, 2, 1), loss="hamming", order=2)
+    w = np.zeros(sizes(case.problem).weights)
+    for i, t in enumerate(case.data.truths):
+        truth = case.data.outputs[i][t]
+        assert found_output(case, i, w, decode) == (0,) * len(truth)
+        assert found_output(case, i, w, argmax) == tuple(1 if label == 0 else 0 for label in truth)
+
+
+def test_gram_and_norm2_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain, "_TABULATED", 2)
+    case, rng = chain_case(5, (4, 2, 1, 3), order=2), np.random.default_rng(0)
+    work = workspace(case.problem)
+    for i in (0, 1, 3, 2, 0):  # the work arrays are used again
+        Phi, delta = feature_map(case, i), random_direction(case, i, rng)
+        image, m = np.full(len(delta), np.nan), Phi.shape[1]
+        gram(case.problem, i, as_move(delta), image, work)
+        assert image[:m] == pytest.approx(Phi.T @ (Phi @ delta[:m]), rel=1e-11, abs=1e-12)
+        found = norm2(case.problem, i, as_move(delta), np.full(len(delta), np.nan), work)
+        assert found == pytest.approx(np.sum((Phi @ delta[:m]) ** 2), rel=1e-11)
+
+
+def solved(problem: Any, tol: float = 2e-4) -> Result:
+    return solve(problem, Accelerated(Pairwise(LAM)), tol=tol, max_passes=5000, random_state=0)
+
+
+@pytest.mark.parametrize("method", [BlockFrankWolfe(LAM), Accelerated(Pairwise(LAM))], ids=["BCFW", "auto"])
+def test_certificates_bracket_the_optimum(method: Any) -> None:
+    case = chain_case(3, (3, 1, 2, 4, 3), 2, order=2)
+    best = naive.optimum(case.data, LAM)
+    result = solve(case.problem, method, tol=5e-3 * best.primal, max_passes=20000, random_state=0)
+    assert result.status is Status.CONVERGED
+    assert result.certified
+    assert result.dual <= best.primal + 1e-9
+    assert best.dual - 1e-9 <= result.primal <= 1.005 * best.primal + 1e-9
+    assert result.primal == pytest.approx(naive.primal(case.data, flat(case.problem, result.w), LAM))
+
+
+def test_without_trigrams_it_is_the_chain() -> None:
+    """Sequences of up to two tokens have none: the optimum is the chain's, and all of B is zero."""
+    second, first = (chain_case(4, (2, 1, 2, 2, 1), order=order) for order in (2, 1))
+    results = solved(second.problem), solved(first.problem)
+    assert max(result.dual for result in results) <= min(result.primal for result in results)
+    assert results[0].primal == pytest.approx(results[1].primal, abs=4e-4)
+    assert not second.problem.unpack(results[0].w).trigrams.any()
+
+
+def test_weights_of_the_chain_have_its_objective() -> None:
+    """With B = 0, at the optimum of the chain, both have the same objective: an upper bound of the richer's."""
+    second, first = (chain_case(5, (3, 4, 2, 3), 2, order=order) for order in (2, 1))
+    best = solved(first.problem)
+    w = np.concatenate([best.w, np.zeros(sizes(second.problem).weights - len(best.w))])
+    assert objective.primal(second.problem, w, LAM) == pytest.approx(best.primal, rel=1e-12)
+    assert solved(second.problem).dual < best.dual
+
+
+def forbidding_case(seed: int, lengths: tuple[int, ...]) -> tuple[SecondOrderChain, Enumerated]:
+    """Return a problem with forbidden transitions, none of them in the truth, and what is left of outputs."""
+    case, rng = chain_case(seed, lengths, order=2, loss="hamming"), np.random.default_rng(seed)
+    K, truths = 3, [outputs[t] for outputs, t in zip(case.data.outputs, case.data.truths, strict=True)]
+    paths = [[K, *y, K] for y in truths]
+    forbidden = rng.random((K + 1, K + 1)) < 0.5
+    for path in paths:
+        forbidden[path[:-1], path[1:]] = False
+    kept = [
+        [k for k, y in enumerate(outputs) if not any(forbidden[p] for p in itertools.pairwise([K, *y, K]))]
+        for outputs in case.data.outputs
+    ]
+    data = Enumerated(
+        [[case.data.outputs[i][k] for k in rest] for i, rest in enumerate(kept)],
+        [rest.index(t) for rest, t in zip(kept, case.data.truths, strict=True)],
+        [case.data.losses[i][rest] for i, rest in enumerate(kept)],
+        [case.data.psi[i][rest] for i, rest in enumerate(kept)],
+    )
+    inner = case.problem.chain
+    problem = SecondOrderChain.from_encoded(
+        inner.rows.values, inner.offsets, inner.labels, K, loss="hamming", forbidden=forbidden
+    )
+    return problem, data
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple))
+def test_oracles_choose_among_what_is_allowed(seed: int, lengths: tuple[int, ...]) -> None:
+    problem, data = forbidding_case(seed, lengths)
+    w = layout(problem, 3 * np.random.default_rng(seed).normal(size=data.psi[0].shape[1]))
+    expected = [margins(data, i, flat(problem, w)).max() for i in range(len(lengths))]
+    assert hinge_losses(problem, w) == pytest.approx(expected, abs=1e-11)
+    found = np.zeros(sum(lengths), dtype=np.int64)
+    predictions(problem, w, 0, len(lengths), found, new_scratch(problem))
+    for i, y in enumerate(np.split(found, np.cumsum(lengths)[:-1])):
+        scores = -data.psi[i] @ flat(problem, w)
+        assert scores[data.outputs[i].index(tuple(y.tolist()))] == pytest.approx(scores.max(), abs=1e-11)
+
+
+X = [np.array([[1.0, 2.0], [3.0, 4.0], [2.0, 5.0]]), np.array([[5.0, 6.0]])]
+Y = [["verb", "noun", "verb"], ["adverb"]]
+
+
+def test_sequences_become_the_chain_that_they_describe() -> None:
+    problem = SecondOrderChain.from_sequences(X, Y, loss="hamming")
+    expected = Chain.from_sequences(X, Y, loss="hamming")
+    assert problem.chain.rows.values.tolist() == expected.rows.values.tolist()
+    for field, same in zip(problem.chain[1:-4], expected[1:-4], strict=True):  # all arrays
+        np.testing.assert_array_equal(field, same)
+    assert problem.offsets.tolist() == [0, 3, 4]
+    weights = problem.unpack(np.zeros(sizes(problem).weights))
+    assert [part.shape for part in weights] == [(3, 2), (3,), (3,), (3, 3), (3, 3, 3)]
+    assert check_problem(problem).ok
+
+
+REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
+    (X, [["noun"] * 3, ["noun"]], {}, "y must have at least two different labels"),
+    (X, Y[:1], {}, "X has 2 sequences, but y has 1"),
+    (X, Y, {"loss": "zero_one"}, "loss must be one of 'normalized_hamming', 'hamming' or a cost matrix"),
+    (X, Y, {"forbidden": [("noun", "verb")]}, "sequence 0 of y has 'verb' after 'noun' at token 2"),
+    ([X[0], np.ones((1, 3))], Y, {}, "sequence 1 of X has 3 features, but sequence 0 has 2"),
+]
+
+
+@pytest.mark.parametrize(("features", "labels", "options", "message"), REFUSED)
+def test_refuses(features: Any, labels: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^SecondOrderChain: {message}") as caught:
+        SecondOrderChain.from_sequences(features, labels, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_it_does_not_have() -> None:
+    problem = SecondOrderChain.from_sequences(X, Y)
+    with pytest.raises(TypeError, match=r"^solve: ExponentiatedGradient needs .* got SecondOrderChain; use"):
+        solve(problem, ExponentiatedGradient(LAM))
+    with pytest.raises(TypeError, match=r"^SlackRescaled: inner must be a Multiclass, or a Chain"):
+        SlackRescaled(problem)
