@@ -31,6 +31,7 @@ from support.naive import Array
 ARCS = ("dense", "whole", "indicator")
 cases = st.one_of(
     chain_cases(),
+    chain_cases(max_labels=3, rows=("dense", "whole"), order=2),
     multiclass_cases(),
     matching_cases(),
     tree_cases(ARCS, (False,)),

@@ -142,7 +142,7 @@ def test_without_trigrams_it_is_the_chain() -> None:
 
 
 def test_weights_of_the_chain_have_its_objective() -> None:
-    """With B = 0, at the optimum of the chain, both have the same objective: an upper bound of the richer's."""
+    """With B = 0 both have the same objective, so that the richer model's optimum is no larger."""
     second, first = (chain_case(5, (3, 4, 2, 3), 2, order=order) for order in (2, 1))
     best = solved(first.problem)
     w = np.concatenate([best.w, np.zeros(sizes(second.problem).weights - len(best.w))])

@@ -45,6 +45,11 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "chain, averaged pairwise": (lambda: chain_case(53), Averaged(Pairwise(LAM))),
     "chain, accelerated": (lambda: chain_case(54, (4, 2, 3), 4), Accelerated(Pairwise(LAM))),
     "chain, accelerated by gap": (lambda: chain_case(55), Accelerated(Pairwise(LAM))),
+    "second-order chain, BCFW": (lambda: chain_case(80, (4, 1, 3), order=2), _BLOCK),
+    "second-order chain, accelerated": (
+        lambda: chain_case(81, (5, 2, 3), order=2),
+        Accelerated(Pairwise(LAM)),
+    ),
     "multiclass, pairwise": (lambda: multiclass_case(56), Pairwise(LAM)),
     "multiclass, away": (lambda: multiclass_case(57), Away(LAM)),
     "multiclass, pairwise by gap": (lambda: multiclass_case(58, n=11), Pairwise(LAM)),

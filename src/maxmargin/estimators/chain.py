@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._threads import threads
@@ -16,12 +16,15 @@ from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_fo
 from maxmargin.encoding.kinds import described
 from maxmargin.encoding.tokens import Tokens, joined
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss
-from maxmargin.problems import Chain, ChainWeights, SlackRescaled
+from maxmargin.problems import Chain, ChainWeights, SecondOrderChain, SecondOrderWeights
 from maxmargin.problems._chain_k_best import KBest, k_best_labellings
 from maxmargin.problems._labels import check_several
 from maxmargin.problems.chain import unpack_chain
+from maxmargin.problems.second_order import unpack_second_order
 from maxmargin.rows import FloatArray, IntArray
 from maxmargin.solve import Result
+
+_MODELS: dict[int, type[Chain] | type[SecondOrderChain]] = {1: Chain, 2: SecondOrderChain}
 
 
 class _Seen(NamedTuple):
@@ -33,10 +36,11 @@ class _Seen(NamedTuple):
 
 
 class ChainSVC(StructuralSVC):
-    r"""Structural SVM for sequence labelling: a first-order chain.
+    r"""Structural SVM for sequence labelling: a chain of first or second order.
 
     A labelling of a sequence scores :math:`\sum_t \langle W_{y_t}, x_t \rangle + b_{y_1} + e_{y_T}
-    + \sum_t A_{y_{t-1} y_t}`; training minimises
+    + \sum_t A_{y_{t-1} y_t}`, and :math:`\sum_t B_{y_{t-2} y_{t-1} y_t}` more if the order is two; training
+    minimises
 
     .. math:: \frac{1}{2 C n} \|w\|^2 + \frac1n \sum_i \max_y \left( L_i(y) + \text{score}_i(y) -
     \text{score}_i(y_i) \right).
@@ -45,13 +49,16 @@ class ChainSVC(StructuralSVC):
     ----------
     C : float, default=1.0
         Inverse regularisation strength, > 0; lam = 1 / (C n).
+    order : {1, 2}, default=1
+        How many labels the next one depends on. An oracle of second order takes n_labels times longer.
     loss : {"normalized_hamming", "hamming"} or array of shape (n_labels, n_labels),
     default="normalized_hamming"
         Share of wrong labels, number of wrong labels, or a cost ``loss[truth, label]`` averaged over the
         sequence, labels in the order of ``classes_``.
     rescaling : {"margin", "slack"}, default="margin"
         What a loss stands for: the margin by which the truth must be ahead, as above, or the price of a
-        margin below one, ``loss * (1 + score - score of the truth)``; the latter for the Hamming losses.
+        margin below one, ``loss * (1 + score - score of the truth)``; the latter for the Hamming losses and
+        order 1.
     forbidden : list of pairs (before, after) of labels, or "bio", optional
         What is neither predicted nor trained against: label ``after`` right behind label ``before``, where
         None stands for the start or the end. "bio" forbids ``I-x`` that does not continue ``B-x`` or ``I-x``.
@@ -89,6 +96,8 @@ class ChainSVC(StructuralSVC):
         W, the feature weights of each label.
     transitions_ : array of shape (n_labels, n_labels)
         A, where ``transitions_[j, k]`` scores label k after label j.
+    trigrams_ : array of shape (n_labels, n_labels, n_labels)
+        B, where ``trigrams_[i, j, k]`` scores label k after label j after label i; of order 2 only.
     start_, end_ : arrays of shape (n_labels,)
         b and e, the scores of a label at the start and at the end.
     feature_names_ : list of str or None
@@ -120,6 +129,7 @@ class ChainSVC(StructuralSVC):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
+        "order": [Options(Integral, set(_MODELS))],
         "loss": [StrOptions({"normalized_hamming", "hamming"}), "array-like"],
         "rescaling": [StrOptions(set(RESCALINGS))],
         "forbidden": [StrOptions({"bio"}), list, tuple, set, None],
@@ -130,6 +140,7 @@ class ChainSVC(StructuralSVC):
         self,
         C: float = 1.0,
         *,
+        order: int = 1,
         loss: Any = "normalized_hamming",
         rescaling: str = "margin",
         forbidden: Any = None,
@@ -146,6 +157,7 @@ class ChainSVC(StructuralSVC):
         random_state: Any = None,
     ) -> None:
         self.C = C
+        self.order = order
         self.loss = loss
         self.rescaling = rescaling
         self.forbidden = forbidden
@@ -219,7 +231,7 @@ class ChainSVC(StructuralSVC):
         self._keep(encoder, known, _Seen(tokens, labels, result))
         return self
 
-    def _problem(self, tokens: Tokens, labels: IntArray, classes: Any) -> Chain | SlackRescaled:
+    def _problem(self, tokens: Tokens, labels: IntArray, classes: Any) -> Any:
         check_several(len(classes), "ChainSVC")
         check_loss(self.loss, len(classes), "ChainSVC")
         if self.rescaling == "slack":
@@ -227,13 +239,15 @@ class ChainSVC(StructuralSVC):
         forbidden = encode_forbidden(self.forbidden, classes, owner="ChainSVC")
         if forbidden is not None:
             check_allowed(labels, tokens.offsets, forbidden, classes, owner="ChainSVC")
-        problem = Chain.from_encoded(
+        problem = _MODELS[self.order].from_encoded(
             tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss, forbidden=forbidden
         )
         return RESCALINGS[self.rescaling](problem)
 
     def _check_rescalable(self) -> None:
         """Raise unless the oracle of slack rescaling, which counts wrong labels, knows this problem."""
+        if self.order != 1:
+            raise ValueError(f"ChainSVC: order must be 1 where rescaling is 'slack', got {self.order}.")
         if not isinstance(self.loss, str):
             raise ValueError(
                 "ChainSVC: loss must be 'normalized_hamming' or 'hamming' where rescaling is 'slack', "
@@ -247,7 +261,7 @@ class ChainSVC(StructuralSVC):
 
     def _keep(self, encoder: SequenceEncoder, classes: Any, seen: "_Seen | None") -> None:
         """Set what a fit leaves behind, once nothing can fail any more."""
-        self._encoder, self._seen = encoder, seen
+        self._encoder, self._seen, self._order = encoder, seen, int(self.order)
         self._forbidden = encode_forbidden(self.forbidden, classes, owner="ChainSVC")
         self.classes_ = classes
         self.n_features_in_ = encoder.n_features_in_
@@ -290,16 +304,21 @@ class ChainSVC(StructuralSVC):
         """
         if not (isinstance(k, Integral) and int(k) >= 1):
             raise ValueError(f"ChainSVC: k must be an int >= 1, got {k!r}.")
-        found = k_best_labellings(self._unlabelled(X), self._w, int(k))
+        problem = self._unlabelled(X)
+        if not isinstance(problem, Chain):
+            raise ValueError(
+                "ChainSVC: predict_k_best needs a model of order 1, got order 2; fit with order=1."
+            )
+        found = k_best_labellings(problem, self._w, int(k))
         return [KBest(self.classes_[labels], margins) for labels, margins in found]
 
-    def _unlabelled(self, X: Any) -> Chain:
+    def _unlabelled(self, X: Any) -> Chain | SecondOrderChain:
         """The problem of predicting labels."""
         check_is_fitted(self)
         rows, offsets = self._encoder.transform(X)
         if self._forbidden is not None:
             check_lengths(offsets, self._forbidden, owner="ChainSVC")
-        return Chain.for_prediction(rows, offsets, len(self.classes_), self._forbidden)
+        return _MODELS[self._order].for_prediction(rows, offsets, len(self.classes_), self._forbidden)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the share of tokens whose label is predicted; a label not seen in `fit` counts as wrong.
@@ -320,9 +339,10 @@ class ChainSVC(StructuralSVC):
         return float(np.mean(truth == np.concatenate(predicted)))
 
     @property
-    def _weights(self) -> ChainWeights:
+    def _weights(self) -> ChainWeights | SecondOrderWeights:
         check_is_fitted(self)
-        return unpack_chain(self._w, self.n_features_in_, len(self.classes_))
+        unpack = unpack_chain if self._order == 1 else unpack_second_order
+        return unpack(self._w, self.n_features_in_, len(self.classes_))
 
     @property
     def coef_(self) -> FloatArray:
@@ -333,6 +353,16 @@ class ChainSVC(StructuralSVC):
     def transitions_(self) -> FloatArray:
         """Scores of each label after each label."""
         return self._weights.transitions
+
+    @property
+    def trigrams_(self) -> FloatArray:
+        """Scores of each label after each two labels; of a model of order 2."""
+        weights = self._weights
+        if isinstance(weights, ChainWeights):
+            raise AttributeError(
+                "ChainSVC: trigrams_ needs a model of order 2, got order 1; fit with order=2."
+            )
+        return weights.trigrams
 
     @property
     def start_(self) -> FloatArray:
