@@ -163,6 +163,21 @@ def test_scene_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     plt.close("all")
 
 
+def test_words_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    shown: list[str] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gcf().axes[0].get_xlabel()))
+    text = printed("plot_words.py", capsys)
+    assert "Instead: words of scanned digits." in text
+    first, second = (number(rf"Order {order}: ([\d.]+)% of the letters", text) for order in (1, 2))
+    assert second < first < 50
+    # Every word ends in 4, 6, 4 (-ing) or 4, 6, 6 (-ion).
+    assert "  464  +" in text
+    assert shown == ["what follows 6"]
+    plt.close("all")
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_examples_are_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) < 60

@@ -29,7 +29,7 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
     expected = [
         *itertools.product((problems.Chain, problems.Multiclass), get_args(Rows), made),
         *itertools.product((problems.Arborescence,) * 2, get_args(Rows), made),
-        *itertools.product((problems.Matching,), (None,), made),
+        *itertools.product((problems.Matching, problems.SecondOrderChain), (None,), made),
         *itertools.product((problems.Graph,) * len(LABELLINGS), (DenseRows,), made),
     ]
     assert sorted(solved, key=repr) == sorted(expected, key=repr)
@@ -39,6 +39,7 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
         problems.Graph,
         problems.Multiclass,
         problems.Matching,
+        problems.SecondOrderChain,
     }
     assert compiled.seconds >= 0
 
@@ -59,6 +60,7 @@ X, y = rng.normal(size=(9, 4)), np.arange(9) % 3
 for features in (X, np.where(X > 1, X, 0.0), np.where(X > 1, 1.0, 0.0)):
     MulticlassSVC(**options).fit(features, y).predict(features)
     ChainSVC(**options).fit([features], [y]).predict([features])
+ChainSVC(**options, order=2).fit([X], [y]).predict([X])
 words = [[["a", "b"], ["c"]], [["a"]]]
 ChainSVC(**options).fit(words, [["N", "V"], ["N"]]).predict(words)
 links = [X[:6].reshape(2, 3, 4)]

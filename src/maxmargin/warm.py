@@ -16,7 +16,7 @@ from maxmargin.decoding import decode_all
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.links import encode_links
 from maxmargin.estimators._base import DUAL_METHODS
-from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass
+from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain
 from maxmargin.problems._labelling import LABELLINGS
 from maxmargin.problems._protocol import sizes
 from maxmargin.solve import solve
@@ -77,6 +77,8 @@ def _problems() -> Iterator[tuple[str, Any]]:
     }
     for (model, build), (storage, X) in itertools.product(builders, features.items()):
         yield f"{model} of {storage} features", build(X)
+    sequence = (features["dense"], np.array([0, 2]), np.array([0, 1]), 2)
+    yield "second-order chain", SecondOrderChain.from_encoded(*sequence)
     links = encode_links([np.ones((1, 1, 1))], owner="compile")
     for inference in LABELLINGS:
         graph = (features["dense"], [[0, 1]])

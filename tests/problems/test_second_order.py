@@ -179,13 +179,16 @@ def forbidding_case(seed: int, lengths: tuple[int, ...]) -> tuple[SecondOrderCha
 def test_oracles_choose_among_what_is_allowed(seed: int, lengths: tuple[int, ...]) -> None:
     problem, data = forbidding_case(seed, lengths)
     w = layout(problem, 3 * np.random.default_rng(seed).normal(size=data.psi[0].shape[1]))
-    expected = [margins(data, i, flat(problem, w)).max() for i in range(len(lengths))]
-    assert hinge_losses(problem, w) == pytest.approx(expected, abs=1e-11)
-    found = np.zeros(sum(lengths), dtype=np.int64)
-    predictions(problem, w, 0, len(lengths), found, new_scratch(problem))
-    for i, y in enumerate(np.split(found, np.cumsum(lengths)[:-1])):
+    case, found = Case(problem, data, [np.zeros(length) for length in lengths]), []
+    for i, outputs in enumerate(data.outputs):
         scores = -data.psi[i] @ flat(problem, w)
-        assert scores[data.outputs[i].index(tuple(y.tolist()))] == pytest.approx(scores.max(), abs=1e-11)
+        for oracle, values in ((argmax, scores + data.losses[i]), (decode, scores)):
+            y = found_output(case, i, w, oracle)
+            assert values[outputs.index(y)] == pytest.approx(values.max(), abs=1e-11)
+        found += y
+    compiled = np.zeros(len(found), dtype=np.int64)
+    predictions(problem, w, 0, len(lengths), compiled, new_scratch(problem))
+    assert compiled.tolist() == found
 
 
 X = [np.array([[1.0, 2.0], [3.0, 4.0], [2.0, 5.0]]), np.array([[5.0, 6.0]])]
