@@ -145,6 +145,11 @@ def _(problem, i):
     return protocol.output_size(problem.chain, i)
 
 
+@protocol.foresee.register(SecondOrderChain)
+def _(problem, i):
+    protocol.foresee(problem.chain, i)
+
+
 @protocol.statistics_size.register(SecondOrderChain)
 def _(problem, i):
     return protocol.statistics_size(problem.chain, i) + _n_trigrams(problem)
