@@ -12,6 +12,7 @@ from maxmargin.estimators import GraphSVC as GraphSVC
 from maxmargin.estimators import MatchingSVC as MatchingSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
 from maxmargin.estimators import MultilabelSVC as MultilabelSVC
+from maxmargin.estimators import SegmentSVC as SegmentSVC
 from maxmargin.estimators import StructuredSVC as StructuredSVC
 from maxmargin.history import History as History
 from maxmargin.methods import BMRM as BMRM
@@ -73,6 +74,7 @@ __all__ = [
     "Progress",
     "ProgressLine",
     "Result",
+    "SegmentSVC",
     "Status",
     "StructuredSVC",
     "Subgradient",

@@ -23,6 +23,7 @@ from support.catalogue import (
     layout,
     matching_cases,
     multiclass_cases,
+    segment_cases,
     tree_cases,
 )
 from support.maps import as_move, feature_map, random_direction
@@ -36,6 +37,7 @@ cases = st.one_of(
     matching_cases(),
     tree_cases(ARCS, (False,)),
     graph_cases(rows=("dense",)),
+    segment_cases(rows=("indicator",)),
 )
 
 

@@ -22,7 +22,15 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import SlackRescaled
-from support.catalogue import Case, chain_case, graph_case, matching_case, multiclass_case, tree_case
+from support.catalogue import (
+    Case,
+    chain_case,
+    graph_case,
+    matching_case,
+    multiclass_case,
+    segment_case,
+    tree_case,
+)
 from support.naive import Array
 from support.own_functions import custom
 
@@ -98,6 +106,11 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "cut, BCFW": (lambda: graph_case(73, (4, 3), 2, inference="cut"), _BLOCK),
     "cut, accelerated": (lambda: graph_case(74, (4, 4), 2, inference="cut"), Accelerated(Pairwise(LAM))),
     "messages, FW": (lambda: graph_case(75, (4, 3, 4), inference="messages"), FrankWolfe(LAM)),
+    "segments, BCFW": (lambda: segment_case(77, rows="indicator"), _BLOCK),
+    "segments, accelerated": (
+        lambda: segment_case(78, (4, 1, 5), (3, 2), rows="indicator", loss="hamming", outside=False),
+        Accelerated(Pairwise(LAM)),
+    ),
     "messages, BCFW": (lambda: graph_case(76, (4, 4), inference="messages"), _BLOCK),
 }
 

@@ -7,14 +7,16 @@ import scipy.sparse
 from hypothesis import strategies as st
 
 from maxmargin.encoding.arcs import Arcs
+from maxmargin.encoding.segments import EncodedSegments
 from maxmargin.methods._blocks import Blocks
-from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain
+from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain, Segments
 from maxmargin.problems._protocol import sizes, unpack
 from support import naive
 from support.naive import Array, Enumerated
 
 CHAIN_LOSSES = ("normalized_hamming", "hamming", "matrix")
 ROWS = ("dense", "whole", "sparse", "indicator")
+SEGMENT_LOSSES = ("normalized_hamming", "hamming", "segments")
 INFERENCES = ("tree", "cut", "messages")
 ORDERS: dict[int, Any] = {
     1: (Chain, naive.chain_features),
@@ -166,6 +168,28 @@ def graph_case(
     return Case(problem, naive.enumerate_graphs(graphs, Y, cost, shares, inference == "cut"), graphs)
 
 
+def segment_case(
+    seed: int,
+    lengths: tuple[int, ...] = (1, 4, 3),
+    limits: tuple[int, ...] = (3, 2, 1),
+    *,
+    n_features: int = 2,
+    loss: str = "segments",
+    rows: str = "dense",
+    outside: bool = True,
+) -> Case:
+    """Return a random problem of segmentation; ``outside``, the last label is that of tokens outside."""
+    rng = np.random.default_rng(seed)
+    offsets, n_classes = np.append(0, np.cumsum(lengths)), len(limits) - outside
+    features, given = _features(rng, (offsets[-1], n_features), rows)
+    outputs = [naive.all_segmentations(length, np.array(limits)) for length in lengths]
+    Y = [some[rng.integers(len(some))] for some in outputs]
+    found = EncodedSegments(np.concatenate(Y), np.arange(n_classes), len(limits))
+    problem = Segments.from_encoded(given, offsets, found, np.array(limits), loss=loss)
+    X = np.split(features, offsets[1:-1])
+    return Case(problem, naive.enumerate_segments(X, Y, np.array(limits), n_classes, loss), X)
+
+
 def _random_edges(rng: np.random.Generator, n_nodes: int, density: float) -> Array:
     """Return a random forest, and any other edge with this probability; in any order and direction."""
     order = rng.permutation(n_nodes)
@@ -255,6 +279,21 @@ def graph_cases(draw: Any, inference: tuple[str, ...] = INFERENCES, rows: tuple[
         n_features=draw(st.integers(1, 3)),
         loss=draw(st.sampled_from(CHAIN_LOSSES)),
         rows=draw(st.sampled_from(rows)),
+    )
+
+
+@st.composite
+def segment_cases(draw: Any, max_length: int = 5, rows: tuple[str, ...] = ROWS) -> Case:
+    """Draw segmentations of every kind: lengths, limits, losses, kinds of rows, with and without ties."""
+    limits = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    return segment_case(
+        draw(st.integers(0, 2**32 - 1)),
+        tuple(draw(st.lists(st.integers(1, max_length if len(limits) < 3 else 4), min_size=1, max_size=2))),
+        tuple(limits) if limits != [1] else (2,),
+        n_features=draw(st.integers(1, 3)),
+        loss=draw(st.sampled_from(SEGMENT_LOSSES)),
+        rows=draw(st.sampled_from(rows)),
+        outside=len(limits) > 1 and limits[-1] == 1,
     )
 
 

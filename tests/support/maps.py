@@ -1,14 +1,16 @@
 """The linear map Phi_i from statistics to weights, as a matrix, built from its definition."""
 
+from itertools import pairwise
+
 import numpy as np
 from scipy.linalg import block_diag
 
 from maxmargin.methods._move import Move, add_entry, new_move
-from maxmargin.problems import Arborescence, Chain, Graph, Matching, SecondOrderChain
+from maxmargin.problems import Arborescence, Chain, Graph, Matching, SecondOrderChain, Segments
 from maxmargin.problems._labelling import Cut
 from maxmargin.problems._protocol import sizes
 from support.catalogue import Case
-from support.naive import Array, Output
+from support.naive import Array, Output, segments_of
 
 
 def feature_map(case: Case, i: int) -> Array:
@@ -22,6 +24,8 @@ def feature_map(case: Case, i: int) -> Array:
         return _graph_map(*x, problem)
     if isinstance(problem, SecondOrderChain):
         return block_diag(_chain_map(x, problem.chain), np.eye(_n_trigrams(problem)))
+    if isinstance(problem, Segments):
+        return _segment_map(x, problem)
     return _chain_map(x, problem) if isinstance(problem, Chain) else _class_map(x, problem.width)
 
 
@@ -50,6 +54,20 @@ def _edge_size(problem: Graph) -> int:
 
 def _n_trigrams(problem: SecondOrderChain) -> int:
     return problem.chain.n_labels**2 * problem.chain.width
+
+
+def _segment_map(x: Array, problem: Segments) -> Array:
+    """Transitions and lengths map to themselves; a token's labels in three roles to x_t in those of weights.
+
+    Rows of weights are the features three times, transitions, lengths and start; those of statistics
+    transitions, lengths and the tokens three times.
+    """
+    shared, n_features = problem.n_labels + problem.n_lengths, x.shape[1]
+    rows = np.zeros((3 * n_features + shared + 1, shared + 3 * len(x)))
+    rows[: 3 * n_features, shared:] = np.kron(x.T, np.eye(3))
+    rows[3 * n_features : -1, :shared] = np.eye(shared)
+    rows[-1, shared + 1] = 1.0
+    return np.kron(rows, np.eye(problem.width))
 
 
 def _class_map(x: Array, width: int) -> Array:
@@ -84,6 +102,8 @@ def statistics(case: Case, i: int, y: Output) -> Array:
         return _graph_statistics(case, i, y)
     if isinstance(problem, SecondOrderChain):
         return _second_order_statistics(case, i, y)
+    if isinstance(problem, Segments):
+        return _segment_statistics(case, y)
     if not isinstance(problem, Chain):
         return np.eye(problem.width)[y[0]]
     rows = np.zeros((problem.n_labels + problem.longest, problem.width))
@@ -141,6 +161,22 @@ def _graph_statistics(case: Case, i: int, y: Output) -> Array:
     return found
 
 
+def _segment_statistics(case: Case, y: Output) -> Array:
+    """Counts of transitions and lengths, then the labels of tokens in their three roles."""
+    K, shared = case.problem.n_labels, case.problem.n_labels + case.problem.n_lengths
+    rows = np.zeros((shared + 3 * case.problem.longest, case.problem.width))
+    segments = segments_of(y)
+    for start, stop, k in segments:
+        rows[K + stop - start - 1, k] += 1.0
+        rows[shared + 3 * start + 1, k] += 1.0
+        rows[shared + 3 * (stop - 1) + 2, k] += 1.0
+        for t in range(start, stop):
+            rows[shared + 3 * t, k] += 1.0
+    for (_, _, j), (_, _, k) in pairwise(segments):
+        rows[j, k] += 1.0
+    return rows.ravel()
+
+
 def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
     """Return a vector in output space: zero where it pads, beyond example i, and in a few more places."""
     problem = case.problem
@@ -161,6 +197,13 @@ def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
         return delta
     if isinstance(problem, SecondOrderChain):
         return _second_order_direction(case, i, rng)
+    if isinstance(problem, Segments):
+        shared, length = problem.n_labels + problem.n_lengths, len(case.X[i])
+        delta = np.zeros((shared + 3 * problem.longest, problem.width))
+        delta[: shared + 3 * length, : problem.n_labels] = rng.normal(
+            size=(shared + 3 * length, problem.n_labels)
+        )
+        return np.where(rng.random(delta.shape) < 0.5, 0.0, delta).ravel()
     length, K = (len(case.X[i]), problem.n_labels) if isinstance(problem, Chain) else (1, 0)
     longest = problem.longest if isinstance(problem, Chain) else 1
     delta = np.zeros((K + longest, problem.width))

@@ -6,7 +6,7 @@ then transitions row by row.
 """
 
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,6 +199,58 @@ def graph_features(
         pairs[:, y[a], y[b]] += x
     bonds = edges.T @ np.array(y[len(nodes) :], dtype=float) if has_bonds else pairs
     return np.concatenate([unary.ravel(), bonds.ravel()])
+
+
+def enumerate_segments(
+    X: list[Array], Y: list[Output], limits: Array, n_classes: int, loss: str
+) -> Enumerated:
+    """List the segmentations of each sequence; labels from ``n_classes`` on are outside of segments."""
+    found = Enumerated([], [], [], [])
+    for x, truth in zip(X, Y, strict=True):
+        outputs = all_segmentations(len(x), limits)
+        true = {segment for segment in segments_of(truth) if segment[2] < n_classes}
+        losses = []
+        for y in outputs:
+            wrong = sum(a // 2 != b // 2 for a, b in zip(truth, y, strict=True))
+            guessed = {segment for segment in segments_of(y) if segment[2] < n_classes}
+            by_name = {
+                "hamming": wrong,
+                "normalized_hamming": wrong / len(x),
+                "segments": len(true ^ guessed),
+            }
+            losses.append(float(by_name[loss]))
+        phi = np.array([segment_features(x, y, limits) for y in outputs])
+        _append(found, outputs, truth, np.array(losses), phi)
+    return found
+
+
+def all_segmentations(length: int, limits: Array) -> list[Output]:
+    """Return the codes of every segmentation: twice the labels, and one more where a segment starts."""
+    codes = product(range(2 * len(limits)), repeat=length)
+    proper = [y for y in codes if y[0] % 2 and all(b % 2 or b // 2 == a // 2 for a, b in pairwise(y))]
+    return [y for y in proper if all(stop - start <= limits[k] for start, stop, k in segments_of(y))]
+
+
+def segments_of(y: Output) -> list[tuple[int, int, int]]:
+    """Return (start, stop, label) of the segments of a segmentation."""
+    starts = [t for t, code in enumerate(y) if code % 2]
+    return [(a, b, y[a] // 2) for a, b in zip(starts, [*starts[1:], len(y)], strict=True)]
+
+
+def segment_features(x: Array, y: Output, limits: Array) -> Array:
+    """Return phi(x, y) of a segmentation: tokens, first and last ones, the first label, pairs and lengths."""
+    K, segments = len(limits), segments_of(y)
+    inside, first, last = np.zeros((3, K, x.shape[1]))
+    start, transitions, lengths = np.zeros(K), np.zeros((K, K)), np.zeros((K, max(limits)))
+    for a, b, k in segments:
+        inside[k] += x[a:b].sum(axis=0)
+        first[k] += x[a]
+        last[k] += x[b - 1]
+        lengths[k, b - a - 1] += 1.0
+    for (_, _, j), (_, _, k) in pairwise(segments):
+        transitions[j, k] += 1.0
+    start[segments[0][2]] = 1.0
+    return np.concatenate([part.ravel() for part in (inside, first, last, start, transitions, lengths)])
 
 
 def _links(y: Output, fertility: int) -> list[tuple[int, int]]:

@@ -6,6 +6,7 @@ from maxmargin.estimators.graph import GraphSVC as GraphSVC
 from maxmargin.estimators.matching import MatchingSVC as MatchingSVC
 from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
 from maxmargin.estimators.multilabel import MultilabelSVC as MultilabelSVC
+from maxmargin.estimators.segments import SegmentSVC as SegmentSVC
 from maxmargin.estimators.structured import StructuredSVC as StructuredSVC
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "MatchingSVC",
     "MulticlassSVC",
     "MultilabelSVC",
+    "SegmentSVC",
     "StructuredSVC",
 ]

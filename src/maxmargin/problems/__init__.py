@@ -1,6 +1,8 @@
 """What is solved: structured-prediction models, each in one file."""
 
 from maxmargin.problems import _chain_means as _chain_means
+from maxmargin.problems import _segment_oracles as _segment_oracles
+from maxmargin.problems import _segment_parts as _segment_parts
 from maxmargin.problems._protocol import Sizes as Sizes
 from maxmargin.problems.arborescence import Arborescence as Arborescence
 from maxmargin.problems.arborescence import ArborescenceWeights as ArborescenceWeights
@@ -15,6 +17,8 @@ from maxmargin.problems.multiclass import Multiclass as Multiclass
 from maxmargin.problems.multiclass import MulticlassWeights as MulticlassWeights
 from maxmargin.problems.second_order import SecondOrderChain as SecondOrderChain
 from maxmargin.problems.second_order import SecondOrderWeights as SecondOrderWeights
+from maxmargin.problems.segments import Segments as Segments
+from maxmargin.problems.segments import SegmentWeights as SegmentWeights
 from maxmargin.problems.slack import SlackRescaled as SlackRescaled
 
 __all__ = [
@@ -31,6 +35,8 @@ __all__ = [
     "MulticlassWeights",
     "SecondOrderChain",
     "SecondOrderWeights",
+    "SegmentWeights",
+    "Segments",
     "Sizes",
     "SlackRescaled",
 ]

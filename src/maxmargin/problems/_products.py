@@ -74,46 +74,62 @@ def _list_positions(D, out):
 @subroutine
 def transitions_norm2(problem, move):
     """The squared length of delta's counts of transitions."""
+    return head_norm2(problem.n_labels * problem.width, move)
+
+
+@helper
+def head_norm2(head, move):
+    """The squared length of the first ``head`` entries of delta."""
     total = 0.0
     for c in range(move.size[0]):
-        if move.support[c] < problem.n_labels * problem.width:
+        if move.support[c] < head:
             total += move.delta[move.support[c]] ** 2
     return total
 
 
 @subroutine
 def push_transitions(problem, move, scale, A):
-    """``A += scale * delta``, of the counts of transitions alone; few of them one by one."""
-    transitions = problem.n_labels * problem.width
-    if _SCALAR * move.size[0] > transitions:
-        add_scaled(scale, move.delta[:transitions], A)
+    """``A += scale * delta``, of the counts of transitions alone."""
+    push_head(problem.n_labels * problem.width, move, scale, A)
+
+
+@helper
+def push_head(head, move, scale, out):
+    """``out[:head] += scale * delta[:head]``; few entries one by one."""
+    if _SCALAR * move.size[0] > head:
+        add_scaled(scale, move.delta[:head], out)
         return
     for c in range(move.size[0]):
         p = move.support[c]
-        if p < transitions:
-            A[p] += scale * move.delta[p]
+        if p < head:
+            out[p] += scale * move.delta[p]
 
 
 @subroutine
 def multiply_products(problem, i, move, D, G):
     """``G = X_i X_i^T D``, by the table."""
+    multiply_products_behind(problem.n_labels * problem.width, problem, i, move, D, G)
+
+
+@subroutine
+def multiply_products_behind(head, problem, i, move, D, G):
+    """The same where ``head`` entries of the move come before D, whose rows may have any width."""
     for t in range(G.shape[0]):
         clear(G[t])
     if move.size[0] <= _FEW * G.shape[0]:
-        _multiply_entries(problem, i, move, G)
+        _multiply_entries(head, problem, i, move, G)
     else:
         _multiply_rows(problem, i, D, G)
 
 
 @subroutine
-def _multiply_entries(problem, i, move, G):
+def _multiply_entries(head, problem, i, move, G):
     """The same from ``G = 0``, one nonzero of D after another; what follows the positions is not of D."""
-    length, transitions = G.shape[0], problem.n_labels * problem.width
-    end = transitions + length * problem.width
+    length, end = G.shape[0], head + G.size
     for c in range(move.size[0]):
         p = move.support[c]
-        if transitions <= p < end:
-            t, k = _position_and_label(p, transitions, problem.width)
+        if head <= p < end:
+            t, k = _position_and_label(p, head, G.shape[1])
             first = problem.product_offsets[i] + t * length
             column = problem.products[first : first + length]
             for s in range(length):
@@ -144,8 +160,8 @@ def stream_products(problem, i, D, G, work):
 
 
 @helper
-def _position_and_label(p, transitions, width):
+def _position_and_label(p, head, width):
     """The position and the label that index p of the statistics stands for; narrow numbers divide fast."""
-    part = np.uint32(p - np.uint32(transitions))
+    part = np.uint32(p - np.uint32(head))
     t = part // np.uint32(width)
     return t, np.uint32(part - t * np.uint32(width))

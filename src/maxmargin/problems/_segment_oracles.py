@@ -1,0 +1,49 @@
+"""The max oracle of segmentations."""
+
+from maxmargin._compile import subroutine
+from maxmargin.inference.segments import PARTS, Marked, segment_viterbi
+from maxmargin.problems import _protocol as protocol
+from maxmargin.problems.segments import Segments, head_size
+from maxmargin.rows import add_scaled, copy, scaled_copy, weighted_sum
+
+
+@protocol.argmax.register(Segments)
+def _(problem, i, theta, y, work):
+    first, stop = problem.offsets[i], problem.offsets[i + 1]
+    truth, sums = problem.truth[first:stop], work.trellis.sums
+    _lay_out(problem, i, theta, work)
+    for t in range(stop - first):  # costs but for a number, the cost of all tokens
+        sums[t + 1, truth[t] >> 1] -= problem.token_cost[i]
+    for d in range(problem.n_lengths):
+        add_scaled(1.0, problem.segment_cost, work.trellis.lengths[d])
+    # A true segment is paid for as if it were wrong, and it is one less that is missed.
+    scaled_copy(2.0, problem.segment_cost, work.fines)
+    _find(problem, theta, Marked(problem.starts[first:stop], truth, work.fines), work, y)
+
+
+@protocol.decode.register(Segments)
+def _(problem, i, theta, y, work):
+    length = problem.offsets[i + 1] - problem.offsets[i]
+    _lay_out(problem, i, theta, work)
+    _find(problem, theta, Marked(work.unmarked[:length], problem.truth, work.fines), work, y)
+
+
+@subroutine
+def _lay_out(problem, i, theta, work):
+    """Write the scores of tokens and of lengths to the trellis."""
+    width, head, trellis = problem.width, head_size(problem), work.trellis
+    parts = theta[head:].reshape((-1, PARTS * width))
+    lengths = theta[problem.n_labels * width : head].reshape((-1, width))
+    for t in range(problem.offsets[i + 1] - problem.offsets[i]):
+        copy(parts[t][:width], trellis.sums[t + 1])
+    for d in range(problem.n_lengths):
+        weighted_sum(1.0, lengths[d], 1.0, problem.limits[d], trellis.lengths[d])
+
+
+@subroutine
+def _find(problem, theta, marked, work, y):
+    """Write the best segmentation to ``y``."""
+    width, K = problem.width, problem.n_labels
+    pairs = theta[: K * width].reshape((-1, width))
+    parts = theta[head_size(problem) :].reshape((-1, PARTS * width))
+    segment_viterbi(parts[: marked.starts.shape[0]], pairs, K, marked, work.trellis, y)

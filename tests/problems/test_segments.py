@@ -1,0 +1,244 @@
+"""Segmentations: oracle, loss and statistics against lists of all; what they equal; what they refuse."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxmargin import Accelerated, BlockFrankWolfe, Pairwise, Status, solve
+from maxmargin.encoding.segments import EncodedSegments
+from maxmargin.methods._scratch import new_scratch
+from maxmargin.methods._sweep import predictions
+from maxmargin.objective import hinge_losses
+from maxmargin.problems import Chain, Segments, segments
+from maxmargin.problems._protocol import (
+    argmax,
+    decode,
+    gram,
+    is_exact,
+    loss,
+    norm2,
+    output_size,
+    psi,
+    score,
+    sizes,
+    workspace,
+)
+from support import naive
+from support.catalogue import Case, flat, layout, segment_case, segment_cases
+from support.maps import as_move, feature_map, random_direction, statistics
+from support.naive import Array, Output, margins, segments_of
+
+LAM = 0.1
+ROWS = ("dense", "whole")
+
+
+def draw_weights(case: Case, seed: int, whole: bool) -> Array:
+    """Return random weights in the problem's layout; whole numbers make ties."""
+    rng, d = np.random.default_rng(seed), case.data.psi[0].shape[1]
+    return layout(case.problem, rng.integers(-2, 3, d).astype(float) if whole else rng.normal(size=d))
+
+
+def found_output(problem: Any, i: int, w: Array, oracle: Any) -> Output:
+    scratch = new_scratch(problem)
+    score(problem, i, w, scratch.theta)
+    oracle(problem, i, scratch.theta, scratch.y, scratch.oracle)
+    return tuple(scratch.y[: output_size(problem, i)].tolist())
+
+
+def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
+    """Return <w, phi(x, y)> as the model's definition has it, segment by segment."""
+    weights, x, before, total = case.problem.unpack(w), case.X[i], None, 0.0
+    for start, stop, k in segments_of(y):
+        total += sum(float(x[t] @ weights.inside[k]) for t in range(start, stop))
+        total += float(x[start] @ weights.first[k] + x[stop - 1] @ weights.last[k])
+        total += weights.lengths[k, stop - start - 1]
+        total += weights.start[k] if before is None else weights.transitions[before, k]
+        before = k
+    return total
+
+
+@given(segment_cases(rows=ROWS), st.integers(0, 1000), st.booleans())
+def test_oracles_maximise_over_all_segmentations(case: Case, seed: int, whole: bool) -> None:
+    w = draw_weights(case, seed, whole)
+    assert is_exact(case.problem)
+    for i in range(len(case.X)):
+        outputs = case.data.outputs[i]
+        scores = np.array([written_out_score(case, i, w, y) for y in outputs])
+        augmented = scores + case.data.losses[i]
+        answer = found_output(case.problem, i, w, argmax)
+        assert augmented[outputs.index(answer)] == pytest.approx(augmented.max(), abs=1e-11)
+        best = found_output(case.problem, i, w, decode)
+        assert scores[outputs.index(best)] == pytest.approx(scores.max(), abs=1e-11)
+
+
+@given(segment_cases(rows=("indicator",)), st.integers(0, 1000))
+def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
+    w = draw_weights(case, seed, whole=False)
+    expected = [margins(case.data, i, flat(case.problem, w)).max() for i in range(len(case.X))]
+    assert hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-11)
+    best = [code for i in range(len(case.X)) for code in found_output(case.problem, i, w, decode)]
+    compiled = np.zeros(len(best), dtype=np.int64)
+    predictions(case.problem, w, 0, len(case.X), compiled, new_scratch(case.problem))
+    assert compiled.tolist() == best
+
+
+@given(segment_cases(rows=ROWS))
+def test_loss_and_statistics_of_every_segmentation(case: Case) -> None:
+    size = sizes(case.problem)
+    where, value = np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts)
+    for i in range(len(case.X)):
+        truth = statistics(case, i, case.data.outputs[i][case.data.truths[i]])
+        for y, expected in zip(case.data.outputs[i], case.data.losses[i], strict=True):
+            assert loss(case.problem, i, np.array(y)) == pytest.approx(expected, abs=1e-13)
+            entries = np.zeros(size.statistics)
+            count = psi(case.problem, i, np.array(y), where, value)
+            np.add.at(entries, where[:count], value[:count])
+            assert (entries == truth - statistics(case, i, y)).all()
+
+
+def test_parts_that_agree_are_not_told() -> None:
+    problem = segment_case(0, (4,), (3, 2, 1)).problem
+    truth = problem.truth.copy()
+    where, value = np.zeros(40, dtype=np.uint32), np.zeros(40)
+    assert psi(problem, 0, truth, where, value) == 0
+    problem = problem._replace(truth=np.array([1, 0, 3, 5]), starts=np.array([-1, 0, 2, 3]))
+    # The last token changes its label: as a token, first and last, its length and the transition to it.
+    assert psi(problem, 0, np.array([1, 0, 3, 1]), where, value) == 10
+
+
+def test_gram_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "_TABULATED", 2)
+    case, rng = segment_case(5, (4, 2, 1, 3)), np.random.default_rng(0)
+    assert np.diff(case.problem.product_offsets).tolist() == [0, 4, 1, 0]
+    work = workspace(case.problem)
+    for i in (0, 1, 3, 2, 0):  # the work arrays are used again
+        Phi, delta = feature_map(case, i), random_direction(case, i, rng)
+        image, m = np.full(len(delta), np.nan), Phi.shape[1]
+        gram(case.problem, i, as_move(delta), image, work)
+        assert image[:m] == pytest.approx(Phi.T @ (Phi @ delta[:m]), rel=1e-11, abs=1e-12)
+        length2 = norm2(case.problem, i, as_move(delta), image, work)
+        assert length2 == pytest.approx(np.sum((Phi @ delta[:m]) ** 2), rel=1e-11)
+
+
+@pytest.mark.parametrize("method", [BlockFrankWolfe(LAM), Accelerated(Pairwise(LAM))], ids=["bcfw", "auto"])
+def test_methods_come_close_to_the_optimum(method: Any) -> None:
+    case = segment_case(3, (2, 3, 1, 4), rows="indicator")
+    best = naive.optimum(case.data, LAM)
+    result = solve(case.problem, method, tol=0.02 * best.primal, max_passes=3000, random_state=0)
+    assert result.status is Status.CONVERGED
+    assert result.certified
+    assert result.dual <= best.primal + 1e-9
+    assert best.dual - 1e-9 <= result.primal <= 1.02 * best.primal + 1e-9
+    assert result.primal == pytest.approx(naive.primal(case.data, flat(case.problem, result.w), LAM))
+
+
+@pytest.mark.parametrize("name", ["normalized_hamming", "hamming"])
+def test_segments_of_one_token_are_a_chain(name: str) -> None:
+    rng, offsets = np.random.default_rng(0), np.array([0, 4, 5, 11])
+    X, labels = rng.normal(size=(11, 3)), rng.integers(3, size=11)
+    found, limits = EncodedSegments(2 * labels + 1, np.arange(3), 3), np.ones(3, dtype=np.int64)
+    problem = Segments.from_encoded(X, offsets, found, limits, loss=name)
+    chain = Chain.from_encoded(X, offsets, labels, 3, loss=name)
+    w, v = np.zeros(sizes(problem).weights), np.zeros(sizes(chain).weights)
+    ours, theirs = problem.unpack(w), chain.unpack(v)
+    for part, same in ((ours.inside, theirs.unary), (ours.transitions, theirs.transitions)):
+        part[:] = same[:] = rng.normal(size=part.shape)
+    ours.start[:] = theirs.start[:] = rng.normal(size=3)
+    for oracle in (argmax, decode):
+        for i in range(3):
+            expected = found_output(chain, i, v, oracle)
+            assert found_output(problem, i, w, oracle) == tuple(2 * k + 1 for k in expected)
+            y = np.array(expected)
+            assert loss(problem, i, 2 * y + 1) == pytest.approx(loss(chain, i, y))
+
+
+X = [np.arange(10.0).reshape(5, 2), np.ones((2, 2))]
+Y: list[Any] = [[(0, 2, "a"), (3, 5, "b")], [(0, 2, "a")]]
+
+
+def test_segments_and_tags_are_the_same_problem() -> None:
+    tags = [["B-a", "I-a", "O", "B-b", "I-b"], ["I-a", "I-a"]]
+    problem, expected = Segments.from_sequences(X, tags), Segments.from_sequences(X, [Y[0][::-1], Y[1]])
+    assert problem.truth.tolist() == expected.truth.tolist() == [1, 0, 5, 3, 2, 1, 0]
+    assert problem.starts.tolist() == [-1, 0, 2, -1, 3, -1, 0]
+    assert (problem.n_labels, problem.n_lengths) == (3, 2)
+    assert np.isneginf(problem.limits[:, :3]).tolist() == [[False] * 3, [False, False, True]]
+
+
+def test_losses() -> None:
+    # The first segment is found, the second has another stop; token 2 is outside, token 4 is now.
+    y = np.array([1, 0, 5, 3, 5])
+    for name, expected in (("hamming", 1.0), ("normalized_hamming", 0.2), ("segments", 2.0)):
+        assert loss(Segments.from_sequences(X, Y, loss=name), 0, y) == pytest.approx(expected)
+
+
+def test_largest_lengths() -> None:
+    for given_length, expected in ((None, [2, 2, 1]), (4, [4, 4, 1]), ({"b": 3}, [2, 3, 1])):
+        limits = Segments.from_sequences(X, Y, max_length=given_length).limits[:, :3]
+        assert (limits == 0.0).sum(axis=0).tolist() == expected
+
+
+REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
+    ([], Y, {}, "X has no sequence"),
+    (X, 3, {}, r"y must be a list of the segments or tags of 2 sequences, got 3 \(int\)"),
+    (X, Y[:1], {}, "y must be a list of the segments or tags of 2 sequences, got 1 items"),
+    (
+        X,
+        [Y[0], 3],
+        {},
+        r"y\[1\] is 3 \(int\), expected a list of segments .*; if y is one sequence pass \[y\]",
+    ),
+    (X, [[], []], {}, "y has no segment, expected at least one"),
+    (X, [[(0, 2)], []], {}, r"sequence 0 of y has \(0, 2\), expected segments \(start, stop, label\)"),
+    (X, [Y[0], [(0.0, 2, "a")]], {}, r"sequence 1 of y has \(0.0, 2, 'a'\), expected segments"),
+    (X, [Y[0], [(1, 3, "a")]], {}, r"sequence 1 of y has the segment \(1, 3, 'a'\), expected 0 <= .* <= 2"),
+    (X, [Y[0], [(1, 1, "a")]], {}, r"sequence 1 of y has the segment \(1, 1, 'a'\), expected 0 <= start < "),
+    (
+        X,
+        [Y[0], [(0, 1, 0.5)]],
+        {},
+        r"sequence 1 of y has the segment \(0, 1, 0.5\), expected a str or an int",
+    ),
+    (X, [Y[0], [(0, 1, 3)]], {}, "y has str and int labels"),
+    (
+        X,
+        [[(1, 3, "a"), (0, 2, "b")], []],
+        {},
+        r"sequence 0 of y has the segments \(0, 2, 'b'\) and .* overlap",
+    ),
+    (X, [["O"] * 5, ["O"]], {}, "sequence 1 of y has 1 tags, but there are 2 tokens in X"),
+    (X, [["B-a"] * 5, ["B-a", "X"]], {}, "sequence 1 of y has 'X', expected the tags 'O', 'B-label' or"),
+    (X, [["B-a"] * 5, ["B-a", 3]], {}, "sequence 1 of y has 3, expected the tags"),
+    (
+        X,
+        Y,
+        {"max_length": 1},
+        r"segment \(0, 2, 'a'\) of sequence 0 of y has 2 tokens, but max_length is 1; set",
+    ),
+    (
+        X,
+        Y,
+        {"max_length": {"b": 1}},
+        r"segment \(3, 5, 'b'\) of sequence 0 of y has 2 tokens, but max_length ",
+    ),
+    (X, Y, {"max_length": {"c": 1}}, "max_length has the label 'c', which is not in y"),
+    (
+        X,
+        Y,
+        {"max_length": 0},
+        "max_length must be None, an int >= 1 or a dict of labels and such ints, got 0",
+    ),
+    (X, Y, {"loss": "zero_one"}, "loss must be one of 'normalized_hamming', .*, got 'zero_one'"),
+    (X, [["B-a"] * 5, ["B-a"] * 2], {}, "y has one label and segments of one token only"),
+    ([X[0], np.full((2, 2), np.nan)], Y, {}, ".* of sequence 1 of X"),
+]
+
+
+@pytest.mark.parametrize(("features", "y", "settings", "message"), REFUSED)
+def test_refuses(features: Any, y: Any, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^Segments: {message}") as caught:
+        Segments.from_sequences(features, y, **settings)
+    assert "\n" not in str(caught.value)
