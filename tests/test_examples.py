@@ -121,6 +121,20 @@ def test_parsing_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     plt.close("all")
 
 
+def test_phrases_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    shown: list[Any] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gca()))
+    text = printed("plot_phrases.py", capsys)
+    assert "Instead: sentences of a toy grammar." in text
+    assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.05
+    assert number(r"F1 of phrases of 100 test sentences: ([\d.]+)", text) > 0.9
+    (axes,) = shown
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["NP", "VP", "outside"]
+    plt.close("all")
+
+
 def test_snakes_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import matplotlib.pyplot as plt
 

@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin import problems, warm
 from maxmargin.estimators._base import DUAL_METHODS
 from maxmargin.problems._labelling import LABELLINGS
-from maxmargin.rows import DenseRows, Rows
+from maxmargin.rows import DenseRows, IndicatorRows, Rows
 
 
 def _rows(problem):
@@ -30,6 +30,7 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
         *itertools.product((problems.Chain, problems.Multiclass), get_args(Rows), made),
         *itertools.product((problems.Arborescence,) * 2, get_args(Rows), made),
         *itertools.product((problems.Matching, problems.SecondOrderChain), (None,), made),
+        *itertools.product((problems.Segments,), (IndicatorRows,), made),
         *itertools.product((problems.Graph,) * len(LABELLINGS), (DenseRows,), made),
     ]
     assert sorted(solved, key=repr) == sorted(expected, key=repr)
@@ -40,6 +41,7 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
         problems.Multiclass,
         problems.Matching,
         problems.SecondOrderChain,
+        problems.Segments,
     }
     assert compiled.seconds >= 0
 
@@ -47,7 +49,7 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
 PROGRAM = """
 import warnings
 import numpy as np
-from maxmargin import ChainSVC, DependencySVC, GraphSVC, MatchingSVC, MulticlassSVC, warm
+from maxmargin import ChainSVC, DependencySVC, GraphSVC, MatchingSVC, MulticlassSVC, SegmentSVC, warm
 
 warm.DUAL_METHODS = {"bcfw": warm.DUAL_METHODS["bcfw"]}
 compiled = warm.compile_kernels()
@@ -63,6 +65,7 @@ for features in (X, np.where(X > 1, X, 0.0), np.where(X > 1, 1.0, 0.0)):
 ChainSVC(**options, order=2).fit([X], [y]).predict([X])
 words = [[["a", "b"], ["c"]], [["a"]]]
 ChainSVC(**options).fit(words, [["N", "V"], ["N"]]).predict(words)
+SegmentSVC(**options).fit(words, [["B-a", "I-a"], ["O"]]).predict(words)
 links = [X[:6].reshape(2, 3, 4)]
 MatchingSVC(**options, fertility=2).fit(links, [[(0, 0), (0, 2)]]).predict(links)
 tagged = [[("a", "X"), ("b", "Y")]]

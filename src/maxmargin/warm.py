@@ -16,7 +16,7 @@ from maxmargin.decoding import decode_all
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.links import encode_links
 from maxmargin.estimators._base import DUAL_METHODS
-from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain
+from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain, Segments
 from maxmargin.problems._labelling import LABELLINGS
 from maxmargin.problems._protocol import sizes
 from maxmargin.solve import solve
@@ -83,6 +83,8 @@ def _problems() -> Iterator[tuple[str, Any]]:
     for inference in LABELLINGS:
         graph = (features["dense"], [[0, 1]])
         yield f"graph by {inference}", Graph.from_graphs([graph], [[0, 1]], inference=inference)
+    phrases = [(0, 1, "a"), (1, 2, "b")]
+    yield "segments of named features", Segments.from_sequences([[["a"], ["b"]]], [phrases])
     yield "matching", Matching.from_encoded(links, np.ones(1, dtype=np.bool_))
 
 

@@ -23,7 +23,6 @@ from support.catalogue import (
     layout,
     matching_cases,
     multiclass_cases,
-    segment_cases,
     tree_cases,
 )
 from support.maps import as_move, feature_map, random_direction
@@ -37,7 +36,6 @@ cases = st.one_of(
     matching_cases(),
     tree_cases(ARCS, (False,)),
     graph_cases(rows=("dense",)),
-    segment_cases(rows=("indicator",)),
 )
 
 

@@ -106,7 +106,6 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "cut, BCFW": (lambda: graph_case(73, (4, 3), 2, inference="cut"), _BLOCK),
     "cut, accelerated": (lambda: graph_case(74, (4, 4), 2, inference="cut"), Accelerated(Pairwise(LAM))),
     "messages, FW": (lambda: graph_case(75, (4, 3, 4), inference="messages"), FrankWolfe(LAM)),
-    "segments, BCFW": (lambda: segment_case(77, rows="indicator"), _BLOCK),
     "segments, accelerated": (
         lambda: segment_case(78, (4, 1, 5), (3, 2), rows="indicator", loss="hamming", outside=False),
         Accelerated(Pairwise(LAM)),

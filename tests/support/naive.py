@@ -211,7 +211,7 @@ def enumerate_segments(
         true = {segment for segment in segments_of(truth) if segment[2] < n_classes}
         losses = []
         for y in outputs:
-            wrong = sum(a // 2 != b // 2 for a, b in zip(truth, y, strict=True))
+            wrong = sum(a != b for a, b in zip(truth, y, strict=True))
             guessed = {segment for segment in segments_of(y) if segment[2] < n_classes}
             by_name = {
                 "hamming": wrong,

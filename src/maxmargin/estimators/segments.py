@@ -48,8 +48,9 @@ class SegmentSVC(StructuralSVC):
         Largest number of tokens of a segment, or of one with each label; by default that of the longest in
         the training data with the label. Time grows with the largest of them.
     loss : {"normalized_hamming", "hamming", "segments"}, default="normalized_hamming"
-        Share of tokens with a wrong label, their number, or the number of segments that are predicted but not
-        true or true but not predicted.
+        Share of tokens with a wrong tag, that is, a wrong label or a segment that starts where none does or
+        the other way round; their number; or the number of segments that are predicted but not true or true
+        but not predicted.
     min_count : int, default=1
         Ignore named features (of dicts or strings) that occur in fewer tokens.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \

@@ -6,7 +6,7 @@ import numpy as np
 
 from maxmargin._compile import helper
 from maxmargin.inference.viterbi import best_predecessor, best_predecessors
-from maxmargin.rows import FloatArray, IntArray, add_scaled, aligned_zeros, clear
+from maxmargin.rows import FloatArray, IntArray, add_scaled, aligned_zeros, clear, fill
 
 # The rows of labels that a token has side by side: as any token, as the first and as the last of a segment.
 PARTS = 3
@@ -22,7 +22,8 @@ class Trellis(NamedTuple):
     lengths : array of shape (n_lengths, width)
         Row d has the scores of segments of d + 1 tokens: -inf where there are none, but never for one token.
     opened : array of shape (at least length, width)
-        Scores of the best segmentation before token t and a segment that starts there, less the sums before.
+        Row t has the scores of token t as the first of a segment of each label; they become those of the best
+        segmentation with a segment that starts there, less the sums before.
     closed : array of shape (at least length, width)
         Scores of the best segmentation with a segment that ends with token t.
     """
@@ -68,25 +69,25 @@ def segment_viterbi(parts, pairs, n_labels, marked, trellis, y):
     Parameters
     ----------
     parts : array of shape (length, 3 * width)
-        In the second and the last third of row t, the scores of token t as the first and last of a segment.
+        In the last third of row t, the scores of token t as the last of a segment.
     pairs : array of shape (n_labels, width)
         ``pairs[j, k]`` is the score of a segment with label k after one with label j.
     n_labels : int
     marked : Marked
     trellis : Trellis
-        Scores of tokens and of lengths, and work space.
+        The other scores of tokens and of lengths, and work space.
     y : int array of length at least ``length``
         Receives twice the label of each token, and one more where a segment starts.
     """
     width, opened, closed = pairs.shape[1], trellis.opened, trellis.closed
     clear(trellis.sums[0])
-    clear(opened[0])
+    clear(closed[0])
     for t in range(parts.shape[0]):
         before, after = trellis.sums[t], trellis.sums[t + 1]
         add_scaled(1.0, before, after)
         if t > 0:
-            best_predecessors(closed[t - 1], pairs, n_labels, opened[t])
-        _add_difference(parts[t][width : 2 * width], before, opened[t])
+            best_predecessors(closed[t - 1], pairs, n_labels, closed[t])
+        _add_difference(closed[t], before, opened[t])
         kept = _fine(marked, t, opened)
         _best_lengths(opened, trellis.lengths, t, closed[t])
         _lift(marked, t, opened, kept)
@@ -145,23 +146,9 @@ def _lift(marked, t, opened, kept):
 
 @helper
 def _best_lengths(opened, lengths, t, out):
-    """``out[k] = max_d opened[t - d, k] + lengths[d, k]``, four d at a time to spare memory traffic."""
-    start, bonus = opened[t], lengths[0]
-    for k in range(out.shape[0]):
-        out[k] = start[k] + bonus[k]
-    count = min(lengths.shape[0], t + 1)
-    quads = (count - 1) // 4
-    for quad in range(quads):
-        d = 1 + 4 * quad
-        s0, s1, s2, s3 = opened[t - d], opened[t - d - 1], opened[t - d - 2], opened[t - d - 3]
-        b0, b1, b2, b3 = lengths[d], lengths[d + 1], lengths[d + 2], lengths[d + 3]
-        for k in range(out.shape[0]):
-            v0, v1, v2, v3 = s0[k] + b0[k], s1[k] + b1[k], s2[k] + b2[k], s3[k] + b3[k]
-            low = v0 if v0 > v1 else v1
-            high = v2 if v2 > v3 else v3
-            best = low if low > high else high
-            out[k] = best if best > out[k] else out[k]
-    for d in range(1 + 4 * quads, count):
+    """``out[k] = max_d opened[t - d, k] + lengths[d, k]``"""
+    fill(out, -np.inf)
+    for d in range(min(lengths.shape[0], t + 1)):
         start, bonus = opened[t - d], lengths[d]
         for k in range(out.shape[0]):
             value = start[k] + bonus[k]

@@ -1,6 +1,6 @@
 """The max oracle of segmentations."""
 
-from maxmargin._compile import subroutine
+from maxmargin._compile import helper, subroutine
 from maxmargin.inference.segments import PARTS, Marked, segment_viterbi
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems.segments import Segments, head_size
@@ -10,10 +10,9 @@ from maxmargin.rows import add_scaled, copy, scaled_copy, weighted_sum
 @protocol.argmax.register(Segments)
 def _(problem, i, theta, y, work):
     first, stop = problem.offsets[i], problem.offsets[i + 1]
-    truth, sums = problem.truth[first:stop], work.trellis.sums
+    truth = problem.truth[first:stop]
     _lay_out(problem, i, theta, work)
-    for t in range(stop - first):  # costs but for a number, the cost of all tokens
-        sums[t + 1, truth[t] >> 1] -= problem.token_cost[i]
+    _charge_tokens(truth, problem.token_cost[i], work.trellis)
     for d in range(problem.n_lengths):
         add_scaled(1.0, problem.segment_cost, work.trellis.lengths[d])
     # A true segment is paid for as if it were wrong, and it is one less that is missed.
@@ -36,8 +35,21 @@ def _lay_out(problem, i, theta, work):
     lengths = theta[problem.n_labels * width : head].reshape((-1, width))
     for t in range(problem.offsets[i + 1] - problem.offsets[i]):
         copy(parts[t][:width], trellis.sums[t + 1])
+        copy(parts[t][width : 2 * width], trellis.opened[t])
     for d in range(problem.n_lengths):
         weighted_sum(1.0, lengths[d], 1.0, problem.limits[d], trellis.lengths[d])
+
+
+@helper
+def _charge_tokens(truth, cost, trellis):
+    """Add what wrong tokens cost, but for a number, the cost of all tokens."""
+    for t in range(truth.shape[0]):
+        k = truth[t] >> 1
+        if truth[t] & 1:
+            trellis.opened[t, k] -= cost
+        else:
+            trellis.sums[t + 1, k] -= cost
+            trellis.opened[t, k] += cost
 
 
 @subroutine

@@ -93,10 +93,10 @@ def _is_last(codes, t, length):
 
 @helper
 def _wrong_tokens(truth, y):
-    """The number of tokens whose labels differ."""
+    """The number of tokens whose codes differ."""
     count = 0
     for t in range(truth.shape[0]):
-        count += truth[t] >> 1 != y[t] >> 1
+        count += truth[t] != y[t]
     return count
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._compile import subroutine
+from maxmargin._prefetch import prefetch
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.segments import EncodedSegments, encode_limits, encode_segments
 from maxmargin.inference.segments import PARTS, Trellis, new_trellis
@@ -24,6 +25,7 @@ from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import padded
 from maxmargin.problems._products import (
     fill_products,
+    has_table,
     head_norm2,
     multiply_products_behind,
     push_head,
@@ -43,6 +45,7 @@ from maxmargin.rows import (
     plain,
     row_push_few,
     row_scores,
+    rows_prefetch,
 )
 
 LOSSES = ("normalized_hamming", "hamming", "segments")
@@ -104,7 +107,7 @@ class Segments(NamedTuple):
     starts : array of shape (n_tokens,)
         Where in its sequence the true segment starts that ends with the token; -1 if none does.
     token_cost : array of shape (n,)
-        What a wrong label of a token costs, in each sequence.
+        What a wrong code of a token costs, in each sequence.
     segment_cost : array of shape (width,)
         What a segment of each label costs that is predicted but not true, or true but not predicted.
     limits : array of shape (n_lengths, width)
@@ -143,8 +146,9 @@ class Segments(NamedTuple):
             tags ``"B-label"``, ``"I-label"`` and ``"O"``. Labels are strings or ints, numbered in sorted
             order; each token outside of segments is one of its own, with one label more.
         loss : {"normalized_hamming", "hamming", "segments"}
-            Share of tokens with a wrong label (default), their number, or the number of segments that are
-            predicted but not true or true but not predicted, not counting tokens outside.
+            Share of tokens with a wrong tag (default), a wrong label or a segment that starts where none does
+            or the other way round; their number; or the number of segments that are predicted but not true
+            or true but not predicted, not counting tokens outside.
         max_length : int or dict {label: int}, optional
             Largest number of tokens of a segment, or of one with each label; by default that of the longest
             in y with the label.
@@ -269,6 +273,14 @@ def _(problem, i):
     return problem.offsets[i + 1] - problem.offsets[i]
 
 
+@protocol.foresee.register(Segments)
+def _(problem, i):
+    first, stop = problem.offsets[i], problem.offsets[i + 1]
+    rows_prefetch(problem.rows, first, stop)
+    prefetch(problem.truth, first, stop)
+    prefetch(problem.products, problem.product_offsets[i], problem.product_offsets[i + 1])
+
+
 @protocol.statistics_size.register(Segments)
 def _(problem, i):
     return head_size(problem) + (problem.offsets[i + 1] - problem.offsets[i]) * PARTS * problem.width
@@ -292,16 +304,16 @@ def _(problem, i, move, image, work):
     copy(move.delta[:head], image[:head])
     D = move.delta[head:].reshape((-1, PARTS * width))[:length]
     G = image[head:].reshape((-1, PARTS * width))[:length]
-    if problem.product_offsets[i] == problem.product_offsets[i + 1]:
-        stream_products(problem, i, D, G, work)
-    else:
+    if has_table(problem, i):
         multiply_products_behind(head, problem, i, move, D, G)
+    else:
+        stream_products(problem, i, D, G, work)
     add_scaled(1.0, D[0][width : 2 * width], G[0][width : 2 * width])
 
 
 @protocol.norm2.register(Segments)
 def _(problem, i, move, image, work):
-    if problem.product_offsets[i] == problem.product_offsets[i + 1]:
+    if not has_table(problem, i):
         return protocol.norm2_by_gram(problem, i, move, image, work)
     length, width, head = problem.offsets[i + 1] - problem.offsets[i], problem.width, head_size(problem)
     D, sums = move.delta[head:].reshape((-1, PARTS * width))[:length], image[: PARTS * width]
