@@ -124,7 +124,7 @@ class kernel:
 
     def mode(self, *args: Any) -> str:
         """Return how a call with these arguments runs: "cached", "compiled" or "interpreted"."""
-        if not isinstance(args[0], tuple):
+        if not _is_made_of_tuples(args[0]):
             return "interpreted"
         return "cached" if all(_is_ours(cls) for arg in args for cls in _classes(arg)) else "compiled"
 
@@ -133,6 +133,13 @@ class kernel:
 
 
 KERNELS: list[kernel] = []
+
+
+def _is_made_of_tuples(subject: Any) -> bool:
+    """Whether it is a named tuple, and what it wraps is one."""
+    while isinstance(subject, tuple) and hasattr(subject, "inner"):
+        subject = subject.inner
+    return isinstance(subject, tuple)
 
 
 def _classes(value: Any) -> Iterator[type]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from maxmargin.methods._move import add_entry, reset
 from maxmargin.methods._scratch import Scratch, new_scratch
-from maxmargin.problems import Custom, SlackRescaled
+from maxmargin.problems import Custom, SlackRescaled, Weighted
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._protocol import Sizes, sizes
 from maxmargin.rows import FloatArray
@@ -57,6 +57,7 @@ class Probe:
 
     def __init__(self, problem: Any, i: int, outputs: Iterable[Any], rng: np.random.Generator) -> None:
         self.problem, self.i, self.outputs, self.rng = problem, i, outputs, rng
+        self.unweighted = problem.inner if isinstance(problem, Weighted) else problem
         self.size: Sizes = sizes(problem)
         self.scratch: Scratch = new_scratch(problem)
         self.asked: list[Asked] = []
@@ -68,7 +69,7 @@ class Probe:
         checks += [self.linearity, self.adjoint, self.gram]
         if protocol.is_exact(self.problem):
             checks.append(self.oracle)
-            if not isinstance(self.problem, SlackRescaled):  # whose psi is not that of predictions
+            if not isinstance(self.unweighted, SlackRescaled):  # whose psi is not that of predictions
                 checks.append(self.prediction)
         for check in checks:
             try:
@@ -122,8 +123,8 @@ class Probe:
         return self._plane()
 
     def _plane_of(self, output: Any) -> Plane:
-        if isinstance(self.problem, Custom):
-            self.problem.recall(self.i, output)
+        if isinstance(self.unweighted, Custom):
+            self.unweighted.recall(self.i, output)
         else:
             self.scratch.y[: len(output)] = output
         return self._plane()

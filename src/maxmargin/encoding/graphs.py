@@ -9,7 +9,7 @@ from scipy.sparse import coo_array, csr_array, issparse, vstack
 from scipy.sparse.csgraph import connected_components
 
 from .kinds import described, is_numeric
-from .labels import Labels, encode_labels
+from .labels import Labels, Words, encode_labels
 from .tokens import first_not_finite
 
 _FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
@@ -60,7 +60,7 @@ def encode_node_labels(
 ) -> tuple[NDArray[np.int64], Labels]:
     """Number the labels of all nodes; those of a graph may be an array of any shape."""
     flat = [_raveled(labels) for labels in y] if isinstance(y, list | tuple) else y
-    return encode_labels(flat, graphs.offsets, classes=classes, owner=owner)
+    return encode_labels(flat, graphs.offsets, classes=classes, owner=owner, words=Words("graph", "node"))
 
 
 def _raveled(labels: Any) -> Any:

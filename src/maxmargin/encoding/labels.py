@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Set
 from itertools import chain
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,25 @@ from numpy.typing import NDArray
 from .kinds import described, quoted
 from .tokens import Offsets
 
+
+class Words(NamedTuple):
+    """What errors call an example, and what has a label in it."""
+
+    example: str
+    part: str
+
+
+SEQUENCES = Words("sequence", "token")
 Labels = NDArray[np.int64] | NDArray[np.str_]
 
 
 def encode_labels(
-    y: Any, offsets: Offsets | None = None, *, classes: Any = None, owner: str = "ChainSVC"
+    y: Any,
+    offsets: Offsets | None = None,
+    *,
+    classes: Any = None,
+    owner: str = "ChainSVC",
+    words: Words = SEQUENCES,
 ) -> tuple[NDArray[np.int64], Labels]:
     """Number the labels of all sequences.
 
@@ -29,6 +43,8 @@ def encode_labels(
         The known labels; by default all labels of y, sorted.
     owner : str, default="ChainSVC"
         The name to use in error messages.
+    words : Words, optional
+        What they call sequences and tokens.
 
     Returns
     -------
@@ -42,35 +58,35 @@ def encode_labels(
     >>> encode_labels([["N", "V"], ["D", "N"]])
     (array([1, 2, 0, 1]), array(['D', 'N', 'V'], dtype='<U1'))
     """
-    sequences = _label_sequences(y, owner)
+    sequences = _label_sequences(y, owner, words)
     lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
-    _check_lengths(lengths, offsets, owner)
+    _check_lengths(lengths, offsets, owner, words)
     labels = list(chain.from_iterable(sequences))
-    _check_types(labels, lengths, owner)
+    _check_types(labels, lengths, owner, words)
     known = _sorted_classes(labels, owner) if classes is None else np.asarray(classes)
     numbers = {label: k for k, label in enumerate(known.tolist())}
     try:
         codes = np.fromiter(map(numbers.__getitem__, labels), np.int64, len(labels))
     except KeyError:
-        raise _unknown_label(labels, lengths, numbers, owner) from None
+        raise _unknown_label(labels, lengths, numbers, owner, words) from None
     return codes, known
 
 
-def _label_sequences(y: Any, owner: str) -> list[Any]:
+def _label_sequences(y: Any, owner: str, words: Words) -> list[Any]:
     """One list or tuple of labels per sequence."""
     is_frame = hasattr(y, "columns") and hasattr(y, "shape")
     if isinstance(y, str | bytes | Mapping | Set) or is_frame or not isinstance(y, Iterable):
         raise TypeError(
             f"{owner}: y must be a list of label sequences, got {described(y)}; "
-            "pass one list of labels per sequence."
+            f"pass one list of labels per {words.example}."
         )
-    sequences = [_plain(labels, i, owner) for i, labels in enumerate(y)]
+    sequences = [_plain(labels, i, owner, words) for i, labels in enumerate(y)]
     if not sequences:
-        raise ValueError(f"{owner}: y has no sequence, expected at least one.")
+        raise ValueError(f"{owner}: y has no {words.example}, expected at least one.")
     return sequences
 
 
-def _plain(labels: Any, i: int, owner: str) -> list[Any] | tuple[Any, ...]:
+def _plain(labels: Any, i: int, owner: str, words: Words) -> list[Any] | tuple[Any, ...]:
     """The labels of sequence i as a list or tuple."""
     if isinstance(labels, list | tuple):
         return labels
@@ -78,36 +94,37 @@ def _plain(labels: Any, i: int, owner: str) -> list[Any] | tuple[Any, ...]:
     if is_scalar or isinstance(labels, str | bytes | Mapping | Set):
         raise TypeError(
             f"{owner}: y must be a list of label sequences, but y[{i}] is {described(labels)}; "
-            "if y is one sequence pass [y]."
+            f"if y is one {words.example} pass [y]."
         )
     # Arrays become lists of Python objects, which are faster to look up than array scalars.
     return list(labels.tolist() if hasattr(labels, "tolist") else labels)
 
 
-def _check_lengths(lengths: NDArray[np.int64], offsets: Offsets | None, owner: str) -> None:
+def _check_lengths(lengths: NDArray[np.int64], offsets: Offsets | None, owner: str, words: Words) -> None:
+    example, part = words
     if offsets is not None:
         expected = np.diff(offsets)
         if len(expected) != len(lengths):
             raise ValueError(
-                f"{owner}: X has {len(expected)} sequences, but y has {len(lengths)}; "
-                "give one label sequence per sequence."
+                f"{owner}: X has {len(expected)} {example}s, but y has {len(lengths)}; "
+                f"give one label sequence per {example}."
             )
         wrong = np.flatnonzero(lengths != expected)
         if len(wrong):
             i = wrong[0]
             raise ValueError(
-                f"{owner}: sequence {i} has {expected[i]} tokens in X, but {lengths[i]} labels "
-                "in y; give one label per token."
+                f"{owner}: {example} {i} has {expected[i]} {part}s in X, but {lengths[i]} labels "
+                f"in y; give one label per {part}."
             )
     empty = np.flatnonzero(lengths == 0)
     if len(empty):
         raise ValueError(
             f"{owner}: y[{empty[0]}] is empty, expected at least one label; "
-            "remove empty sequences from X and y."
+            f"remove empty {example}s from X and y."
         )
 
 
-def _check_types(labels: list[Any], lengths: NDArray[np.int64], owner: str) -> None:
+def _check_types(labels: list[Any], lengths: NDArray[np.int64], owner: str, words: Words) -> None:
     """All labels must be strings, or all integers."""
     types = set(map(type, labels))
     text = {t for t in types if issubclass(t, str)}
@@ -118,12 +135,12 @@ def _check_types(labels: list[Any], lengths: NDArray[np.int64], owner: str) -> N
     if wrong:
         k = next(k for k, label in enumerate(labels) if type(label) in wrong)
         raise TypeError(
-            f"{owner}: {_place(k, lengths)} is {described(labels[k])}, "
+            f"{owner}: {_place(k, lengths, words)} is {described(labels[k])}, "
             "expected a str or an int; convert or remove it."
         )
     k = next(k for k, label in enumerate(labels) if (type(label) in text) != (type(labels[0]) in text))
     raise TypeError(
-        f"{owner}: {_place(k, lengths)} is {described(labels[k])}, but the first label is "
+        f"{owner}: {_place(k, lengths, words)} is {described(labels[k])}, but the first label is "
         f"{described(labels[0])}; make all labels str or all int."
     )
 
@@ -140,18 +157,18 @@ def _sorted_classes(labels: list[Any], owner: str) -> Labels:
 
 
 def _unknown_label(
-    labels: list[Any], lengths: NDArray[np.int64], numbers: dict[Any, int], owner: str
+    labels: list[Any], lengths: NDArray[np.int64], numbers: dict[Any, int], owner: str, words: Words
 ) -> ValueError:
     k = next(k for k, label in enumerate(labels) if label not in numbers)
     known = ", ".join(map(quoted, list(numbers)[:5])) + (", ..." if len(numbers) > 5 else "")
     return ValueError(
-        f"{owner}: {_place(k, lengths)} is {quoted(labels[k])}, expected one of the "
-        f"{len(numbers)} known labels ({known}); fit on data that has it, or remove the sequence."
+        f"{owner}: {_place(k, lengths, words)} is {quoted(labels[k])}, expected one of the "
+        f"{len(numbers)} known labels ({known}); fit on data that has it, or remove the {words.example}."
     )
 
 
-def _place(k: int, lengths: NDArray[np.int64]) -> str:
+def _place(k: int, lengths: NDArray[np.int64], words: Words) -> str:
     """In words, where label k of all is."""
     stops = np.cumsum(lengths)
     i = int(np.searchsorted(stops, k, side="right"))
-    return f"label {k - (stops[i] - lengths[i])} of sequence {i} of y"
+    return f"label {k - (stops[i] - lengths[i])} of {words.example} {i} of y"

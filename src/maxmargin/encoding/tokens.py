@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 Offsets = NDArray[np.int64]
 
@@ -23,14 +23,6 @@ class Tokens(NamedTuple):
 
     rows: NDArray[np.float64] | csr_array
     offsets: Offsets
-
-
-def joined(first: Tokens, second: Tokens) -> Tokens:
-    """The sequences of both, which have the same features; sparse if either is."""
-    rows = first.rows, second.rows
-    dense = all(isinstance(part, np.ndarray) for part in rows)
-    stacked = np.concatenate(rows) if dense else csr_array(vstack([csr_array(part) for part in rows]))
-    return Tokens(stacked, np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]))
 
 
 def offsets_of(lengths: NDArray[np.int64], owner: str) -> Offsets:

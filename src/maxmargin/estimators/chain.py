@@ -2,7 +2,7 @@
 
 import itertools
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -14,25 +14,17 @@ from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
 from maxmargin.encoding.kinds import described
-from maxmargin.encoding.tokens import Tokens, joined
+from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss
+from maxmargin.estimators._examples import Examples, appended, check_fixed, label_weights, weighed
 from maxmargin.problems import Chain, ChainWeights, SecondOrderChain, SecondOrderWeights
 from maxmargin.problems._chain_k_best import KBest, k_best_labellings
 from maxmargin.problems._labels import check_several
 from maxmargin.problems.chain import unpack_chain
 from maxmargin.problems.second_order import unpack_second_order
 from maxmargin.rows import FloatArray, IntArray
-from maxmargin.solve import Result
 
 _MODELS: dict[int, type[Chain] | type[SecondOrderChain]] = {1: Chain, 2: SecondOrderChain}
-
-
-class _Seen(NamedTuple):
-    """What `partial_fit` has trained on, and where it stopped."""
-
-    tokens: Tokens
-    labels: IntArray
-    result: Result
 
 
 class ChainSVC(StructuralSVC):
@@ -64,6 +56,9 @@ class ChainSVC(StructuralSVC):
         None stands for the start or the end. "bio" forbids ``I-x`` that does not continue ``B-x`` or ``I-x``.
     min_count : int, default=1
         Ignore named features (of dicts or strings) that occur in fewer tokens.
+    class_weight : dict or "balanced", optional
+        What the loss of a wrong token is multiplied by, by its true label: ``{label: weight}``, 1 for labels
+        that are not in it; or weights inverse to how many tokens have the label, with a mean of 1.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
 "ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
         Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
@@ -82,7 +77,8 @@ class ChainSVC(StructuralSVC):
     warm_start : bool, default=False
         Go on from the last `fit`, also at another C; from nothing if the data are others.
     n_jobs : int, optional
-        Threads for the certificates and for `predict`; the result does not depend on it.
+        Threads for certificates, for `predict` and, with method "auto", for training. For training any number
+        but 1 divides the examples into two parts, whatever the number: the answer is that of two parts.
     verbose : bool or int, default=1
         Show a progress line on a terminal when training takes more than two seconds; 0 for none.
     random_state : int, RandomState or None, default=None
@@ -125,7 +121,6 @@ class ChainSVC(StructuralSVC):
     classes_: np.ndarray[Any, Any]
     feature_names_: list[str] | None
     n_features_in_: int
-    _seen: _Seen | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
@@ -134,6 +129,7 @@ class ChainSVC(StructuralSVC):
         "rescaling": [StrOptions(set(RESCALINGS))],
         "forbidden": [StrOptions({"bio"}), list, tuple, set, None],
         "min_count": [Interval(Integral, 1, None, closed="left")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
     }
 
     def __init__(
@@ -145,6 +141,7 @@ class ChainSVC(StructuralSVC):
         rescaling: str = "margin",
         forbidden: Any = None,
         min_count: int = 1,
+        class_weight: Any = None,
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 100,
@@ -162,6 +159,7 @@ class ChainSVC(StructuralSVC):
         self.rescaling = rescaling
         self.forbidden = forbidden
         self.min_count = min_count
+        self.class_weight = class_weight
         self.method = method
         self.tol = tol
         self.max_iter = max_iter
@@ -174,7 +172,7 @@ class ChainSVC(StructuralSVC):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on sequences.
 
         Parameters
@@ -184,21 +182,18 @@ class ChainSVC(StructuralSVC):
             iterable of strings per token.
         y : list of sequences of labels
             Strings or ints, one per token.
+        sample_weight : array of shape (n_sequences,), optional
+            How often each sequence counts, as if it occurred so many times; zero is without it.
 
         Returns
         -------
         ChainSVC
             The fitted estimator.
         """
-        encoder = SequenceEncoder(min_count=self.min_count, owner="ChainSVC")
-        tokens = encoder.fit_transform(X)
-        labels, classes = encode_labels(y, tokens.offsets, owner="ChainSVC")
-        self._w = self._fit(self._problem(tokens, labels, classes))
-        self._keep(encoder, classes, None)
-        return self
+        return self._learn(X, y, sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train on these sequences and all those of earlier calls, from where the last call stopped.
 
         The sequences are kept: the answer is certified for all of them, as that of `fit` is. Only the
@@ -211,27 +206,33 @@ class ChainSVC(StructuralSVC):
         y : list of sequences of labels
         classes : array-like, optional
             All labels, in the first call; by default those of its ``y``.
+        sample_weight : array of shape (n_sequences,), optional
 
         Returns
         -------
         ChainSVC
             The fitted estimator.
         """
-        seen: _Seen | None = getattr(self, "_seen", None)
+        check_fixed(self.class_weight, "ChainSVC")
+        return self._learn(X, y, sample_weight, classes, more=True)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None, more: bool = False) -> Self:
+        (X, y), weights = weighed((X, y), sample_weight, "ChainSVC")
+        seen = self._before(more)
         encoder = (
             SequenceEncoder(min_count=self.min_count, owner="ChainSVC") if seen is None else self._encoder
         )
         tokens = encoder.fit_transform(X) if seen is None else encoder.transform(X)
         known = (None if classes is None else np.unique(classes)) if seen is None else self.classes_
         labels, known = encode_labels(y, tokens.offsets, classes=known, owner="ChainSVC")
-        if seen is not None:
-            tokens, labels = joined(seen.tokens, tokens), np.concatenate([seen.labels, labels])
-        result = self._fit_more(self._problem(tokens, labels, known), seen)
-        self._w = result.w
-        self._keep(encoder, known, _Seen(tokens, labels, result))
+        examples = appended(seen, Examples((tokens, labels), weights))
+        tokens, labels = examples.data
+        problem = self._problem(tokens, labels, known, examples.weights)
+        self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
+        self._keep(encoder, known)
         return self
 
-    def _problem(self, tokens: Tokens, labels: IntArray, classes: Any) -> Any:
+    def _problem(self, tokens: Tokens, labels: IntArray, classes: Any, weights: FloatArray | None) -> Any:
         check_several(len(classes), "ChainSVC")
         check_loss(self.loss, len(classes), "ChainSVC")
         if self.rescaling == "slack":
@@ -242,6 +243,10 @@ class ChainSVC(StructuralSVC):
         problem = _MODELS[self.order].from_encoded(
             tokens.rows, tokens.offsets, labels, len(classes), loss=self.loss, forbidden=forbidden
         )
+        if self.class_weight is not None:
+            by_token = None if weights is None else np.repeat(weights, np.diff(tokens.offsets))
+            costs = label_weights(self.class_weight, classes, labels, by_token, "ChainSVC")
+            problem = problem.costed(costs)
         return RESCALINGS[self.rescaling](problem)
 
     def _check_rescalable(self) -> None:
@@ -253,15 +258,16 @@ class ChainSVC(StructuralSVC):
                 "ChainSVC: loss must be 'normalized_hamming' or 'hamming' where rescaling is 'slack', "
                 "got a cost matrix."
             )
-        if self.forbidden is not None:
-            raise ValueError(
-                "ChainSVC: forbidden must be None where rescaling is 'slack', "
-                f"got {described(self.forbidden)}."
-            )
+        for name in ("forbidden", "class_weight"):
+            value = getattr(self, name)
+            if value is not None:
+                raise ValueError(
+                    f"ChainSVC: {name} must be None where rescaling is 'slack', got {described(value)}."
+                )
 
-    def _keep(self, encoder: SequenceEncoder, classes: Any, seen: "_Seen | None") -> None:
+    def _keep(self, encoder: SequenceEncoder, classes: Any) -> None:
         """Set what a fit leaves behind, once nothing can fail any more."""
-        self._encoder, self._seen, self._order = encoder, seen, int(self.order)
+        self._encoder, self._order = encoder, int(self.order)
         self._forbidden = encode_forbidden(self.forbidden, classes, owner="ChainSVC")
         self.classes_ = classes
         self.n_features_in_ = encoder.n_features_in_

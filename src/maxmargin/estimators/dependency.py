@@ -15,6 +15,7 @@ from maxmargin.decoding import decode_all
 from maxmargin.encoding.arcs import Arcs, as_sentences, encode_arcs, encode_heads
 from maxmargin.encoding.sentences import encode_tagged
 from maxmargin.estimators._base import StructuralSVC
+from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.problems import Arborescence
 from maxmargin.problems.arborescence import LOSSES
 from maxmargin.problems.arc_features import ArcEncoder
@@ -65,7 +66,8 @@ class DependencySVC(StructuralSVC):
     warm_start : bool, default=False
         Go on from the last `fit`, also at another C; from nothing if the data are others.
     n_jobs : int, optional
-        Threads for the certificates and for `predict`; the result does not depend on it.
+        Threads for certificates, for `predict` and, with method "auto", for training. For training any number
+        but 1 divides the examples into two parts, whatever the number: the answer is that of two parts.
     verbose : bool or int, default=1
         Show a progress line on a terminal when training takes more than two seconds; 0 for none.
     random_state : int, RandomState or None, default=None
@@ -95,6 +97,7 @@ class DependencySVC(StructuralSVC):
     coef_: FloatArray
     n_features_in_: int
     _encoder: ArcEncoder | None
+    _kind: dict[str, bool]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
@@ -140,7 +143,7 @@ class DependencySVC(StructuralSVC):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on sentences.
 
         Parameters
@@ -151,26 +154,64 @@ class DependencySVC(StructuralSVC):
             first word; or a sparse matrix with these arcs as rows, in this order.
         y : list of sequences of ints
             The head of each word, 0 for the root and 1 for the first word.
+        sample_weight : array of shape (n_sentences,), optional
+            How often each sentence counts, as if it occurred so many times; zero is without it.
 
         Returns
         -------
         DependencySVC
             The fitted estimator.
         """
-        kind = {"projective": self.projective, "single_root": self.single_root}
-        sentences = as_sentences(X, "DependencySVC")
-        encoder = None
-        if _has_arcs(sentences):
-            arcs = encode_arcs(sentences, owner="DependencySVC")
-            heads = encode_heads(y, arcs.offsets, owner="DependencySVC", **kind)
+        return self._learn(X, y, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on these sentences and all those of earlier calls, from where the last call stopped.
+
+        The sentences are kept: the answer is certified for all of them, as that of `fit` is. Only the work is
+        saved that the last call has done.
+
+        Parameters
+        ----------
+        X : list of sentences
+            In the form that the first call was given. Features made by templates that its true arcs did not
+            have are ignored.
+        y : list of sequences of ints
+        sample_weight : array of shape (n_sentences,), optional
+
+        Returns
+        -------
+        DependencySVC
+            The fitted estimator.
+        """
+        return self._learn(X, y, sample_weight, more=True)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, more: bool = False) -> Self:
+        (X, y), weights = weighed((X, y), sample_weight, "DependencySVC")
+        seen = self._before(more)
+        if seen is None:
+            kind = {"projective": self.projective, "single_root": self.single_root}
+            arcs, heads, encoder = self._first_arcs(X, y, kind)
         else:
-            tagged = encode_tagged(sentences, owner="DependencySVC")
-            heads = encode_heads(y, tagged.offsets, owner="DependencySVC", **kind)
-            encoder = ArcEncoder(min_count=self.min_count).fit(tagged, heads)
-            arcs = encoder.transform(tagged)
-        self.coef_ = self._fit(Arborescence.from_encoded(arcs, heads, loss=self.loss, **kind))
+            kind, encoder, arcs = self._kind, self._encoder, self._known_arcs(X)
+            heads = encode_heads(y, arcs.offsets, owner="DependencySVC", **kind)
+        examples = appended(seen, Examples((arcs, heads), weights))
+        arcs, heads = examples.data
+        problem = Arborescence.from_encoded(arcs, heads, loss=self.loss, **kind)
+        self.coef_ = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
         self.n_features_in_, self._encoder, self._kind = len(self.coef_), encoder, kind
         return self
+
+    def _first_arcs(self, X: Any, y: Any, kind: dict[str, bool]) -> tuple[Arcs, IntArray, ArcEncoder | None]:
+        """The arcs of sentences in either form, their heads, and what makes features of words and tags."""
+        sentences = as_sentences(X, "DependencySVC")
+        if _has_arcs(sentences):
+            arcs = encode_arcs(sentences, owner="DependencySVC")
+            return arcs, encode_heads(y, arcs.offsets, owner="DependencySVC", **kind), None
+        tagged = encode_tagged(sentences, owner="DependencySVC")
+        heads = encode_heads(y, tagged.offsets, owner="DependencySVC", **kind)
+        encoder = ArcEncoder(min_count=self.min_count).fit(tagged, heads)
+        return encoder.transform(tagged), heads, encoder
 
     def predict(self, X: Any) -> list[IntArray]:
         """Return the tree of best score for each sentence.

@@ -17,6 +17,7 @@ from maxmargin.encoding.graphs import (
     has_cycles,
 )
 from maxmargin.estimators._base import StructuralSVC, check_loss
+from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.problems import Graph
 from maxmargin.problems._labelling import LABELLINGS
 from maxmargin.problems._labels import check_several
@@ -69,7 +70,8 @@ class GraphSVC(StructuralSVC):
     warm_start : bool, default=False
         Go on from the last `fit`, also at another C; from nothing if the data are others.
     n_jobs : int, optional
-        Threads for the certificates and for `predict`; the result does not depend on it.
+        Threads for certificates, for `predict` and, with method "auto", for training. For training any number
+        but 1 divides the examples into two parts, whatever the number: the answer is that of two parts.
     verbose : bool or int, default=1
         Show a progress line on a terminal when training takes more than two seconds; 0 for none.
     random_state : int, RandomState or None, default=None
@@ -151,7 +153,7 @@ class GraphSVC(StructuralSVC):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, node_weights: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, node_weights: Any = None, sample_weight: Any = None) -> Self:
         """Train on graphs.
 
         Parameters
@@ -162,26 +164,62 @@ class GraphSVC(StructuralSVC):
         y : list of arrays of labels
             Strings or ints, one per node; of any shape, read in order.
         node_weights : list of arrays, optional
-            How much each node counts in the loss, its share included.
+            How much each node counts in the loss, its share included. Weights of labels are weights of the
+            nodes that have them.
+        sample_weight : array of shape (n_graphs,), optional
+            How often each graph counts, as if it occurred so many times; zero is without it.
 
         Returns
         -------
         GraphSVC
             The fitted estimator.
         """
-        graphs = encode_graphs(X, owner="GraphSVC")
-        labels, classes = encode_node_labels(y, graphs, owner="GraphSVC")
-        weights = (
-            None if node_weights is None else encode_node_weights(node_weights, graphs, owner="GraphSVC")
-        )
-        check_several(len(classes), "GraphSVC")
-        check_loss(self.loss, len(classes), "GraphSVC")
-        inference = self._chosen_inference(graphs, len(classes))
+        return self._learn(X, y, node_weights, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, node_weights: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Train on these graphs and all those of earlier calls, from where the last call stopped.
+
+        The graphs are kept: the answer is certified for all of them, as that of `fit` is. Only the work is
+        saved that the last call has done. The first call chooses the inference for all.
+
+        Parameters
+        ----------
+        X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
+        y : list of arrays of labels
+        classes : array-like, optional
+            All labels, in the first call; by default those of its ``y``.
+        node_weights : list of arrays, optional
+        sample_weight : array of shape (n_graphs,), optional
+
+        Returns
+        -------
+        GraphSVC
+            The fitted estimator.
+        """
+        return self._learn(X, y, node_weights, sample_weight, classes, more=True)
+
+    def _learn(
+        self, X: Any, y: Any, node_weights: Any, sample_weight: Any, classes: Any = None, more: bool = False
+    ) -> Self:
+        (X, y, node_weights), weights = weighed((X, y, node_weights), sample_weight, "GraphSVC")
+        seen = self._before(more)
+        graphs = encode_graphs(X, owner="GraphSVC") if seen is None else self._known_graphs(X)
+        known = (None if classes is None else np.unique(classes)) if seen is None else self.classes_
+        labels, known = encode_node_labels(y, graphs, owner="GraphSVC", classes=known)
+        counts = _importance(node_weights, graphs)
+        check_several(len(known), "GraphSVC")
+        check_loss(self.loss, len(known), "GraphSVC")
+        examples = appended(seen, Examples((graphs, labels, counts), weights))
+        graphs, labels, counts = examples.data
+        inference = self._chosen_inference(graphs, len(known)) if seen is None else self.inference_
         problem = Graph.from_encoded(
-            graphs, labels, len(classes), inference=inference, loss=self.loss, weights=weights
+            graphs, labels, len(known), inference=inference, loss=self.loss, weights=counts
         )
-        self._w = self._fit(problem)
-        self.classes_, self.inference_ = classes, inference
+        self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
+        self.classes_, self.inference_ = known, inference
         self.coef_, self.edge_coef_ = problem.unpack(self._w)
         self.n_features_in_, self.n_edge_features_in_ = graphs.nodes.shape[1], graphs.edges.shape[1]
         return self
@@ -206,6 +244,16 @@ class GraphSVC(StructuralSVC):
             One array of labels per graph.
         """
         check_is_fitted(self)
+        graphs = self._known_graphs(X)
+        problem = Graph.for_prediction(graphs, len(self.classes_), self.inference_)
+        with threads(self.n_jobs):
+            outputs = decode_all(problem, self._w)
+        lengths = np.diff(graphs.offsets).tolist()
+        begins = np.cumsum([0, *(output_size(problem, i) for i in range(len(lengths)))])
+        return [self.classes_[outputs[a : a + m]] for a, m in zip(begins[:-1], lengths, strict=True)]
+
+    def _known_graphs(self, X: Any) -> Graphs:
+        """The graphs, if they have as many features as those of `fit`."""
         graphs = encode_graphs(X, owner="GraphSVC")
         for name, matrix, known in (
             ("nodes", graphs.nodes, self.n_features_in_),
@@ -216,12 +264,7 @@ class GraphSVC(StructuralSVC):
                     f"GraphSVC: {name} of X have {matrix.shape[1]} features, but GraphSVC was fitted with "
                     f"{known}; give the features that were given to fit."
                 )
-        problem = Graph.for_prediction(graphs, len(self.classes_), self.inference_)
-        with threads(self.n_jobs):
-            outputs = decode_all(problem, self._w)
-        lengths = np.diff(graphs.offsets).tolist()
-        begins = np.cumsum([0, *(output_size(problem, i) for i in range(len(lengths)))])
-        return [self.classes_[outputs[a : a + m]] for a, m in zip(begins[:-1], lengths, strict=True)]
+        return graphs
 
     def score(self, X: Any, y: Any) -> float:
         """Return the share of nodes whose label is predicted; a label not seen in `fit` counts as wrong.
@@ -238,3 +281,10 @@ class GraphSVC(StructuralSVC):
         predicted = self.predict(X)
         codes, classes = encode_node_labels(y, encode_graphs(X, owner="GraphSVC"), owner="GraphSVC")
         return float(np.mean(classes[codes] == np.concatenate(predicted)))
+
+
+def _importance(node_weights: Any, graphs: Graphs) -> FloatArray:
+    """Return how much each node counts: one if that is not given."""
+    if node_weights is None:
+        return np.ones(graphs.offsets[-1])
+    return encode_node_weights(node_weights, graphs, owner="GraphSVC")

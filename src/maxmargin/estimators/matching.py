@@ -13,6 +13,7 @@ from maxmargin._threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_matchings
 from maxmargin.estimators._base import StructuralSVC
+from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.problems import Matching
 from maxmargin.rows import FloatArray, IntArray
 
@@ -59,7 +60,8 @@ default="auto"
     warm_start : bool, default=False
         Go on from the last `fit`, also at another C; from nothing if the data are others.
     n_jobs : int, optional
-        Threads for the certificates and for `predict`; the result does not depend on it.
+        Threads for certificates, for `predict` and, with method "auto", for training. For training any number
+        but 1 divides the examples into two parts, whatever the number: the answer is that of two parts.
     verbose : bool or int, default=1
         Show a progress line on a terminal when training takes more than two seconds; 0 for none.
     random_state : int, RandomState or None, default=None
@@ -96,6 +98,8 @@ default="auto"
     intercept_: float
     places_: FloatArray
     n_features_in_: int
+    _fertility: int
+    _has_constant: bool
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
@@ -141,7 +145,7 @@ default="auto"
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, possible: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, possible: Any = None, sample_weight: Any = None) -> Self:
         """Train on pairs of sides.
 
         Parameters
@@ -153,26 +157,57 @@ default="auto"
             (n_sources, n_targets) of zeros and ones.
         possible : list of matchings, optional
             In the same forms, any number at a word: further links that cost nothing, whether made or not.
+        sample_weight : array of shape (n_pairs,), optional
+            How often each pair counts, as if it occurred so many times; zero is without it.
 
         Returns
         -------
         MatchingSVC
             The fitted estimator.
         """
-        links = encode_links(X, owner="MatchingSVC", constant=self.fit_intercept)
-        truth = encode_matchings(y, links, owner="MatchingSVC", fertility=self.fertility)
-        known = (
-            None if possible is None else encode_masks(possible, links, owner="MatchingSVC", name="possible")
-        )
+        return self._learn(X, y, possible, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, possible: Any = None, sample_weight: Any = None) -> Self:
+        """Train on these pairs and all those of earlier calls, from where the last call stopped.
+
+        The pairs are kept: the answer is certified for all of them, as that of `fit` is. Only the work is
+        saved that the last call has done.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (n_sources, n_targets, n_features)
+        y : list of matchings
+        possible : list of matchings, optional
+        sample_weight : array of shape (n_pairs,), optional
+
+        Returns
+        -------
+        MatchingSVC
+            The fitted estimator.
+        """
+        return self._learn(X, y, possible, sample_weight, more=True)
+
+    def _learn(self, X: Any, y: Any, possible: Any, sample_weight: Any, more: bool = False) -> Self:
+        (X, y, possible), weights = weighed((X, y, possible), sample_weight, "MatchingSVC")
+        seen = self._before(more)
+        if seen is None:
+            links = encode_links(X, owner="MatchingSVC", constant=self.fit_intercept)
+            fertility, has_constant = self.fertility, self.fit_intercept
+        else:
+            links, fertility, has_constant = self._known_links(X), self._fertility, self._has_constant
+        truth = encode_matchings(y, links, owner="MatchingSVC", fertility=fertility)
+        free = _free_links(possible, links)
+        examples = appended(seen, Examples((links, truth, free), weights))
         problem = Matching.from_encoded(
-            links, truth, known, wrong=self.wrong, missed=self.missed, fertility=self.fertility
+            *examples.data, wrong=self.wrong, missed=self.missed, fertility=fertility
         )
-        self._w = self._fit(problem)
-        weights = problem.unpack(self._w)
-        self._fertility, self._has_constant = self.fertility, self.fit_intercept
-        self.n_features_in_ = links.n_features - self.fit_intercept
-        self.coef_, self.places_ = weights.links[: self.n_features_in_], weights.places
-        self.intercept_ = float(weights.links[-1]) if self.fit_intercept else 0.0
+        self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
+        found = problem.unpack(self._w)
+        self._fertility, self._has_constant = fertility, has_constant
+        self.n_features_in_ = links.n_features - has_constant
+        self.coef_, self.places_ = found.links[: self.n_features_in_], found.places
+        self.intercept_ = float(found.links[-1]) if has_constant else 0.0
         return self
 
     def predict(self, X: Any) -> list[Any]:
@@ -224,6 +259,13 @@ default="auto"
         found = encode_masks(predicted, links, owner="MatchingSVC", name="y")
         total = int(truth.sum() + found.sum())
         return 2.0 * int((truth & found).sum()) / total if total else 1.0
+
+
+def _free_links(possible: Any, links: Links) -> Any:
+    """Return which of the links cost nothing, whether made or not."""
+    if possible is None:
+        return np.zeros(links.offsets[-1], dtype=np.bool_)
+    return encode_masks(possible, links, owner="MatchingSVC", name="possible")
 
 
 def _as_links(places: IntArray, fertility: int) -> list[tuple[int, int]]:

@@ -1,6 +1,6 @@
 """Multiclass classification as a scikit-learn estimator."""
 
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
@@ -10,22 +10,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.encoding.tokens import first_not_finite
-from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, one_line
+from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss
+from maxmargin.estimators._errors import one_line
+from maxmargin.estimators._examples import Examples, appended, check_fixed, label_weights, weighed
 from maxmargin.problems import Multiclass, SlackRescaled
 from maxmargin.problems._labels import check_several
 from maxmargin.rows import FloatArray, IntArray
-from maxmargin.solve import Result
 
 # What scikit-learn checks; that features are finite is checked here, to say which one is not.
 _FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
-
-
-class _Seen(NamedTuple):
-    """What `partial_fit` has trained on, and where it stopped."""
-
-    X: Any
-    labels: IntArray
-    result: Result
 
 
 class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
@@ -45,6 +38,9 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         margin below one, ``loss * (1 + score - score of the truth)``.
     fit_intercept : bool, default=True
         Add a constant feature, regularised like the others.
+    class_weight : dict or "balanced", optional
+        How much examples count by their class, beside ``sample_weight``: ``{class: weight}``, 1 for classes
+        that are not in it; or weights inverse to how many examples have the class, with a mean of 1.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
 "ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
         Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
@@ -63,7 +59,8 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
     warm_start : bool, default=False
         Go on from the last `fit`, also at another C; from nothing if the data are others.
     n_jobs : int, optional
-        Threads for the certificates; the result does not depend on it.
+        Threads for certificates and, with method "auto", for training. For training any number
+        but 1 divides the examples into two parts, whatever the number: the answer is that of two parts.
     verbose : bool or int, default=1
         Show a progress line on a terminal when training takes more than two seconds; 0 for none.
     random_state : int, RandomState or None, default=None
@@ -99,13 +96,13 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
     classes_: np.ndarray[Any, Any]
     coef_: FloatArray
     intercept_: FloatArray
-    _seen: _Seen | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
         "loss": [StrOptions({"zero_one"}), "array-like"],
         "rescaling": [StrOptions(set(RESCALINGS))],
         "fit_intercept": ["boolean"],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
     }
 
     def __init__(
@@ -115,6 +112,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         loss: Any = "zero_one",
         rescaling: str = "margin",
         fit_intercept: bool = True,
+        class_weight: Any = None,
         method: str = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -130,6 +128,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         self.loss = loss
         self.rescaling = rescaling
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.method = method
         self.tol = tol
         self.max_iter = max_iter
@@ -147,7 +146,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples.
 
         Parameters
@@ -155,20 +154,18 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
             Strings or ints.
+        sample_weight : array of shape (n_samples,), optional
+            How often each example counts, as if it occurred so many times; zero is without it.
 
         Returns
         -------
         MulticlassSVC
             The fitted estimator.
         """
-        X, y = self._validated(X, y, reset=True)
-        classes, labels = np.unique(y, return_inverse=True)
-        problem = self._problem(X, labels, classes)
-        self._keep(problem, self._fit(problem), classes, None)
-        return self
+        return self._learn(X, y, sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train on these examples and all those of earlier calls, from where the last call stopped.
 
         The examples are kept: the answer is certified for all of them, as that of `fit` is. Only the
@@ -180,21 +177,30 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         y : array of shape (n_samples,)
         classes : array-like, optional
             All classes, in the first call; by default those of its ``y``.
+        sample_weight : array of shape (n_samples,), optional
 
         Returns
         -------
         MulticlassSVC
             The fitted estimator.
         """
-        seen: _Seen | None = getattr(self, "_seen", None)
+        check_fixed(self.class_weight, "MulticlassSVC")
+        return self._learn(X, y, sample_weight, classes, more=True)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None, more: bool = False) -> Self:
+        seen = self._before(more)
         X, y = self._validated(X, y, reset=seen is None)
+        (X, y), weights = weighed((X, y), sample_weight, "MulticlassSVC")
         known = np.unique(y if classes is None else classes) if seen is None else self.classes_
         labels = _codes(y, known)
-        if seen is not None:
-            X, labels = _stacked(seen.X, X), np.concatenate([seen.labels, labels])
+        if self.class_weight is not None:
+            by_class = label_weights(self.class_weight, known, labels, weights, "MulticlassSVC")
+            weights = by_class[labels] if weights is None else by_class[labels] * weights
+        examples = appended(seen, Examples((X, labels), weights))
+        X, labels = examples.data
         problem = self._problem(X, labels, known)
-        result = self._fit_more(problem, seen)
-        self._keep(problem, result.w, known, _Seen(X, labels, result))
+        w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
+        self._keep(problem, w, known)
         return self
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
@@ -211,11 +217,9 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         problem = Multiclass.from_encoded(features, labels, len(classes), loss=self.loss)
         return RESCALINGS[self.rescaling](problem)
 
-    def _keep(
-        self, problem: Multiclass | SlackRescaled, w: FloatArray, classes: Any, seen: "_Seen | None"
-    ) -> None:
+    def _keep(self, problem: Multiclass | SlackRescaled, w: FloatArray, classes: Any) -> None:
         """Set what a fit leaves behind, once nothing can fail any more."""
-        self.classes_, self._seen = classes, seen
+        self.classes_ = classes
         weights = problem.unpack(w).unary
         self.coef_ = np.ascontiguousarray(weights[:, : self.n_features_in_])
         self.intercept_ = weights[:, -1].copy() if self.fit_intercept else np.zeros(len(weights))
@@ -282,13 +286,6 @@ def _check_finite(X: Any) -> None:
         f"MulticlassSVC: feature {feature} of example {example} of X is "
         f"{'NaN' if np.isnan(value) else value}, expected a finite number; remove or impute it."
     )
-
-
-def _stacked(X: Any, more: Any) -> Any:
-    """Return the rows of both; sparse if either is."""
-    if scipy.sparse.issparse(X) or scipy.sparse.issparse(more):
-        return scipy.sparse.csr_array(scipy.sparse.vstack([X, more]))
-    return np.concatenate([X, more])
 
 
 def _with_constant(X: Any) -> Any:

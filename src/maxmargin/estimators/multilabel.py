@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from maxmargin._threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.encoding.graphs import Graphs
-from maxmargin.estimators._base import StructuralSVC, one_line
+from maxmargin.estimators._base import StructuralSVC
+from maxmargin.estimators._errors import one_line
+from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.problems import Graph
 from maxmargin.rows import FloatArray, IntArray
@@ -52,7 +54,8 @@ class MultilabelSVC(StructuralSVC):
     warm_start : bool, default=False
         Go on from the last `fit`, also at another C; from nothing if the data are others.
     n_jobs : int, optional
-        Threads for the certificates and for `predict`; the result does not depend on it.
+        Threads for certificates, for `predict` and, with method "auto", for training. For training any number
+        but 1 divides the examples into two parts, whatever the number: the answer is that of two parts.
     verbose : bool or int, default=1
         Show a progress line on a terminal when training takes more than two seconds; 0 for none.
     random_state : int, RandomState or None, default=None
@@ -89,6 +92,7 @@ class MultilabelSVC(StructuralSVC):
     edges_: IntArray
     edge_coef_: FloatArray
     n_features_in_: int
+    _inference: str
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
@@ -125,33 +129,61 @@ class MultilabelSVC(StructuralSVC):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features)
         y : array of zeros and ones of shape (n, n_labels)
+        sample_weight : array of shape (n,), optional
+            How often each row counts, as if it occurred so many times, also for the tree; zero is without it.
 
         Returns
         -------
         MultilabelSVC
             The fitted estimator.
         """
+        return self._learn(X, y, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on these rows and all those of earlier calls, from where the last call stopped.
+
+        The rows are kept: the answer is certified for all of them, as that of `fit` is. Only the work is
+        saved that the last call has done. The first call chooses the tree of labels for all.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        y : array of zeros and ones of shape (n, n_labels)
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        MultilabelSVC
+            The fitted estimator.
+        """
+        return self._learn(X, y, sample_weight, more=True)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, more: bool = False) -> Self:
+        seen = self._before(more)
         with one_line("MultilabelSVC"):
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        y = _checked_sets(X, y)
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=seen is None)
+        y = _checked_sets(X, y, None if seen is None else len(self.intercept_))
+        (X, y), weights = weighed((X, y), sample_weight, "MultilabelSVC")
         n_labels = y.shape[1]
-        edges = _joined(self.structure, y)
-        problem = Graph.from_encoded(
-            _label_graphs(X, n_labels, edges), y.ravel(), 2, inference=_INFERENCE[self.structure]
-        )
-        self._w = self._fit(problem)
-        weights = problem.unpack(self._w)
-        ones = (weights.nodes[1] - weights.nodes[0]).reshape(n_labels, -1)
+        edges = _joined(self.structure, y, weights) if seen is None else self.edges_
+        inference = _INFERENCE[self.structure] if seen is None else self._inference
+        examples = appended(seen, Examples((X, y), weights))
+        X, y = examples.data
+        problem = Graph.from_encoded(_label_graphs(X, n_labels, edges), y.ravel(), 2, inference=inference)
+        self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
+        found = problem.unpack(self._w)
+        ones = (found.nodes[1] - found.nodes[0]).reshape(n_labels, -1)
         self.coef_, self.intercept_ = ones[:, :-1], ones[:, -1]
-        self.edges_, self.edge_coef_ = edges, weights.edges[: len(edges)]
-        self._inference = _INFERENCE[self.structure]
+        self.edges_, self.edge_coef_ = edges, found.edges[: len(edges)]
+        self._inference = inference
         return self
 
     def predict(self, X: Any) -> IntArray:
@@ -173,22 +205,28 @@ class MultilabelSVC(StructuralSVC):
         with threads(self.n_jobs):
             return decode_all(problem, self._w).reshape(X.shape[0], -1)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose labels are all predicted, as scikit-learn's classifiers do.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features)
         y : array of zeros and ones of shape (n, n_labels)
+        sample_weight : array of shape (n,), optional
+            How much each row counts.
 
         Returns
         -------
         float
         """
-        return float(np.mean((self.predict(X) == np.asarray(y)).all(axis=1)))
+        right = (self.predict(X) == np.asarray(y)).all(axis=1)
+        if sample_weight is None:
+            return float(np.mean(right))
+        (right,), weights = weighed((right,), sample_weight, "MultilabelSVC")
+        return float(np.average(right, weights=weights))
 
 
-def _checked_sets(X: Any, y: Any) -> IntArray:
+def _checked_sets(X: Any, y: Any, n_labels: int | None) -> IntArray:
     """Return the labels of all rows, if they are zeros and ones, as many rows as X has."""
     with one_line("MultilabelSVC"):
         y = check_array(y, dtype=None, input_name="y")
@@ -199,13 +237,18 @@ def _checked_sets(X: Any, y: Any) -> IntArray:
             f"MultilabelSVC: y must be zeros and ones, one column per label, got {bad!r}; use "
             "MultiLabelBinarizer for lists of labels."
         )
+    if n_labels not in (None, y.shape[1]):
+        raise ValueError(
+            f"MultilabelSVC: y has {y.shape[1]} columns, expected {n_labels}, one for each label of the "
+            "first call."
+        )
     return np.ascontiguousarray(y, dtype=np.int64)
 
 
-def _joined(structure: str, y: IntArray) -> IntArray:
+def _joined(structure: str, y: IntArray, weights: FloatArray | None) -> IntArray:
     """Return the pairs of labels that are joined."""
     if structure == "tree":
-        return chow_liu(y)
+        return chow_liu(y, weights)
     pairs = combinations(range(y.shape[1]), 2) if structure == "full" else ()
     return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
 

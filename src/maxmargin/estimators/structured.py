@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.estimators._base import StructuralSVC
+from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.problems import Custom
 from maxmargin.rows import FloatArray
 
@@ -157,7 +158,7 @@ class StructuredSVC(StructuralSVC):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples.
 
         Parameters
@@ -166,14 +167,46 @@ class StructuredSVC(StructuralSVC):
             Any objects.
         y : list
             Their true outputs: any objects.
+        sample_weight : array of shape (n,), optional
+            How often each example counts, as if it occurred so many times; zero is without it.
 
         Returns
         -------
         StructuredSVC
             The fitted estimator.
         """
-        problem = self.problem(X, y)
-        self.coef_ = self._fit(problem).copy()
+        return self._learn(X, y, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on these examples and all those of earlier calls, from where the last call stopped.
+
+        The examples are kept: the answer is certified for all of them, as that of `fit` is. Only the work is
+        saved that the last call has done.
+
+        Parameters
+        ----------
+        X, y : lists
+            As for `fit`. Names that the first call gave no weight are left out.
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        StructuredSVC
+            The fitted estimator.
+        """
+        return self._learn(X, y, sample_weight, more=True)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, more: bool = False) -> Self:
+        (X, y), weights = weighed((X, y), sample_weight, type(self).__name__)
+        seen = self._before(more)
+        examples = Examples((X, y), weights)
+        if more:
+            examples = appended(seen, Examples((list(X), list(y)), weights))
+        X, y = examples.data
+        problem = self._made(X, y, None if seen is None else self._joint)
+        w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
+        self.coef_ = w.copy()
         self._joint: Joint = problem.joint
         names = problem.joint.names if isinstance(problem.joint, NamedJoint) else None
         self.feature_names_ = None if names is None else list(names)
@@ -190,14 +223,19 @@ class StructuredSVC(StructuralSVC):
         -------
         Custom
         """
+        return self._made(X, y, None)
+
+    def _made(self, X: Any, y: Any, known: Joint | None) -> Custom:
+        """The problem, with the weights that are known if there are any."""
+        names = known.names if isinstance(known, NamedJoint) else self.feature_names
         return Custom(
             self.features,
             self.loss,
             self.argmax,
             X,
             y,
-            n_features=self.n_features,
-            feature_names=self.feature_names,
+            n_features=self.n_features if known is None else known.size,
+            feature_names=names,
             exact=self.exact,
             owner=type(self).__name__,
         )

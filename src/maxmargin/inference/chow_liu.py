@@ -11,29 +11,32 @@ from maxmargin.rows import FloatArray, IntArray
 _LEAST = 1e-9
 
 
-def mutual_information(y: Any) -> FloatArray:
-    """Return the mutual information of every two columns of zeros and ones, in nats."""
-    ones, n = np.asarray(y, dtype=np.float64), len(y)
+def mutual_information(y: Any, weights: FloatArray | None = None) -> FloatArray:
+    """Return the mutual information of every two columns of zeros and ones, in nats, of weighted rows."""
+    ones, counts = np.asarray(y, dtype=np.float64), np.ones(len(y)) if weights is None else weights
+    n = counts.sum()
     total = np.zeros((ones.shape[1], ones.shape[1]))
     for a in (ones, 1.0 - ones):
         for b in (ones, 1.0 - ones):
-            joint, apart = a.T @ b / n, np.outer(a.mean(axis=0), b.mean(axis=0))
+            joint, apart = (a.T * counts) @ b / n, np.outer(counts @ a / n, counts @ b / n)
             seen = joint > 0.0
             total[seen] += joint[seen] * np.log(joint[seen] / apart[seen])
     return total
 
 
-def chow_liu(y: Any) -> IntArray:
+def chow_liu(y: Any, weights: FloatArray | None = None) -> IntArray:
     """Return the edges of the spanning tree of largest mutual information between columns of zeros and ones.
 
     Parameters
     ----------
     y : array of shape (n, n_labels)
+    weights : array of shape (n,), optional
+        How often each row counts.
 
     Returns
     -------
     array of shape (n_labels - 1, 2)
     """
-    shared = np.maximum(mutual_information(y), _LEAST)
+    shared = np.maximum(mutual_information(y, weights), _LEAST)
     edges = np.argwhere(minimum_spanning_tree(-np.triu(shared, 1)).toarray() < 0.0)
     return edges.astype(np.int64)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._compile import generic_with_default, helper, kernel
+from maxmargin._compile import generic_with_default, helper, kernel, subroutine
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._move import reset
 from maxmargin.methods._planes import add_plane
@@ -36,12 +36,19 @@ from maxmargin.problems._protocol import (
     sizes,
 )
 from maxmargin.problems.custom import Custom
+from maxmargin.problems.weighted import Weighted
 from maxmargin.rows import IntArray, clear
 
 
 @generic_with_default
 def take_step(problem, method, state, i, loss_y, hinge, visits, scratch):
     """Make the method's step of block i, given what its oracle answered; return its report."""
+    return make_step(problem, method, state, i, loss_y, hinge, visits, scratch)
+
+
+@subroutine
+def make_step(problem, method, state, i, loss_y, hinge, visits, scratch):
+    """The same, for a problem that has no other way."""
     report = step(method, state, problem, i, loss_y, hinge, scratch)
     if report == DONE:
         note_gap(visits, i, scratch.move.gap[0])
@@ -53,6 +60,23 @@ def take_step(problem, method, state, i, loss_y, hinge, visits, scratch):
 def _(problem, method, state, i, loss_y, hinge, visits, scratch):
     """The user's functions have been called: what is left is compiled."""
     return _move_in_space(problem.space, method, state, i, loss_y, hinge, visits, scratch)
+
+
+@take_step.register(Weighted)
+def _(problem, method, state, i, loss_y, hinge, visits, scratch):
+    return take_weighted_step(problem.inner, problem, method, state, i, loss_y, hinge, visits, scratch)
+
+
+@generic_with_default
+def take_weighted_step(inner, problem, method, state, i, loss_y, hinge, visits, scratch):
+    """Make the step of a weighted problem, in which ``inner`` has weights."""
+    return make_step(problem, method, state, i, loss_y, hinge, visits, scratch)
+
+
+@take_weighted_step.register(Custom)
+def _(inner, problem, method, state, i, loss_y, hinge, visits, scratch):
+    """What the oracle answered has its weight: the space knows none."""
+    return take_step(inner, method, state, i, loss_y, hinge, visits, scratch)
 
 
 @helper

@@ -20,6 +20,7 @@ from maxmargin.problems.second_order import SecondOrderWeights as SecondOrderWei
 from maxmargin.problems.segments import Segments as Segments
 from maxmargin.problems.segments import SegmentWeights as SegmentWeights
 from maxmargin.problems.slack import SlackRescaled as SlackRescaled
+from maxmargin.problems.weighted import Weighted as Weighted
 
 __all__ = [
     "Arborescence",
@@ -39,4 +40,5 @@ __all__ = [
     "Segments",
     "Sizes",
     "SlackRescaled",
+    "Weighted",
 ]

@@ -215,7 +215,10 @@ REQUIRED = (sizes, workspace, score, argmax, decode, loss, psi, gram, push, outp
 def provides(problem: Any, function: Any) -> bool:
     """Whether the generic function is registered for the problem's class, or is a method of it.
 
-    Methods of a named tuple do not count: it runs compiled, and compiled code knows functions alone.
+    Methods of a named tuple do not count: it runs compiled, and compiled code knows functions alone. One that
+    wraps another problem provides what that does.
     """
-    has_method = not isinstance(problem, tuple) and callable(getattr(problem, function.__name__, None))
-    return has_method or function.dispatch(type(problem)) is not function.dispatch(object)
+    if not isinstance(problem, tuple) and callable(getattr(problem, function.__name__, None)):
+        return True
+    registered = function.dispatch(type(problem)) is not function.dispatch(object)
+    return registered and (not hasattr(problem, "inner") or provides(problem.inner, function))

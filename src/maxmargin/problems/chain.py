@@ -202,6 +202,10 @@ class Chain(NamedTuple):
             longest=int(np.diff(offsets).max()),
         )
 
+    def costed(self, factors: FloatArray) -> "Chain":
+        """Return the problem in which a wrong token costs ``factors[k]`` times as much where label k is true."""
+        return self._replace(cost=self.cost * factors[:, None])
+
     def unpack(self, w: FloatArray) -> ChainWeights:
         """Return the weights by what they mean, as views of ``w``."""
         return unpack_chain(w, self.rows.n_columns, self.n_labels)

@@ -96,6 +96,10 @@ class SecondOrderChain(NamedTuple):
         """Where the tokens of each sequence begin."""
         return self.chain.offsets
 
+    def costed(self, factors: FloatArray) -> "SecondOrderChain":
+        """Return the problem in which a wrong token costs ``factors[k]`` times as much where label k is true."""
+        return SecondOrderChain(self.chain.costed(factors))
+
     def unpack(self, w: FloatArray) -> SecondOrderWeights:
         """Return the weights by what they mean, as views of ``w``."""
         return unpack_second_order(w, self.chain.rows.n_columns, self.chain.n_labels)
