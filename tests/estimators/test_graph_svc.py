@@ -128,5 +128,13 @@ def test_refuses():
         fitted().predict([(nodes[:, :1], edges) for nodes, edges in X])
     with pytest.raises(ValueError, match=r"^GraphSVC: edges of X have 2 features, but .* fitted with 1"):
         fitted().predict([(nodes, edges, np.ones((len(edges), 2))) for nodes, edges in X])
+    with pytest.raises(ValueError, match=r"^GraphSVC: X has 6 graphs, but y has 5; .* per graph"):
+        fitted(labels=Y[:5])
+    with pytest.raises(ValueError, match=r"^GraphSVC: graph 0 has 6 nodes in X, but 5 labels .* per node"):
+        fitted(labels=[Y[0].ravel()[:5], *Y[1:]])
+    with pytest.raises(TypeError, match=r"^GraphSVC: label 1 of graph 1 of y is .* expected a str or an int"):
+        fitted(labels=[Y[0], ["dark", None, "dark", "dark", "dark", "dark"], *Y[2:]])
+    with pytest.raises(TypeError, match=r"^GraphSVC: .* if y is one graph pass \[y\]"):
+        fitted(labels=["dark"] * 6)
     with pytest.raises(ValueError, match=r"^GraphSVC: y must have at least two different labels"):
         fitted(labels=[np.zeros(y.size, dtype=int) for y in Y])

@@ -24,8 +24,18 @@ ZERO_ONE = 1.0 - np.eye(3)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
 
 
+def failing_checks(estimator):
+    if estimator.fit_intercept:
+        reason = "compares to seven digits: done with a small tol in test_sample_weights"
+        return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
+    return {"check_class_weight_classifiers": "without an intercept no class can have all examples"}
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([MulticlassSVC(tol=1e-2), MulticlassSVC(method="fw", fit_intercept=False, tol=0.1)])
+@parametrize_with_checks(
+    [MulticlassSVC(tol=1e-2), MulticlassSVC(method="fw", fit_intercept=False, tol=0.1)],
+    expected_failed_checks=failing_checks,
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

@@ -21,7 +21,7 @@ from maxmargin import (
     Subgradient,
     solve,
 )
-from maxmargin.problems import SlackRescaled
+from maxmargin.problems import SlackRescaled, Weighted
 from support.catalogue import (
     Case,
     chain_case,
@@ -90,6 +90,11 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "functions, accelerated": (lambda: _of_functions(multiclass_case(69)), Accelerated(Pairwise(LAM))),
     "slack-rescaled chain, BCFW": (lambda: _rescaled(chain_case(70, loss="hamming")), _BLOCK),
     "slack-rescaled classes, pairwise": (lambda: _rescaled(multiclass_case(71)), Pairwise(LAM)),
+    "weighted chain, accelerated": (lambda: _weighted(chain_case(72)), Accelerated(Pairwise(LAM))),
+    "weighted functions, pairwise": (
+        lambda: _weighted(_of_functions(chain_case(73, (1, 2, 2), 2))),
+        Pairwise(LAM),
+    ),
     "trees, BCFW": (lambda: tree_case(71), _BLOCK),
     "trees, FW": (lambda: tree_case(72, single_root=False), FrankWolfe(LAM)),
     "trees, averaged": (lambda: tree_case(73, (5, 2, 4)), Averaged(_BLOCK)),
@@ -120,6 +125,10 @@ def _of_functions(case: Case) -> Case:
 
 def _rescaled(case: Case) -> Case:
     return case._replace(problem=SlackRescaled(case.problem))
+
+
+def _weighted(case: Case) -> Case:
+    return case._replace(problem=Weighted(case.problem, [0.5, 2.0, 1.5, 0.7][: len(case.X)]))
 
 
 def bits(values: Array) -> list[str]:

@@ -76,7 +76,8 @@ def take_weighted_step(inner, problem, method, state, i, loss_y, hinge, visits, 
 @take_weighted_step.register(Custom)
 def _(inner, problem, method, state, i, loss_y, hinge, visits, scratch):
     """What the oracle answered has its weight: the space knows none."""
-    return take_step(inner, method, state, i, loss_y, hinge, visits, scratch)
+    unweighted = scratch._replace(oracle=scratch.oracle.inner)
+    return take_step(inner, method, state, i, loss_y, hinge, visits, unweighted)
 
 
 @helper
