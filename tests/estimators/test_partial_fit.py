@@ -189,8 +189,8 @@ def test_encodings_are_joined_field_by_field() -> None:
 
 
 def test_threads_train_two_parts() -> None:
-    X = [np.eye(3)[[0, 1, 2]], np.eye(3)[[1, 2]], np.eye(3)[[2, 0, 1, 1]], np.eye(3)[[0]]]
     y = [[0, 1, 2], [1, 0], [2, 0, 1, 1], [1]]
+    X = [np.eye(3)[labels] + 0.5 * _rng.normal(size=(len(labels), 3)) for labels in y]
     options = {"tol": 0.01, "random_state": 0}
     method = Accelerated(Divided(Pairwise(1 / (0.5 * 4)), 2))
     expected = solve(Chain.from_sequences(X, y), method, max_passes=100, **options)

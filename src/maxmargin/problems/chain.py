@@ -203,7 +203,7 @@ class Chain(NamedTuple):
         )
 
     def costed(self, factors: FloatArray) -> "Chain":
-        """Return the problem in which wrong tokens cost ``factors[k]`` times as much where label k is true."""
+        """Return the problem in which wrong tokens cost ``factors[k]`` times as much if label k is true."""
         return self._replace(cost=self.cost * factors[:, None])
 
     def unpack(self, w: FloatArray) -> ChainWeights:

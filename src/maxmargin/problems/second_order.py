@@ -97,7 +97,7 @@ class SecondOrderChain(NamedTuple):
         return self.chain.offsets
 
     def costed(self, factors: FloatArray) -> "SecondOrderChain":
-        """Return the problem in which wrong tokens cost ``factors[k]`` times as much where label k is true."""
+        """Return the problem in which wrong tokens cost ``factors[k]`` times as much if label k is true."""
         return SecondOrderChain(self.chain.costed(factors))
 
     def unpack(self, w: FloatArray) -> SecondOrderWeights:
