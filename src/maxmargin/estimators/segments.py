@@ -23,6 +23,7 @@ from maxmargin.encoding.segments import (
 )
 from maxmargin.encoding.tokens import Offsets
 from maxmargin.estimators._base import StructuralSVC
+from maxmargin.estimators._examples import weighed
 from maxmargin.problems import Segments, SegmentWeights
 from maxmargin.problems.segments import LOSSES, check_choice, unpack_segments
 from maxmargin.rows import FloatArray, IntArray
@@ -71,7 +72,8 @@ class SegmentSVC(StructuralSVC):
     warm_start : bool, default=False
         Go on from the last `fit`, also at another C; from nothing if the data are others.
     n_jobs : int, optional
-        Threads for the certificates and for `predict`; the result does not depend on it.
+        Threads for certificates, for `predict` and, with method "auto", for training. For training any number
+        but 1 divides the examples into two parts, whatever the number: the answer is that of two parts.
     verbose : bool or int, default=1
         Show a progress line on a terminal when training takes more than two seconds; 0 for none.
     random_state : int, RandomState or None, default=None
@@ -160,7 +162,7 @@ class SegmentSVC(StructuralSVC):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on sequences.
 
         Parameters
@@ -172,19 +174,22 @@ class SegmentSVC(StructuralSVC):
             The segments ``(start, stop, label)`` of each sequence, of the tokens start, ..., stop - 1, or a
             tag per token: ``"B-label"`` where a segment starts, ``"I-label"`` where it goes on, else ``"O"``.
             Labels of segments are strings or ints.
+        sample_weight : array of shape (n_sequences,), optional
+            How often each sequence counts, as if it occurred so many times; zero is without it.
 
         Returns
         -------
         SegmentSVC
             The fitted estimator.
         """
+        (X, y), weights = weighed((X, y), sample_weight, "SegmentSVC")
         encoder = SequenceEncoder(min_count=self.min_count, owner="SegmentSVC")
         tokens = encoder.fit_transform(X)
         found = encode_segments(y, tokens.offsets, owner="SegmentSVC")
         limits = encode_limits(self.max_length, found, tokens.offsets, owner="SegmentSVC")
         check_choice(limits, "SegmentSVC")
         problem = Segments.from_encoded(tokens.rows, tokens.offsets, found, limits, loss=self.loss)
-        self._w = self._fit(problem)
+        self._w = self._fit(problem, weights)
         self._encoder, self.max_length_, self.classes_ = encoder, limits, found.classes
         self.n_features_in_ = encoder.n_features_in_
         self.feature_names_ = encoder.feature_names_

@@ -102,6 +102,11 @@ def _(problem, i):
     return protocol.output_size(problem.inner, i)
 
 
+@protocol.foresee.register(Weighted)
+def _(problem, i):
+    protocol.foresee(problem.inner, i)
+
+
 @protocol.statistics_size.register(Weighted)
 def _(problem, i):
     return protocol.statistics_size(problem.inner, i)
