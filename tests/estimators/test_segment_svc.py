@@ -203,3 +203,48 @@ def test_real_chunks(real_data):
     assert (
         model.score(test_X[:300], test_y[:300]) > chunk_f1(test_y[:300], chain.predict(test_X[:300])) - 0.02
     )
+
+
+def bounds(model):
+    return model.history_.dual.max(), model.history_.primal.min()
+
+
+def assert_same_optimum(first, second):
+    """Certified brackets of one minimum overlap."""
+    (low, high), (other_low, other_high) = bounds(first), bounds(second)
+    assert low <= other_high
+    assert other_low <= high
+
+
+def test_partial_fit_is_certified_for_all_sequences():
+    order, parameters = [1, 2, 4, 0, 3, 5], {"C": 10.0, "tol": 1e-3, "random_state": 0}
+    features, y = [X[i] for i in order], [SEGMENTS[i] for i in order]
+    model = SegmentSVC(**parameters).partial_fit(features[:3], y[:3]).partial_fit(features[3:], y[3:])
+    assert model.gap_ <= 1e-3
+    assert model.predict(X) == SEGMENTS
+    known = set(model.feature_names_)
+    seen = [[[name for name in token if name in known] for token in x] for x in features]
+    assert_same_optimum(model, fitted(y, seen, **parameters))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (
+            [[(0, 1, "PP")]],
+            "sequence 0 of y has the segment .*, expected a label of the first call",
+        ),
+        ([[(0, 4, "NP")]], "has 4 tokens, but max_length is 3; set max_length to at least 4"),
+        ([[(0, 2, "NP"), (2, 3, "VP")]], "y has tokens outside of segments, but there were none at first"),
+    ],
+)
+def test_partial_fit_with_what_the_first_call_had_not(y, message):
+    model = SegmentSVC(C=10.0).partial_fit([X[0][:4], X[1]], [SEGMENTS[0], SEGMENTS[1]])
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit([X[4][:4]], y)
+
+
+def test_a_weight_of_two_is_a_sequence_that_occurs_twice():
+    weighted = SegmentSVC(C=3.0, tol=1e-3, random_state=0)
+    weighted.fit(X[:3], SEGMENTS[:3], sample_weight=[2, 1, 1])
+    assert_same_optimum(weighted, fitted([SEGMENTS[0], *SEGMENTS[:3]], [X[0], *X[:3]], C=3.0, tol=1e-3))

@@ -35,7 +35,9 @@ class EncodedSegments(NamedTuple):
     n_labels: int
 
 
-def encode_segments(y: Any, offsets: Offsets, *, owner: str) -> EncodedSegments:
+def encode_segments(
+    y: Any, offsets: Offsets, *, owner: str, classes: NDArray[Any] | None = None, n_labels: int = 0
+) -> EncodedSegments:
     """Number the segments of all sequences.
 
     Parameters
@@ -46,9 +48,14 @@ def encode_segments(y: Any, offsets: Offsets, *, owner: str) -> EncodedSegments:
         Offsets of the tokens of X.
     owner : str
         The name to use in error messages.
+    classes, n_labels : ndarray and int, optional
+        The labels that there are; by default those of y.
     """
     listed = list_segments(y, offsets, owner=owner)
-    classes = _sorted_labels(listed, owner)
+    if classes is None:
+        classes = _sorted_labels(listed, owner)
+    else:
+        _check_known(listed, classes.tolist(), owner)
     number = {label: k for k, label in enumerate(classes.tolist())}
     outside = 2 * len(classes) + 1
     codes = np.full(offsets[-1], outside, dtype=np.int64)
@@ -56,7 +63,22 @@ def encode_segments(y: Any, offsets: Offsets, *, owner: str) -> EncodedSegments:
         for start, stop, label in segments:
             codes[first + start : first + stop] = 2 * number[label]
             codes[first + start] += 1
-    return EncodedSegments(codes, classes, len(classes) + bool((codes == outside).any()))
+    found = EncodedSegments(codes, classes, len(classes) + bool((codes == outside).any()))
+    if 0 < n_labels < found.n_labels:
+        raise ValueError(
+            f"{owner}: y has tokens outside of segments, but there were none at first; call fit with all."
+        )
+    return found._replace(n_labels=max(n_labels, found.n_labels))
+
+
+def _check_known(listed: list[list[Segment]], labels: list[Any], owner: str) -> None:
+    for i, segments in enumerate(listed):
+        for segment in segments:
+            if segment[2] not in labels:
+                raise ValueError(
+                    f"{owner}: sequence {i} of y has the segment {segment}, expected a label of the first "
+                    f"call, one of {quoted(labels)}; call fit with all."
+                )
 
 
 def decode_segments(codes: Ints, offsets: Offsets, classes: NDArray[Any]) -> list[list[Segment]]:

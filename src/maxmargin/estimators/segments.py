@@ -14,6 +14,7 @@ from maxmargin._threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.segments import (
+    EncodedSegments,
     Segment,
     decode_segments,
     encode_limits,
@@ -23,7 +24,7 @@ from maxmargin.encoding.segments import (
 )
 from maxmargin.encoding.tokens import Offsets
 from maxmargin.estimators._base import StructuralSVC
-from maxmargin.estimators._examples import weighed
+from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.problems import Segments, SegmentWeights
 from maxmargin.problems.segments import LOSSES, check_choice, unpack_segments
 from maxmargin.rows import FloatArray, IntArray
@@ -182,18 +183,65 @@ class SegmentSVC(StructuralSVC):
         SegmentSVC
             The fitted estimator.
         """
+        return self._learn(X, y, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on these sequences and all those of earlier calls, from where the last call stopped.
+
+        The sequences are kept: the answer is certified for all of them, as that of `fit` is. Only the
+        features, labels and largest lengths of the first call are known.
+
+        Parameters
+        ----------
+        X : list of sequences
+        y : list of lists
+            Segments or tags, as for `fit`.
+        sample_weight : array of shape (n_sequences,), optional
+
+        Returns
+        -------
+        SegmentSVC
+            The fitted estimator.
+        """
+        return self._learn(X, y, sample_weight, more=True)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, more: bool = False) -> Self:
         (X, y), weights = weighed((X, y), sample_weight, "SegmentSVC")
-        encoder = SequenceEncoder(min_count=self.min_count, owner="SegmentSVC")
-        tokens = encoder.fit_transform(X)
-        found = encode_segments(y, tokens.offsets, owner="SegmentSVC")
-        limits = encode_limits(self.max_length, found, tokens.offsets, owner="SegmentSVC")
-        check_choice(limits, "SegmentSVC")
-        problem = Segments.from_encoded(tokens.rows, tokens.offsets, found, limits, loss=self.loss)
-        self._w = self._fit(problem, weights)
+        seen = self._before(more)
+        if seen is None:
+            encoder = SequenceEncoder(min_count=self.min_count, owner="SegmentSVC")
+            tokens = encoder.fit_transform(X)
+            found = encode_segments(y, tokens.offsets, owner="SegmentSVC")
+            limits = encode_limits(self.max_length, found, tokens.offsets, owner="SegmentSVC")
+            check_choice(limits, "SegmentSVC")
+        else:
+            encoder, limits, known = self._encoder, self.max_length_, self.classes_
+            tokens = encoder.transform(X)
+            found = encode_segments(
+                y, tokens.offsets, owner="SegmentSVC", classes=known, n_labels=len(limits)
+            )
+            lengths = dict(zip(known.tolist(), limits.tolist(), strict=False))
+            encode_limits(lengths, found, tokens.offsets, owner="SegmentSVC")
+        self._train(encoder, appended(seen, Examples((tokens, found.codes), weights)), found, limits, more)
+        return self
+
+    def _train(
+        self,
+        encoder: SequenceEncoder,
+        examples: Examples,
+        found: EncodedSegments,
+        limits: IntArray,
+        more: bool,
+    ) -> None:
+        """Train on the examples; set what a fit leaves behind, once nothing can fail any more."""
+        tokens, codes = examples.data
+        segments = found._replace(codes=codes)
+        problem = Segments.from_encoded(tokens.rows, tokens.offsets, segments, limits, loss=self.loss)
+        self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
         self._encoder, self.max_length_, self.classes_ = encoder, limits, found.classes
         self.n_features_in_ = encoder.n_features_in_
         self.feature_names_ = encoder.feature_names_
-        return self
 
     def predict(self, X: Any) -> list[list[Segment]]:
         """Return the segments of each sequence.
