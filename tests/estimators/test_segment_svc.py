@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 
-from maxmargin import ChainSVC, SegmentSVC
+from maxmargin import SegmentSVC
 from maxmargin.datasets import chunk_f1, load_conll2000
 from support.naive import all_segmentations, segments_of
 
@@ -20,7 +20,7 @@ SENTENCES = [
     ("a small old cat has barked", "B-NP I-NP I-NP I-NP B-VP I-VP"),
     ("sleeping", "B-VP"),
 ]
-X = [[[word, word[-1]] for word in words.split()] for words, _ in SENTENCES]
+X = [[[word, "-" + word[-1]] for word in words.split()] for words, _ in SENTENCES]
 TAGS = [tags.split() for _, tags in SENTENCES]
 SEGMENTS = [
     [(0, 3, "NP"), (3, 4, "VP")],
@@ -197,12 +197,9 @@ def test_real_chunks(real_data):
     if not (real_data / "conll2000").is_dir():
         pytest.skip("needs CoNLL-2000: set MAXMARGIN_DATA")
     train_X, train_y, test_X, test_y = load_conll2000(data_home=real_data)
-    settings = {"C": 0.1, "tol": 0.05, "random_state": 0}
-    model = SegmentSVC(**settings).fit(train_X[:500], train_y[:500])
-    chain = ChainSVC(**settings).fit(train_X[:500], train_y[:500])
-    assert (
-        model.score(test_X[:300], test_y[:300]) > chunk_f1(test_y[:300], chain.predict(test_X[:300])) - 0.02
-    )
+    model = SegmentSVC(C=0.1, tol=0.05, random_state=0).fit(train_X[:500], train_y[:500])
+    # The commonest tag of each part of speech gives 0.77.
+    assert model.score(test_X[:300], test_y[:300]) > 0.85
 
 
 def bounds(model):
