@@ -13,9 +13,16 @@ At :math:`w = A \alpha` the gap equals the linearisation gap of Frank-Wolfe, the
 appendix on its gap).
 
 With an approximate oracle every D is a lower bound still, as dual variables are feasible whatever outputs
-they belong to. The maxima in P are not found, however, so that P and the gap come out too small: by at most
-the mean of what the oracle's answers fall short of the maxima. No certificate follows, and a run may stop too
-early.
+they belong to. The maxima in P are not found, however, so that P and the gap would come out too small: by
+the mean of what the oracle's answers fall short of the maxima. Where the oracle has an upper bound on that,
+its `shortfall` :math:`r_i`, as from a relaxation, it is added,
+
+.. math:: \bar P(w) = \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i \left( H_i(y_i^*; w) + r_i \right) \ge P(w) ,
+
+and the bounds hold as they do for an exact one, for which :math:`r_i = 0`: the minimum of P is between D and
+:math:`\bar P(w)`, and so is P(w). Where relaxations are loose the gap stays above the mean of the
+:math:`r_i`, and a run does not claim to have converged. Without a bound no certificate follows, and a run
+may stop too early.
 """
 
 from typing import Any
@@ -26,14 +33,14 @@ from maxmargin._threads import run_all
 from maxmargin.methods._protocol import ROUNDING, BrokenOracle, Point
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import broken_oracle, hinges, is_broken
-from maxmargin.problems._protocol import is_exact, sizes
+from maxmargin.problems._protocol import is_bounded, is_exact, sizes
 from maxmargin.rows import FloatArray
 
 _CHUNK = 256
 
 
 def primal(problem: Any, w: FloatArray, lam: float) -> float:
-    """Return P(w), by one oracle call per example."""
+    """Return P(w), or the upper bound on it of an approximate oracle, by one oracle call per example."""
     return 0.5 * lam * float(w @ w) + float(hinge_losses(problem, w).mean())
 
 
@@ -43,7 +50,7 @@ def dual(point: Point, lam: float) -> float:
 
 
 def hinge_losses(problem: Any, w: FloatArray) -> FloatArray:
-    """Return the structured hinge loss of every example; raise if an oracle is broken.
+    """Return the structured hinge loss of every example, `shortfall` included; raise if an oracle is broken.
 
     The pass is cut into pieces, for threads to share, and so that an interrupt is heard in the middle.
     """
@@ -67,7 +74,7 @@ def hinge_losses(problem: Any, w: FloatArray) -> FloatArray:
 
 def check_bounds(problem: Any, primal: float, dual: float) -> None:
     """Raise if the dual is above the objective, as only an oracle that does not find the best can make it."""
-    if is_exact(problem) and dual - primal > ROUNDING * (1.0 + abs(primal) + abs(dual)):
+    if is_bounded(problem) and dual - primal > ROUNDING * (1.0 + abs(primal) + abs(dual)):
         raise BrokenOracle(
             f"solve: the dual must be at most the objective, got {dual:.9g} above {primal:.9g}: some argmax "
             f"returned an output that is not the best; check argmax and loss, by check_problem."

@@ -33,7 +33,7 @@ from maxmargin.methods._protocol import (
 )
 from maxmargin.methods._protocol import start as new_state
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.problems._protocol import is_exact, sizes, unpack
+from maxmargin.problems._protocol import is_bounded, sizes, unpack
 from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_from
 from maxmargin.rows import FloatArray
 
@@ -61,13 +61,16 @@ class Result(NamedTuple):
         The weights of lowest primal objective among those measured, unpadded: for a chain the feature
         weights label by label, start, end, then transitions row by row.
     primal : float
-        Objective at ``weights``.
+        Objective at ``weights``. With an approximate oracle that bounds its own shortfall, as messages on
+        graphs do, an upper bound on it; with one that does not, an under-estimate: the objective as far as
+        the oracle's answers tell.
     dual : float
         Largest lower bound seen.
     gap : float
         ``primal - dual``: how far ``weights`` are from optimal, at most.
     certified : bool
-        Whether the bound holds for certain: the certificates used an exact oracle. An approximate one
+        Whether the bound holds for certain: the certificates used an exact oracle, or an upper bound on
+        what it falls short of the best (a relaxation). An approximate one without such a bound
         under-estimates ``primal`` and ``gap``; ``dual`` is a lower bound all the same.
     status : Status
         Why the run ended.
@@ -344,5 +347,5 @@ class _Run:
         weights = np.concatenate([np.ravel(part) for part in parts])
         gap, history = self.best_primal - self.best_dual, History(tuple(self.rows))
         stopped = Stopped(self.problem, self.method, self.state if self.whole else None)
-        certified = bool(is_exact(self.problem))
+        certified = is_bounded(self.problem)
         return Result(weights, self.best_primal, self.best_dual, gap, certified, status, history, w, stopped)

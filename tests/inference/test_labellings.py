@@ -146,6 +146,7 @@ def test_messages_against_linear_programs_on_grids() -> None:
         relaxed, best = relaxed_and_whole(unary, tables, ends)
         assert score <= best + 1e-8
         assert bound >= relaxed - 1e-8
+        assert bound >= best - 1e-8
         if bound - score < 1e-6:
             assert score == pytest.approx(best, abs=1e-6)
             reached += 1

@@ -21,7 +21,7 @@ from maxmargin import (
 from maxmargin.methods._protocol import advance, start
 from maxmargin.methods.steps import step_size
 from maxmargin.problems import Custom
-from maxmargin.problems._protocol import is_exact
+from maxmargin.problems._protocol import is_bounded, is_exact
 from support import naive
 from support.approximate import Approximate, Quality
 from support.catalogue import Case, chain_case, flat, multiclass_case
@@ -147,11 +147,34 @@ def test_an_oracle_that_should_be_exact_is_broken(method: str) -> None:
         solve(shy(multiclass_case(8, n=6, n_labels=4), exact=True), METHODS[method], tol=0.0, random_state=0)
 
 
+class Bounded(Approximate):
+    """Knows what its last answer lacks."""
+
+    def shortfall(self, i: int, work: Any) -> float:
+        return self.shortfalls[-1]
+
+
+def test_an_oracle_that_bounds_what_it_lacks_is_certified() -> None:
+    case, method = CASES["multiclass"], BlockFrankWolfe(LAM)
+    problem = Bounded(case, method, lambda gap, i, k: 0.5 * gap)
+    assert is_bounded(problem)
+    assert not is_exact(problem)
+    result = solve(problem, method, tol=0.0, max_passes=20, random_state=0)
+    w, best = flat(case.problem, result.w), naive.optimum(case.data, LAM)
+    assert max(problem.shortfalls) > 1e-3
+    assert result.certified
+    assert result.primal == pytest.approx(naive.primal(case.data, w, LAM))
+    assert result.dual <= best.primal + 1e-9
+
+
 def test_problems_are_exact_unless_they_say_otherwise() -> None:
     case = CASES["multiclass"]
     for problem in (case.problem, custom(case), object()):
         assert is_exact(problem)
-    assert not is_exact(Approximate(case, BlockFrankWolfe(LAM), lambda gap, i, k: gap))
+        assert is_bounded(problem)
+    for problem in (Approximate(case, BlockFrankWolfe(LAM), lambda gap, i, k: gap), shy(case, exact=False)):
+        assert not is_exact(problem)
+        assert not is_bounded(problem)
     assert not is_exact(shy(case, exact=False).space)
     assert solve(case.problem, BlockFrankWolfe(LAM), max_passes=1).certified
 

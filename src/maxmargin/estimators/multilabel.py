@@ -35,7 +35,7 @@ class MultilabelSVC(StructuralSVC):
         Inverse regularisation strength, > 0; lam = 1 / (C n).
     structure : {"independent", "tree", "full"}, default="tree"
         Which labels are joined: none, those of the tree that tells most of how they occur together (Chow and
-        Liu), or all. The best set is found exactly but for the last, in which case ``gap_`` is an estimate.
+        Liu), or all. The best set is found exactly but for the last, where ``gap_`` is that of a relaxation.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
 "ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
         Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
@@ -72,7 +72,7 @@ class MultilabelSVC(StructuralSVC):
     edge_coef_ : array of shape (n_edges, 2, 2)
         V: ``edge_coef_[e, 1, 0]`` for the first label of a pair without the second.
     gap_ : float
-        Certified bound on how far the objective is from its minimum; an estimate for ``structure="full"``.
+        Certified bound on how far the objective is from its minimum; loose where a relaxation is.
     history_ : History
         All certificates.
     n_iter_ : int

@@ -18,19 +18,21 @@ _ROUNDING = 1e-9
 
 
 class MessageWork(NamedTuple):
-    """Work space: the message on each edge, what a node knows, two rows of labels, and a labelling."""
+    """Work space: messages on edges, what a node knows, two rows of labels, a labelling and its shortfall."""
 
     messages: FloatArray
     value: FloatArray
     given: FloatArray
     sent: FloatArray
     y: IntArray
+    shortfall: FloatArray
 
 
 def message_work(n_nodes: int, n_edges: int, width: int) -> MessageWork:
     """Return work space for up to so many nodes, edges and labels."""
     value, given, sent = np.zeros((3, width))
-    return MessageWork(np.zeros((n_edges, width)), value, given, sent, np.zeros(n_nodes, dtype=np.int64))
+    messages, y = np.zeros((n_edges, width)), np.zeros(n_nodes, dtype=np.int64)
+    return MessageWork(messages, value, given, sent, y, np.zeros(1))
 
 
 @helper

@@ -33,6 +33,7 @@ from maxmargin.problems._protocol import (
     output_size,
     push,
     score,
+    shortfall,
     sizes,
 )
 from maxmargin.problems.custom import Custom
@@ -122,9 +123,10 @@ def scores(problem, w, count, scratch):
 
 @kernel
 def hinges(problem, w, first, out, scratch):
-    """Write the hinge of example first + t to ``out[t]``: a pass of the oracle at fixed w."""
+    """Write the hinge of example first + t to ``out[t]``, or a bound on it: a pass of the oracle at w."""
     for t in range(out.shape[0]):
-        _, out[t] = find_corner(problem, first + t, w, scratch)
+        _, hinge = find_corner(problem, first + t, w, scratch)
+        out[t] = hinge + shortfall(problem, first + t, scratch.oracle)
 
 
 @kernel

@@ -33,7 +33,7 @@ class Cut(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """Not exact, on any graph; edges have tables.
+    """Not exact, on any graph, but with a bound on what is lacking; edges have tables.
 
     Attributes
     ----------
@@ -138,6 +138,23 @@ def _(kind):
 
 
 @generic
+def labels_lack(kind, work):
+    """Return how far the last labelling found is below the best score, at most."""
+    raise NotImplementedError
+
+
+@labels_lack.register(Tree)
+@labels_lack.register(Cut)
+def _(kind, work):
+    return 0.0
+
+
+@labels_lack.register(Messages)
+def _(kind, work):
+    return work.shortfall[0]
+
+
+@generic
 def labelling_work(kind, graph):
     """Return work space for the graphs of a problem."""
     raise NotImplementedError
@@ -187,7 +204,10 @@ def _(kind, graph, i, unary, pairs, work, y):
     start = graph.start[graph.offsets[i] : graph.offsets[i + 1] + 1]
     heads = graph.heads[2 * graph.edge_offsets[i] : 2 * graph.edge_offsets[i + 1]]
     tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
-    best_by_messages(unary, tables, start, graph.arcs, heads, graph.n_labels, kind.passes, work, y)
+    score, bound = best_by_messages(
+        unary, tables, start, graph.arcs, heads, graph.n_labels, kind.passes, work, y
+    )
+    work.shortfall[0] = max(bound - score, 0.0)
 
 
 @find_labels.register(Cut)

@@ -194,7 +194,8 @@ def is_exact(problem):
     """Whether `argmax` returns an output of largest value, always, as it does by default.
 
     Of an approximate one no more is asked than that it returns an output. What follows from it is no
-    certificate: a hinge that it finds may be too small, and the objective and the gap with it.
+    certificate, unless it has a `shortfall`: a hinge that it finds may be too small, and the objective and
+    the gap with it.
     """
     return problem.is_exact() if hasattr(problem, "is_exact") else True
 
@@ -202,6 +203,27 @@ def is_exact(problem):
 @is_exact.register(tuple)
 def _(problem):
     return True
+
+
+@generic
+def shortfall(problem, i, work):
+    """Return by how much the last answer of `argmax`, for example i, is below the largest value, at most.
+
+    Zero for an exact oracle, which needs no such function. An approximate one may know a bound, as from a
+    relaxation; it is left in ``work`` by `argmax`.
+    """
+    return problem.shortfall(i, work) if hasattr(problem, "shortfall") else 0.0
+
+
+@shortfall.register(tuple)
+def _(problem, i, work):
+    return 0.0
+
+
+@generic
+def is_bounded(problem: Any) -> bool:
+    """Whether no output's value is above that of the answer of `argmax` by more than its `shortfall`."""
+    return bool(is_exact(problem)) or callable(getattr(problem, "shortfall", None))
 
 
 def unpack(problem: Any, w: Any) -> Any:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper, subroutine
+from maxmargin._compile import subroutine
 from maxmargin.encoding.graphs import Graphs, encode_graphs, encode_node_labels, encode_node_weights
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labelling import (
@@ -38,6 +38,7 @@ from maxmargin.problems._labelling import (
     is_exact,
     labelling,
     labelling_work,
+    labels_lack,
     n_bonds,
 )
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
@@ -47,10 +48,7 @@ from maxmargin.rows import (
     Rows,
     aligned_zeros,
     as_rows,
-    clear,
     plain,
-    row_add,
-    row_scores,
     weighted_sum,
 )
 
@@ -68,7 +66,10 @@ class GraphWeights(NamedTuple):
 
 
 class GraphWork(NamedTuple):
-    """Work arrays: scores of labels with losses, the feature vector of a move, and those of the inference."""
+    """Work arrays: scores of labels with losses, the feature vector of a move, and those of the inference.
+
+    The feature vector is zero between calls, so that making it costs no more than its nonzeros.
+    """
 
     unary: FloatArray
     image: FloatArray
@@ -242,6 +243,16 @@ def _(problem):
     return is_exact(problem.inference)
 
 
+@protocol.shortfall.register(Graph)
+def _(problem, i, work):
+    return labels_lack(problem.inference, work.inference)
+
+
+@protocol.is_bounded.register(Graph)
+def _(problem):
+    return True
+
+
 @protocol.output_size.register(Graph)
 def _(problem, i):
     edges = problem.edge_offsets[i + 1] - problem.edge_offsets[i]
@@ -253,20 +264,6 @@ def _(problem, i):
     per_edge = edge_size(problem.inference, problem.n_labels, problem.width)
     nodes, edges = problem.offsets[i + 1] - problem.offsets[i], problem.edge_offsets[i + 1]
     return nodes * problem.width + (edges - problem.edge_offsets[i]) * per_edge
-
-
-@protocol.score.register(Graph)
-def _(problem, i, w, theta):
-    width, nodes = problem.width, problem.offsets[i + 1] - problem.offsets[i]
-    edges, split = problem.edge_offsets[i + 1] - problem.edge_offsets[i], problem.rows.n_columns * width
-    per_edge = edge_size(problem.inference, problem.n_labels, width)
-    W, V = w[:split].reshape((-1, width)), w[split:].reshape((-1, per_edge))
-    unary = theta[: nodes * width].reshape((nodes, width))
-    pairs = theta[nodes * width : nodes * width + edges * per_edge].reshape((edges, per_edge))
-    for v in range(nodes):
-        row_scores(problem.rows, problem.offsets[i] + v, W, unary[v])
-    for e in range(edges):
-        row_scores(problem.edge_rows, problem.edge_offsets[i] + e, V, pairs[e])
 
 
 @protocol.argmax.register(Graph)
@@ -315,44 +312,3 @@ def _(problem, i, y, index, value):
     for e in range(problem.edge_offsets[i + 1] - problem.edge_offsets[i]):
         count = edge_psi(problem.inference, problem, i, e, y, nodes, count, index, value)
     return count
-
-
-@protocol.gram.register(Graph)
-def _(problem, i, move, image, work):
-    clear(work.image)
-    protocol.push(problem, i, move, 1.0, work.image, work)
-    protocol.score(problem, i, work.image, image)
-
-
-@protocol.norm2.register(Graph)
-def _(problem, i, move, image, work):
-    clear(work.image)
-    protocol.push(problem, i, move, 1.0, work.image, work)
-    total = 0.0
-    for p in range(work.image.shape[0]):
-        total += work.image[p] ** 2
-    return total
-
-
-@protocol.push.register(Graph)
-def _(problem, i, move, scale, w, work):
-    width, split = problem.width, problem.rows.n_columns * problem.width
-    per_edge = edge_size(problem.inference, problem.n_labels, width)
-    W, V = w[:split].reshape((-1, width)), w[split:].reshape((-1, per_edge))
-    nodes = np.uint32((problem.offsets[i + 1] - problem.offsets[i]) * width)
-    for c in range(move.size[0]):
-        p = move.support[c]
-        amount = scale * move.delta[p]
-        if p < nodes:
-            v, k = _row_and_column(p, np.uint32(width))
-            row_add(problem.rows, problem.offsets[i] + v, amount, W[:, k])
-        else:
-            e, k = _row_and_column(np.uint32(p - nodes), np.uint32(per_edge))
-            row_add(problem.edge_rows, problem.edge_offsets[i] + e, amount, V[:, k])
-
-
-@helper
-def _row_and_column(p, width):
-    """Where entry p of a matrix is; narrow numbers divide fast."""
-    row = p // width
-    return row, np.uint32(p - row * width)
