@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from maxmargin.encoding.kinds import described
-from maxmargin.methods._protocol import notes_gaps, regularisation, start
+from maxmargin.methods._protocol import notes_gaps, projects, regularisation, start
 from maxmargin.methods.sampling import SAMPLINGS, Visits
 from maxmargin.methods.steps import step_size
-from maxmargin.problems._protocol import REQUIRED, Sizes, provides, sizes
+from maxmargin.problems._protocol import REQUIRED, Sizes, is_projected, provides, sizes
 
 
 def check_protocol(problem: Any) -> None:
@@ -79,6 +79,15 @@ def check_sampling(sampling: Any, method: Any) -> None:
     """Raise if examples are to be drawn by gaps of which the method takes no note."""
     expected = f"'permutation' or 'uniform' for {type(method).__name__}, which takes no note of block gaps"
     _expect(sampling != "gap" or notes_gaps(method), "sampling", expected, sampling)
+
+
+def check_projection(problem: Any, method: Any) -> None:
+    """Raise if weights are a projection with which the method is not sound."""
+    expected = (
+        "FrankWolfe, BlockFrankWolfe, Pairwise, Away or Subgradient, averaged, cached, accelerated or not, "
+        "for weights with signs"
+    )
+    _expect(projects(method) or not is_projected(problem), "method", expected, method)
 
 
 def drawer(sampling: Any, n: int) -> Callable[[np.random.Generator], Visits]:

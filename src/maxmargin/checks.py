@@ -8,6 +8,7 @@ import numpy as np
 from maxmargin._arguments import check_protocol
 from maxmargin._probe import Finding, Probe
 from maxmargin.problems._protocol import sizes
+from maxmargin.problems.signs import Signed
 
 
 class Report(NamedTuple):
@@ -88,6 +89,7 @@ def check_problem(
     try:
         problem = subject.problem(X, y) if callable(getattr(subject, "problem", None)) else subject
         check_protocol(problem)
+        problem = problem.inner if isinstance(problem, Signed) else problem  # whose map is linear
     except (TypeError, ValueError) as error:
         return Report((Finding("functions", None, f"functions: {error}"),), 0)
     rng, found = np.random.default_rng(random_state), dict[str, Finding]()

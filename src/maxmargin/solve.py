@@ -12,6 +12,7 @@ from maxmargin import objective
 from maxmargin._arguments import (
     check_limits,
     check_n_jobs,
+    check_projection,
     check_protocol,
     check_sampling,
     checked_callbacks,
@@ -182,6 +183,7 @@ def solve(
     check_limits(tol, max_passes, time_limit, check_every)
     check_n_jobs(n_jobs)
     check_sampling(sampling, method)
+    check_projection(problem, method)
     draw, rng = drawer(sampling, sizes(problem).examples), generator(random_state)
     if start is None:
         beginning = Beginning(new_state(method, problem))

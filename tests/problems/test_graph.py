@@ -131,7 +131,7 @@ def test_methods_come_close_to_the_optimum(method: Any, inference: str) -> None:
 def test_methods_go_on_where_the_oracle_misses_the_best(method: Any) -> None:
     """Frustrated cycles: no step is taken towards an answer that is worse than those of before.
 
-    The relaxation bounds what the answers lack, so that the bounds hold; and the run says that it is not done.
+    The relaxation bounds what the answers lack, so that the bounds hold; and the run says it is not done.
     """
     case = graph_case(5, (4, 4, 4, 4), 3, inference="messages", density=1.0)
     hasty = case.problem._replace(inference=Messages(1))
@@ -157,25 +157,6 @@ def test_relaxations_that_are_tight_certify_the_optimum() -> None:
     assert best.dual - 1e-9 <= result.primal <= best.primal + 0.01 + 1e-9
 
 
-def signed_optimum(case: Case, n_bonds: int) -> float:
-    """Return the least objective where the weights of bonds are at least zero, by extra dual variables."""
-    import quadprog
-
-    data, n, d = case.data, len(case.data.losses), case.data.psi[0].shape[1]
-    # Variables: weights and one slack per example.
-    G = np.diag(np.r_[np.full(d, LAM), np.full(n, 1e-9)])
-    rows, least = [], []
-    for i in range(n):
-        for psi_y, loss_y in zip(data.psi[i], data.losses[i], strict=True):
-            rows.append(np.r_[psi_y, np.eye(n)[i]])
-            least.append(loss_y)
-    for k in range(d - n_bonds, d):
-        rows.append(np.eye(d + n)[k])
-        least.append(0.0)
-    w = quadprog.solve_qp(G, -np.r_[np.zeros(d), np.full(n, 1.0 / n)], np.array(rows).T, np.array(least))[0]
-    return naive.primal(data, w[:d], LAM)
-
-
 def with_features_of_edges(case: Case, make: Any) -> Case:
     """Return the same graphs, labels and losses for other features of edges."""
     X = [(nodes, ends, make(edges)) for nodes, ends, edges in case.X]
@@ -192,7 +173,8 @@ def test_bonds_of_positive_features_impose_signs_by_themselves(seed: int) -> Non
     case = with_features_of_edges(case, lambda edges: np.abs(edges[:, :1]))
     result = solve(case.problem, Pairwise(LAM), tol=1e-5, max_passes=5000, random_state=0)
     assert result.status is Status.CONVERGED
-    assert result.primal == pytest.approx(signed_optimum(case, 1), abs=2e-5)
+    signed = naive.signed_optimum(case.data, LAM, np.array([case.data.psi[0].shape[1] - 1]))
+    assert result.primal == pytest.approx(naive.primal(case.data, signed, LAM), abs=2e-5)
     clipped = flat(case.problem, result.w)
     clipped[-1] = max(clipped[-1], 0.0)
     assert naive.primal(case.data, clipped, LAM) <= result.primal + 1e-12

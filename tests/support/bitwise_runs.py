@@ -21,7 +21,7 @@ from maxmargin import (
     Subgradient,
     solve,
 )
-from maxmargin.problems import SlackRescaled, Weighted
+from maxmargin.problems import SignConstrained, SlackRescaled, Weighted
 from support.catalogue import (
     Case,
     chain_case,
@@ -95,6 +95,10 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: _weighted(_of_functions(chain_case(73, (1, 2, 2), 2))),
         Pairwise(LAM),
     ),
+    "classes with signs, accelerated": (
+        lambda: _with_signs(multiclass_case(72, n=9)),
+        Accelerated(Pairwise(LAM)),
+    ),
     "trees, BCFW": (lambda: tree_case(71), _BLOCK),
     "trees, FW": (lambda: tree_case(72, single_root=False), FrankWolfe(LAM)),
     "trees, averaged": (lambda: tree_case(73, (5, 2, 4)), Averaged(_BLOCK)),
@@ -129,6 +133,10 @@ def _rescaled(case: Case) -> Case:
 
 def _weighted(case: Case) -> Case:
     return case._replace(problem=Weighted(case.problem, [0.5, 2.0, 1.5, 0.7][: len(case.X)]))
+
+
+def _with_signs(case: Case) -> Case:
+    return case._replace(problem=SignConstrained(case.problem, range(0, 9, 2)))
 
 
 def bits(values: Array) -> list[str]:

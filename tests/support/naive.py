@@ -335,3 +335,17 @@ def optimum(data: Enumerated, lam: float) -> Optimum:
     alpha = [block / block.sum() for block in blocks]
     w = weights_of(data, alpha, lam)
     return Optimum(alpha, w, primal(data, w, lam), dual(data, alpha, lam))
+
+
+def signed_optimum(data: Enumerated, lam: float, signed: Array) -> Array:
+    """Return the best weights of which some must not be negative, by a quadratic program in the primal.
+
+    Its variables are the weights and one slack per example, with next to no curvature.
+    """
+    n, d = len(data.losses), data.psi[0].shape[1]
+    G = np.diag(np.r_[np.full(d, lam), np.full(n, 1e-9)])
+    rows = [np.r_[psi, np.eye(n)[i]] for i in range(n) for psi in data.psi[i]]
+    rows += [np.eye(d + n)[k] for k in signed]
+    least = np.r_[np.concatenate(data.losses), np.zeros(len(signed))]
+    w = quadprog.solve_qp(G, -np.r_[np.zeros(d), np.full(n, 1.0 / n)], np.array(rows).T, least)[0]
+    return w[:d]

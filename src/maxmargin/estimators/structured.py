@@ -13,6 +13,7 @@ from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.estimators._base import StructuralSVC
 from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.problems import Custom
+from maxmargin.problems.signs import SignedCustom
 from maxmargin.rows import FloatArray
 
 
@@ -41,6 +42,8 @@ class StructuredSVC(StructuralSVC):
     feature_names : list or set, optional
         Names that get a weight, where features are dicts. By default those that occur in the features of the
         true outputs; others are left out, in `features` and in ``w[name]`` alike.
+    nonnegative : list, optional
+        Weights that must not be negative: their indices, or their names where features are dicts.
     exact : bool, default=True
         Whether argmax always finds the largest value. If it does not, say so: an answer that another output
         beats is then no error, and ``gap_``, for which the largest values are needed, no certificate but too
@@ -117,6 +120,7 @@ class StructuredSVC(StructuralSVC):
         "argmax": [callable],
         "n_features": [Interval(Integral, 1, None, closed="left"), None],
         "feature_names": ["array-like", set, frozenset, None],
+        "nonnegative": ["array-like", set, frozenset, None],
         "exact": ["boolean"],
     }
 
@@ -129,6 +133,7 @@ class StructuredSVC(StructuralSVC):
         *,
         n_features: int | None = None,
         feature_names: Any = None,
+        nonnegative: Any = None,
         exact: bool = True,
         method: str = "auto",
         tol: float = 1e-2,
@@ -146,6 +151,7 @@ class StructuredSVC(StructuralSVC):
         self.C = C
         self.n_features = n_features
         self.feature_names = feature_names
+        self.nonnegative = nonnegative
         self.exact = exact
         self.method = method
         self.tol = tol
@@ -206,13 +212,13 @@ class StructuredSVC(StructuralSVC):
         X, y = examples.data
         problem = self._made(X, y, None if seen is None else self._joint)
         w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
-        self.coef_ = w.copy()
-        self._joint: Joint = problem.joint
-        names = problem.joint.names if isinstance(problem.joint, NamedJoint) else None
+        self._joint: Joint = (problem if isinstance(problem, Custom) else problem.inner).joint
+        self.coef_ = w[: self._joint.size].copy()
+        names = self._joint.names if isinstance(self._joint, NamedJoint) else None
         self.feature_names_ = None if names is None else list(names)
         return self
 
-    def problem(self, X: Any, y: Any) -> Custom:
+    def problem(self, X: Any, y: Any) -> Custom | SignedCustom:
         """Return the problem that `fit` solves.
 
         Parameters
@@ -221,14 +227,14 @@ class StructuredSVC(StructuralSVC):
 
         Returns
         -------
-        Custom
+        Custom, or one with signs
         """
         return self._made(X, y, None)
 
-    def _made(self, X: Any, y: Any, known: Joint | None) -> Custom:
+    def _made(self, X: Any, y: Any, known: Joint | None) -> Custom | SignedCustom:
         """The problem, with the weights that are known if there are any."""
         names = known.names if isinstance(known, NamedJoint) else self.feature_names
-        return Custom(
+        problem = Custom(
             self.features,
             self.loss,
             self.argmax,
@@ -239,6 +245,13 @@ class StructuredSVC(StructuralSVC):
             exact=self.exact,
             owner=type(self).__name__,
         )
+        return problem if self.nonnegative is None else SignedCustom(problem, self._signed(problem.joint))
+
+    def _signed(self, joint: Joint) -> Any:
+        """Return the indices of the weights that must not be negative; a name without weight needs none."""
+        if isinstance(joint, NamedJoint):
+            return [joint.names[name] for name in self.nonnegative if name in joint.names]
+        return self.nonnegative
 
     def predict(self, X: Any) -> list[Any]:
         """Return the output of best score for each example.

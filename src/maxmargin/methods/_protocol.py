@@ -234,6 +234,15 @@ def notes_gaps(method: Any) -> bool:
     return notes_gaps(method.inner) if hasattr(method, "inner") else has_dual(method)
 
 
+@generic
+def projects(method: Any) -> bool:
+    r"""Whether it is sound where weights are a projection of :math:`A \alpha`.
+
+    So it is if its vector is changed by `push`, `settle` and positive factors alone.
+    """
+    return False
+
+
 def has_step(method: Any) -> bool:
     """Whether the method has a step that loops other than its own can take."""
     return step.dispatch(type(method)) is not step.dispatch(object)

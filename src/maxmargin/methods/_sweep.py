@@ -37,6 +37,7 @@ from maxmargin.problems._protocol import (
     sizes,
 )
 from maxmargin.problems.custom import Custom
+from maxmargin.problems.signs import SignedCustom
 from maxmargin.problems.weighted import Weighted
 from maxmargin.rows import IntArray, clear
 
@@ -58,6 +59,7 @@ def make_step(problem, method, state, i, loss_y, hinge, visits, scratch):
 
 
 @take_step.register(Custom)
+@take_step.register(SignedCustom)
 def _(problem, method, state, i, loss_y, hinge, visits, scratch):
     """The user's functions have been called: what is left is compiled."""
     return _move_in_space(problem.space, method, state, i, loss_y, hinge, visits, scratch)
@@ -75,6 +77,7 @@ def take_weighted_step(inner, problem, method, state, i, loss_y, hinge, visits, 
 
 
 @take_weighted_step.register(Custom)
+@take_weighted_step.register(SignedCustom)
 def _(inner, problem, method, state, i, loss_y, hinge, visits, scratch):
     """What the oracle answered has its weight: the space knows none."""
     unweighted = scratch._replace(oracle=scratch.oracle.inner)
@@ -95,8 +98,14 @@ def look_ahead(problem, method, state, i):
 
 
 @look_ahead.register(Custom)
+@look_ahead.register(SignedCustom)
 def _(problem, method, state, i):
     """The user's functions take longer than any memory."""
+
+
+@look_ahead.register(Weighted)
+def _(problem, method, state, i):
+    look_ahead(problem.inner, method, state, i)
 
 
 @kernel

@@ -40,12 +40,15 @@ def mix(share, x, mean):
 
 
 @helper
-def measure_dual(w, centre, dual, r):
-    """Return ``d @ dual`` and ``d @ d`` for the difference ``d`` of the present dual point to the mean."""
+def measure_dual(w, centre, dual, projection, r):
+    """Return ``d @ projection`` and ``d @ d`` for the difference ``d`` of the present dual point to the mean.
+
+    ``projection`` are the weights of the mean, ``dual`` itself where none is projected.
+    """
     inner, square = 0.0, 0.0
     for j in range(w.shape[0]):
         d = (1.0 + r) * w[j] - r * centre[j] - dual[j]
-        inner += d * dual[j]
+        inner += d * projection[j]
         square += d * d
     return inner, square
 

@@ -41,6 +41,7 @@ from maxmargin.methods._protocol import (
     is_average,
     moves_blocks,
     point,
+    projects,
     regularisation,
     start,
     takes_corners,
@@ -52,7 +53,7 @@ from maxmargin.methods._sweep import first_corners
 from maxmargin.methods._walks import affordable_walks, measure_dual, mix, move_on
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems._protocol import image, is_projected, projected, settle, sizes, weights_alone
 from maxmargin.rows import FloatArray, IntArray
 
 _FIRST_KAPPA = 1.6  # c
@@ -223,14 +224,29 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: Any) -> A
     """Improve the dual's mean by an exact line search, adapt kappa and extrapolate."""
     lam, momentum, w = regularisation(method), state.momentum, weights(method.inner, state.inner)
     ell, r = point(method.inner, state.inner, problem).ell, momentum.kappa / lam
-    inner, square = measure_dual(w, state.centre, state.dual, r)
+    v = image(problem, w)
+    inner, square = measure_dual(v, state.centre, state.dual, projected(problem, state.dual), r)
     gamma = step_size(LineSearch(), ell - momentum.ell - lam * inner, lam * square, 0, 1)
     momentum = momentum._replace(visits=0, ell=momentum.ell + gamma * (ell - momentum.ell))
     adapted = _adapted(momentum, gamma) if method.kappa is None else momentum
     root_q = np.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
-    move_on(w, state.centre, state.previous, state.dual, r, gamma, beta, adapted.kappa / lam)
+    new_r = adapted.kappa / lam
+    cut = projected(problem, v) - v if is_projected(problem) else None
+    move_on(v, state.centre, state.previous, state.dual, r, gamma, beta, new_r)
+    if cut is not None:
+        _follow_projection(cut, v, state, beta, new_r)
+    settle(problem, v, w)
     return state._replace(momentum=adapted)
+
+
+def _follow_projection(
+    cut: FloatArray, v: FloatArray, state: AcceleratedState, beta: float, r: float
+) -> None:
+    """Add what the projection has cut to an extrapolation from images, as it is weights that make centres."""
+    state.previous[:] += cut
+    state.centre[:] += (1.0 + beta) * cut
+    v += r / (1.0 + r) * (1.0 + beta) * cut
 
 
 def _adapted(momentum: Momentum, gamma: float) -> Momentum:
@@ -252,11 +268,16 @@ def _adapted(momentum: Momentum, gamma: float) -> Momentum:
 def _(method: Accelerated, state: AcceleratedState, problem: Any) -> Point:
     if method.kappa == 0.0:
         return point(method.inner, state.inner, problem)
-    w = weights(method.inner, state.inner)
-    norm2 = float(state.dual @ state.dual)
+    w, dual = weights_alone(problem, weights(method.inner, state.inner)), projected(problem, state.dual)
+    norm2 = float(dual @ dual)
     if state.momentum.snapshots == 0:
         return Point(w, state.momentum.ell, norm2)
-    return Point(state.mean, state.momentum.ell, norm2, (w,))
+    return Point(weights_alone(problem, state.mean), state.momentum.ell, norm2, (w,))
+
+
+@projects.register(Accelerated)
+def _(method: Accelerated) -> bool:
+    return bool(projects(method.inner))
 
 
 @carried.register(Accelerated)
@@ -268,7 +289,9 @@ def _(method: Accelerated, state: AcceleratedState, problem: Any, carry: Carry) 
     kappa, ell = old.kappa * lam / carry.lam, carry.share * old.ell * carry.n / sizes(problem).examples
     new_kappa = kappa if method.kappa is None else method.kappa
     w = weights(method.inner, inner)
-    w += (new_kappa - kappa) / (lam + new_kappa) * (centre - w)
+    v = image(problem, w)
+    v += (new_kappa - kappa) / (lam + new_kappa) * (centre - v)
+    settle(problem, v, w)
     snapshots = min(old.snapshots, 1)
     momentum = Momentum(new_kappa, snapshots=snapshots, weight=float(snapshots), ell=ell)
     return AcceleratedState(inner, centre, previous, mean, dual, momentum)

@@ -35,6 +35,7 @@ from maxmargin.methods._protocol import (
     mean_margin,
     moves_blocks,
     point,
+    projects,
     regularisation,
     seek,
     start,
@@ -44,7 +45,7 @@ from maxmargin.methods._protocol import (
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_blocks, sweep_all
 from maxmargin.methods.sampling import Visits
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems._protocol import sizes, weights_alone
 from maxmargin.rows import FloatArray, IntArray
 
 
@@ -244,7 +245,13 @@ def _(method: Averaged, state: AveragedState, problem: Any) -> Point:
         return dual_point(inner.w - sums.u / weight, inner.ell - sums.ell[0] / weight)
     w = sums.scaled[0] / weight * weights(method.inner, state.inner)
     push_blocks(problem, sums.u, -1.0 / (weight * regularisation(method) * n), w, new_scratch(problem))
+    w = weights_alone(problem, w)
     return dual_point(w, inner.ell - sums.ell[0] / (weight * n)) if has_dual(method) else inner._replace(w=w)
+
+
+@projects.register(Averaged)
+def _(method: Averaged) -> bool:
+    return bool(projects(method.inner))
 
 
 @is_average.register(Averaged)

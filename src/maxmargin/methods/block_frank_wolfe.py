@@ -45,6 +45,7 @@ from maxmargin.methods._protocol import (
     is_sound,
     mean_margin,
     point,
+    projects,
     start,
     step,
 )
@@ -52,7 +53,7 @@ from maxmargin.methods._scratch import add_corner, new_scratch
 from maxmargin.methods._sweep import push_blocks, sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, Predefined, dual_gain, step_size
-from maxmargin.problems._protocol import norm2, push, sizes
+from maxmargin.problems._protocol import norm2, push, sizes, weights_alone
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
@@ -164,4 +165,9 @@ def _(method: BlockFrankWolfe, state: BlockState, problem: Any) -> FloatArray:
 
 @point.register(BlockFrankWolfe)
 def _(method: BlockFrankWolfe, state: BlockState, problem: Any) -> Point:
-    return dual_point(state.w, state.ell.mean())
+    return dual_point(weights_alone(problem, state.w), state.ell.mean())
+
+
+@projects.register(BlockFrankWolfe)
+def _(method: BlockFrankWolfe) -> bool:
+    return True

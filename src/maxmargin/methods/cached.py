@@ -42,6 +42,7 @@ from maxmargin.methods._protocol import (
     moves_blocks,
     oracle_calls,
     point,
+    projects,
     seek,
     start,
     step,
@@ -279,6 +280,11 @@ def _after_pass(method: Cached, state: CachedState, problem: Any) -> CachedState
 @point.register(Cached)
 def _(method: Cached, state: CachedState, problem: Any) -> Point:
     return point(method.inner, state.working.inner, problem)
+
+
+@projects.register(Cached)
+def _(method: Cached) -> bool:
+    return bool(projects(method.inner))
 
 
 @oracle_calls.register(Cached)

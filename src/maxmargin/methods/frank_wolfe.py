@@ -23,13 +23,14 @@ from maxmargin.methods._protocol import (
     dual_point,
     moves_blocks,
     point,
+    projects,
     start,
 )
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import batch_corner, broken_oracle
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems._protocol import image, settle, sizes, weights_alone
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
@@ -68,11 +69,12 @@ def _(method: FrankWolfe, state: BatchState, problem: Any, visits: Visits | IntA
     total, broken = batch_corner(problem, w, 1.0 / (lam * n), w_s, new_scratch(problem, w))
     if broken >= 0:
         raise broken_oracle(broken)
-    direction, ell_s = w_s - w, total / n
+    v, ell_s = image(problem, w), total / n
+    direction = image(problem, w_s) - v
     gap = ell_s - state.ell[0] - lam * (direction @ w)
     curvature = lam * (direction @ direction)
     gamma = step_size(method.step, gap, curvature, int(state.steps[0]), 1)
-    w += gamma * direction
+    settle(problem, v + gamma * direction, w)
     state.ell[0] += gamma * (ell_s - state.ell[0])
     state.steps[0] += 1
     return state
@@ -86,9 +88,14 @@ def _(method: FrankWolfe, state: BatchState, problem: Any, carry: Carry) -> Batc
 
 @point.register(FrankWolfe)
 def _(method: FrankWolfe, state: BatchState, problem: Any) -> Point:
-    return dual_point(state.w, state.ell[0])
+    return dual_point(weights_alone(problem, state.w), state.ell[0])
 
 
 @moves_blocks.register(FrankWolfe)
 def _(method: FrankWolfe) -> bool:
     return False
+
+
+@projects.register(FrankWolfe)
+def _(method: FrankWolfe) -> bool:
+    return True

@@ -50,6 +50,7 @@ from maxmargin.methods._protocol import (
     is_sound,
     mean_margin,
     point,
+    projects,
     start,
     step,
 )
@@ -57,7 +58,7 @@ from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_planes, sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import dual_gain
-from maxmargin.problems._protocol import gram, push, sizes
+from maxmargin.problems._protocol import gram, push, sizes, weights_alone
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 # Steps within a block go on while they promise this share of the gap that the visit began with.
@@ -286,4 +287,10 @@ def _(method: Pairwise | Away, state: ActiveState, problem: Any) -> FloatArray:
 @point.register(Pairwise)
 @point.register(Away)
 def _(method: Pairwise | Away, state: ActiveState, problem: Any) -> Point:
-    return dual_point(state.w, state.ell.mean())
+    return dual_point(weights_alone(problem, state.w), state.ell.mean())
+
+
+@projects.register(Pairwise)
+@projects.register(Away)
+def _(method: Pairwise | Away) -> bool:
+    return True

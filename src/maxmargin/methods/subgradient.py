@@ -35,6 +35,7 @@ from maxmargin.methods._protocol import (
     is_sound,
     point,
     primal_point,
+    projects,
     seek,
     start,
     step,
@@ -44,7 +45,7 @@ from maxmargin.methods._scratch import corner_at_scores, push_corner
 from maxmargin.methods._sweep import sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.problems._protocol import score, sizes, statistics_size
+from maxmargin.problems._protocol import score, sizes, statistics_size, weights_alone
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros, scaled_copy
 
 
@@ -140,13 +141,18 @@ def _(method: Subgradient, state: SubgradientState, problem: Any, carry: Carry) 
 
 @point.register(Subgradient)
 def _(method: Subgradient, state: SubgradientState, problem: Any) -> Point:
-    w, k = factor(method, state) * state.v, int(state.steps[0])
+    w, k = factor(method, state) * weights_alone(problem, state.v), int(state.steps[0])
     if k == 0:
         return primal_point(w)
     feasible = k / (sizes(problem).examples * int(state.visits.max()))
     ell, norm2 = feasible * float(state.loss[0]) / k, feasible**2 * float(w @ w)
     share = step_size(LineSearch(), ell, method.lam * norm2, k, 1)
     return Point(w, share * ell, share**2 * norm2)
+
+
+@projects.register(Subgradient)
+def _(method: Subgradient) -> bool:
+    return True
 
 
 @has_dual.register(Subgradient)

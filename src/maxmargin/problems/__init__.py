@@ -20,6 +20,7 @@ from maxmargin.problems.second_order import SecondOrderChain as SecondOrderChain
 from maxmargin.problems.second_order import SecondOrderWeights as SecondOrderWeights
 from maxmargin.problems.segments import Segments as Segments
 from maxmargin.problems.segments import SegmentWeights as SegmentWeights
+from maxmargin.problems.signs import SignConstrained as SignConstrained
 from maxmargin.problems.slack import SlackRescaled as SlackRescaled
 from maxmargin.problems.weighted import Weighted as Weighted
 
@@ -39,6 +40,7 @@ __all__ = [
     "SecondOrderWeights",
     "SegmentWeights",
     "Segments",
+    "SignConstrained",
     "Sizes",
     "SlackRescaled",
     "Weighted",

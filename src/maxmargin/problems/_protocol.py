@@ -226,6 +226,40 @@ def is_bounded(problem: Any) -> bool:
     return bool(is_exact(problem)) or callable(getattr(problem, "shortfall", None))
 
 
+@generic
+def is_projected(problem: Any) -> bool:
+    r"""Whether the weights of dual variables are not :math:`A \alpha`, but a projection of that image.
+
+    The vector that methods keep and `push` changes may then be longer than the weights; the functions below
+    lead from one to the other, on copies. Without a projection all three are one and the same array.
+    """
+    return False
+
+
+@generic
+def image(problem: Any, w: FloatArray) -> FloatArray:
+    r"""Return the image :math:`v = A \alpha` to which the vector that methods keep belongs."""
+    return w
+
+
+@generic
+def projected(problem: Any, v: FloatArray) -> FloatArray:
+    """Return the weights of an image, alone."""
+    return v
+
+
+@generic
+def settle(problem: Any, v: FloatArray, w: FloatArray) -> None:
+    """Make ``w`` the vector that methods keep for the image ``v``."""
+    if v is not w:
+        w[:] = v
+
+
+def weights_alone(problem: Any, w: FloatArray) -> FloatArray:
+    """Return the weights, without what a method keeps beside them."""
+    return projected(problem, image(problem, w))
+
+
 def unpack(problem: Any, w: Any) -> Any:
     """Return the weights as a named tuple of arrays in the shapes that users know."""
     return problem.unpack(w)

@@ -97,14 +97,41 @@ def _(problem):
     return protocol.is_exact(problem.inner)
 
 
+@protocol.is_bounded.register(Weighted)
+def _(problem: Weighted) -> bool:
+    return bool(protocol.is_bounded(problem.inner))
+
+
+@protocol.shortfall.register(Weighted)
+def _(problem, i, work):
+    return problem.weights[i] * protocol.shortfall(problem.inner, i, work.inner)
+
+
+@protocol.is_projected.register(Weighted)
+def _(problem: Weighted) -> bool:
+    return bool(protocol.is_projected(problem.inner))
+
+
+@protocol.image.register(Weighted)
+def _(problem: Weighted, w: FloatArray) -> FloatArray:
+    v: FloatArray = protocol.image(problem.inner, w)
+    return v
+
+
+@protocol.projected.register(Weighted)
+def _(problem: Weighted, v: FloatArray) -> FloatArray:
+    w: FloatArray = protocol.projected(problem.inner, v)
+    return w
+
+
+@protocol.settle.register(Weighted)
+def _(problem: Weighted, v: FloatArray, w: FloatArray) -> None:
+    protocol.settle(problem.inner, v, w)
+
+
 @protocol.output_size.register(Weighted)
 def _(problem, i):
     return protocol.output_size(problem.inner, i)
-
-
-@protocol.foresee.register(Weighted)
-def _(problem, i):
-    protocol.foresee(problem.inner, i)
 
 
 @protocol.statistics_size.register(Weighted)
