@@ -92,12 +92,12 @@ def pass_figure(structure: Structure, rounds: int) -> Figure:
 
 
 def training_figure(structure: Structure) -> Figure:
-    """Return the seconds from nothing to a gap of 1 % of the objective, certificates included."""
+    """Return the seconds from nothing to a certified gap of 1 % of the objective, certificates included."""
     problem, n = structure.problem, sizes(structure.problem).examples
     method = Accelerated(Pairwise(lam=1.0 / (structure.C * n)))
     solve(problem, method, max_passes=1, random_state=0)  # compiled from here on
     begin = time.perf_counter()
-    result = solve(problem, method, tol=0.0, callbacks=[_is_far], random_state=0)
+    result = solve(problem, method, tol=0.0, callbacks=[_is_far], time_limit=SECONDS.must, random_state=0)
     seconds = time.perf_counter() - begin
     share = result.gap / result.primal
     name = f"{structure.name}: training to a gap of {share:.2%} ({result.history.passes[-1]:.0f} passes)"
@@ -144,7 +144,10 @@ def trees(data: str | None) -> Structure:
 
 
 def nuclei(data: str | None) -> Structure:
-    """Return segmentation by minimum cuts, held against logistic regression on the features of pixels."""
+    """Return segmentation by minimum cuts, held against logistic regression on the features of pixels.
+
+    C and the features of edges were chosen on a third of the training half; the test half had no say.
+    """
     train, test = load_nuclei(data_home=data)
     X, tested = nuclei_graphs(train.images), nuclei_graphs(test.images)
     C, settings = 1e-3, {"loss": "hamming", "inference": "cut"}
@@ -169,7 +172,7 @@ def snakes(data: str | None) -> Structure:
     X, tested, C = snake_graphs(train.images), snake_graphs(test.images), 0.1
 
     def quality() -> list[Figure]:
-        model = GraphSVC(C=C, loss="hamming", tol=0.05, random_state=0).fit(X, train.y)
+        model = GraphSVC(C=C, loss="hamming", tol=0.5, random_state=0).fit(X, train.y)
         return [Figure("snakes: share of pixels right", model.score(tested, test.y), "", SNAKES)]
 
     problem = Graph.from_graphs(X, train.y, loss="hamming", inference="messages")
