@@ -2,8 +2,8 @@
 
 Nodes are visited in their order and back. A node sends the same share of what it knows to every neighbour
 that is still to come, as if the graph was made of paths that follow the order; the sum of the best scores of
-these paths bounds the score of every labelling, and no pass raises it. A labelling is read off on the way, and
-improved label by label in the end.
+these paths bounds the score of every labelling, and no pass raises it. A labelling is read off on the way,
+and improved label by label in the end.
 """
 
 from typing import NamedTuple
