@@ -33,6 +33,7 @@ from maxmargin import (
     DependencySVC,
     GraphSVC,
     MatchingSVC,
+    MultilabelSVC,
     Pairwise,
     SegmentSVC,
     solve,
@@ -45,6 +46,7 @@ from maxmargin.datasets import (
     load_hansards,
     load_nuclei,
     load_ocr,
+    load_scene,
     load_snakes,
     load_ud_ewt,
 )
@@ -53,6 +55,8 @@ from maxmargin.encoding.arcs import encode_heads
 from maxmargin.encoding.links import encode_links, encode_matchings
 from maxmargin.encoding.segments import encode_limits, encode_segments
 from maxmargin.encoding.sentences import encode_tagged
+from maxmargin.estimators.multilabel import label_graphs
+from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import hinges
 from maxmargin.problems import Arborescence, Graph, Matching, SecondOrderChain, Segments
@@ -179,6 +183,21 @@ def snakes(data: str | None) -> Structure:
     return Structure("snakes", problem, quality, C)
 
 
+def scenes(data: str | None) -> Structure:
+    """Return sets of labels of photographs, joined by the tree of Chow and Liu."""
+    train, test, _ = load_scene(data_home=data)
+    graphs = label_graphs(train.X, train.y.shape[1], chow_liu(train.y))
+
+    def quality() -> list[Figure]:
+        models = [MultilabelSVC(structure=kind, random_state=0) for kind in ("independent", "tree", "full")]
+        return [
+            Figure(f"scenes: share of sets right, {model.structure}", model.fit(*train).score(test.X, test.y))
+            for model in models
+        ]
+
+    return Structure("scenes", Graph.from_encoded(graphs, train.y.ravel(), 2, inference="tree"), quality)
+
+
 def words(data: str | None) -> Structure:
     """Return the OCR words as second-order chains of letters, held against those of first order."""
     X, y, tested, truth = load_ocr(data_home=data)
@@ -219,6 +238,7 @@ def segments(data: str | None) -> Structure:
 MODELS: dict[str, Callable[[str | None], Structure]] = {
     "matching": matching,
     "nuclei": nuclei,
+    "scenes": scenes,
     "segments": segments,
     "snakes": snakes,
     "trees": trees,

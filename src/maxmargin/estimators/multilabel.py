@@ -177,7 +177,7 @@ class MultilabelSVC(StructuralSVC):
         inference = _INFERENCE[self.structure] if seen is None else self._inference
         examples = appended(seen, Examples((X, y), weights))
         X, y = examples.data
-        problem = Graph.from_encoded(_label_graphs(X, n_labels, edges), y.ravel(), 2, inference=inference)
+        problem = Graph.from_encoded(label_graphs(X, n_labels, edges), y.ravel(), 2, inference=inference)
         self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
         found = problem.unpack(self._w)
         ones = (found.nodes[1] - found.nodes[0]).reshape(n_labels, -1)
@@ -200,7 +200,7 @@ class MultilabelSVC(StructuralSVC):
         check_is_fitted(self)
         with one_line("MultilabelSVC"):
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        graphs = _label_graphs(X, len(self.intercept_), self.edges_)
+        graphs = label_graphs(X, len(self.intercept_), self.edges_)
         problem = Graph.for_prediction(graphs, 2, self._inference)
         with threads(self.n_jobs):
             return decode_all(problem, self._w).reshape(X.shape[0], -1)
@@ -253,7 +253,7 @@ def _joined(structure: str, y: IntArray, weights: FloatArray | None) -> IntArray
     return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
 
 
-def _label_graphs(X: Any, n_labels: int, edges: IntArray) -> Graphs:
+def label_graphs(X: Any, n_labels: int, edges: IntArray) -> Graphs:
     """Return one graph per row: a node per label, with the row's features and a one in a place of its own."""
     n, n_edges = X.shape[0], len(edges)
     rows = scipy.sparse.hstack([scipy.sparse.csr_array(X), np.ones((n, 1))], format="csr")
