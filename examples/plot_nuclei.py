@@ -5,8 +5,7 @@ Trains on the 2018 Data Science Bowl, read from $MAXMARGIN_DATA; without it, on 
 
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.ndimage import gaussian_filter
-from scipy.sparse import csr_array
+from scipy import ndimage, sparse
 from sklearn.linear_model import LogisticRegression
 
 from maxmargin import GraphSVC, edge_differences, grid_edges
@@ -31,23 +30,16 @@ def draw_discs(rng):
 
 
 def as_graph(image):
-    """Pixels with their colours and how these differ from the image's; edges by how far colours are apart.
-
-    How far is binned, beside the image's spread and as it is, for the image and for two blurred ones.
-    """
-    colours = image.reshape(-1, 3) / 255
+    """Pixels with their colours, beside the image's; edges by how far colours are apart, blurred and not."""
+    colours, edges = image.reshape(-1, 3) / 255, grid_edges(image.shape[:2], connectivity=8)
     apart, spread = colours - np.median(colours, axis=0), colours.std(axis=0) + 0.02
     scaled = np.clip(apart / spread, -4, 4) / 4
     nodes = np.hstack([colours, apart, abs(apart), scaled, abs(scaled), np.ones((len(colours), 1))])
-    edges = grid_edges(image.shape[:2], connectivity=8)
-    bins = []
-    for blur in (0, 1, 2):
-        blurred = gaussian_filter(image / 255, (blur, blur, 0)).reshape(-1, 3)
-        far = edge_differences(blurred, edges).max(axis=1)
-        bins.append(16 * blur + np.digitize(far / spread.max(), [0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0]))
-        bins.append(16 * blur + 9 + np.digitize(far, [0.01, 0.02, 0.04, 0.08, 0.15, 0.3]))
-    where, ends = np.column_stack(bins).ravel(), np.arange(0, 6 * len(edges) + 1, 6)
-    return nodes, edges, csr_array((np.ones(len(where)), where, ends), shape=(len(edges), 48))
+    blurred = [ndimage.gaussian_filter(image / 255, (blur, blur, 0)).reshape(-1, 3) for blur in (0, 1, 2)]
+    far = np.column_stack([edge_differences(each, edges).max(axis=1) for each in blurred])
+    bins = np.eye(9)[np.digitize(far / spread.max(), [0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0])]
+    wide = np.eye(7)[np.digitize(far, [0.01, 0.02, 0.04, 0.08, 0.15, 0.3])]
+    return nodes, edges, sparse.csr_array(np.dstack([bins, wide]).reshape(len(edges), -1))
 
 
 def main():
