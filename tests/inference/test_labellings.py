@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from maxmargin.inference.cut import CutWork, cut, cut_work
-from maxmargin.inference.messages import best_by_messages, message_work
+from maxmargin.inference.messages import best_by_messages, best_of_all, message_work
 from maxmargin.inference.tree import ROOT, best_on_tree, span
 from maxmargin.inference.viterbi import viterbi
 from support.graphs import arcs_of, best_score, cut_score, random_graph, table_score
@@ -107,6 +107,9 @@ def test_messages_bracket_the_best_labelling(seed: int, n_nodes: int, whole: boo
     assert table_score(unary, tables, ends, y) == pytest.approx(score, abs=1e-11)
     assert score <= best + 1e-11
     assert bound >= best - 1e-11 * (1.0 + abs(best))
+    work = message_work(n_nodes, len(ends), WIDTH)
+    best_of_all(unary, tables, *arcs_of(ends, n_nodes), 3, work, y)
+    assert table_score(unary, tables, ends, y) == pytest.approx(best, abs=1e-11)
 
 
 def relaxed_and_whole(unary: Array, tables: Array, ends: Array) -> list[float]:

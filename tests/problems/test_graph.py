@@ -71,9 +71,9 @@ def test_oracles_maximise_over_all_outputs(case: Case, seed: int, whole: bool) -
         assert scores[outputs.index(best)] == pytest.approx(scores.max(), abs=1e-11)
 
 
-@given(graph_cases(("messages",)), st.integers(0, 1000), st.sampled_from([1, 20]))
-def test_messages_are_an_output_and_bound_the_best(case: Case, seed: int, passes: int) -> None:
-    problem = case.problem._replace(inference=Messages(passes))
+@given(graph_cases(("messages",)), st.integers(0, 1000), st.sampled_from([1, 20]), st.sampled_from([0, 81]))
+def test_messages_are_an_output_and_bound_the_best(case: Case, seed: int, passes: int, listed: int) -> None:
+    problem = case.problem._replace(inference=Messages(passes, listed))
     w, scratch = draw_weights(case, seed, whole=False), new_scratch(problem)
     for i in range(len(case.X)):
         best = margins(case.data, i, flat(problem, w)).max()
@@ -82,6 +82,8 @@ def test_messages_are_an_output_and_bound_the_best(case: Case, seed: int, passes
         assert hinge == pytest.approx(margins(case.data, i, flat(problem, w))[found], abs=1e-11)
         assert hinge <= best + 1e-11
         assert hinge + shortfall(problem, i, scratch.oracle) >= best - 1e-11 * (1.0 + abs(best))
+        if listed:
+            assert hinge == pytest.approx(best, abs=1e-8)
     assert not is_exact(problem)
     assert is_bounded(problem)
 
@@ -133,8 +135,8 @@ def test_methods_go_on_where_the_oracle_misses_the_best(method: Any) -> None:
 
     The relaxation bounds what the answers lack, so that the bounds hold; and the run says it is not done.
     """
-    case = graph_case(5, (4, 4, 4, 4), 3, inference="messages", density=1.0)
-    hasty = case.problem._replace(inference=Messages(1))
+    case = graph_case(8, (4, 4, 4, 4), 3, inference="messages", density=1.0)  # where answers are missed
+    hasty = case.problem._replace(inference=Messages(1, 0))
     result = solve(hasty, method, tol=0.01, max_passes=300, random_state=0)
     w, best = flat(hasty, result.w), naive.optimum(case.data, LAM)
     all_margins = [margins(case.data, i, w) for i in range(4)]

@@ -128,15 +128,39 @@ def _climb(unary, tables, start, arcs, heads, n_labels, work, y):
     while changed:
         changed = False
         for v in range(unary.shape[0]):
-            copy(unary[v], work.given)
-            for p in range(start[v], start[v + 1]):
-                arc = arcs[p]
-                add_given(tables[arc >> 1], arc & 1, y[heads[arc]], n_labels, work.given)
+            _score_labels(v, unary, tables, start, arcs, heads, n_labels, y, work.given)
             k = first_best(work.given, n_labels)
             gain = work.given[k] - work.given[y[v]]
             if gain > _ROUNDING * (1.0 + abs(work.given[k])):  # rounding alone would go on for ever
                 total, y[v], changed = total + gain, k, True
     return total
+
+
+@helper
+def _score_labels(v, unary, tables, start, arcs, heads, n_labels, y, given):
+    """Write what each label of v scores beside the labels of its neighbours."""
+    copy(unary[v], given)
+    for p in range(start[v], start[v + 1]):
+        add_given(tables[arcs[p] >> 1], arcs[p] & 1, y[heads[arcs[p]]], n_labels, given)
+
+
+@helper
+def best_of_all(unary, tables, start, arcs, heads, n_labels, work, y):
+    """Find the best labelling by listing all, one change of a label after another; of few nodes only."""
+    n_nodes, total, best = unary.shape[0], 0.0, 0.0
+    for v in range(n_nodes):
+        work.y[v] = y[v] = 0
+    v = n_nodes - 1
+    while v >= 0:  # counts up: a label that was the last one becomes the first, and the node before is next
+        k = work.y[v] + 1 if work.y[v] + 1 < n_labels else 0
+        _score_labels(v, unary, tables, start, arcs, heads, n_labels, work.y, work.given)
+        total += work.given[k] - work.given[work.y[v]]
+        work.y[v] = k
+        v = n_nodes - 1 if k > 0 else v - 1
+        if k > 0 and total > best:
+            best = total
+            for u in range(n_nodes):
+                y[u] = work.y[u]
 
 
 @helper

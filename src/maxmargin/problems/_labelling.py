@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin._compile import generic, helper
 from maxmargin.inference.cut import CutWork, cut, cut_work
-from maxmargin.inference.messages import MessageWork, best_by_messages, message_work
+from maxmargin.inference.messages import MessageWork, best_by_messages, best_of_all, message_work
 from maxmargin.inference.tree import best_on_tree, span
 from maxmargin.rows import FloatArray, IntArray
 
@@ -39,14 +39,17 @@ class Messages(NamedTuple):
     ----------
     passes : int
         Most passes of messages.
+    listed : int
+        Where a labelling may not be the best and there are no more than so many, all are listed.
     """
 
     passes: int
+    listed: int
 
 
 Labelling = Tree | Cut | Messages
 LABELLINGS = ("tree", "cut", "messages")
-_PASSES = 20
+_PASSES, _LISTED = 20, 1024
 
 
 class TreeWork(NamedTuple):
@@ -65,7 +68,7 @@ def labelling(name: str, graph: Any, owner: str) -> Labelling:
             )
         return Cut()
     if name == "messages":
-        return Messages(_PASSES)
+        return Messages(_PASSES, _LISTED)
     order, parent = np.zeros((2, int(graph.offsets[-1])), dtype=np.int64)
     cyclic = first_cyclic(graph, order, parent)
     if cyclic >= 0:
@@ -208,6 +211,9 @@ def _(kind, graph, i, unary, pairs, work, y):
         unary, tables, start, graph.arcs, heads, graph.n_labels, kind.passes, work, y
     )
     work.shortfall[0] = max(bound - score, 0.0)
+    if work.shortfall[0] > 0.0 and graph.n_labels ** (1.0 * unary.shape[0]) <= kind.listed:
+        best_of_all(unary, tables, start, graph.arcs, heads, graph.n_labels, work, y)
+        work.shortfall[0] = 0.0
 
 
 @find_labels.register(Cut)
