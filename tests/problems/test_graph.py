@@ -278,7 +278,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     ([X[0], (np.ones((2, 2)), [[1, 1]])], Y, "edge 0 of graph 1 of X joins node 1 to itself"),
     ([X[0], (np.ones((2, 2)), [[0, 1], [1, 0]])], Y, r"edge 1 of graph 1 of X joins the nodes \(1, 0\), as"),
     ([CYCLE, X[1]], Y, "graph 0 of X has a cycle, but inference='tree' is for graphs without"),
-    (X, [["a", "b", "b"]], "X has 2 sequences, but y has 1"),
+    (X, [["a", "b", "b"]], "X has 2 graphs, but y has 1"),
     (X, [["a", "a", "a"], ["a", "a"]], "y must have at least two different labels"),
 ]
 
