@@ -16,7 +16,7 @@ from maxmargin._compile import helper
 
 _LINE = 64
 # The processor foresees the rest of a long walk by itself.
-_MOST_LINES = 64
+_MOST_LINES = 32
 _READ, _KEEP, _DATA = 0, 3, 1
 
 

@@ -210,6 +210,12 @@ def row_wipe(rows, t, v):
     raise NotImplementedError
 
 
+@generic
+def row_wipe_two(rows, t, W, j, k):
+    """The same of the columns j and k of W, j != k"""
+    raise NotImplementedError
+
+
 @row_scores.register(DenseRows)
 def _(rows, t, W, out):
     clear(out)
@@ -359,4 +365,24 @@ def _(rows, t, v):
     for p in range(rows.start[t], rows.start[t + 1]):
         total += v[rows.columns[p]] * v[rows.columns[p]]
         v[rows.columns[p]] = 0.0
+    return total
+
+
+@row_wipe_two.register(DenseRows)
+def _(rows, t, W, j, k):
+    total = 0.0
+    for f in range(rows.n_columns):
+        total += W[f, j] * W[f, j] + W[f, k] * W[f, k]
+        W[f, j] = W[f, k] = 0.0
+    return total
+
+
+@row_wipe_two.register(SparseRows)
+@row_wipe_two.register(IndicatorRows)
+def _(rows, t, W, j, k):
+    total = 0.0
+    for p in range(rows.start[t], rows.start[t + 1]):
+        x = W[rows.columns[p]]
+        total += x[j] * x[j] + x[k] * x[k]
+        x[j] = x[k] = 0.0
     return total

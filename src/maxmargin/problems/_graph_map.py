@@ -10,7 +10,13 @@ from maxmargin._compile import helper, subroutine
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labelling import edge_size
 from maxmargin.problems.graph import Graph
-from maxmargin.rows import row_add, row_scores, row_wipe
+from maxmargin.rows import row_add, row_add_two, row_scores, row_wipe, row_wipe_two, rows_prefetch
+
+
+@protocol.foresee.register(Graph)
+def _(problem, i):
+    rows_prefetch(problem.rows, problem.offsets[i], problem.offsets[i + 1])
+    rows_prefetch(problem.edge_rows, problem.edge_offsets[i], problem.edge_offsets[i + 1])
 
 
 @protocol.score.register(Graph)
@@ -46,15 +52,31 @@ def _(problem, i, move, scale, w, work):
     per_edge = edge_size(problem.inference, problem.n_labels, width)
     W, V = w[:split].reshape((-1, width)), w[split:].reshape((-1, per_edge))
     nodes = np.uint32((problem.offsets[i + 1] - problem.offsets[i]) * width)
-    for c in range(move.size[0]):
+    c = 0
+    while c < move.size[0]:
         p = move.support[c]
-        amount = scale * move.delta[p]
+        c += 1
         if p < nodes:
-            v, k = _row_and_column(p, np.uint32(width))
-            row_add(problem.rows, problem.offsets[i] + v, amount, W[:, k])
+            c += _push_node(problem, i, move, c, scale, W)
         else:
             e, k = _row_and_column(np.uint32(p - nodes), np.uint32(per_edge))
-            row_add(problem.edge_rows, problem.edge_offsets[i] + e, amount, V[:, k])
+            row_add(problem.edge_rows, problem.edge_offsets[i] + e, scale * move.delta[p], V[:, k])
+
+
+@subroutine
+def _push_node(problem, i, move, c, scale, W):
+    """Push the label of a node before entry c of the support, and this one if it is another of the same node.
+
+    A wrong label comes with the right one. Return how many more than one were pushed.
+    """
+    p, width = move.support[c - 1], np.uint32(problem.width)
+    v, k = _row_and_column(p, width)
+    t, q = problem.offsets[i] + v, move.support[c]
+    if c < move.size[0] and q // width == v:
+        row_add_two(problem.rows, t, scale * move.delta[p], scale * move.delta[q], W, k, q - v * width)
+        return 1
+    row_add(problem.rows, t, scale * move.delta[p], W[:, k])
+    return 0
 
 
 @subroutine
@@ -69,15 +91,28 @@ def _wipe(problem, i, move, image):
     per_edge = edge_size(problem.inference, problem.n_labels, width)
     W, V = image[:split].reshape((-1, width)), image[split:].reshape((-1, per_edge))
     nodes = np.uint32((problem.offsets[i + 1] - problem.offsets[i]) * width)
-    for c in range(move.size[0]):
+    c = 0
+    while c < move.size[0]:
         p = move.support[c]
+        c += 1
         if p < nodes:
-            v, k = _row_and_column(p, np.uint32(width))
-            total += row_wipe(problem.rows, problem.offsets[i] + v, W[:, k])
+            square, more = _wipe_node(problem, i, move, c, W)
+            total, c = total + square, c + more
         else:
             e, k = _row_and_column(np.uint32(p - nodes), np.uint32(per_edge))
             total += row_wipe(problem.edge_rows, problem.edge_offsets[i] + e, V[:, k])
     return total
+
+
+@subroutine
+def _wipe_node(problem, i, move, c, W):
+    """Wipe what `_push_node` has pushed; return the sum of squares, and how many more than one."""
+    width = np.uint32(problem.width)
+    v, k = _row_and_column(move.support[c - 1], width)
+    t, q = problem.offsets[i] + v, move.support[c]
+    if c < move.size[0] and q // width == v:
+        return row_wipe_two(problem.rows, t, W, k, q - v * width), 1
+    return row_wipe(problem.rows, t, W[:, k]), 0
 
 
 @helper
