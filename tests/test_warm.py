@@ -82,7 +82,7 @@ assert str(compiled) == f"{before} kernels ready in {compiled.seconds:.1f} s, in
 
 
 def test_afterwards_estimators_compile_nothing():
-    subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=600)
 
 
 def test_without_a_directory():
