@@ -8,6 +8,7 @@ block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` on
 import numpy as np
 
 from maxmargin._compile import helper, kernel, subroutine
+from maxmargin._prefetch import prefetch
 from maxmargin.rows import (
     add_product,
     add_scaled,
@@ -18,6 +19,7 @@ from maxmargin.rows import (
     row_dot,
     row_push,
     row_scores,
+    rows_prefetch,
 )
 
 # Up to this many nonzeros of a move per position, they are multiplied one by one.
@@ -40,6 +42,13 @@ def fill_products(problem, buffer, products):
                 products[p] = row_dot(rows, t, buffer)
                 p += 1
             row_add(rows, s, -1.0, buffer)  # x - x is exactly zero
+
+
+@subroutine
+def prefetch_tokens(problem, i):
+    """Ask for the features of sequence i and their inner products ahead of its visit."""
+    rows_prefetch(problem.rows, problem.offsets[i], problem.offsets[i + 1])
+    prefetch(problem.products, problem.product_offsets[i], problem.product_offsets[i + 1])
 
 
 @subroutine

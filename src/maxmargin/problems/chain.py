@@ -23,6 +23,7 @@ from maxmargin.problems._products import (
     fill_products,
     has_table,
     multiply_products,
+    prefetch_tokens,
     push_transitions,
     stream_products,
     sum_products,
@@ -42,7 +43,6 @@ from maxmargin.rows import (
     plain,
     row_push_few,
     row_scores,
-    rows_prefetch,
     weighted_sum,
 )
 
@@ -247,10 +247,8 @@ def _(problem, i):
 
 @protocol.foresee.register(Chain)
 def _(problem, i):
-    first, stop = problem.offsets[i], problem.offsets[i + 1]
-    rows_prefetch(problem.rows, first, stop)
-    prefetch(problem.labels, first, stop)
-    prefetch(problem.products, problem.product_offsets[i], problem.product_offsets[i + 1])
+    prefetch_tokens(problem, i)
+    prefetch(problem.labels, problem.offsets[i], problem.offsets[i + 1])
 
 
 @protocol.statistics_size.register(Chain)

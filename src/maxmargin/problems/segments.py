@@ -28,6 +28,7 @@ from maxmargin.problems._products import (
     has_table,
     head_norm2,
     multiply_products_behind,
+    prefetch_tokens,
     push_head,
     stream_products,
     sum_products,
@@ -45,7 +46,6 @@ from maxmargin.rows import (
     plain,
     row_push_few,
     row_scores,
-    rows_prefetch,
 )
 
 LOSSES = ("normalized_hamming", "hamming", "segments")
@@ -275,10 +275,8 @@ def _(problem, i):
 
 @protocol.foresee.register(Segments)
 def _(problem, i):
-    first, stop = problem.offsets[i], problem.offsets[i + 1]
-    rows_prefetch(problem.rows, first, stop)
-    prefetch(problem.truth, first, stop)
-    prefetch(problem.products, problem.product_offsets[i], problem.product_offsets[i + 1])
+    prefetch_tokens(problem, i)
+    prefetch(problem.truth, problem.offsets[i], problem.offsets[i + 1])
 
 
 @protocol.statistics_size.register(Segments)
