@@ -12,7 +12,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from maxmargin.inference.cut import CutWork, cut, cut_work
-from maxmargin.inference.messages import best_by_messages, best_of_all, message_work
+from maxmargin.inference.messages import best_by_messages, message_work
+from maxmargin.inference.search import best_by_search, search_work
 from maxmargin.inference.tree import ROOT, best_on_tree, span
 from maxmargin.inference.viterbi import viterbi
 from support.graphs import arcs_of, best_score, cut_score, random_graph, table_score
@@ -50,6 +51,17 @@ def by_messages(unary: Array, tables: Array, ends: Array, passes: int = 50) -> t
     work.messages[:] = np.nan
     found = best_by_messages(unary, tables, *arcs_of(ends, len(unary)), 3, passes, work, y)
     return y, *found
+
+
+def by_search(
+    unary: Array, tables: Array, ends: Array, steps: int, passes: int = 2
+) -> tuple[Array, float, float]:
+    """Search from the labelling that a few passes of messages find."""
+    n_nodes, y = len(unary), np.full(len(unary), -1)
+    work, arcs = search_work(n_nodes + 1, len(ends) + 2, WIDTH), arcs_of(ends, n_nodes)
+    score, _ = best_by_messages(unary, tables, *arcs, 3, passes, work.messages, y)
+    work.reached[:] = np.nan
+    return y, *best_by_search(unary, tables, *arcs, 3, score, steps, work, y)
 
 
 def cut_of(gains: Array, strengths: Array, ends: Array, work: CutWork | None = None) -> Array:
@@ -107,9 +119,24 @@ def test_messages_bracket_the_best_labelling(seed: int, n_nodes: int, whole: boo
     assert table_score(unary, tables, ends, y) == pytest.approx(score, abs=1e-11)
     assert score <= best + 1e-11
     assert bound >= best - 1e-11 * (1.0 + abs(best))
-    work = message_work(n_nodes, len(ends), WIDTH)
-    best_of_all(unary, tables, *arcs_of(ends, n_nodes), 3, work, y)
-    assert table_score(unary, tables, ends, y) == pytest.approx(best, abs=1e-11)
+
+
+@given(seeds, st.integers(1, 6), st.booleans(), st.sampled_from([0, 1, 7, 10_000]))
+def test_searches_bracket_the_best_labelling_and_find_it(
+    seed: int, n_nodes: int, whole: bool, steps: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    ends = random_graph(rng, n_nodes, 0.8)
+    unary, tables = random_scores(rng, n_nodes, len(ends), whole)
+    y, score, bound = by_search(unary, tables, ends, steps)
+    _, hasty, loose = by_search(unary, tables, ends, steps // 2)
+    best, rounding = best_score(unary, tables, ends, 3), 1e-8
+    assert table_score(unary, tables, ends, y) == pytest.approx(score, abs=1e-11)
+    assert hasty - rounding <= score <= best + rounding
+    assert best - rounding <= bound <= loose + rounding
+    if steps > 3**6:  # more than all labellings
+        assert score == pytest.approx(best, abs=rounding)
+        assert bound == pytest.approx(best, abs=rounding)
 
 
 def relaxed_and_whole(unary: Array, tables: Array, ends: Array) -> list[float]:
@@ -134,7 +161,10 @@ def relaxed_and_whole(unary: Array, tables: Array, ends: Array) -> list[float]:
 
 
 def test_messages_against_linear_programs_on_grids() -> None:
-    """The bound is never below that of the relaxation; where it is reached the labelling is the best."""
+    """The bound is never below that of the relaxation; where it is reached the labelling is the best.
+
+    A search finds the best everywhere, in far fewer steps than there are labellings.
+    """
     rng, number, reached = np.random.default_rng(1), np.arange(12).reshape(3, 4), 0
     ends = np.concatenate(
         [
@@ -150,6 +180,9 @@ def test_messages_against_linear_programs_on_grids() -> None:
         assert score <= best + 1e-8
         assert bound >= relaxed - 1e-8
         assert bound >= best - 1e-8
+        _, score_found, bound_found = by_search(unary, tables, ends, steps=300)
+        assert score_found == pytest.approx(best, abs=1e-7)
+        assert bound_found == pytest.approx(best, abs=1e-7)
         if bound - score < 1e-6:
             assert score == pytest.approx(best, abs=1e-6)
             reached += 1
@@ -207,3 +240,4 @@ def test_labels_without_edges() -> None:
     unary = np.array([[0.0, 2.0, 1.0, 9.0], [3.0, 2.0, 3.0, 9.0]])
     assert on_tree(unary, np.zeros((0, 3, WIDTH)), none).tolist() == [1, 0]
     assert by_messages(unary, np.zeros((0, 3, WIDTH)), none)[0].tolist() == [1, 0]
+    assert by_search(unary, np.zeros((0, 3, WIDTH)), none, 9)[0].tolist() == [1, 0]

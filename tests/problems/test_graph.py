@@ -71,9 +71,11 @@ def test_oracles_maximise_over_all_outputs(case: Case, seed: int, whole: bool) -
         assert scores[outputs.index(best)] == pytest.approx(scores.max(), abs=1e-11)
 
 
-@given(graph_cases(("messages",)), st.integers(0, 1000), st.sampled_from([1, 20]), st.sampled_from([0, 81]))
-def test_messages_are_an_output_and_bound_the_best(case: Case, seed: int, passes: int, listed: int) -> None:
-    problem = case.problem._replace(inference=Messages(passes, listed))
+@given(
+    graph_cases(("messages",)), st.integers(0, 1000), st.sampled_from([1, 20]), st.sampled_from([0, 3, 200])
+)
+def test_messages_are_an_output_and_bound_the_best(case: Case, seed: int, passes: int, steps: int) -> None:
+    problem = case.problem._replace(inference=Messages(passes, steps))
     w, scratch = draw_weights(case, seed, whole=False), new_scratch(problem)
     for i in range(len(case.X)):
         best = margins(case.data, i, flat(problem, w)).max()
@@ -82,7 +84,7 @@ def test_messages_are_an_output_and_bound_the_best(case: Case, seed: int, passes
         assert hinge == pytest.approx(margins(case.data, i, flat(problem, w))[found], abs=1e-11)
         assert hinge <= best + 1e-11
         assert hinge + shortfall(problem, i, scratch.oracle) >= best - 1e-11 * (1.0 + abs(best))
-        if listed:
+        if steps > 3**4:  # more than all labellings
             assert hinge == pytest.approx(best, abs=1e-8)
     assert not is_exact(problem)
     assert is_bounded(problem)

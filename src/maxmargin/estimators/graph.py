@@ -45,8 +45,9 @@ class GraphSVC(StructuralSVC):
         Inverse regularisation strength, > 0; lam = 1 / (C n).
     inference : {"auto", "tree", "cut", "messages"}, default="auto"
         How the best labelling is found: exactly, where no graph has a cycle; exactly, by a minimum cut, for
-        two labels; or approximately, by messages between nodes, whose bound on what the labels found may
-        lack is a part of ``gap_``. By default the first of these that the training data allow.
+        two labels; or by messages between nodes and a search that they guide, which is exact if it comes to
+        its end in 10,000 steps, and else bounds what the labels found may lack: a part of ``gap_``. By default
+        the first of these that the training data allow.
     loss : {"normalized_hamming", "hamming"} or array of shape (n_labels, n_labels),
     default="normalized_hamming"
         Share of wrong labels, number of wrong labels, or a cost ``loss[truth, label]`` averaged over the
@@ -89,8 +90,8 @@ class GraphSVC(StructuralSVC):
     inference_ : str
         How labellings are found.
     gap_ : float
-        Certified bound on how far the objective is from its minimum. Messages bound it by a relaxation: where
-        that is loose, as for strong edges that contradict each other, it stays above ``tol``.
+        Certified bound on how far the objective is from its minimum. On large graphs with strong edges that
+        contradict each other, where the search of "messages" does not come to its end, it stays above ``tol``.
     history_ : History
         All certificates.
     n_iter_ : int

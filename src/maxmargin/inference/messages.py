@@ -19,21 +19,33 @@ _ROUNDING = 1e-9
 
 
 class MessageWork(NamedTuple):
-    """Work space: messages on edges, what a node knows, two rows of labels, a labelling and its shortfall."""
+    """Work space.
+
+    Attributes
+    ----------
+    messages : array of shape (n_edges, width)
+        The last message along each edge, in either direction.
+    value, given, sent : arrays of shape (width,)
+    y : array of shape (n_nodes,)
+        A labelling.
+    rest : array of shape (n_nodes + 1,)
+        After `send_down`: with the messages to nodes before v, ``rest[v]`` bounds what v and all behind it
+        score with each other and with those before.
+    """
 
     messages: FloatArray
     value: FloatArray
     given: FloatArray
     sent: FloatArray
     y: IntArray
-    shortfall: FloatArray
+    rest: FloatArray
 
 
 def message_work(n_nodes: int, n_edges: int, width: int) -> MessageWork:
     """Return work space for up to so many nodes, edges and labels."""
     value, given, sent = np.zeros((3, width))
     messages, y = np.zeros((n_edges, width)), np.zeros(n_nodes, dtype=np.int64)
-    return MessageWork(messages, value, given, sent, y, np.zeros(1))
+    return MessageWork(messages, value, given, sent, y, np.zeros(n_nodes + 1))
 
 
 @helper
@@ -67,27 +79,34 @@ def best_by_messages(unary, tables, start, arcs, heads, n_labels, passes, work, 
     for e in range(tables.shape[0]):
         clear(work.messages[e])
     for _ in range(passes):
-        least = min(least, _send_down(unary, tables, start, arcs, heads, n_labels, work))
+        least = min(least, send_down(unary, tables, start, arcs, heads, n_labels, work))
         score = _choose_upwards(unary, tables, start, arcs, heads, n_labels, work)
         if score > best:
             best = score
             for v in range(n_nodes):
                 y[v] = work.y[v]
-        if best >= least - _ROUNDING * (1.0 + abs(least)):
+        if is_best(best, least):
             break
     return best + _climb(unary, tables, start, arcs, heads, n_labels, work, y), least
 
 
 @helper
-def _send_down(unary, tables, start, arcs, heads, n_labels, work):
+def is_best(score, bound):
+    """Whether a score is as good as the bound on all, but for rounding."""
+    return score >= bound - _ROUNDING * (1.0 + abs(bound))
+
+
+@helper
+def send_down(unary, tables, start, arcs, heads, n_labels, work):
     """Send messages from the last node to the first; return the bound that they make."""
-    bound = 0.0
+    bound = work.rest[unary.shape[0]] = 0.0
     for v in range(unary.shape[0] - 1, -1, -1):
         share = _gather(v, unary, start, arcs, heads, work)
         bound += _less_its_best(work.value, n_labels)
         for p in range(start[v], start[v + 1]):
             if heads[arcs[p]] < v:
                 bound += _pass_on(arcs[p], share, tables, n_labels, work)
+        work.rest[v] = bound
     return bound
 
 
@@ -128,39 +147,14 @@ def _climb(unary, tables, start, arcs, heads, n_labels, work, y):
     while changed:
         changed = False
         for v in range(unary.shape[0]):
-            _score_labels(v, unary, tables, start, arcs, heads, n_labels, y, work.given)
+            copy(unary[v], work.given)
+            for p in range(start[v], start[v + 1]):
+                add_given(tables[arcs[p] >> 1], arcs[p] & 1, y[heads[arcs[p]]], n_labels, work.given)
             k = first_best(work.given, n_labels)
             gain = work.given[k] - work.given[y[v]]
             if gain > _ROUNDING * (1.0 + abs(work.given[k])):  # rounding alone would go on for ever
                 total, y[v], changed = total + gain, k, True
     return total
-
-
-@helper
-def _score_labels(v, unary, tables, start, arcs, heads, n_labels, y, given):
-    """Write what each label of v scores beside the labels of its neighbours."""
-    copy(unary[v], given)
-    for p in range(start[v], start[v + 1]):
-        add_given(tables[arcs[p] >> 1], arcs[p] & 1, y[heads[arcs[p]]], n_labels, given)
-
-
-@helper
-def best_of_all(unary, tables, start, arcs, heads, n_labels, work, y):
-    """Find the best labelling by listing all, one change of a label after another; of few nodes only."""
-    n_nodes, total, best = unary.shape[0], 0.0, 0.0
-    for v in range(n_nodes):
-        work.y[v] = y[v] = 0
-    v = n_nodes - 1
-    while v >= 0:  # counts up: a label that was the last one becomes the first, and the node before is next
-        k = work.y[v] + 1 if work.y[v] + 1 < n_labels else 0
-        _score_labels(v, unary, tables, start, arcs, heads, n_labels, work.y, work.given)
-        total += work.given[k] - work.given[work.y[v]]
-        work.y[v] = k
-        v = n_nodes - 1 if k > 0 else v - 1
-        if k > 0 and total > best:
-            best = total
-            for u in range(n_nodes):
-                y[u] = work.y[u]
 
 
 @helper

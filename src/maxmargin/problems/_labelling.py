@@ -10,7 +10,8 @@ import numpy as np
 
 from maxmargin._compile import generic, helper
 from maxmargin.inference.cut import CutWork, cut, cut_work
-from maxmargin.inference.messages import MessageWork, best_by_messages, best_of_all, message_work
+from maxmargin.inference.messages import best_by_messages, is_best
+from maxmargin.inference.search import SearchWork, best_by_search, search_work
 from maxmargin.inference.tree import best_on_tree, span
 from maxmargin.rows import FloatArray, IntArray
 
@@ -33,23 +34,23 @@ class Cut(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """Not exact, on any graph, but with a bound on what is lacking; edges have tables.
+    """On any graph, with a bound on what is lacking; edges have tables.
 
     Attributes
     ----------
     passes : int
         Most passes of messages.
-    listed : int
-        Where a labelling may not be the best and there are no more than so many, all are listed.
+    steps : int
+        Most steps of the search that follows where the labelling found by messages may not be the best.
     """
 
     passes: int
-    listed: int
+    steps: int
 
 
 Labelling = Tree | Cut | Messages
 LABELLINGS = ("tree", "cut", "messages")
-_PASSES, _LISTED = 20, 1024
+_PASSES, _STEPS = 20, 10_000
 
 
 class TreeWork(NamedTuple):
@@ -68,7 +69,7 @@ def labelling(name: str, graph: Any, owner: str) -> Labelling:
             )
         return Cut()
     if name == "messages":
-        return Messages(_PASSES, _LISTED)
+        return Messages(_PASSES, _STEPS)
     order, parent = np.zeros((2, int(graph.offsets[-1])), dtype=np.int64)
     cyclic = first_cyclic(graph, order, parent)
     if cyclic >= 0:
@@ -174,8 +175,8 @@ def _(kind: Cut, graph: Any) -> CutWork:
 
 
 @labelling_work.register(Messages)
-def _(kind: Messages, graph: Any) -> MessageWork:
-    return message_work(graph.most_nodes, graph.most_edges, graph.width)
+def _(kind: Messages, graph: Any) -> SearchWork:
+    return search_work(graph.most_nodes, graph.most_edges, graph.width)
 
 
 @generic
@@ -208,12 +209,14 @@ def _(kind, graph, i, unary, pairs, work, y):
     heads = graph.heads[2 * graph.edge_offsets[i] : 2 * graph.edge_offsets[i + 1]]
     tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
     score, bound = best_by_messages(
-        unary, tables, start, graph.arcs, heads, graph.n_labels, kind.passes, work, y
+        unary, tables, start, graph.arcs, heads, graph.n_labels, kind.passes, work.messages, y
     )
+    if kind.steps > 0 and not is_best(score, bound):
+        score, reached = best_by_search(
+            unary, tables, start, graph.arcs, heads, graph.n_labels, score, kind.steps, work, y
+        )
+        bound = min(bound, reached)
     work.shortfall[0] = max(bound - score, 0.0)
-    if work.shortfall[0] > 0.0 and graph.n_labels ** (1.0 * unary.shape[0]) <= kind.listed:
-        best_of_all(unary, tables, start, graph.arcs, heads, graph.n_labels, work, y)
-        work.shortfall[0] = 0.0
 
 
 @find_labels.register(Cut)

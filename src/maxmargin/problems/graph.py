@@ -131,7 +131,8 @@ class Graph(NamedTuple):
         y : list of arrays of labels
             Strings or ints, one per node; of any shape, read in order.
         inference : {"tree", "cut", "messages"}
-            Exact on graphs without cycles; exact for two labels, where edges have bonds; or approximate.
+            Exact on graphs without cycles; exact for two labels, where edges have bonds; or on any graphs,
+            exact if a search comes to its end, and else with a bound on what may be lacking.
         loss : "normalized_hamming", "hamming" or array of shape (n_labels, n_labels)
             Share of wrong labels (default), number of wrong labels, or ``loss[a, b]`` for the cost of
             label b where the truth is a, averaged over the nodes.
