@@ -46,8 +46,8 @@ class GraphSVC(StructuralSVC):
     inference : {"auto", "tree", "cut", "messages"}, default="auto"
         How the best labelling is found: exactly, where no graph has a cycle; exactly, by a minimum cut, for
         two labels; or by messages between nodes and a search that they guide, which is exact if it comes to
-        its end in 10,000 steps, and else bounds what the labels found may lack: a part of ``gap_``. By default
-        the first of these that the training data allow.
+        its end in 10,000 steps, and else bounds what the labels found may lack: a part of ``gap_``. By
+        default the first of these that the training data allow.
     loss : {"normalized_hamming", "hamming"} or array of shape (n_labels, n_labels),
     default="normalized_hamming"
         Share of wrong labels, number of wrong labels, or a cost ``loss[truth, label]`` averaged over the
@@ -91,7 +91,7 @@ class GraphSVC(StructuralSVC):
         How labellings are found.
     gap_ : float
         Certified bound on how far the objective is from its minimum. On large graphs with strong edges that
-        contradict each other, where the search of "messages" does not come to its end, it stays above ``tol``.
+        contradict each other, where the search of "messages" does not come to its end, it stays large.
     history_ : History
         All certificates.
     n_iter_ : int

@@ -40,7 +40,7 @@ def search_work(n_nodes: int, n_edges: int, width: int) -> SearchWork:
 
 @helper
 def best_by_search(unary, tables, start, arcs, heads, n_labels, score, steps, work, y):
-    """Improve a labelling to the best one, or as far as so many steps go; return its score and a bound on all.
+    """Improve a labelling to the best one, or as far as so many steps go; return its score and a bound.
 
     Parameters
     ----------
