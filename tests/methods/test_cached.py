@@ -278,7 +278,7 @@ class Slow(Counting):
     ("argmax", "cost"), [(0.0, 0.0), (0.5, 0.25), (3.9, 2.0), (10.0, 4.0), (100.0, 64.0)]
 )
 def test_the_cost_is_measured(monkeypatch: pytest.MonkeyPatch, argmax: float, cost: float) -> None:
-    problem = Slow(many_alike().problem, {"argmax": argmax, "score": 1.0, "gram": 1.0})
+    problem = Slow(many_alike().problem, {"argmax": argmax, "score": 1.0, "gram": 1.0, "norm2": 1.0})
     monkeypatch.setattr(_cost, "time", problem)
     state = start(Cached(INNER["bcfw"]), problem)
     assert state.schedule.cost == cost

@@ -14,7 +14,7 @@ from maxmargin.methods._cuts import (
     Cuts,
     Plane,
     cut_weights,
-    dual_loss,
+    cuts_ell,
     lowest,
     plane_at,
     risk_at,
@@ -63,7 +63,7 @@ def test_the_program_is_solved(seed: int, k: int, density: float, exponent: floa
     assert cuts.alpha.sum() == pytest.approx(1.0, abs=1e-14)
     assert dual(cuts, lam) == pytest.approx(best.dual, abs=1e-9)
     assert cut_weights(cuts, lam, D) == pytest.approx(best.w, abs=1e-4 / np.sqrt(lam))
-    assert dual_loss(cuts) - 0.5 * lam * best.w @ best.w == pytest.approx(best.dual, abs=1e-4)
+    assert cuts_ell(cuts) - 0.5 * lam * best.w @ best.w == pytest.approx(best.dual, abs=1e-4)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])

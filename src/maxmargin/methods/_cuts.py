@@ -167,7 +167,7 @@ def _add(slope, scale, w):
         w[slope.where[e]] += scale * slope.value[e]
 
 
-def dual_loss(cuts: Cuts) -> float:
+def cuts_ell(cuts: Cuts) -> float:
     """Return ell of the weights."""
     return float(cuts.loss @ cuts.alpha)
 

@@ -45,7 +45,7 @@ class Point(NamedTuple):
 
 def dual_point(w: FloatArray, ell: float) -> Point:
     """Return the point whose weights are those of its dual variables, as they are for most methods."""
-    return Point(w, float(ell), float(w @ w))
+    return Point(w, ell, float(w @ w))
 
 
 def primal_point(w: FloatArray) -> Point:
@@ -128,6 +128,12 @@ def foresee_block(method, state, i):
 def advance(method: Any, state: Any, problem: Any, visits: Visits | IntArray) -> Any:
     """Make the visits, which are part of a pass or all of it, and return the state."""
     raise NotImplementedError
+
+
+@generic
+def dual_loss(method: Any, state: Any) -> float:
+    """Return ell of the present dual variables."""
+    return dual_loss(method.inner, state.inner) if _wraps(method, state) else float(state.ell.mean())
 
 
 @generic

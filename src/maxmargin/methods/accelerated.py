@@ -37,6 +37,7 @@ from maxmargin.methods._protocol import (
     Point,
     advance,
     carried,
+    dual_loss,
     grain,
     is_average,
     moves_blocks,
@@ -223,7 +224,7 @@ def _with_snapshot(method: Accelerated, state: AcceleratedState) -> AcceleratedS
 def _after_pass(method: Accelerated, state: AcceleratedState, problem: Any) -> AcceleratedState:
     """Improve the dual's mean by an exact line search, adapt kappa and extrapolate."""
     lam, momentum, w = regularisation(method), state.momentum, weights(method.inner, state.inner)
-    ell, r = point(method.inner, state.inner, problem).ell, momentum.kappa / lam
+    ell, r = dual_loss(method.inner, state.inner), momentum.kappa / lam
     v = image(problem, w)
     inner, square = measure_dual(v, state.centre, state.dual, projected(problem, state.dual), r)
     gamma = step_size(LineSearch(), ell - momentum.ell - lam * inner, lam * square, 0, 1)

@@ -38,6 +38,7 @@ from maxmargin.methods._protocol import (
     carried,
     carried_ell,
     carried_w,
+    dual_loss,
     dual_point,
     dual_weights,
     foresee_block,
@@ -165,7 +166,7 @@ def _(method: BlockFrankWolfe, state: BlockState, problem: Any) -> FloatArray:
 
 @point.register(BlockFrankWolfe)
 def _(method: BlockFrankWolfe, state: BlockState, problem: Any) -> Point:
-    return dual_point(weights_alone(problem, state.w), state.ell.mean())
+    return dual_point(weights_alone(problem, state.w), dual_loss(method, state))
 
 
 @projects.register(BlockFrankWolfe)

@@ -23,7 +23,7 @@ import numpy as np
 from maxmargin.methods._cuts import (
     Cuts,
     cut_weights,
-    dual_loss,
+    cuts_ell,
     lowest,
     plane_at,
     qp_solver,
@@ -131,7 +131,7 @@ def _(method: BMRM, state: BundleState, problem: Any, carry: Carry) -> BundleSta
 
 @point.register(BMRM)
 def _(method: BMRM, state: BundleState, problem: Any) -> Point:
-    return Point(state.best.w, dual_loss(state.cuts), float(state.w @ state.w))
+    return Point(state.best.w, cuts_ell(state.cuts), float(state.w @ state.w))
 
 
 @is_average.register(BMRM)

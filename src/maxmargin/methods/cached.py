@@ -36,6 +36,7 @@ from maxmargin.methods._protocol import (
     Point,
     advance,
     carried,
+    dual_loss,
     has_room,
     has_step,
     mean_margin,
@@ -275,6 +276,11 @@ def _after_pass(method: Cached, state: CachedState, problem: Any) -> CachedState
     working.cache.gain[0] = 0.0
     passes, replays = schedule.passes + 1, schedule.replays + replays
     return CachedState(working, Schedule(schedule.cost, 0, hits, passes, replays))
+
+
+@dual_loss.register(Cached)
+def _(method: Cached, state: CachedState) -> float:
+    return dual_loss(method.inner, state.working.inner)
 
 
 @point.register(Cached)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from maxmargin.methods._cuts import (
     Cuts,
     cut_weights,
-    dual_loss,
+    cuts_ell,
     lowest,
     plane_at,
     qp_solver,
@@ -87,7 +87,7 @@ def _(method: CuttingPlane, state: CutState, problem: Any, carry: Carry) -> CutS
 
 @point.register(CuttingPlane)
 def _(method: CuttingPlane, state: CutState, problem: Any) -> Point:
-    return dual_point(state.w, dual_loss(state.cuts))
+    return dual_point(state.w, cuts_ell(state.cuts))
 
 
 @moves_blocks.register(CuttingPlane)

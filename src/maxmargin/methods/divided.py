@@ -27,6 +27,7 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     carried_w,
+    dual_loss,
     dual_point,
     dual_weights,
     grain,
@@ -136,9 +137,14 @@ def _(method: Divided, problem: Any) -> int:
     return -(-n // affordable_walks(problem, _MEETINGS))
 
 
+@dual_loss.register(Divided)
+def _(method: Divided, state: DividedState) -> float:
+    return sum(dual_loss(method.inner, part) for part in state.parts)
+
+
 @point.register(Divided)
 def _(method: Divided, state: DividedState, problem: Any) -> Point:
-    return dual_point(state.w, sum(point(method.inner, part, problem).ell for part in state.parts))
+    return dual_point(state.w, dual_loss(method, state))
 
 
 @carried.register(Divided)

@@ -20,6 +20,7 @@ from maxmargin.methods._protocol import (
     advance,
     carried,
     carried_w,
+    dual_loss,
     dual_point,
     moves_blocks,
     point,
@@ -88,7 +89,7 @@ def _(method: FrankWolfe, state: BatchState, problem: Any, carry: Carry) -> Batc
 
 @point.register(FrankWolfe)
 def _(method: FrankWolfe, state: BatchState, problem: Any) -> Point:
-    return dual_point(weights_alone(problem, state.w), state.ell[0])
+    return dual_point(weights_alone(problem, state.w), dual_loss(method, state))
 
 
 @moves_blocks.register(FrankWolfe)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._compile import generic, helper, subroutine
-from maxmargin.methods._move import dot_move, reset
+from maxmargin.methods._move import reset
 from maxmargin.methods._planes import (
     Planes,
     add_plane,
@@ -43,6 +43,7 @@ from maxmargin.methods._protocol import (
     carried,
     carried_ell,
     carried_w,
+    dual_loss,
     dual_point,
     dual_weights,
     foresee_block,
@@ -58,11 +59,12 @@ from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_planes, sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import dual_gain
-from maxmargin.problems._protocol import gram, push, sizes, weights_alone
+from maxmargin.problems._protocol import norm2, norm2_by_gram, push, sizes, weights_alone
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
-# Steps within a block go on while they promise this share of the gap that the visit began with.
-_WORTHWHILE = 0.1
+# Steps within a block go on while they promise this share of the gap that the visit began with. Of two equal
+# classes the second promises half of it after a step towards the first: that is no number to decide by.
+_WORTHWHILE = 0.4
 
 
 class Pairwise(NamedTuple):
@@ -150,33 +152,46 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
 @subroutine
 def move_block(method, state, problem, i, gap, scratch):
     """Take the steps within block i, whose planes are measured, and give w and ell the sum of their moves."""
-    planes, scale = state.planes, 1.0 / (method.lam * state.ell.shape[0])
-    moved, gain = _move_within(method, planes, problem, i, gap, scale, scratch)
-    if moved:
-        _load_sum_of_moves(planes, i, scratch.move)
-        state.ell[i] += scratch.move.ell[0]
-        push(problem, i, scratch.move, scale, state.w, scratch.oracle)
-    scratch.move.gap[0], scratch.move.gain[0] = gap, gain
+    move, scale = scratch.move, 1.0 / (method.lam * state.ell.shape[0])
+    gain = _move_within(method, state.planes, problem, i, gap, scale, scratch)
+    if move.gamma[0] > 0.0:
+        state.ell[i] += move.ell[0]
+        push(problem, i, move, scale * move.gamma[0], state.w, scratch.oracle)
+    move.gap[0], move.gain[0] = gap, gain
 
 
 @subroutine
 def _move_within(method, planes, problem, i, gap, scale, scratch):
-    """Take the steps within block i; return whether there was one, and what n D gained."""
-    move, steps, gamma, gain = scratch.move, 0, 0.0, 0.0
-    while steps < method.inner_steps:
+    """Take the steps within block i and write their sum to the move; return what n D gained.
+
+    Between two planes the best step ends all. After the last step no plane's margin is asked for, so that
+    the length of its direction is enough.
+    """
+    move, steps, gamma, gain, last = scratch.move, 0, 0.0, 0.0, False
+    while not last:
         if steps > 0:
             shift_margins(planes, i, gamma * scale, scratch.image)
         slope = direction(method, planes, i)
         if slope <= 0.0 or (steps > 0 and slope < _WORTHWHILE * gap):
             break
+        reset(move)
         _load_direction(planes, i, move)
-        gram(problem, i, move, scratch.image, scratch.oracle)
-        curvature = scale * dot_move(move, scratch.image)
+        steps += 1
+        last = steps == method.inner_steps or planes.extent[i, SIZE] == 2
+        curvature = scale * _length2(problem, i, last, scratch)
         gamma = _move_alpha(planes, i, slope, curvature)
         gain += dual_gain(gamma, slope, curvature)
-        reset(move)
-        steps += 1
-    return steps > 0, gain
+    if steps > 0:
+        _load_sum_of_moves(planes, i, steps, gamma, move)
+    return gain
+
+
+@subroutine
+def _length2(problem, i, alone, scratch):
+    """The squared length of the move; unless it is wanted alone, ``image`` gets what moves the margins."""
+    if alone:
+        return norm2(problem, i, scratch.move, scratch.image, scratch.oracle)
+    return norm2_by_gram(problem, i, scratch.move, scratch.image, scratch.oracle)
 
 
 @generic
@@ -251,15 +266,18 @@ def _move_alpha(planes, i, slope, curvature):
 
 
 @helper
-def _load_sum_of_moves(planes, i, move):
-    """``delta = sum_c (alpha_c - before_c) psi_c``, and the change of ell, in a move that was zero."""
+def _load_sum_of_moves(planes, i, steps, gamma, move):
+    """``gamma delta = sum_c (alpha_c - before_c) psi_c``, and what ell gains; one step is there already."""
     first, ell = planes.extent[i, START], 0.0
+    if steps > 1:
+        reset(move)
     for c in range(planes.extent[i, SIZE]):
         change = planes.alpha[first + c] - planes.work.before[c]
         if change != 0.0:
-            add_plane(planes, i, c, change, move)
             ell += change * planes.loss[first + c]
-    move.gamma[0], move.ell[0] = 1.0, ell
+            if steps > 1:
+                add_plane(planes, i, c, change, move)
+    move.gamma[0], move.ell[0] = 1.0 if steps > 1 else gamma, ell
 
 
 @advance.register(Pairwise)
@@ -287,7 +305,7 @@ def _(method: Pairwise | Away, state: ActiveState, problem: Any) -> FloatArray:
 @point.register(Pairwise)
 @point.register(Away)
 def _(method: Pairwise | Away, state: ActiveState, problem: Any) -> Point:
-    return dual_point(weights_alone(problem, state.w), state.ell.mean())
+    return dual_point(weights_alone(problem, state.w), dual_loss(method, state))
 
 
 @projects.register(Pairwise)
