@@ -9,34 +9,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import ChainSVC
-from maxmargin.inference.k_best import k_best_paths, k_best_work
+from maxmargin.inference.k_best import k_best_paths, k_best_second_order, k_best_work
 from support.naive import Array, Output
 
 
-def value(unary: Array, pairwise: Array, y: Output) -> float:
-    steps = sum(pairwise[a, b] for a, b in pairwise_of(y))
-    return sum(unary[t, label] for t, label in enumerate(y)) + steps
+def value(unary: Array, pairwise: Array, y: Output, triples: Array | None = None) -> float:
+    """Return the score of a labelling; ``triples[j, i, k]`` is that of label k after j after i."""
+    total = sum(unary[t, label] for t, label in enumerate(y)) + sum(pairwise[a, b] for a, b in pairwise_of(y))
+    if triples is None:
+        return total
+    return total + sum(triples[b, a, c] for a, b, c in zip(y, y[1:], y[2:], strict=False))
 
 
+@pytest.mark.parametrize("order", [1, 2])
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(2, 3), st.integers(1, 9), st.booleans())
-def test_paths_in_order(seed: int, length: int, n_labels: int, k: int, whole: bool) -> None:
-    rng = np.random.default_rng(seed)
-    unary, pairwise = rng.normal(size=(length, n_labels + 1)), rng.normal(size=(n_labels, n_labels + 1))
-    if whole:
-        unary, pairwise = np.round(unary), np.round(pairwise)
+def test_paths_in_order(order: int, seed: int, length: int, n_labels: int, k: int, whole: bool) -> None:
+    rng, width = np.random.default_rng(seed), n_labels + 1
+    shapes = (length, width), (n_labels, width), (n_labels, n_labels, width)
+    unary, pairwise, triples = (
+        np.round(x) if whole else x for x in (rng.normal(size=shape) for shape in shapes)
+    )
     y, scores = np.full((k, length + 1), -1), np.zeros(k)
-    work = k_best_work(length + 1, n_labels, k)
+    work = k_best_work(length + 1, n_labels**order, k)
     for array in work:
         array[:] = 7
-    k_best_paths(unary, pairwise, work, y, scores)
-    paths = list(product(range(n_labels), repeat=length))
-    expected = sorted((value(unary, pairwise, path) for path in paths), reverse=True)[:k]
+    if order == 1:
+        k_best_paths(unary, pairwise, work, y, scores)
+    else:
+        k_best_second_order(unary, pairwise, triples, n_labels, work, y, scores)
+    by_hand = {
+        path: value(unary, pairwise, path, triples if order == 2 else None)
+        for path in product(range(n_labels), repeat=length)
+    }
+    expected = sorted(by_hand.values(), reverse=True)[:k]
     count = len(expected)
     assert scores[:count] == pytest.approx(expected, abs=1e-11)
     assert (scores[count:] == -np.inf).all()
     found = [tuple(row[:length].tolist()) for row in y[:count]]
     assert len(set(found)) == count
-    assert [value(unary, pairwise, path) for path in found] == pytest.approx(expected, abs=1e-11)
+    assert [by_hand[path] for path in found] == pytest.approx(expected, abs=1e-11)
     assert (y[:, length] == -1).all()
 
 

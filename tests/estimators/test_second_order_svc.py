@@ -125,10 +125,16 @@ def test_refuses_orders(order: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_has_first_order_only() -> None:
-    with pytest.raises(ValueError, match=r"^ChainSVC: order must be 1 where rescaling is 'slack', got 2"):
-        ChainSVC(order=2, rescaling="slack").fit(X, Y)
-    with pytest.raises(ValueError, match=r"^ChainSVC: predict_k_best needs a model of order 1, got order 2"):
-        clone(MODEL).fit(X, Y).predict_k_best(X, 2)
+def test_k_best_labellings_and_margins() -> None:
+    model = clone(MODEL).fit(X, Y)
+    for x, first, (labels, margins) in zip(X, model.predict(X), model.predict_k_best(X, 30), strict=True):
+        assert labels[0].tolist() == first.tolist()
+        scores = np.sort([score_of(model, x, z) for z in product(range(3), repeat=len(x))])[::-1][:30]
+        assert margins == pytest.approx(scores[0] - scores, abs=1e-10)
+        assert [score_of(model, x, z) for z in labels] == pytest.approx(scores, abs=1e-10)
+        assert len({tuple(z) for z in labels}) == min(30, 3 ** len(x))
+
+
+def test_what_has_second_order_only() -> None:
     with pytest.raises(AttributeError, match=r"^ChainSVC: trigrams_ needs a model of order 2, got order 1"):
         _ = clone(MODEL).set_params(order=1).fit(X, Y).trigrams_

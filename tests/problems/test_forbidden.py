@@ -18,6 +18,7 @@ from maxmargin.problems._protocol import argmax, decode, expectation, score, siz
 from support import naive
 from support.catalogue import Case, flat, layout
 from support.naive import Array, Enumerated, Output, margins
+from support.slack import check_slack_oracle
 
 LABELS = 3
 
@@ -77,6 +78,7 @@ def test_oracles_choose_among_what_is_allowed(drawn: tuple[Case, Array], seed: i
     assert compiled.tolist() == found
     expected = [margins(case.data, i, flat(case.problem, w)).max() for i in range(len(case.X))]
     assert hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-11)
+    check_slack_oracle(case.problem, case.data, seed)
 
 
 @given(cases, st.integers(0, 1000))

@@ -22,12 +22,13 @@ from maxmargin import (
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import predictions
 from maxmargin.objective import hinge_losses
-from maxmargin.problems import Chain, SecondOrderChain, SecondOrderWeights, SlackRescaled, chain
+from maxmargin.problems import Chain, SecondOrderChain, SecondOrderWeights, chain
 from maxmargin.problems._protocol import argmax, decode, gram, loss, norm2, psi, score, sizes, workspace
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, layout
 from support.maps import as_move, feature_map, random_direction, statistics
 from support.naive import Array, Enumerated, Output, margins
+from support.slack import check_slack_oracle
 
 LAM = 0.1
 cases = chain_cases(max_labels=3, order=2)
@@ -189,6 +190,7 @@ def test_oracles_choose_among_what_is_allowed(seed: int, lengths: tuple[int, ...
     compiled = np.zeros(len(found), dtype=np.int64)
     predictions(problem, w, 0, len(lengths), compiled, new_scratch(problem))
     assert compiled.tolist() == found
+    check_slack_oracle(problem, data, seed)
 
 
 X = [np.array([[1.0, 2.0], [3.0, 4.0], [2.0, 5.0]]), np.array([[5.0, 6.0]])]
@@ -227,5 +229,3 @@ def test_what_it_does_not_have() -> None:
     problem = SecondOrderChain.from_sequences(X, Y)
     with pytest.raises(TypeError, match=r"^solve: ExponentiatedGradient needs .* got SecondOrderChain; use"):
         solve(problem, ExponentiatedGradient(LAM))
-    with pytest.raises(TypeError, match=r"^SlackRescaled: inner must be a Multiclass, or a Chain"):
-        SlackRescaled(problem)

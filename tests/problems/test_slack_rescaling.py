@@ -22,11 +22,11 @@ from maxmargin import (
 from maxmargin.inference.counted import best_by_count, best_end, trace_back
 from maxmargin.methods._scratch import find_corner, new_scratch
 from maxmargin.problems import Chain, SlackRescaled
-from maxmargin.problems._protocol import decode, sizes
+from maxmargin.problems._protocol import decode
 from support import naive
-from support.catalogue import Case, chain_case, chain_cases, flat, layout, multiclass_case, multiclass_cases
-from support.naive import Array, Enumerated
+from support.catalogue import Case, chain_case, chain_cases, multiclass_case, multiclass_cases
 from support.own_functions import custom
+from support.slack import check_slack_oracle, random_weights, rescaled
 
 LAM = 0.1
 CASES = {
@@ -36,31 +36,13 @@ CASES = {
 }
 
 
-def rescaled(data: Enumerated) -> Enumerated:
-    """Return the same outputs, with psi replaced by the loss times psi, as the paper defines it."""
-    psi = [losses[:, None] * psi for losses, psi in zip(data.losses, data.psi, strict=True)]
-    return data._replace(psi=psi)
-
-
-def random_weights(case: Case, seed: int) -> Array:
-    rng = np.random.default_rng(seed)
-    return layout(case.problem, rng.choice([0.1, 1.0, 5.0]) * rng.normal(size=case.data.psi[0].shape[1]))
-
-
 @settings(max_examples=60)
 @given(
     st.one_of(chain_cases(rows=("dense", "whole")).map(lambda case: with_hamming(case)), multiclass_cases()),
     st.integers(0, 1000),
 )
 def test_the_oracle_finds_the_largest_of_all_outputs(case: Case, seed: int) -> None:
-    problem, w = SlackRescaled(case.problem), random_weights(case, seed)
-    scratch, data = new_scratch(problem), rescaled(case.data)
-    for i in range(sizes(problem).examples):
-        loss, hinge = find_corner(problem, i, w, scratch)
-        margins = naive.margins(data, i, flat(case.problem, w))
-        assert hinge == pytest.approx(margins.max(), abs=1e-10)
-        answer = tuple(scratch.y[: len(data.outputs[i][0])].tolist())
-        assert loss == pytest.approx(data.losses[i][data.outputs[i].index(answer)])
+    check_slack_oracle(case.problem, case.data, seed)
 
 
 def with_hamming(case: Case) -> Case:
@@ -126,7 +108,7 @@ def test_of_zero_one_losses_it_is_margin_rescaling() -> None:
 
 def test_predictions_are_those_of_the_problem() -> None:
     case = CASES["chain"]
-    problem, w = SlackRescaled(case.problem), random_weights(case, 0)
+    problem, w = SlackRescaled(case.problem), random_weights(case.problem, case.data, 0)
     answers = []
     for p in (problem, case.problem):
         scratch = new_scratch(p)
@@ -137,13 +119,18 @@ def test_predictions_are_those_of_the_problem() -> None:
 
 
 def test_other_problems_are_refused_in_one_line() -> None:
-    expected = "SlackRescaled: inner must be a Multiclass, or a Chain with a Hamming loss, got a Custom."
+    expected = (
+        "SlackRescaled: inner must be a Multiclass, or a Chain, SecondOrderChain or Graph with a Hamming "
+        "loss, got a Custom."
+    )
     with pytest.raises(TypeError) as caught:
         SlackRescaled(custom(CASES["chain"]))
     assert str(caught.value) == expected
     with pytest.raises(TypeError, match="got a SlackRescaled"):
         SlackRescaled(SlackRescaled(CASES["chain"].problem))
-    with pytest.raises(ValueError, match=r"^SlackRescaled: a Chain must have the loss .* got a cost matrix"):
+    with pytest.raises(
+        ValueError, match=r"^SlackRescaled: slack rescaling needs the loss .* got a cost matrix"
+    ):
         SlackRescaled(chain_case(0, loss="matrix").problem)
 
 
@@ -174,16 +161,7 @@ def test_estimators() -> None:
     )
     assert chain.gap_ <= 1e-4
     assert chain.score(sequences, labels) == 1.0
-    with pytest.raises(
-        ValueError, match=r"^ChainSVC: loss must be .* where rescaling is 'slack', got a cost matrix"
-    ):
+    with pytest.raises(ValueError, match=r"^ChainSVC: slack rescaling needs the loss .* got a cost matrix"):
         ChainSVC(loss=cost, rescaling="slack").fit(sequences, labels)
-    with pytest.raises(ValueError, match=r"^ChainSVC: forbidden must be None .* 'slack', got"):
-        ChainSVC(forbidden=[(0, 1)], rescaling="slack").fit(sequences, labels)
-
-
-def test_chains_with_forbidden_transitions_are_refused() -> None:
-    X, y = [np.eye(3)], [["a", "b", "c"]]
-    problem = Chain.from_sequences(X, y, forbidden=[("c", "a")])
-    with pytest.raises(ValueError, match=r"^SlackRescaled: a Chain must allow all transitions"):
-        SlackRescaled(problem)
+    with pytest.raises(ValueError, match=r"^ChainSVC: class_weight must be None .* 'slack', got"):
+        ChainSVC(class_weight="balanced", rescaling="slack").fit(sequences, labels)

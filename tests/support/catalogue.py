@@ -148,6 +148,7 @@ def graph_case(
     loss: str = "matrix",
     rows: str = "dense",
     density: float = 0.6,
+    weighted: bool = True,
 ) -> Case:
     """Return a random problem of labelling graphs; those for trees have no cycles."""
     rng = np.random.default_rng(seed)
@@ -159,7 +160,7 @@ def graph_case(
         given.append((nodes[1], ends, edges[1]))
     Y = [rng.integers(n_labels, size=size) for size in sizes]
     Y[-1][:n_labels] = np.arange(n_labels)[: sizes[-1]]  # every label occurs
-    weights = [rng.uniform(0.2, 2.0, size) for size in sizes]
+    weights = [rng.uniform(0.2, 2.0, size) if weighted else np.ones(size) for size in sizes]
     cost = random_cost(rng, n_labels) if loss == "matrix" else 1.0 - np.eye(n_labels)
     problem = Graph.from_graphs(
         given, Y, inference=inference, loss=cost if loss == "matrix" else loss, node_weights=weights

@@ -31,6 +31,7 @@ from maxmargin.methods.sampling import SAMPLINGS
 from maxmargin.problems import SlackRescaled
 from maxmargin.problems._labels import cost_matrix
 from maxmargin.problems._protocol import sizes
+from maxmargin.problems.slack import check_rescalable
 from maxmargin.resume import UnfitStart
 from maxmargin.rows import FloatArray
 from maxmargin.solve import Progress, Result, Status, solve
@@ -60,7 +61,7 @@ METHODS = DUAL_METHODS | PRIMAL_METHODS
 # for one thread. The number is fixed, so that the answer does not depend on the machine.
 _PARTS = 2
 
-RESCALINGS: dict[str, Callable[[Any], Any]] = {"margin": lambda problem: problem, "slack": SlackRescaled}
+RESCALINGS = ("margin", "slack")
 
 _OURS = {__name__.partition(".")[0], "sklearn"}
 
@@ -196,3 +197,11 @@ def check_loss(loss: Any, n_labels: int, owner: str) -> None:
             f"got {described(loss)}."
         ) from None
     cost_matrix(cost, (), n_labels, owner)
+
+
+def rescaled(problem: Any, rescaling: str, owner: str) -> Any:
+    """Return the problem with margins or slacks rescaled; raise where there is no oracle for the latter."""
+    if rescaling == "margin":
+        return problem
+    check_rescalable(problem, owner)
+    return SlackRescaled(problem)

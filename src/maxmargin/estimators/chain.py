@@ -15,7 +15,7 @@ from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
 from maxmargin.encoding.kinds import described
 from maxmargin.encoding.tokens import Tokens
-from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss
+from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
 from maxmargin.estimators._examples import Examples, appended, check_fixed, label_weights, weighed
 from maxmargin.problems import Chain, ChainWeights, SecondOrderChain, SecondOrderWeights
 from maxmargin.problems._chain_k_best import KBest, k_best_labellings
@@ -49,8 +49,8 @@ class ChainSVC(StructuralSVC):
         sequence, labels in the order of ``classes_``.
     rescaling : {"margin", "slack"}, default="margin"
         What a loss stands for: the margin by which the truth must be ahead, as above, or the price of a
-        margin below one, ``loss * (1 + score - score of the truth)``; the latter for the Hamming losses and
-        order 1.
+        margin below one, ``loss * (1 + score - score of the truth)``; the latter for the Hamming losses, by
+        an oracle that takes as many times longer as the sequence has tokens.
     forbidden : list of pairs (before, after) of labels, or "bio", optional
         What is neither predicted nor trained against: label ``after`` right behind label ``before``, where
         None stands for the start or the end. "bio" forbids ``I-x`` that does not continue ``B-x`` or ``I-x``.
@@ -235,8 +235,7 @@ class ChainSVC(StructuralSVC):
     def _problem(self, tokens: Tokens, labels: IntArray, classes: Any, weights: FloatArray | None) -> Any:
         check_several(len(classes), "ChainSVC")
         check_loss(self.loss, len(classes), "ChainSVC")
-        if self.rescaling == "slack":
-            self._check_rescalable()
+        self._check_counts()
         forbidden = encode_forbidden(self.forbidden, classes, owner="ChainSVC")
         if forbidden is not None:
             check_allowed(labels, tokens.offsets, forbidden, classes, owner="ChainSVC")
@@ -247,23 +246,15 @@ class ChainSVC(StructuralSVC):
             by_token = None if weights is None else np.repeat(weights, np.diff(tokens.offsets))
             costs = label_weights(self.class_weight, classes, labels, by_token, "ChainSVC")
             problem = problem.costed(costs)
-        return RESCALINGS[self.rescaling](problem)
+        return rescaled(problem, self.rescaling, "ChainSVC")
 
-    def _check_rescalable(self) -> None:
-        """Raise unless the oracle of slack rescaling, which counts wrong labels, knows this problem."""
-        if self.order != 1:
-            raise ValueError(f"ChainSVC: order must be 1 where rescaling is 'slack', got {self.order}.")
-        if not isinstance(self.loss, str):
+    def _check_counts(self) -> None:
+        """Raise unless wrong labels count alike where they are counted."""
+        if self.rescaling == "slack" and self.class_weight is not None:
             raise ValueError(
-                "ChainSVC: loss must be 'normalized_hamming' or 'hamming' where rescaling is 'slack', "
-                "got a cost matrix."
+                "ChainSVC: class_weight must be None where rescaling is 'slack', got "
+                f"{described(self.class_weight)}; leave it out, or use rescaling='margin'."
             )
-        for name in ("forbidden", "class_weight"):
-            value = getattr(self, name)
-            if value is not None:
-                raise ValueError(
-                    f"ChainSVC: {name} must be None where rescaling is 'slack', got {described(value)}."
-                )
 
     def _keep(self, encoder: SequenceEncoder, classes: Any) -> None:
         """Set what a fit leaves behind, once nothing can fail any more."""
@@ -310,12 +301,7 @@ class ChainSVC(StructuralSVC):
         """
         if not (isinstance(k, Integral) and int(k) >= 1):
             raise ValueError(f"ChainSVC: k must be an int >= 1, got {k!r}.")
-        problem = self._unlabelled(X)
-        if not isinstance(problem, Chain):
-            raise ValueError(
-                "ChainSVC: predict_k_best needs a model of order 1, got order 2; fit with order=1."
-            )
-        found = k_best_labellings(problem, self._w, int(k))
+        found = k_best_labellings(self._unlabelled(X), self._w, int(k))
         return [KBest(self.classes_[labels], margins) for labels, margins in found]
 
     def _unlabelled(self, X: Any) -> Chain | SecondOrderChain:

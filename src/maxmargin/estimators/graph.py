@@ -16,7 +16,7 @@ from maxmargin.encoding.graphs import (
     encode_node_weights,
     has_cycles,
 )
-from maxmargin.estimators._base import StructuralSVC, check_loss
+from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
 from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.problems import Graph
 from maxmargin.problems._labelling import LABELLINGS
@@ -53,6 +53,10 @@ class GraphSVC(StructuralSVC):
         Share of wrong labels, number of wrong labels, or a cost ``loss[truth, label]`` averaged over the
         nodes, labels in the order of ``classes_``. For graphs of many nodes, such as images, "hamming" with
         a small C and a tol in numbers of nodes is the easier problem.
+    rescaling : {"margin", "slack"}, default="margin"
+        What a loss stands for: the margin by which the truth must be ahead, as above, or the price of a
+        margin below one, ``loss * (1 + score - score of the truth)``; the latter for graphs without cycles,
+        Hamming losses and nodes that count alike.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
 "ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
         Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
@@ -121,6 +125,7 @@ class GraphSVC(StructuralSVC):
         **StructuralSVC._parameter_constraints,
         "inference": [StrOptions({"auto", *LABELLINGS})],
         "loss": [StrOptions(set(LOSSES)), "array-like"],
+        "rescaling": [StrOptions(set(RESCALINGS))],
     }
 
     def __init__(
@@ -129,6 +134,7 @@ class GraphSVC(StructuralSVC):
         *,
         inference: str = "auto",
         loss: Any = "normalized_hamming",
+        rescaling: str = "margin",
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -143,6 +149,7 @@ class GraphSVC(StructuralSVC):
         self.C = C
         self.inference = inference
         self.loss = loss
+        self.rescaling = rescaling
         self.method = method
         self.tol = tol
         self.max_iter = max_iter
@@ -220,6 +227,7 @@ class GraphSVC(StructuralSVC):
         problem = Graph.from_encoded(
             graphs, labels, len(known), inference=inference, loss=self.loss, weights=counts
         )
+        problem = rescaled(problem, self.rescaling, "GraphSVC")
         self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
         self.classes_, self.inference_ = known, inference
         self.coef_, self.edge_coef_ = problem.unpack(self._w)

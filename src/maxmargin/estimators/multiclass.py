@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.encoding.tokens import first_not_finite
-from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss
+from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
 from maxmargin.estimators._errors import one_line
 from maxmargin.estimators._examples import Examples, appended, check_fixed, label_weights, weighed
 from maxmargin.problems import Multiclass, SlackRescaled
@@ -215,7 +215,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         check_loss(self.loss, len(classes), "MulticlassSVC")
         features = _with_constant(X) if self.fit_intercept else X
         problem = Multiclass.from_encoded(features, labels, len(classes), loss=self.loss)
-        return RESCALINGS[self.rescaling](problem)
+        return rescaled(problem, self.rescaling, "MulticlassSVC")
 
     def _keep(self, problem: Multiclass | SlackRescaled, w: FloatArray, classes: Any) -> None:
         """Set what a fit leaves behind, once nothing can fail any more."""

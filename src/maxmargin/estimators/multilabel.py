@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from maxmargin._threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.encoding.graphs import Graphs
-from maxmargin.estimators._base import StructuralSVC
+from maxmargin.estimators._base import RESCALINGS, StructuralSVC, rescaled
 from maxmargin.estimators._errors import one_line
 from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.inference.chow_liu import chow_liu
@@ -36,6 +36,9 @@ class MultilabelSVC(StructuralSVC):
     structure : {"independent", "tree", "full"}, default="tree"
         Which labels are joined: none, those of the tree that tells most of how they occur together (Chow and
         Liu), or all. The best set is found exactly but for the last, where ``gap_`` is that of a relaxation.
+    rescaling : {"margin", "slack"}, default="margin"
+        What a loss stands for: the margin by which the truth must be ahead, or the price of a margin below
+        one, ``loss * (1 + score - score of the truth)``; the latter unless all labels are joined.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
 "ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
         Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
@@ -97,6 +100,7 @@ class MultilabelSVC(StructuralSVC):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StructuralSVC._parameter_constraints,
         "structure": [StrOptions(set(_INFERENCE))],
+        "rescaling": [StrOptions(set(RESCALINGS))],
     }
 
     def __init__(
@@ -104,6 +108,7 @@ class MultilabelSVC(StructuralSVC):
         C: float = 1.0,
         *,
         structure: str = "tree",
+        rescaling: str = "margin",
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -117,6 +122,7 @@ class MultilabelSVC(StructuralSVC):
     ) -> None:
         self.C = C
         self.structure = structure
+        self.rescaling = rescaling
         self.method = method
         self.tol = tol
         self.max_iter = max_iter
@@ -167,6 +173,7 @@ class MultilabelSVC(StructuralSVC):
         return self._learn(X, y, sample_weight, more=True)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, more: bool = False) -> Self:
+        self._check_structure()
         seen = self._before(more)
         with one_line("MultilabelSVC"):
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=seen is None)
@@ -178,6 +185,7 @@ class MultilabelSVC(StructuralSVC):
         examples = appended(seen, Examples((X, y), weights))
         X, y = examples.data
         problem = Graph.from_encoded(label_graphs(X, n_labels, edges), y.ravel(), 2, inference=inference)
+        problem = rescaled(problem, self.rescaling, "MultilabelSVC")
         self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
         found = problem.unpack(self._w)
         ones = (found.nodes[1] - found.nodes[0]).reshape(n_labels, -1)
@@ -185,6 +193,14 @@ class MultilabelSVC(StructuralSVC):
         self.edges_, self.edge_coef_ = edges, found.edges[: len(edges)]
         self._inference = inference
         return self
+
+    def _check_structure(self) -> None:
+        """Raise unless sets of labels can be found in the way in which losses are used."""
+        if self.rescaling == "slack" and self.structure == "full":
+            raise ValueError(
+                "MultilabelSVC: structure must be 'independent' or 'tree' where rescaling is 'slack', got "
+                "'full'; use one of these, or rescaling='margin'."
+            )
 
     def predict(self, X: Any) -> IntArray:
         """Return the set of labels of best score for each row.

@@ -1,10 +1,40 @@
 """The best path through a trellis for each number of its labels that are wrong."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from maxmargin._compile import helper
+from maxmargin.inference.second_order import best_pair
 from maxmargin.inference.viterbi import best_predecessor, best_predecessors
-from maxmargin.rows import add_scaled, fill
+from maxmargin.rows import FloatArray, add_scaled, aligned_zeros, fill
+
+
+class Counted(NamedTuple):
+    """Work space: scores of the best paths to labels, and of the best of all, by number of wrong labels."""
+
+    value: FloatArray
+    scores: FloatArray
+
+
+def counted_work(length: int, *labels: int) -> Counted:
+    """Return work space for paths of up to ``length`` positions, with states of this shape."""
+    shape: Any = (length + 1, length, *labels)
+    return Counted(aligned_zeros(*shape), np.zeros(length + 1))
+
+
+@helper
+def costliest_count(scores):
+    """Return the m of largest ``m * (1 + scores[m] - scores[0])``: how many labels are wrong, if any.
+
+    ``scores[m]`` is the best score with m wrong labels. One that is not a number is taken: steps find out.
+    """
+    best, value = 0, 0.0
+    for m in range(1, scores.shape[0]):
+        candidate = m * (1.0 + scores[m] - scores[0])
+        if not candidate <= value:
+            best, value = m, candidate
+    return best
 
 
 @helper
@@ -60,6 +90,13 @@ def best_end(value, m, last, n_labels):
 
 
 @helper
+def best_scores(value, length, n_labels, scores):
+    """Write the score of the best path for each number of wrong labels."""
+    for m in range(length + 1):
+        scores[m] = value[m, length - 1, best_end(value, m, length - 1, n_labels)]
+
+
+@helper
 def trace_back(value, pairwise, truth, m, last, n_labels, y):
     """Write the best path with m wrong labels that ends at position ``last``."""
     label = best_end(value, m, last, n_labels)
@@ -69,3 +106,75 @@ def trace_back(value, pairwise, truth, m, last, n_labels, y):
             m -= 1
         label = best_predecessor(value[m, t - 1], pairwise[:, label], n_labels)
         y[t - 1] = label
+
+
+@helper
+def best_pairs_by_count(unary, pairwise, triples, truth, n_labels, value):
+    r"""Fill ``value[m, t, j, k]``: the same for scores of three labels in a row, to label k after label j.
+
+    .. math:: v_{m,t}(j, k) = u_t(k) + p(j, k)
+              + \max_i \left( v_{m - [k \ne y_t], t - 1}(i, j) + q(i, j, k) \right)
+
+    At the first position there is no j but 0. No more than t + 1 labels can be wrong at position t, and what
+    is beyond is not written.
+
+    Parameters
+    ----------
+    unary, pairwise, triples : arrays
+        As for `second_order_viterbi`.
+    truth : int array of shape (length,)
+    n_labels : int
+    value : array of shape (at least length + 1, at least length, n_labels, width)
+    """
+    _begin(unary, truth, n_labels, value[:, :, 0])
+    for t in range(1, unary.shape[0]):
+        for m in range(t + 2):
+            for j in range(n_labels):
+                row, right = value[m, t, j], truth[t]
+                if m > 0:
+                    _arrive(value[m - 1, t - 1], t, j, triples[j], n_labels, row)
+                else:
+                    fill(row, -np.inf)
+                before = value[m, t - 1]
+                row[right] = _arrive_at(before, t, j, triples[j, :, right], n_labels) if m <= t else -np.inf
+                add_scaled(1.0, pairwise[j], row)
+                add_scaled(1.0, unary[t], row)
+
+
+@helper
+def _arrive(before, t, j, triples, n_labels, out):
+    """Write the best score of a path to label j before position t, and with it any label there."""
+    if t == 1:
+        fill(out, before[0, j])
+    else:
+        best_predecessors(before[:, j], triples, n_labels, out)
+
+
+@helper
+def _arrive_at(before, t, j, triples, n_labels):
+    """The same for one label at position t."""
+    if t == 1:
+        return before[0, j]
+    i = best_predecessor(before[:, j], triples, n_labels)
+    return before[i, j] + triples[i]
+
+
+@helper
+def best_scores_of_pairs(value, length, n_labels, scores):
+    """The same as `best_scores`."""
+    for m in range(length + 1):
+        j, k = best_pair(value[m, length - 1], n_labels if length > 1 else 1, n_labels)
+        scores[m] = value[m, length - 1, j, k]
+
+
+@helper
+def trace_back_pairs(value, triples, truth, m, last, n_labels, y):
+    """Write the best path with m wrong labels that ends at position ``last``."""
+    before, label = best_pair(value[m, last], n_labels if last > 0 else 1, n_labels)
+    y[last] = label
+    if last > 0:
+        y[last - 1] = before
+    for t in range(last, 1, -1):
+        if y[t] != truth[t]:
+            m -= 1
+        y[t - 2] = best_predecessor(value[m, t - 1, :, y[t - 1]], triples[y[t - 1], :, y[t]], n_labels)

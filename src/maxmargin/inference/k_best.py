@@ -13,12 +13,13 @@ class KBestWork(NamedTuple):
 
     Attributes
     ----------
-    value : array of shape (length, n_labels, k)
-        Scores of the best paths that end in a label at a position, best first; -inf where there is none.
-    before, rank : int arrays of shape (length, n_labels, k)
-        The label before, and which of its paths leads there.
-    taken : int array of shape (n_labels,)
-        How many paths of each label have been continued.
+    value : array of shape (length, n_states, k)
+        Scores of the best paths that end in a state at a position, best first; -inf where there is none. A
+        state is a label, or two in a row.
+    before, rank : int arrays of shape (length, n_states, k)
+        The state before, and which of its paths leads there.
+    taken : int array of shape (n_states,)
+        How many paths of each state have been continued.
     """
 
     value: FloatArray
@@ -27,11 +28,11 @@ class KBestWork(NamedTuple):
     taken: IntArray
 
 
-def k_best_work(length: int, n_labels: int, k: int) -> KBestWork:
+def k_best_work(length: int, n_states: int, k: int) -> KBestWork:
     """Return work space for ``k`` paths of up to this length."""
-    shape = (length, n_labels, k)
+    shape = (length, n_states, k)
     before, rank = (np.zeros(shape, dtype=np.int64) for _ in range(2))
-    return KBestWork(np.zeros(shape), before, rank, np.zeros(n_labels, dtype=np.int64))
+    return KBestWork(np.zeros(shape), before, rank, np.zeros(n_states, dtype=np.int64))
 
 
 @helper
@@ -49,57 +50,108 @@ def k_best_paths(unary, pairwise, work, y, scores):
     scores : array of shape (k,)
         Receives their scores; -inf where there is no other labelling.
     """
-    length, n_labels, k = unary.shape[0], work.taken.shape[0], scores.shape[0]
+    length, n_labels = unary.shape[0], work.taken.shape[0]
     for label in range(n_labels):
-        for r in range(k):
-            work.value[0, label, r] = unary[0, label] if r == 0 else -np.inf
+        _start_one(unary[0, label], work.value[0, label])
     for t in range(1, length):
         for label in range(n_labels):
-            _continue_best(t, label, unary[t, label], pairwise, work)
-    for label in range(n_labels):
-        work.taken[label] = 0
-    for r in range(k):
-        label = _next_best(work.value[length - 1], work.taken)
-        rank = work.taken[label]
-        scores[r] = work.value[length - 1, label, rank] if rank < k else -np.inf
-        work.taken[label] += 1
+            _continue_best(t, label, unary[t, label], 0, pairwise[:, label], work)
+    _write_best(length - 1, work, y, scores)
+
+
+@helper
+def k_best_second_order(unary, pairwise, triples, n_labels, work, y, scores):
+    """The same for scores of three labels in a row.
+
+    A state is a label k after a label j, and has the number ``k * n_labels + j``: the ones that lead to it,
+    a label j after any other, stand in a row. At the first position there is no j but 0.
+
+    Parameters
+    ----------
+    unary, pairwise, triples : arrays
+        As for `second_order_viterbi`.
+    n_labels : int
+    work : KBestWork
+        For n_labels ** 2 states.
+    y, scores : arrays
+        As for `k_best_paths`.
+    """
+    length = unary.shape[0]
+    for k in range(n_labels):
+        for j in range(n_labels):
+            state = k * n_labels + j
+            _start_one(unary[0, k] if j == 0 else -np.inf, work.value[0, state])
+            if length > 1:
+                _start_one(unary[0, j] + pairwise[j, k] + unary[1, k], work.value[1, state])
+                work.before[1, state, 0], work.rank[1, state, 0] = j * n_labels, 0
+    for t in range(2, length):
+        for k in range(n_labels):
+            for j in range(n_labels):
+                gain = pairwise[j, k] + unary[t, k]
+                _continue_best(t, k * n_labels + j, gain, j * n_labels, triples[j, :, k], work)
+    _write_best(length - 1, work, y, scores)
+    for r in range(scores.shape[0]):
         if scores[r] > -np.inf:
-            _trace(length - 1, label, rank, work, y[r])
+            for t in range(length):
+                y[r, t] //= n_labels
+
+
+@helper
+def _start_one(score, value):
+    """One path, and no other."""
+    value[0] = score
+    for r in range(1, value.shape[0]):
+        value[r] = -np.inf
+
+
+@helper
+def _write_best(last, work, y, scores):
+    """Write the best paths of all that end at position ``last``, as states, and their scores."""
+    k = scores.shape[0]
+    for state in range(work.taken.shape[0]):
+        work.taken[state] = 0
+    for r in range(k):
+        state = _next_best(work.value[last], work.taken)
+        rank = work.taken[state]
+        scores[r] = work.value[last, state, rank] if rank < k else -np.inf
+        work.taken[state] += 1
+        if scores[r] > -np.inf:
+            _trace(last, state, rank, work, y[r])
 
 
 @helper
 def _next_best(value, taken):
-    """The label whose next path is best."""
+    """The state whose next path is best."""
     best, score = 0, -np.inf
-    for j in range(value.shape[0]):
-        if taken[j] < value.shape[1] and value[j, taken[j]] > score:
-            best, score = j, value[j, taken[j]]
+    for s in range(value.shape[0]):
+        if taken[s] < value.shape[1] and value[s, taken[s]] > score:
+            best, score = s, value[s, taken[s]]
     return best
 
 
 @helper
-def _continue_best(t, label, unary, pairwise, work):
-    """Merge the paths of all labels before, each in order, into those that end in ``label`` at position t."""
-    n_labels, k = work.value.shape[1], work.value.shape[2]
-    for j in range(n_labels):
-        work.taken[j] = 0
+def _continue_best(t, state, gain, first, steps, work):
+    """Merge the paths of the states before, from ``first`` on and each in order, into those to ``state``."""
+    k, taken, value = work.value.shape[2], work.taken, work.value[t - 1]
+    for j in range(steps.shape[0]):
+        taken[j] = 0
     for r in range(k):
         best, score = 0, -np.inf
-        for j in range(n_labels):
-            if work.taken[j] < k:
-                candidate = work.value[t - 1, j, work.taken[j]] + pairwise[j, label]
+        for j in range(steps.shape[0]):
+            if taken[j] < k:
+                candidate = value[first + j, taken[j]] + steps[j]
                 if candidate > score:
                     best, score = j, candidate
-        work.value[t, label, r] = score + unary
-        work.before[t, label, r], work.rank[t, label, r] = best, min(work.taken[best], k - 1)
-        work.taken[best] += 1
+        work.value[t, state, r] = score + gain
+        work.before[t, state, r], work.rank[t, state, r] = first + best, min(taken[best], k - 1)
+        taken[best] += 1
 
 
 @helper
-def _trace(t, label, rank, work, y):
-    """Write the path that ends in ``label`` at position t."""
-    y[t] = label
+def _trace(t, state, rank, work, y):
+    """Write the path that ends in ``state`` at position t."""
+    y[t] = state
     while t > 0:
-        label, rank = work.before[t, label, rank], work.rank[t, label, rank]
+        state, rank = work.before[t, state, rank], work.rank[t, state, rank]
         t -= 1
-        y[t] = label
+        y[t] = state

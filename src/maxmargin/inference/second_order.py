@@ -49,14 +49,20 @@ def second_order_viterbi(unary, pairwise, triples, n_labels, value, y):
 def _trace_back(value, triples, n_labels, y):
     """Write the labelling from its last pair on, whose labels are found first."""
     last = value.shape[0] - 1
-    n_before = n_labels if last > 0 else 1
-    before, best = 0, 0
-    for k in range(n_labels):
-        for j in range(n_before):
-            if value[last, j, k] > value[last, before, best]:
-                before, best = j, k
+    before, best = best_pair(value[last], n_labels if last > 0 else 1, n_labels)
     y[last] = best
     if last > 0:
         y[last - 1] = before
     for t in range(last, 1, -1):
         y[t - 2] = best_predecessor(value[t - 1, :, y[t - 1]], triples[y[t - 1], :, y[t]], n_labels)
+
+
+@helper
+def best_pair(value, n_before, n_labels):
+    """Return the labels j < n_before and k of largest ``value[j, k]``; ties go to the smaller k, then j."""
+    before, best = 0, 0
+    for k in range(n_labels):
+        for j in range(n_before):
+            if value[j, k] > value[before, best]:
+                before, best = j, k
+    return before, best

@@ -4,6 +4,7 @@ from maxmargin.problems import _chain_means as _chain_means
 from maxmargin.problems import _graph_map as _graph_map
 from maxmargin.problems import _segment_oracles as _segment_oracles
 from maxmargin.problems import _segment_parts as _segment_parts
+from maxmargin.problems import _slack_oracles as _slack_oracles
 from maxmargin.problems._protocol import Sizes as Sizes
 from maxmargin.problems.arborescence import Arborescence as Arborescence
 from maxmargin.problems.arborescence import ArborescenceWeights as ArborescenceWeights

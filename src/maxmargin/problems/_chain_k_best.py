@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import kernel
-from maxmargin.inference.k_best import k_best_paths, k_best_work
-from maxmargin.problems._protocol import score, sizes, workspace
+from maxmargin._compile import generic, kernel
+from maxmargin.inference.k_best import KBestWork, k_best_paths, k_best_second_order, k_best_work
+from maxmargin.problems._protocol import output_size, score, sizes, workspace
 from maxmargin.problems._transitions import LEAST, lay_out
 from maxmargin.problems.chain import Chain
+from maxmargin.problems.second_order import SecondOrderChain, first_trigram, n_trigrams
 from maxmargin.rows import FloatArray, IntArray
 
 
@@ -26,21 +27,57 @@ class KBest(NamedTuple):
     margins: FloatArray
 
 
-@kernel
-def _find(problem, i, w, theta, work, search, y, scores):
+@generic
+def search_space(problem, k):
+    """Return work space for the k best labellings of a sequence."""
+    raise NotImplementedError
+
+
+@search_space.register(Chain)
+def _(problem: Chain, k: int) -> KBestWork:
+    return k_best_work(problem.longest, problem.n_labels, k)
+
+
+@search_space.register(SecondOrderChain)
+def _(problem: SecondOrderChain, k: int) -> KBestWork:
+    return k_best_work(problem.chain.longest, problem.chain.n_labels**2, k)
+
+
+@generic
+def find_k_best(problem, i, theta, work, search, y, scores):
     """Write the best labellings of sequence i and their scores."""
-    length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
-    score(problem, i, w, theta)
+    raise NotImplementedError
+
+
+@find_k_best.register(Chain)
+def _(problem, i, theta, work, search, y, scores):
+    length, K = output_size(problem, i), problem.n_labels
     parts = theta.reshape((-1, problem.width))
     lay_out(problem.transitions, parts[K : K + length], parts[:K], K, work)
     k_best_paths(work.unary[:length], work.pairs, search, y, scores)
 
 
-def k_best_labellings(problem: Chain, w: FloatArray, k: int) -> list[KBest]:
+@find_k_best.register(SecondOrderChain)
+def _(problem, i, theta, work, search, y, scores):
+    chain, length, K = problem.chain, output_size(problem, i), problem.chain.n_labels
+    parts, (first, _) = theta.reshape((-1, chain.width)), first_trigram(problem, i)
+    triples = theta[first : first + n_trigrams(problem)].reshape((K, K, chain.width))
+    lay_out(chain.transitions, parts[K : K + length], parts[:K], K, work.chain)
+    k_best_second_order(work.chain.unary[:length], work.chain.pairs, triples, K, search, y, scores)
+
+
+@kernel
+def _find(problem, i, w, theta, work, search, y, scores):
+    """Score sequence i and write its best labellings."""
+    score(problem, i, w, theta)
+    find_k_best(problem, i, theta, work, search, y, scores)
+
+
+def k_best_labellings(problem: Chain | SecondOrderChain, w: FloatArray, k: int) -> list[KBest]:
     """Return the k best labellings of each sequence, or all that there are."""
     size, found = sizes(problem), []
     theta, work = np.zeros(size.statistics), workspace(problem)
-    search = k_best_work(size.output, problem.n_labels, k)
+    search = search_space(problem, k)
     y, scores = np.zeros((k, size.output), dtype=np.int64), np.zeros(k)
     for i, length in enumerate(np.diff(problem.offsets).tolist()):
         _find(problem, i, w, theta, work, search, y, scores)

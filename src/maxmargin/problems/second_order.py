@@ -114,21 +114,21 @@ def unpack_second_order(w: FloatArray, n_features: int, n_labels: int) -> Second
 
 
 @subroutine
-def _first_trigram(problem, i):
+def first_trigram(problem, i):
     """Index of the first count of a trigram in the statistics of sequence i, and of its weight."""
     weights = (problem.chain.rows.n_columns + 2 + problem.chain.n_labels) * problem.chain.width
     return protocol.statistics_size(problem.chain, i), weights
 
 
 @subroutine
-def _n_trigrams(problem):
+def n_trigrams(problem):
     """Number of counts of trigrams, with what pads them."""
     return problem.chain.n_labels * problem.chain.n_labels * problem.chain.width
 
 
 @protocol.sizes.register(SecondOrderChain)
 def _(problem):
-    chain, trigrams = protocol.sizes(problem.chain), _n_trigrams(problem)
+    chain, trigrams = protocol.sizes(problem.chain), n_trigrams(problem)
     return protocol.Sizes(
         chain.examples,
         chain.weights + trigrams,
@@ -156,14 +156,14 @@ def _(problem, i):
 
 @protocol.statistics_size.register(SecondOrderChain)
 def _(problem, i):
-    return protocol.statistics_size(problem.chain, i) + _n_trigrams(problem)
+    return protocol.statistics_size(problem.chain, i) + n_trigrams(problem)
 
 
 @protocol.score.register(SecondOrderChain)
 def _(problem, i, w, theta):
-    first, weights = _first_trigram(problem, i)
+    first, weights = first_trigram(problem, i)
     protocol.score(problem.chain, i, w, theta)
-    copy(w[weights:], theta[first : first + _n_trigrams(problem)])
+    copy(w[weights:], theta[first : first + n_trigrams(problem)])
 
 
 @protocol.argmax.register(SecondOrderChain)
@@ -182,9 +182,9 @@ def _(problem, i, theta, y, work):
 def _best_path(problem, i, unary, theta, y, work):
     """Write the best labelling at these scores of labels at positions to ``y``."""
     chain, length = problem.chain, protocol.output_size(problem.chain, i)
-    parts, K, (first, _) = theta.reshape((-1, chain.width)), chain.n_labels, _first_trigram(problem, i)
+    parts, K, (first, _) = theta.reshape((-1, chain.width)), chain.n_labels, first_trigram(problem, i)
     lay_out(chain.transitions, unary[:length], parts[:K], K, work.chain)
-    triples = theta[first : first + _n_trigrams(problem)].reshape((K, K, chain.width))
+    triples = theta[first : first + n_trigrams(problem)].reshape((K, K, chain.width))
     second_order_viterbi(work.chain.unary[:length], work.chain.pairs, triples, K, work.value, y)
 
 
@@ -196,7 +196,7 @@ def _(problem, i, y):
 @protocol.psi.register(SecondOrderChain)
 def _(problem, i, y, index, value):
     count = protocol.psi(problem.chain, i, y, index, value)
-    first, _ = _first_trigram(problem, i)
+    first, _ = first_trigram(problem, i)
     K, width = problem.chain.n_labels, problem.chain.width
     labels = problem.chain.labels[problem.chain.offsets[i] : problem.chain.offsets[i + 1]]
     for t in range(2, labels.shape[0]):
@@ -211,9 +211,9 @@ def _(problem, i, y, index, value):
 
 @protocol.gram.register(SecondOrderChain)
 def _(problem, i, move, image, work):
-    first, _ = _first_trigram(problem, i)
+    first, _ = first_trigram(problem, i)
     protocol.gram(problem.chain, i, move, image, work.chain)
-    clear(image[first : first + _n_trigrams(problem)])
+    clear(image[first : first + n_trigrams(problem)])
     for c in range(move.size[0]):
         if move.support[c] >= first:
             image[move.support[c]] = move.delta[move.support[c]]
@@ -223,7 +223,7 @@ def _(problem, i, move, image, work):
 def _(problem, i, move, image, work):
     if not has_table(problem.chain, i):
         return protocol.norm2_by_gram(problem, i, move, image, work)
-    first, _ = _first_trigram(problem, i)
+    first, _ = first_trigram(problem, i)
     total = protocol.norm2(problem.chain, i, move, image, work.chain)
     for c in range(move.size[0]):
         if move.support[c] >= first:
@@ -233,7 +233,7 @@ def _(problem, i, move, image, work):
 
 @protocol.push.register(SecondOrderChain)
 def _(problem, i, move, scale, w, work):
-    first, weights = _first_trigram(problem, i)
+    first, weights = first_trigram(problem, i)
     protocol.push(problem.chain, i, move, scale, w[:weights], work.chain)
     for c in range(move.size[0]):
         p = move.support[c]

@@ -14,12 +14,9 @@ import numpy as np
 
 from maxmargin._compile import generic
 from maxmargin.encoding.kinds import described
-from maxmargin.inference.counted import best_by_count, best_end, trace_back
 from maxmargin.problems import _protocol as protocol
-from maxmargin.problems._transitions import AllTransitions
-from maxmargin.problems.chain import Chain
 from maxmargin.problems.multiclass import Multiclass
-from maxmargin.rows import FloatArray, aligned_zeros
+from maxmargin.rows import FloatArray
 
 
 class _SlackRescaled(NamedTuple):
@@ -31,14 +28,14 @@ class SlackRescaled(_SlackRescaled):
 
     Parameters
     ----------
-    inner : Multiclass, or Chain with a Hamming loss
+    inner : Multiclass; or Chain, SecondOrderChain or Graph without cycles, with a Hamming loss
         The problem; its oracle is exact for slack rescaling as well.
     """
 
     __slots__ = ()
 
     def __new__(cls, inner: Any) -> "SlackRescaled":
-        check_rescalable(inner)
+        check_rescalable(inner, "SlackRescaled")
         return super().__new__(cls, inner)
 
     def unpack(self, w: FloatArray) -> Any:
@@ -47,40 +44,53 @@ class SlackRescaled(_SlackRescaled):
 
 
 class SlackWork(NamedTuple):
-    """Work arrays: of the problem, and of its other oracle."""
+    """Work space: of the problem, and of its other oracle."""
 
     inner: Any
-    own: FloatArray
+    own: Any
 
 
 @generic
-def check_rescalable(problem: Any) -> None:
-    """Raise unless there is an oracle for the problem with its slacks rescaled."""
+def check_rescalable(problem: Any, owner: str) -> None:
+    """Raise, in the name of ``owner``, unless there is an oracle for the problem with its slacks rescaled."""
     raise TypeError(
-        "SlackRescaled: inner must be a Multiclass, or a Chain with a Hamming loss, "
+        f"{owner}: inner must be a Multiclass, or a Chain, SecondOrderChain or Graph with a Hamming loss, "
         f"got {described(problem)}."
     )
 
 
+def check_counts(cost: FloatArray, owner: str) -> None:
+    """Raise unless the loss is a number of wrong labels, but for a factor."""
+    n_labels = cost.shape[0]
+    if not np.array_equal(cost[:, :n_labels], 1.0 - np.eye(n_labels)):
+        raise ValueError(
+            f"{owner}: slack rescaling needs the loss 'normalized_hamming' or 'hamming', got a cost matrix; "
+            "count wrong labels alike, or rescale margins."
+        )
+
+
 @generic
-def slack_array(problem: Any) -> FloatArray:
-    """Return the work array of `slack_argmax`."""
+def slack_work(problem: Any) -> Any:
+    """Return the work space of `slack_argmax`."""
     return np.empty(0)
 
 
 @generic
-def slack_argmax(problem, i, theta, y, own):
-    r"""Write :math:`\arg\max_y L_i(y) (1 + \langle \theta, s_i(y) - s_i(y_i) \rangle)` to ``y``."""
+def slack_argmax(problem, i, theta, y, work):
+    r"""Write :math:`\arg\max_y L_i(y) (1 + \langle \theta, s_i(y) - s_i(y_i) \rangle)` to ``y``.
+
+    ``work`` is a `SlackWork`.
+    """
     raise NotImplementedError
 
 
 @check_rescalable.register(Multiclass)
-def _(problem: Multiclass) -> None:
+def _(problem: Multiclass, owner: str) -> None:
     pass
 
 
 @slack_argmax.register(Multiclass)
-def _(problem, i, theta, y, own):
+def _(problem, i, theta, y, work):
     truth = problem.labels[i]
     best, value = truth, 0.0
     for k in range(problem.n_labels):
@@ -90,40 +100,6 @@ def _(problem, i, theta, y, own):
     y[0] = best
 
 
-@check_rescalable.register(Chain)
-def _(problem: Chain) -> None:
-    if not np.array_equal(problem.cost[:, : problem.n_labels], 1.0 - np.eye(problem.n_labels)):
-        raise ValueError(
-            "SlackRescaled: a Chain must have the loss 'normalized_hamming' or 'hamming', got a cost matrix; "
-            "its oracle counts wrong labels."
-        )
-    if not isinstance(problem.transitions, AllTransitions):
-        raise ValueError(
-            "SlackRescaled: a Chain must allow all transitions, got forbidden ones; leave them out."
-        )
-
-
-@slack_array.register(Chain)
-def _(problem: Chain) -> FloatArray:
-    return aligned_zeros(problem.longest + 1, problem.longest, problem.width)
-
-
-@slack_argmax.register(Chain)
-def _(problem, i, theta, y, own):
-    first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
-    parts, K = theta.reshape((-1, problem.width)), problem.n_labels
-    truth, last = problem.labels[first : first + length], length - 1
-    best_by_count(parts[K : K + length], parts[:K], truth, K, own)
-    score_of_truth = own[0, last, truth[last]]
-    best, value = 0, 0.0
-    for m in range(1, length + 1):
-        score = own[m, last, best_end(own, m, last, K)]
-        candidate = m * (1.0 + score - score_of_truth)
-        if not candidate <= value:
-            best, value = m, candidate
-    trace_back(own, parts[:K], truth, best, last, K, y)
-
-
 @protocol.sizes.register(SlackRescaled)
 def _(problem):
     return protocol.sizes(problem.inner)
@@ -131,7 +107,7 @@ def _(problem):
 
 @protocol.workspace.register(SlackRescaled)
 def _(problem):
-    return SlackWork(protocol.workspace(problem.inner), slack_array(problem.inner))
+    return SlackWork(protocol.workspace(problem.inner), slack_work(problem.inner))
 
 
 @protocol.output_size.register(SlackRescaled)
@@ -156,7 +132,7 @@ def _(problem, i, w, theta):
 
 @protocol.argmax.register(SlackRescaled)
 def _(problem, i, theta, y, work):
-    slack_argmax(problem.inner, i, theta, y, work.own)
+    slack_argmax(problem.inner, i, theta, y, work)
 
 
 @protocol.decode.register(SlackRescaled)

@@ -1,0 +1,212 @@
+"""Slack rescaling by oracles that count wrong labels: second-order chains and trees against all outputs."""
+
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maxmargin import (
+    BlockFrankWolfe,
+    BrokenOracle,
+    ChainSVC,
+    GraphSVC,
+    MultilabelSVC,
+    Status,
+    check_problem,
+    solve,
+)
+from maxmargin.inference.counted_tree import best_on_tree_by_count, count_rows, counted_tree, trace_tree_back
+from maxmargin.inference.tree import span
+from maxmargin.problems import SlackRescaled
+from support import naive
+from support.catalogue import Case, chain_case, flat, graph_case
+from support.graphs import arcs_of, table_score
+from support.naive import Array
+from support.slack import check_slack_oracle, rescaled
+
+LAM = 0.1
+RUN: dict[str, Any] = {"method": "bcfw", "tol": 0.01, "max_iter": 5000, "random_state": 0}
+LOSSES = ("hamming", "normalized_hamming")
+CASES = {
+    "second-order chain": chain_case(3, (3, 1, 4), 2, loss="hamming", order=2),
+    "tree": graph_case(4, (1, 4, 5), 2, loss="normalized_hamming", weighted=False),
+}
+
+
+@st.composite
+def chains(draw: Any) -> Case:
+    lengths = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    chosen = {"loss": draw(st.sampled_from(LOSSES)), "rows": draw(st.sampled_from(("dense", "whole")))}
+    return chain_case(draw(st.integers(0, 10**6)), lengths, draw(st.integers(2, 3)), order=2, **chosen)
+
+
+@st.composite
+def forests(draw: Any) -> Case:
+    n_labels = draw(st.integers(2, 3))
+    sizes = *draw(st.lists(st.integers(1, 5), max_size=2)), draw(st.integers(n_labels, 5))
+    chosen = {"loss": draw(st.sampled_from(LOSSES)), "rows": draw(st.sampled_from(("dense", "whole")))}
+    return graph_case(draw(st.integers(0, 10**6)), sizes, n_labels, weighted=False, **chosen)
+
+
+@settings(max_examples=60)
+@given(st.one_of(chains(), forests()), st.integers(0, 1000))
+def test_the_oracle_finds_the_largest_of_all_outputs(case: Case, seed: int) -> None:
+    check_slack_oracle(case.problem, case.data, seed)
+
+
+def random_forest(rng: np.random.Generator, n_nodes: int) -> Array:
+    """Return the edges of a random forest, some of them from a node to a later one, some to an earlier."""
+    names = rng.permutation(n_nodes)
+    joined = [(names[rng.integers(v)], names[v])[:: rng.choice([-1, 1])] for v in range(1, n_nodes)]
+    return np.array([edge for edge in joined if rng.random() < 0.8], dtype=np.int64).reshape(-1, 2)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6))
+def test_labellings_of_every_number_of_wrong_labels(seed: int, n_nodes: int) -> None:
+    rng = np.random.default_rng(seed)
+    ends = random_forest(rng, n_nodes)
+    unary, pairs = rng.normal(size=(n_nodes, 4)), rng.normal(size=(len(ends), 3, 4))
+    unary[:, 3:], pairs[:, :, 3:] = 99.0, 99.0  # padding is never looked at
+    arcs, truth = arcs_of(ends, n_nodes), rng.integers(3, size=n_nodes)
+    order, parent = np.zeros((2, n_nodes), dtype=np.int64)
+    assert span(*arcs, order, parent)
+    n_rows = count_rows(order, parent, arcs.heads, np.zeros(n_nodes, dtype=np.int64))
+    work = counted_tree(n_nodes + 1, n_rows + 1, 4)
+    work.tables[:] = np.nan
+    best_on_tree_by_count(unary, pairs, order, parent, arcs.heads, truth, 3, work)
+    assert not np.isnan(work.tables[:n_rows, :3]).any()
+    assert np.isnan(work.tables[n_rows]).all()
+    labellings = [np.array(y) for y in product(range(3), repeat=n_nodes)]
+    by_count: list[list[float]] = [[] for _ in range(n_nodes + 1)]
+    for y in labellings:
+        by_count[(y != truth).sum()].append(table_score(unary, pairs, ends, y))
+    assert work.scores[: n_nodes + 1] == pytest.approx([max(scores) for scores in by_count], abs=1e-11)
+    m = int(rng.integers(n_nodes + 1))
+    found = np.full(n_nodes, -1)
+    trace_tree_back(pairs, order, parent, arcs.heads, m, 3, work, found)
+    assert (found != truth).sum() == m
+    assert table_score(unary, pairs, ends, found) == pytest.approx(max(by_count[m]), abs=1e-11)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_optimum_is_that_of_a_quadratic_program(name: str) -> None:
+    case = CASES[name]
+    problem, data = SlackRescaled(case.problem), rescaled(case.data)
+    best = naive.optimum(data, LAM)
+    result = solve(problem, BlockFrankWolfe(LAM), tol=5e-3 * best.primal, max_passes=20000, random_state=0)
+    assert result.status is Status.CONVERGED
+    assert result.certified
+    w = flat(case.problem, result.w)
+    assert result.primal == pytest.approx(naive.primal(data, w, LAM), abs=1e-10)
+    assert result.dual - 1e-9 <= best.dual <= best.primal <= result.primal + 1e-9
+    assert check_problem(problem, outputs=[list(map(list, some)) for some in case.data.outputs]).ok
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_features_that_are_not_finite_are_reported(name: str) -> None:
+    rows = getattr(CASES[name].problem, "chain", CASES[name].problem).rows
+    rows.values[1, 0], kept = np.nan, rows.values[1, 0]
+    try:
+        with pytest.raises(BrokenOracle, match=r"example \d has a negative or undefined"):
+            solve(SlackRescaled(CASES[name].problem), BlockFrankWolfe(LAM), random_state=0)
+    finally:
+        rows.values[1, 0] = kept
+
+
+REFUSED = {
+    "inference='tree', got 'messages'; remove cycles": graph_case(0, loss="hamming", inference="messages"),
+    "inference='tree', got 'cut'; remove cycles": graph_case(
+        0, (2, 3), 2, loss="hamming", inference="cut", weighted=False
+    ),
+    "the loss 'normalized_hamming' or 'hamming', got a cost matrix": graph_case(0, weighted=False),
+    "nodes that count alike, got node weights that differ in graph 1": graph_case(0, loss="hamming"),
+    "the loss .* got a cost matrix; count wrong labels alike, or rescale": chain_case(0, order=2),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refuses_what_it_cannot_count(message: str) -> None:
+    with pytest.raises(ValueError, match=f"^SlackRescaled: slack rescaling needs {message}") as caught:
+        SlackRescaled(REFUSED[message].problem)
+    assert "\n" not in str(caught.value)
+
+
+_rng = np.random.default_rng(0)
+X = [_rng.normal(size=(length, 2)) for length in (4, 3, 1, 5)]
+Y = [(x[:, 0] > 0).astype(int) for x in X]
+Y[0][:2] = 0, 1
+TREES = [(x, [(v // 2, v) for v in range(1, len(x))]) for x in X]
+
+
+def primal(model: Any, score: Any, size: float) -> float:
+    """Return the objective by its formula, for a score of a labelling of example i."""
+    hinges = [
+        max(
+            np.mean(y != np.array(z)) * (1.0 + score(i, z) - score(i, y))
+            for z in product((0, 1), repeat=len(y))
+        )
+        for i, y in enumerate(Y)
+    ]
+    return size / (2 * model.C * len(Y)) + float(np.mean(hinges))
+
+
+def test_chains_of_second_order() -> None:
+    model = ChainSVC(C=2.0, order=2, rescaling="slack", **RUN).fit(X, Y)
+
+    def score(i: int, z: Any) -> float:
+        total = model.start_[z[0]] + model.end_[z[-1]]
+        total += sum(x @ model.coef_[k] for x, k in zip(X[i], z, strict=True))
+        total += sum(model.transitions_[a, b] for a, b in pairwise(z))
+        return total + sum(model.trigrams_[abc] for abc in zip(z, z[1:], z[2:], strict=False))
+
+    parts = model.coef_, model.transitions_, model.trigrams_, model.start_, model.end_
+    size = sum((part**2).sum() for part in parts)
+    assert primal(model, score, size) == pytest.approx(model.history_.primal.min(), rel=1e-9)
+    assert 0.0 <= model.gap_ <= model.tol
+
+
+def test_trees() -> None:
+    model = GraphSVC(C=2.0, rescaling="slack", **RUN).fit(TREES, Y)
+    assert model.inference_ == "tree"
+
+    def score(i: int, z: Any) -> float:
+        nodes, edges = TREES[i]
+        total = sum(x @ model.coef_[k] for x, k in zip(nodes, z, strict=True))
+        return total + sum(model.edge_coef_[0, z[a], z[b]] for a, b in edges)
+
+    size = (model.coef_**2).sum() + (model.edge_coef_**2).sum()
+    assert primal(model, score, size) == pytest.approx(model.history_.primal.min(), rel=1e-9)
+    assert 0.0 <= model.gap_ <= model.tol
+    with pytest.raises(ValueError, match=r"^GraphSVC: slack rescaling needs nodes that count alike"):
+        GraphSVC(rescaling="slack").fit(TREES, Y, node_weights=[1.0 + np.arange(len(y)) for y in Y])
+    with pytest.raises(ValueError, match=r"^GraphSVC: slack rescaling needs inference='tree', got 'cut'"):
+        GraphSVC(rescaling="slack", inference="cut").fit(TREES, Y)
+
+
+@pytest.mark.parametrize("structure", ["independent", "tree"])
+def test_sets_of_labels(structure: str) -> None:
+    features = _rng.normal(size=(8, 2))
+    labels = (np.column_stack([features, features.sum(axis=1)]) > 0).astype(int)
+    model = MultilabelSVC(C=2.0, structure=structure, rescaling="slack", **RUN)
+    model.fit(features, labels)
+    hinges = []
+    for x, y in zip(features, labels, strict=True):
+
+        def score(z: Any, x: Array = x) -> float:
+            joint = zip(model.edges_, model.edge_coef_, strict=True)
+            return z @ (model.coef_ @ x + model.intercept_) + sum(v[z[a], z[b]] for (a, b), v in joint)
+
+        every = (np.array(z) for z in product((0, 1), repeat=3))
+        hinges.append(max(np.mean(y != z) * (1.0 + score(z) - score(y)) for z in every))
+    # The weights of label 1 are the negative of those of label 0, where both have the same features.
+    size = ((model.coef_**2).sum() + (model.intercept_**2).sum()) / 2 + (model.edge_coef_**2).sum()
+    assert size / (4.0 * 8) + np.mean(hinges) == pytest.approx(model.history_.primal.min(), rel=1e-9)
+    assert 0.0 <= model.gap_ <= model.tol
+
+
+def test_all_pairs_of_labels_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^MultilabelSVC: structure must be 'independent' or 'tree' where"):
+        MultilabelSVC(structure="full", rescaling="slack").fit([[0.0], [1.0]], [[0, 1], [1, 0]])
