@@ -1,4 +1,4 @@
-"""The k best labellings against a list of all, in order."""
+"""The k best labellings and segmentations against a list of all, in order."""
 
 from itertools import pairwise as pairwise_of
 from itertools import product
@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 
 from maxmargin import ChainSVC
 from maxmargin.inference.k_best import k_best_paths, k_best_second_order, k_best_work
+from maxmargin.problems._k_best import find_k_best, search_space
+from maxmargin.problems._protocol import score, sizes, workspace
+from support import naive
+from support.catalogue import Case, flat, layout, segment_cases
 from support.naive import Array, Output
 
 
@@ -49,6 +53,25 @@ def test_paths_in_order(order: int, seed: int, length: int, n_labels: int, k: in
     assert len(set(found)) == count
     assert [by_hand[path] for path in found] == pytest.approx(expected, abs=1e-11)
     assert (y[:, length] == -1).all()
+
+
+@given(segment_cases(rows=("dense", "whole")), st.integers(0, 1000), st.integers(1, 9), st.booleans())
+def test_segmentations_in_order(case: Case, seed: int, k: int, whole: bool) -> None:
+    rng, problem, size = np.random.default_rng(seed), case.problem, sizes(case.problem)
+    weights = rng.normal(size=case.data.psi[0].shape[1])
+    w = layout(problem, np.round(weights) if whole else weights)
+    theta, y, found = np.zeros(size.statistics), np.full((k, size.output), -1), np.zeros(k)
+    for i, outputs in enumerate(case.data.outputs):
+        score(problem, i, w, theta)
+        find_k_best(problem, i, theta, workspace(problem), search_space(problem, k), y, found)
+        scores = naive.margins(case.data, i, flat(problem, w)) - case.data.losses[i]
+        expected = np.sort(scores)[::-1][:k]
+        count = len(expected)
+        best = [outputs.index(tuple(row[: len(outputs[0])].tolist())) for row in y[:count]]
+        assert len(set(best)) == count
+        assert scores[best] == pytest.approx(expected, abs=1e-10)
+        assert found[0] - found[:count] == pytest.approx(expected[0] - expected, abs=1e-10)
+        assert (found[count:] == -np.inf).all()
 
 
 _rng = np.random.default_rng(0)

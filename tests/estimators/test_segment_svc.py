@@ -106,6 +106,22 @@ def test_objective_is_the_documented_one(loss):
     assert 0 <= model.gap_ <= 1e-3
 
 
+def test_k_best_segmentations_and_margins():
+    model = fitted()
+    for x, first, (segments, margins) in zip(X, model.predict(X), model.predict_k_best(X, 20), strict=True):
+        assert segments[0] == first
+        scores = {}
+        for codes in all_segmentations(len(x), model.max_length_):
+            inside = [(a, b, model.classes_[k]) for a, b, k in segments_of(codes) if k < 2]
+            scores[tuple(inside)] = score_of(model, x, codes)
+        expected = np.sort(list(scores.values()))[::-1][:20]
+        assert [scores[tuple(some)] for some in segments] == pytest.approx(expected, abs=1e-10)
+        assert margins == pytest.approx(expected[0] - expected, abs=1e-10)
+        assert len(set(map(tuple, segments))) == len(expected)
+    with pytest.raises(ValueError, match=r"^SegmentSVC: k must be an int >= 1, got 0"):
+        model.predict_k_best(X, 0)
+
+
 def test_no_segment_is_longer_than_asked_for():
     model = fitted([["B-VP"] * len(x) for x in X[:2]] + TAGS[2:4], X[:4], max_length={"VP": 1, "NP": 2})
     assert all(stop - start <= {"VP": 1, "NP": 2}[k] for y in model.predict(X) for start, stop, k in y)

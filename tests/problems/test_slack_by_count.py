@@ -1,4 +1,4 @@
-"""Slack rescaling by oracles that count wrong labels: second-order chains and trees against all outputs."""
+"""Slack rescaling by counts of wrong labels: second-order chains, segments and trees against all outputs."""
 
 from itertools import pairwise, product
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from maxmargin import (
     BlockFrankWolfe,
@@ -14,15 +15,16 @@ from maxmargin import (
     ChainSVC,
     GraphSVC,
     MultilabelSVC,
+    SegmentSVC,
     Status,
     check_problem,
     solve,
 )
 from maxmargin.inference.counted_tree import best_on_tree_by_count, count_rows, counted_tree, trace_tree_back
 from maxmargin.inference.tree import span
-from maxmargin.problems import SlackRescaled
+from maxmargin.problems import Graph, SlackRescaled
 from support import naive
-from support.catalogue import Case, chain_case, flat, graph_case
+from support.catalogue import Case, chain_case, flat, graph_case, segment_case
 from support.graphs import arcs_of, table_score
 from support.naive import Array
 from support.slack import check_slack_oracle, rescaled
@@ -30,9 +32,27 @@ from support.slack import check_slack_oracle, rescaled
 LAM = 0.1
 RUN: dict[str, Any] = {"method": "bcfw", "tol": 0.01, "max_iter": 5000, "random_state": 0}
 LOSSES = ("hamming", "normalized_hamming")
+
+
+def sparse_tree(nodes: Array, ends: Any) -> Any:
+    """Return a graph as it is for sets of labels: sparse features of nodes, and ones for edges."""
+    return csr_array(nodes), ends, csr_array(np.ones((len(ends), 1)))
+
+
+def sparse_case() -> Case:
+    """Return trees of this kind."""
+    rng, ends = np.random.default_rng(4), [(v // 2, v + 1) for v in range(4)]
+    X, Y = [rng.normal(size=(m, 2)) for m in (1, 4, 5)], [np.arange(m) % 2 for m in (1, 4, 5)]
+    problem = Graph.from_graphs([sparse_tree(x, ends[: len(x) - 1]) for x in X], Y)
+    graphs = [(x, np.array(ends[: len(x) - 1]).reshape(-1, 2), np.ones((len(x) - 1, 1))) for x in X]
+    shares = [np.full(len(x), 1 / len(x)) for x in X]
+    return Case(problem, naive.enumerate_graphs(graphs, Y, 1.0 - np.eye(2), shares, False), X)
+
+
 CASES = {
     "second-order chain": chain_case(3, (3, 1, 4), 2, loss="hamming", order=2),
-    "tree": graph_case(4, (1, 4, 5), 2, loss="normalized_hamming", weighted=False),
+    "segments": segment_case(5, (4, 1, 3), (3, 2), loss="hamming", outside=False),
+    "tree": sparse_case(),
 }
 
 
@@ -44,6 +64,15 @@ def chains(draw: Any) -> Case:
 
 
 @st.composite
+def segmentations(draw: Any) -> Case:
+    limits = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    lengths = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=2)))
+    chosen = {"loss": draw(st.sampled_from(LOSSES)), "rows": draw(st.sampled_from(("dense", "whole")))}
+    limits = tuple(limits) if limits != [1] else (2,)
+    return segment_case(draw(st.integers(0, 10**6)), lengths, limits, outside=False, **chosen)
+
+
+@st.composite
 def forests(draw: Any) -> Case:
     n_labels = draw(st.integers(2, 3))
     sizes = *draw(st.lists(st.integers(1, 5), max_size=2)), draw(st.integers(n_labels, 5))
@@ -51,8 +80,8 @@ def forests(draw: Any) -> Case:
     return graph_case(draw(st.integers(0, 10**6)), sizes, n_labels, weighted=False, **chosen)
 
 
-@settings(max_examples=60)
-@given(st.one_of(chains(), forests()), st.integers(0, 1000))
+@settings(max_examples=90)
+@given(st.one_of(chains(), segmentations(), forests()), st.integers(0, 1000))
 def test_the_oracle_finds_the_largest_of_all_outputs(case: Case, seed: int) -> None:
     check_slack_oracle(case.problem, case.data, seed)
 
@@ -108,12 +137,13 @@ def test_the_optimum_is_that_of_a_quadratic_program(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_features_that_are_not_finite_are_reported(name: str) -> None:
     rows = getattr(CASES[name].problem, "chain", CASES[name].problem).rows
-    rows.values[1, 0], kept = np.nan, rows.values[1, 0]
+    values = rows.values.reshape(-1)
+    values[2], kept = np.nan, values[2]
     try:
         with pytest.raises(BrokenOracle, match=r"example \d has a negative or undefined"):
             solve(SlackRescaled(CASES[name].problem), BlockFrankWolfe(LAM), random_state=0)
     finally:
-        rows.values[1, 0] = kept
+        values[2] = kept
 
 
 REFUSED = {
@@ -122,6 +152,7 @@ REFUSED = {
         0, (2, 3), 2, loss="hamming", inference="cut", weighted=False
     ),
     "the loss 'normalized_hamming' or 'hamming', got a cost matrix": graph_case(0, weighted=False),
+    "the loss 'normalized_hamming' or 'hamming', got 'segments'; count wrong tags": segment_case(0),
     "nodes that count alike, got node weights that differ in graph 1": graph_case(0, loss="hamming"),
     "the loss .* got a cost matrix; count wrong labels alike, or rescale": chain_case(0, order=2),
 }
@@ -138,7 +169,7 @@ _rng = np.random.default_rng(0)
 X = [_rng.normal(size=(length, 2)) for length in (4, 3, 1, 5)]
 Y = [(x[:, 0] > 0).astype(int) for x in X]
 Y[0][:2] = 0, 1
-TREES = [(x, [(v // 2, v) for v in range(1, len(x))]) for x in X]
+TREES = [sparse_tree(x, [(v // 2, v) for v in range(1, len(x))]) for x in X]
 
 
 def primal(model: Any, score: Any, size: float) -> float:
@@ -168,14 +199,26 @@ def test_chains_of_second_order() -> None:
     assert 0.0 <= model.gap_ <= model.tol
 
 
+def test_segments() -> None:
+    features, tags = X[:3], [["B-x", "I-x", "O", "O"], ["O", "B-x", "I-x"], ["O"]]
+    model = SegmentSVC(C=2.0, rescaling="slack", **RUN).fit(features, tags)
+    parts = model.coef_, model.first_coef_, model.last_coef_, model.start_, model.transitions_, model.lengths_
+    codes = [(1, 0, 3, 3), (3, 1, 0), (3,)]
+    data = naive.enumerate_segments(features, codes, model.max_length_, 1, "normalized_hamming")
+    w = np.concatenate([part.ravel() for part in parts])
+    assert naive.primal(rescaled(data), w, 1 / 6) == pytest.approx(model.history_.primal.min(), rel=1e-9)
+    assert 0.0 <= model.gap_ <= model.tol
+    with pytest.raises(ValueError, match=r"^SegmentSVC: slack rescaling needs the loss .* got 'segments'"):
+        SegmentSVC(rescaling="slack", loss="segments").fit(features, tags)
+
+
 def test_trees() -> None:
     model = GraphSVC(C=2.0, rescaling="slack", **RUN).fit(TREES, Y)
     assert model.inference_ == "tree"
 
     def score(i: int, z: Any) -> float:
-        nodes, edges = TREES[i]
-        total = sum(x @ model.coef_[k] for x, k in zip(nodes, z, strict=True))
-        return total + sum(model.edge_coef_[0, z[a], z[b]] for a, b in edges)
+        total = sum(x @ model.coef_[k] for x, k in zip(X[i], z, strict=True))
+        return total + sum(model.edge_coef_[0, z[a], z[b]] for a, b in TREES[i][1])
 
     size = (model.coef_**2).sum() + (model.edge_coef_**2).sum()
     assert primal(model, score, size) == pytest.approx(model.history_.primal.min(), rel=1e-9)

@@ -120,8 +120,8 @@ def test_predictions_are_those_of_the_problem() -> None:
 
 def test_other_problems_are_refused_in_one_line() -> None:
     expected = (
-        "SlackRescaled: inner must be a Multiclass, or a Chain, SecondOrderChain or Graph with a Hamming "
-        "loss, got a Custom."
+        "SlackRescaled: inner must be a Multiclass, or a Chain, SecondOrderChain, Segments or Graph with a "
+        "Hamming loss, got a Custom."
     )
     with pytest.raises(TypeError) as caught:
         SlackRescaled(custom(CASES["chain"]))

@@ -18,7 +18,7 @@ from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
 from maxmargin.estimators._examples import Examples, appended, check_fixed, label_weights, weighed
 from maxmargin.problems import Chain, ChainWeights, SecondOrderChain, SecondOrderWeights
-from maxmargin.problems._chain_k_best import KBest, k_best_labellings
+from maxmargin.problems._k_best import KBest, check_k, k_best_outputs
 from maxmargin.problems._labels import check_several
 from maxmargin.problems.chain import unpack_chain
 from maxmargin.problems.second_order import unpack_second_order
@@ -299,9 +299,7 @@ class ChainSVC(StructuralSVC):
             ``(labels, margins)`` of each sequence: an array with one row per labelling, from the best on, and
             by how much the score of each is below that of the first.
         """
-        if not (isinstance(k, Integral) and int(k) >= 1):
-            raise ValueError(f"ChainSVC: k must be an int >= 1, got {k!r}.")
-        found = k_best_labellings(self._unlabelled(X), self._w, int(k))
+        found = k_best_outputs(self._unlabelled(X), self._w, check_k(k, "ChainSVC"))
         return [KBest(self.classes_[labels], margins) for labels, margins in found]
 
     def _unlabelled(self, X: Any) -> Chain | SecondOrderChain:

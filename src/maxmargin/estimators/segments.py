@@ -23,9 +23,10 @@ from maxmargin.encoding.segments import (
     tags_of_segments,
 )
 from maxmargin.encoding.tokens import Offsets
-from maxmargin.estimators._base import StructuralSVC
+from maxmargin.estimators._base import RESCALINGS, StructuralSVC, rescaled
 from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.problems import Segments, SegmentWeights
+from maxmargin.problems._k_best import KBestSegments, check_k, k_best_outputs
 from maxmargin.problems.segments import LOSSES, check_choice, unpack_segments
 from maxmargin.rows import FloatArray, IntArray
 
@@ -53,6 +54,9 @@ class SegmentSVC(StructuralSVC):
         Share of tokens with a wrong tag, that is, a wrong label or a segment that starts where none does or
         the other way round; their number; or the number of segments that are predicted but not true or true
         but not predicted.
+    rescaling : {"margin", "slack"}, default="margin"
+        What a loss stands for: the margin by which the truth must be ahead, as above, or the price of a
+        margin below one, ``loss * (1 + score - score of the truth)``; the latter for losses of tags.
     min_count : int, default=1
         Ignore named features (of dicts or strings) that occur in fewer tokens.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
@@ -126,6 +130,7 @@ class SegmentSVC(StructuralSVC):
         **StructuralSVC._parameter_constraints,
         "max_length": [Interval(Integral, 1, None, closed="left"), Mapping, None],
         "loss": [StrOptions(set(LOSSES))],
+        "rescaling": [StrOptions(set(RESCALINGS))],
         "min_count": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -135,6 +140,7 @@ class SegmentSVC(StructuralSVC):
         *,
         max_length: Any = None,
         loss: str = "normalized_hamming",
+        rescaling: str = "margin",
         min_count: int = 1,
         method: str = "auto",
         tol: float = 1e-2,
@@ -150,6 +156,7 @@ class SegmentSVC(StructuralSVC):
         self.C = C
         self.max_length = max_length
         self.loss = loss
+        self.rescaling = rescaling
         self.min_count = min_count
         self.method = method
         self.tol = tol
@@ -238,6 +245,7 @@ class SegmentSVC(StructuralSVC):
         tokens, codes = examples.data
         segments = found._replace(codes=codes)
         problem = Segments.from_encoded(tokens.rows, tokens.offsets, segments, limits, loss=self.loss)
+        problem = rescaled(problem, self.rescaling, "SegmentSVC")
         self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
         self._encoder, self.max_length_, self.classes_ = encoder, limits, found.classes
         self.n_features_in_ = encoder.n_features_in_
@@ -277,12 +285,40 @@ class SegmentSVC(StructuralSVC):
 
     def _predict(self, X: Any) -> tuple[list[list[Segment]], Offsets]:
         """The segments, and the offsets of sequences."""
-        check_is_fitted(self)
-        rows, offsets = self._encoder.transform(X)
-        problem = Segments.for_prediction(rows, offsets, self.max_length_)
+        problem = self._unlabelled(X)
         with threads(self.n_jobs):
             codes = decode_all(problem, self._w)
-        return decode_segments(codes, offsets, self.classes_), offsets
+        return decode_segments(codes, problem.offsets, self.classes_), problem.offsets
+
+    def predict_k_best(self, X: Any, k: int) -> list[KBestSegments]:
+        """Return the k segmentations of highest score of each sequence, or all if there are fewer.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Of the same kind as those given to `fit`.
+        k : int
+            How many segmentations, >= 1.
+
+        Returns
+        -------
+        list of KBestSegments
+            ``(segments, margins)`` of each sequence: the segments of each segmentation, from the best on, and
+            by how much the score of each is below that of the first.
+        """
+        k = check_k(k, "SegmentSVC")
+        return [self._named(*found) for found in k_best_outputs(self._unlabelled(X), self._w, k)]
+
+    def _named(self, codes: IntArray, margins: FloatArray) -> KBestSegments:
+        """The segmentations with these codes, one in each row."""
+        offsets = codes.shape[1] * np.arange(len(codes) + 1)
+        return KBestSegments(decode_segments(codes.ravel(), offsets, self.classes_), margins)
+
+    def _unlabelled(self, X: Any) -> Segments:
+        """The problem of predicting segments."""
+        check_is_fitted(self)
+        rows, offsets = self._encoder.transform(X)
+        return Segments.for_prediction(rows, offsets, self.max_length_)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the F1 score of segments: one counts as found if start, stop and label are predicted.

@@ -107,43 +107,76 @@ def _start_one(score, value):
 @helper
 def _write_best(last, work, y, scores):
     """Write the best paths of all that end at position ``last``, as states, and their scores."""
-    k = scores.shape[0]
     for state in range(work.taken.shape[0]):
         work.taken[state] = 0
-    for r in range(k):
-        state = _next_best(work.value[last], work.taken)
-        rank = work.taken[state]
-        scores[r] = work.value[last, state, rank] if rank < k else -np.inf
-        work.taken[state] += 1
+    for r in range(scores.shape[0]):
+        state, rank = pick_best(work.value[last], work.taken, r, scores)
         if scores[r] > -np.inf:
             _trace(last, state, rank, work, y[r])
 
 
 @helper
-def _next_best(value, taken):
-    """The state whose next path is best."""
+def pick_best(lists, taken, r, scores):
+    """Take the best of what is left of some lists, each in order; return which list, and its place there.
+
+    Parameters
+    ----------
+    lists : array of shape (n_lists, k)
+    taken : int array of shape (n_lists,)
+        How many of each have been taken; one more afterwards.
+    r : int
+    scores : array of shape (k,)
+        Receives the best at place r; -inf if nothing is left.
+    """
     best, score = 0, -np.inf
-    for s in range(value.shape[0]):
-        if taken[s] < value.shape[1] and value[s, taken[s]] > score:
-            best, score = s, value[s, taken[s]]
-    return best
+    for s in range(lists.shape[0]):
+        if taken[s] < lists.shape[1] and lists[s, taken[s]] > score:
+            best, score = s, lists[s, taken[s]]
+    scores[r] = score
+    taken[best] += 1
+    return best, taken[best] - 1
 
 
 @helper
 def _continue_best(t, state, gain, first, steps, work):
     """Merge the paths of the states before, from ``first`` on and each in order, into those to ``state``."""
-    k, taken, value = work.value.shape[2], work.taken, work.value[t - 1]
+    lists = work.value[t - 1, first : first + steps.shape[0]]
+    value, before, rank = work.value[t, state], work.before[t, state], work.rank[t, state]
+    merge_best(lists, steps, gain, first, work.taken, value, before, rank)
+
+
+@helper
+def merge_best(lists, steps, gain, first, taken, value, before, rank):
+    """Write the k best of some lists, each in order and with a score of its own.
+
+    Parameters
+    ----------
+    lists : array of shape (n_lists, k)
+    steps : array of shape (n_lists,)
+        What is added to the scores of each list.
+    gain : float
+        What is added to all.
+    first : int
+        The number of the first list.
+    taken : int array of shape (at least n_lists,)
+        Work space.
+    value : array of shape (k,)
+        Receives the scores, best first; -inf where there are no more.
+    before, rank : int arrays of shape (k,)
+        Receive the number of the list of each, and its place there.
+    """
+    k = value.shape[0]
     for j in range(steps.shape[0]):
         taken[j] = 0
     for r in range(k):
         best, score = 0, -np.inf
         for j in range(steps.shape[0]):
             if taken[j] < k:
-                candidate = value[first + j, taken[j]] + steps[j]
+                candidate = lists[j, taken[j]] + steps[j]
                 if candidate > score:
                     best, score = j, candidate
-        work.value[t, state, r] = score + gain
-        work.before[t, state, r], work.rank[t, state, r] = first + best, min(taken[best], k - 1)
+        value[r] = score + gain
+        before[r], rank[r] = first + best, min(taken[best], k - 1)
         taken[best] += 1
 
 

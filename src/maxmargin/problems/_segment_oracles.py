@@ -11,7 +11,7 @@ from maxmargin.rows import add_scaled, copy, scaled_copy, weighted_sum
 def _(problem, i, theta, y, work):
     first, stop = problem.offsets[i], problem.offsets[i + 1]
     truth = problem.truth[first:stop]
-    _lay_out(problem, i, theta, work)
+    lay_out_segments(problem, i, theta, work)
     _charge_tokens(truth, problem.token_cost[i], work.trellis)
     for d in range(problem.n_lengths):
         add_scaled(1.0, problem.segment_cost, work.trellis.lengths[d])
@@ -23,12 +23,12 @@ def _(problem, i, theta, y, work):
 @protocol.decode.register(Segments)
 def _(problem, i, theta, y, work):
     length = problem.offsets[i + 1] - problem.offsets[i]
-    _lay_out(problem, i, theta, work)
+    lay_out_segments(problem, i, theta, work)
     _find(problem, theta, Marked(work.unmarked[:length], problem.truth, work.fines), work, y)
 
 
 @subroutine
-def _lay_out(problem, i, theta, work):
+def lay_out_segments(problem, i, theta, work):
     """Write the scores of tokens and of lengths to the trellis."""
     width, head, trellis = problem.width, head_size(problem), work.trellis
     parts = theta[head:].reshape((-1, PARTS * width))

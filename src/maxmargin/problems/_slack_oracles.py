@@ -19,6 +19,12 @@ from maxmargin.inference.counted import (
     trace_back,
     trace_back_pairs,
 )
+from maxmargin.inference.counted_segments import (
+    CountedSegments,
+    best_segments_by_count,
+    counted_segments,
+    trace_segments_back,
+)
 from maxmargin.inference.counted_tree import (
     CountedTree,
     best_on_tree_by_count,
@@ -26,11 +32,14 @@ from maxmargin.inference.counted_tree import (
     counted_tree,
     trace_tree_back,
 )
+from maxmargin.inference.segments import PARTS
 from maxmargin.problems._labelling import Tree
+from maxmargin.problems._segment_oracles import lay_out_segments
 from maxmargin.problems._transitions import lay_out
 from maxmargin.problems.chain import Chain
 from maxmargin.problems.graph import Graph
 from maxmargin.problems.second_order import SecondOrderChain, first_trigram, n_trigrams
+from maxmargin.problems.segments import Segments, head_size
 from maxmargin.problems.slack import check_counts, check_rescalable, slack_argmax, slack_work
 
 
@@ -116,3 +125,29 @@ def _(problem, i, theta, y, work):
     best_on_tree_by_count(unary, pairs, order, parent, heads, problem.labels[first:stop], K, work.own)
     m = costliest_count(work.own.scores[: n_nodes + 1])
     trace_tree_back(pairs, order, parent, heads, m, K, work.own, y)
+
+
+@check_rescalable.register(Segments)
+def _(problem: Segments, owner: str) -> None:
+    if problem.segment_cost.any():
+        raise ValueError(
+            f"{owner}: slack rescaling needs the loss 'normalized_hamming' or 'hamming', got 'segments'; "
+            "count wrong tags, or rescale margins."
+        )
+
+
+@slack_work.register(Segments)
+def _(problem: Segments) -> CountedSegments:
+    return counted_segments(problem.longest, problem.n_labels)
+
+
+@slack_argmax.register(Segments)
+def _(problem, i, theta, y, work):
+    first, stop, width, K = problem.offsets[i], problem.offsets[i + 1], problem.width, problem.n_labels
+    length, truth, trellis = stop - first, problem.truth[first:stop], work.inner.trellis
+    pairs = theta[: K * width].reshape((-1, width))
+    parts = theta[head_size(problem) :].reshape((-1, PARTS * width))[:length]
+    lay_out_segments(problem, i, theta, work.inner)
+    best_segments_by_count(parts, pairs, K, truth, trellis, work.own)
+    m = costliest_count(work.own.scores[: length + 1])
+    trace_segments_back(length, pairs, K, truth, m, trellis, work.own, y)

@@ -28,7 +28,7 @@ class SlackRescaled(_SlackRescaled):
 
     Parameters
     ----------
-    inner : Multiclass; or Chain, SecondOrderChain or Graph without cycles, with a Hamming loss
+    inner : Multiclass; or Chain, SecondOrderChain, Segments or Graph without cycles, with a Hamming loss
         The problem; its oracle is exact for slack rescaling as well.
     """
 
@@ -54,8 +54,8 @@ class SlackWork(NamedTuple):
 def check_rescalable(problem: Any, owner: str) -> None:
     """Raise, in the name of ``owner``, unless there is an oracle for the problem with its slacks rescaled."""
     raise TypeError(
-        f"{owner}: inner must be a Multiclass, or a Chain, SecondOrderChain or Graph with a Hamming loss, "
-        f"got {described(problem)}."
+        f"{owner}: inner must be a Multiclass, or a Chain, SecondOrderChain, Segments or Graph with a "
+        f"Hamming loss, got {described(problem)}."
     )
 
 

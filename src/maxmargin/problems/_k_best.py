@@ -1,15 +1,21 @@
-"""The k best labellings of a chain, and how far they fall short of the best."""
+"""The k best outputs for sequences, and how far they fall short of the best."""
 
-from typing import NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin._compile import generic, kernel
+from maxmargin.encoding.segments import Segment
 from maxmargin.inference.k_best import KBestWork, k_best_paths, k_best_second_order, k_best_work
+from maxmargin.inference.k_best_segments import KBestTrellis, k_best_segmentations, k_best_trellis
+from maxmargin.inference.segments import PARTS
 from maxmargin.problems._protocol import output_size, score, sizes, workspace
+from maxmargin.problems._segment_oracles import lay_out_segments
 from maxmargin.problems._transitions import LEAST, lay_out
 from maxmargin.problems.chain import Chain
 from maxmargin.problems.second_order import SecondOrderChain, first_trigram, n_trigrams
+from maxmargin.problems.segments import Segments, head_size
 from maxmargin.rows import FloatArray, IntArray
 
 
@@ -27,9 +33,31 @@ class KBest(NamedTuple):
     margins: FloatArray
 
 
+class KBestSegments(NamedTuple):
+    """The best segmentations of a sequence, from the best on.
+
+    Attributes
+    ----------
+    segments : list of lists of tuples
+        The segments ``(start, stop, label)`` of each of them.
+    margins : array of shape (at most k,)
+        By how much the score of each is below that of the first.
+    """
+
+    segments: list[list[Segment]]
+    margins: FloatArray
+
+
+def check_k(k: Any, owner: str) -> int:
+    """Return k, if it is a number of outputs."""
+    if not (isinstance(k, Integral) and int(k) >= 1):
+        raise ValueError(f"{owner}: k must be an int >= 1, got {k!r}.")
+    return int(k)
+
+
 @generic
 def search_space(problem, k):
-    """Return work space for the k best labellings of a sequence."""
+    """Return work space for the k best outputs of a sequence."""
     raise NotImplementedError
 
 
@@ -43,9 +71,14 @@ def _(problem: SecondOrderChain, k: int) -> KBestWork:
     return k_best_work(problem.chain.longest, problem.chain.n_labels**2, k)
 
 
+@search_space.register(Segments)
+def _(problem: Segments, k: int) -> KBestTrellis:
+    return k_best_trellis(problem.longest, problem.n_labels, problem.n_lengths, k)
+
+
 @generic
 def find_k_best(problem, i, theta, work, search, y, scores):
-    """Write the best labellings of sequence i and their scores."""
+    """Write the best outputs of sequence i and their scores."""
     raise NotImplementedError
 
 
@@ -66,15 +99,24 @@ def _(problem, i, theta, work, search, y, scores):
     k_best_second_order(work.chain.unary[:length], work.chain.pairs, triples, K, search, y, scores)
 
 
+@find_k_best.register(Segments)
+def _(problem, i, theta, work, search, y, scores):
+    width, K = problem.width, problem.n_labels
+    pairs = theta[: K * width].reshape((-1, width))
+    parts = theta[head_size(problem) :].reshape((-1, PARTS * width))
+    lay_out_segments(problem, i, theta, work)
+    k_best_segmentations(parts[: output_size(problem, i)], pairs, K, work.trellis, search, y, scores)
+
+
 @kernel
 def _find(problem, i, w, theta, work, search, y, scores):
-    """Score sequence i and write its best labellings."""
+    """Score sequence i and write its best outputs."""
     score(problem, i, w, theta)
     find_k_best(problem, i, theta, work, search, y, scores)
 
 
-def k_best_labellings(problem: Chain | SecondOrderChain, w: FloatArray, k: int) -> list[KBest]:
-    """Return the k best labellings of each sequence, or all that there are."""
+def k_best_outputs(problem: Chain | SecondOrderChain | Segments, w: FloatArray, k: int) -> list[KBest]:
+    """Return the k best outputs for each sequence, or all that there are."""
     size, found = sizes(problem), []
     theta, work = np.zeros(size.statistics), workspace(problem)
     search = search_space(problem, k)

@@ -1,0 +1,100 @@
+"""The k best segmentations of a sequence."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin._compile import helper
+from maxmargin.inference.k_best import KBestWork, k_best_work, merge_best, pick_best
+from maxmargin.rows import IntArray, add_scaled, clear
+
+
+class KBestTrellis(NamedTuple):
+    """Work space for k segmentations.
+
+    Attributes
+    ----------
+    opened : KBestWork
+        Of the best segmentations with a segment of a label that starts at a token, less the sums before; the
+        states before are the labels of segments that end there.
+    closed : KBestWork
+        Of those with a segment that ends with a token; the states before are its lengths less one.
+    taken : int array
+        Of the places that lists are merged from.
+    """
+
+    opened: KBestWork
+    closed: KBestWork
+    taken: IntArray
+
+
+def k_best_trellis(length: int, n_labels: int, n_lengths: int, k: int) -> KBestTrellis:
+    """Return work space for ``k`` segmentations of up to ``length`` tokens."""
+    opened, closed = (k_best_work(length, n_labels, k) for _ in range(2))
+    return KBestTrellis(opened, closed, np.zeros(max(n_labels, n_lengths), dtype=np.int64))
+
+
+@helper
+def k_best_segmentations(parts, pairs, n_labels, trellis, work, y, scores):
+    """Find the segmentations of largest score, from the best on; ties are as in `segment_viterbi`.
+
+    Parameters
+    ----------
+    parts, pairs, n_labels, trellis
+        As for `segment_viterbi`; nothing is marked.
+    work : KBestTrellis
+    y : int array of shape (k, at least length)
+        Receives twice the label of each token, and one more where a segment starts.
+    scores : array of shape (k,)
+        Receives their scores; -inf where there is no other segmentation.
+    """
+    length, width = parts.shape[0], pairs.shape[1]
+    clear(trellis.sums[0])
+    for t in range(length):
+        before, after = trellis.sums[t], trellis.sums[t + 1]
+        add_scaled(1.0, before, after)
+        for k in range(n_labels):
+            _open(t, k, pairs[:, k], trellis.opened[t, k] - before[k], work)
+        for k in range(n_labels):
+            _close(t, k, trellis.lengths[:, k], after[k] + parts[t, 2 * width + k], work)
+    for k in range(n_labels):
+        work.closed.taken[k] = 0
+    for r in range(scores.shape[0]):
+        label, rank = pick_best(work.closed.value[length - 1], work.closed.taken, r, scores)
+        if scores[r] > -np.inf:
+            _trace(length - 1, label, rank, work, y[r])
+
+
+@helper
+def _open(t, label, steps, gain, work):
+    """Start a segment at token t, after any that end before it."""
+    opened, closed = work.opened, work.closed
+    value, before, rank = opened.value[t, label], opened.before[t, label], opened.rank[t, label]
+    if t > 0:
+        merge_best(closed.value[t - 1], steps, gain, 0, work.taken, value, before, rank)
+        return
+    value[0] = gain
+    for r in range(1, value.shape[0]):
+        value[r] = -np.inf
+
+
+@helper
+def _close(t, label, lengths, gain, work):
+    """End a segment with token t, wherever it starts."""
+    closed, first = work.closed, max(t + 1 - lengths.shape[0], 0)
+    value, before, rank = closed.value[t, label], closed.before[t, label], closed.rank[t, label]
+    starts = work.opened.value[first : t + 1, label][::-1]
+    merge_best(starts, lengths[: t + 1 - first], gain, 0, work.taken, value, before, rank)
+
+
+@helper
+def _trace(t, label, rank, work, y):
+    """Write the segmentation of which a segment ends with token t."""
+    while t >= 0:
+        start = t - work.closed.before[t, label, rank]
+        rank = work.closed.rank[t, label, rank]
+        y[start] = 2 * label + 1
+        for s in range(start + 1, t + 1):
+            y[s] = 2 * label
+        label, rank = work.opened.before[start, label, rank], work.opened.rank[start, label, rank]
+        t = start - 1
