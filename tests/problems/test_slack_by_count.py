@@ -20,8 +20,9 @@ from maxmargin import (
     check_problem,
     solve,
 )
+from maxmargin.inference.counted import best_by_count, best_scores, counted_work
 from maxmargin.inference.counted_tree import best_on_tree_by_count, count_rows, counted_tree, trace_tree_back
-from maxmargin.inference.tree import span
+from maxmargin.inference.tree import ROOT, span
 from maxmargin.problems import Graph, SlackRescaled
 from support import naive
 from support.catalogue import Case, chain_case, flat, graph_case, segment_case
@@ -118,6 +119,26 @@ def test_labellings_of_every_number_of_wrong_labels(seed: int, n_nodes: int) -> 
     trace_tree_back(pairs, order, parent, arcs.heads, m, 3, work, found)
     assert (found != truth).sum() == m
     assert table_score(unary, pairs, ends, found) == pytest.approx(max(by_count[m]), abs=1e-11)
+
+
+def test_a_path_is_a_chain() -> None:
+    rng, length = np.random.default_rng(0), 30
+    unary, pairwise, truth = (
+        rng.normal(size=(length, 4)),
+        rng.normal(size=(3, 4)),
+        rng.integers(3, size=length),
+    )
+    chain = counted_work(length, 4)
+    best_by_count(unary, pairwise, truth, 3, chain.value)
+    best_scores(chain.value, length, 3, chain.scores)
+    heads = np.column_stack([np.arange(1, length), np.arange(length - 1)]).ravel()
+    order, parent = np.arange(length), np.append(ROOT, 2 * np.arange(length - 1) + 1)
+    n_rows = count_rows(order, parent, heads, np.zeros(length, dtype=np.int64))
+    tree = counted_tree(length, n_rows, 4)
+    pairs = np.repeat(pairwise[None], length - 1, axis=0)
+    best_on_tree_by_count(unary, pairs, order, parent, heads, truth, 3, tree)
+    assert n_rows == 2 * length + sum(range(3, length + 2))
+    assert tree.scores == pytest.approx(chain.scores, abs=1e-10)
 
 
 @pytest.mark.parametrize("name", CASES)
