@@ -18,10 +18,12 @@ from maxmargin.methods._protocol import DONE, start
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import batch_corner, hinges, predictions, push_blocks, sweep
 from maxmargin.methods.sampling import ByGap, Listed
+from maxmargin.problems._products import head_norm2
 from maxmargin.problems._protocol import sizes
 from support.active_sets import planes_of, with_room
 from support.bitwise_runs import RUNS, bits, run
 from support.catalogue import Case, chain_case, layout, matching_case, multiclass_case, tree_case
+from support.maps import as_move
 from support.runs import random_order
 
 METHOD = BlockFrankWolfe(0.05)
@@ -44,6 +46,14 @@ def test_solve_without_the_compiler(name: str, without_compiler: dict[str, dict[
     compiled = run(name)
     assert len(compiled["gap"]) == 8
     assert compiled == without_compiler[name]
+
+
+def test_squares_are_rounded_alike() -> None:
+    """One of a thousand powers of the interpreter is not the product that the compiler makes of it."""
+    drawn = np.random.default_rng(0).normal(size=10_000)
+    for x in (drawn[0], *(x for x in drawn if x**2 != x * x)):
+        move = as_move(np.array([x]))
+        assert head_norm2(1, move) == head_norm2.py_func(1, move) == x * x
 
 
 def numbers(value: Any) -> list[str]:

@@ -92,7 +92,8 @@ def head_norm2(head, move):
     total = 0.0
     for c in range(move.size[0]):
         if move.support[c] < head:
-            total += move.delta[move.support[c]] ** 2
+            entry = move.delta[move.support[c]]
+            total += entry * entry  # a power is rounded otherwise where it is interpreted
     return total
 
 

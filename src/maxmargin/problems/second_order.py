@@ -227,7 +227,8 @@ def _(problem, i, move, image, work):
     total = protocol.norm2(problem.chain, i, move, image, work.chain)
     for c in range(move.size[0]):
         if move.support[c] >= first:
-            total += move.delta[move.support[c]] ** 2
+            entry = move.delta[move.support[c]]
+            total += entry * entry  # a power is rounded otherwise where it is interpreted
     return total
 
 
