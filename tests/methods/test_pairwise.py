@@ -9,7 +9,7 @@ from maxmargin import Away, BlockFrankWolfe, Pairwise
 from maxmargin.methods._planes import truth_planes
 from maxmargin.methods._pool import SIZE
 from maxmargin.methods._protocol import advance, start
-from maxmargin.methods.pairwise import _WORTHWHILE, ActiveState, _move_alpha
+from maxmargin.methods.pairwise import ActiveState, _move_alpha
 from support import naive
 from support.active_sets import dual_variables, planes_of, with_room
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
@@ -55,7 +55,7 @@ def assert_same_point(case: Case, state: ActiveState, alpha: list[Array], lam: f
 def test_every_iterate(case: Case, kind: str, inner_steps: int) -> None:
     """Each visit ends where it does on the dual variables, with the same outputs in the active set."""
     order, method = random_order(case.problem, N_STEPS, seed=5), METHODS[kind](LAM, inner_steps)
-    steps, alpha = ActiveSets(kind == "away", inner_steps, _WORTHWHILE), naive.truth_alpha(case.data)
+    steps, alpha = ActiveSets(kind == "away", inner_steps), naive.truth_alpha(case.data)
     for i, state in zip(order, block_states(case.problem, method, order), strict=True):
         found = dual_variables(case, state.planes)
         alpha[i] = nearest(steps.visit(case.data, LAM, alpha, i), found[i])
@@ -87,7 +87,7 @@ def test_no_rounding_is_left_of_a_weight_that_is_lost() -> None:
     planes.extent[0, SIZE] = 2
     for a in np.random.default_rng(0).random(1000):
         planes.alpha[:2], planes.work.change[:2] = (a, 1.0 - a), (a - 1.0, 1.0 - a)
-        assert _move_alpha(planes, 0, 1e9, 1.0) == a / (1.0 - a)
+        assert _move_alpha(planes, 0, 1e9, 1.0) == (a / (1.0 - a), True)
         assert planes.alpha[0] == 0.0
         assert planes.alpha[1] == pytest.approx(1.0, abs=1e-15)
         rest += a - a / (1.0 - a) * (1.0 - a) > 0.0
@@ -100,10 +100,10 @@ def test_steps_as_long_as_they_may_be() -> None:
     planes.extent[0, SIZE] = 2
     for slope, expected in ((0.1, 0.1), (0.29, 0.29), (0.3, 0.3), (0.5, 0.3)):
         planes.alpha[:2], planes.work.change[:2] = (0.7, 0.3), (1.0, -1.0)
-        assert _move_alpha(planes, 0, slope, 1.0) == expected
+        assert _move_alpha(planes, 0, slope, 1.0) == (expected, slope >= 0.3)
         assert planes.alpha[:2] == pytest.approx([0.7 + expected, 0.3 - expected], abs=1e-15)
     planes.alpha[:2], planes.work.change[:2] = (1.0, 0.0), 0.0
-    assert _move_alpha(planes, 0, 0.0, 0.0) == 0.0
+    assert _move_alpha(planes, 0, 0.0, 0.0) == (0.0, False)
     assert planes.alpha[:2].tolist() == [1.0, 0.0]
 
 

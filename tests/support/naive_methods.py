@@ -64,19 +64,18 @@ def _step_size(gap: float, curvature: float) -> float:
 class ActiveSets(NamedTuple):
     """Steps within active sets: the rule for directions, and when a visit ends.
 
+    It always ends with a step that drops nothing.
+
     Attributes
     ----------
     away : bool
         Frank-Wolfe and away directions; otherwise pairwise ones.
     inner_steps : int
         Most steps of a visit.
-    worthwhile : float
-        Steps after the first must promise this share of the gap with which the visit began.
     """
 
     away: bool
     inner_steps: int
-    worthwhile: float
 
     def visit(self, data: Enumerated, lam: float, alpha: list[Array], i: int) -> list[Array]:
         """Return block i after a visit, for every way to break ties among margins.
@@ -91,19 +90,17 @@ class ActiveSets(NamedTuple):
         self, answer: int, margins: Array, data: Enumerated, lam: float, alpha: list[Array], i: int
     ) -> list[Array]:
         """The same, when the oracle answers this output."""
-        gap = margins[answer] - margins @ alpha[i]
         active = np.union1d(np.flatnonzero(alpha[i]), answer)
         gram = data.psi[i] @ data.psi[i].T / (lam * len(alpha))
         going, ended = [alpha[i]], []
-        for k in range(self.inner_steps):
+        for _ in range(self.inner_steps):
             blocks, going = going, []
             for block in blocks:
                 there = margins - gram @ (block - alpha[i])
                 for d in self._directions(there, active, block):
-                    if there @ d <= max(1e-14, self.worthwhile * gap if k > 0 else 0.0):
-                        ended.append(block)
-                    else:
-                        going.append(_line_search(block, d, there @ d, d @ gram @ d))
+                    after = block if there @ d <= 1e-14 else _line_search(block, d, there @ d, d @ gram @ d)
+                    dropped = ((after == 0.0) & (block > 0.0)).any()
+                    (going if dropped else ended).append(after)
         return ended + going
 
     def _directions(self, margins: Array, active: Array, block: Array) -> list[Array]:

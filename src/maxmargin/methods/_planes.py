@@ -15,8 +15,11 @@ from maxmargin.methods._move import add_entry
 from maxmargin.methods._pool import ROOM, SIZE, START, can_claim, claim, enlarged, new_extents, packed
 from maxmargin.rows import FloatArray, IntArray
 
+# Room for the planes of an example and for their entries, on average; a plane has no more entries than parts.
 _FIRST_ROOM = 4
-_FIRST_ENTRIES = 8
+_FIRST_ENTRIES = 40
+# Planes of the block being moved that the work arrays have room for, at first.
+_FIRST_WORK = 64
 
 
 class PlaneWork(NamedTuple):
@@ -74,9 +77,9 @@ def truth_planes(n: int, slack: int) -> Planes:
 
 def empty_planes(n: int, slack: int) -> Planes:
     """Return n sets without planes, with room for a few each."""
-    length, extent = n * _FIRST_ROOM + 4, new_extents(n)
+    length, extent = n * (_FIRST_ROOM + 1) + _FIRST_ROOM, new_extents(n)
     extent[:, START], extent[:, ROOM] = np.arange(n) * _FIRST_ROOM, _FIRST_ROOM
-    entries = n * _FIRST_ENTRIES + 4 * slack
+    entries = n * min(_FIRST_ENTRIES, _FIRST_ROOM * slack) + 4 * slack
     return Planes(
         np.ones(length),
         np.zeros(length),
@@ -87,7 +90,7 @@ def empty_planes(n: int, slack: int) -> Planes:
         np.empty(entries),
         new_extents(n),
         np.zeros(1, dtype=np.int64),
-        _new_work(_FIRST_ROOM),
+        _new_work(_FIRST_WORK),
     )
 
 
@@ -100,7 +103,7 @@ def _(planes: Planes, slack: int) -> Planes:
     pools = planes.alpha, planes.loss, planes.stop
     extent, used, alpha, loss, stop = packed(planes.extent, _FIRST_ROOM, *pools)
     entries, used_entries, where, value = packed(planes.entries, slack, planes.where, planes.value)
-    work = _new_work(2 * int(planes.extent[:, SIZE].max()) + _FIRST_ROOM)
+    work = _new_work(2 * int(planes.extent[:, SIZE].max()) + _FIRST_WORK)
     return Planes(alpha, loss, stop, extent, used, where, value, entries, used_entries, work)
 
 
@@ -124,7 +127,7 @@ def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
         np.zeros(entries),
         new_extents(n),
         np.zeros(1, dtype=np.int64),
-        _new_work(_FIRST_ROOM),
+        _new_work(_FIRST_WORK),
     )
     _copy_sets(planes, share, out)
     return enlarged(out, slack)

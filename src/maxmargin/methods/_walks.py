@@ -54,13 +54,15 @@ def measure_dual(w, centre, dual, projection, r):
 
 
 @helper
-def move_on(w, centre, previous, dual, r, gamma, beta, new_r):
-    """Move the dual's mean by ``gamma``, and extrapolate by ``beta``: the weights follow the centre.
+def move_on(w, centre, previous, mean, dual, r, share, gamma, beta, new_r):
+    """Put the weights into their mean and the dual's into its own, and extrapolate by ``beta``.
 
-    They become :math:`(r' v' + g / \\lambda) / (1 + r')` at the new centre and the new ratio.
+    The weights follow the centre: they become :math:`(r' v' + g / \\lambda) / (1 + r')` at the new centre
+    and the new ratio.
     """
     for j in range(w.shape[0]):
         x = w[j]
+        mean[j] += share * (x - mean[j])
         present = (1.0 + r) * x - r * centre[j]
         new_centre = x + beta * (x - previous[j])
         dual[j] += gamma * (present - dual[j])

@@ -140,7 +140,7 @@ class AcceleratedState(NamedTuple):
     centre, previous : arrays
         v, and the weights after the last pass.
     mean : array
-        Mean of the weights.
+        Mean of the weights, or of their images where weights are projections.
     dual : array
         g / lam of the dual's mean.
     momentum : Momentum
@@ -190,10 +190,10 @@ def _(
         state = _advance_inner(method, state, problem, some_visits(visits, done, done + ahead))
         done = min(done + ahead, total)
         reached = state.momentum.visits
-        if reached == momentum.visits + ahead:
-            state = _with_snapshot(method, state)
         if reached == n:
             state = _after_pass(method, state, problem)
+        elif reached == momentum.visits + ahead:
+            state = _with_snapshot(method, state, problem)
         if done == total:
             return state
 
@@ -212,18 +212,28 @@ def _advance_inner(
     return state._replace(inner=inner, momentum=momentum._replace(visits=momentum.visits + n_visits(visits)))
 
 
-def _with_snapshot(method: Accelerated, state: AcceleratedState) -> AcceleratedState:
+def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: Any) -> AcceleratedState:
     """Put the present weights into their mean."""
-    w, mean, momentum = weights(method.inner, state.inner), state.mean, state.momentum
+    momentum = _with_one_more(state.momentum)
+    mix(_share(momentum), image(problem, weights(method.inner, state.inner)), state.mean)
+    return state._replace(momentum=momentum)
+
+
+def _with_one_more(momentum: Momentum) -> Momentum:
+    """Count one more snapshot."""
     snapshots = momentum.snapshots + 1
-    weight = momentum.weight + float(snapshots) ** _POWER
-    mix(snapshots**_POWER / weight, w, mean)
-    return state._replace(momentum=momentum._replace(snapshots=snapshots, weight=weight))
+    return momentum._replace(snapshots=snapshots, weight=momentum.weight + float(snapshots) ** _POWER)
+
+
+def _share(momentum: Momentum) -> float:
+    """Return the share that the last snapshot has in the mean."""
+    return momentum.snapshots**_POWER / momentum.weight
 
 
 def _after_pass(method: Accelerated, state: AcceleratedState, problem: Any) -> AcceleratedState:
-    """Improve the dual's mean by an exact line search, adapt kappa and extrapolate."""
-    lam, momentum, w = regularisation(method), state.momentum, weights(method.inner, state.inner)
+    """Improve the dual's mean by an exact line search, adapt kappa and extrapolate; the last snapshot."""
+    lam, w = regularisation(method), weights(method.inner, state.inner)
+    momentum = _with_one_more(state.momentum)
     ell, r = dual_loss(method.inner, state.inner), momentum.kappa / lam
     v = image(problem, w)
     inner, square = measure_dual(v, state.centre, state.dual, projected(problem, state.dual), r)
@@ -234,7 +244,7 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: Any) -> A
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
     new_r = adapted.kappa / lam
     cut = projected(problem, v) - v if is_projected(problem) else None
-    move_on(v, state.centre, state.previous, state.dual, r, gamma, beta, new_r)
+    move_on(v, *state[1:5], r, _share(momentum), gamma, beta, new_r)
     if cut is not None:
         _follow_projection(cut, v, state, beta, new_r)
     settle(problem, v, w)
@@ -273,7 +283,7 @@ def _(method: Accelerated, state: AcceleratedState, problem: Any) -> Point:
     norm2 = float(dual @ dual)
     if state.momentum.snapshots == 0:
         return Point(w, state.momentum.ell, norm2)
-    return Point(weights_alone(problem, state.mean), state.momentum.ell, norm2, (w,))
+    return Point(projected(problem, state.mean), state.momentum.ell, norm2, (w,))
 
 
 @projects.register(Accelerated)

@@ -59,12 +59,8 @@ from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_planes, sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import dual_gain
-from maxmargin.problems._protocol import norm2, norm2_by_gram, push, sizes, weights_alone
+from maxmargin.problems._protocol import gram, norm2, push, sizes, weights_alone
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
-
-# Steps within a block go on while they promise this share of the gap that the visit began with. Of two equal
-# classes the second promises half of it after a step towards the first: that is no number to decide by.
-_WORTHWHILE = 0.4
 
 
 class Pairwise(NamedTuple):
@@ -153,7 +149,7 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
 def move_block(method, state, problem, i, gap, scratch):
     """Take the steps within block i, whose planes are measured, and give w and ell the sum of their moves."""
     move, scale = scratch.move, 1.0 / (method.lam * state.ell.shape[0])
-    gain = _move_within(method, state.planes, problem, i, gap, scale, scratch)
+    gain = _move_within(method, state.planes, problem, i, scale, scratch)
     if move.gamma[0] > 0.0:
         state.ell[i] += move.ell[0]
         push(problem, i, move, scale * move.gamma[0], state.w, scratch.oracle)
@@ -161,37 +157,31 @@ def move_block(method, state, problem, i, gap, scratch):
 
 
 @subroutine
-def _move_within(method, planes, problem, i, gap, scale, scratch):
+def _move_within(method, planes, problem, i, scale, scratch):
     """Take the steps within block i and write their sum to the move; return what n D gained.
 
-    Between two planes the best step ends all. After the last step no plane's margin is asked for, so that
-    the length of its direction is enough.
+    There is another step after one that has dropped a plane, for which the best one may be exchanged with
+    others. After one that has not, the two are as good as each other; what is left between the others is
+    not worth the image of the move, by which margins change.
     """
-    move, steps, gamma, gain, last = scratch.move, 0, 0.0, 0.0, False
-    while not last:
+    move, steps, gamma, gain, goes_on = scratch.move, 0, 0.0, 0.0, True
+    while goes_on:
         if steps > 0:
+            gram(problem, i, move, scratch.image, scratch.oracle)
             shift_margins(planes, i, gamma * scale, scratch.image)
         slope = direction(method, planes, i)
-        if slope <= 0.0 or (steps > 0 and slope < _WORTHWHILE * gap):
+        if slope <= 0.0:
             break
         reset(move)
         _load_direction(planes, i, move)
-        steps += 1
-        last = steps == method.inner_steps or planes.extent[i, SIZE] == 2
-        curvature = scale * _length2(problem, i, last, scratch)
-        gamma = _move_alpha(planes, i, slope, curvature)
+        curvature = scale * norm2(problem, i, move, scratch.image, scratch.oracle)
+        gamma, dropped = _move_alpha(planes, i, slope, curvature)
         gain += dual_gain(gamma, slope, curvature)
+        steps += 1
+        goes_on = dropped and steps < method.inner_steps and planes.extent[i, SIZE] > 2
     if steps > 0:
         _load_sum_of_moves(planes, i, steps, gamma, move)
     return gain
-
-
-@subroutine
-def _length2(problem, i, alone, scratch):
-    """The squared length of the move; unless it is wanted alone, ``image`` gets what moves the margins."""
-    if alone:
-        return norm2(problem, i, scratch.move, scratch.image, scratch.oracle)
-    return norm2_by_gram(problem, i, scratch.move, scratch.image, scratch.oracle)
 
 
 @generic
@@ -249,20 +239,21 @@ def _load_direction(planes, i, move):
 
 @helper
 def _move_alpha(planes, i, slope, curvature):
-    """Move alpha along the direction by the best step, and return it; a weight that is lost becomes zero."""
+    """Move alpha along the direction by the best step; return it, and whether a plane has lost its weight."""
     work, first, m = planes.work, planes.extent[i, START], planes.extent[i, SIZE]
     limit, blocking = np.inf, -1
     for c in range(m):
         if work.change[c] < 0.0 and planes.alpha[first + c] < -limit * work.change[c]:
             limit, blocking = planes.alpha[first + c] / -work.change[c], c
     if blocking < 0:  # no direction: all weight on one plane
-        return 0.0
-    gamma = limit if slope >= limit * curvature else slope / curvature
+        return 0.0, False
+    dropped = slope >= limit * curvature
+    gamma = limit if dropped else slope / curvature
     for c in range(m):
         planes.alpha[first + c] = max(planes.alpha[first + c] + gamma * work.change[c], 0.0)
-    if gamma == limit:
-        planes.alpha[first + blocking] = 0.0
-    return gamma
+    if dropped:
+        planes.alpha[first + blocking] = 0.0  # and no rest of rounding
+    return gamma, dropped
 
 
 @helper
