@@ -46,7 +46,7 @@ else:
 
 _ROOT = Path(__file__).parent
 _PACKAGE = __name__.partition(".")[0]
-_SOURCES = ("_compile.py", "_parts.py", "_prefetch.py", "rows.py", "inference", "problems", "methods")
+_SOURCES = ("_compile.py", "_parts.py", "_prefetch.py", "rows", "inference", "problems", "methods")
 _KEPT_CACHES = 4
 _CHECK_BYTES = hashlib.sha256().digest_size
 # No kernel allocates, so none counts references: counting those of every array and slice that a call

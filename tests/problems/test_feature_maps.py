@@ -8,13 +8,12 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin import rows
 from maxmargin.methods._blocks import add_to_block, empty_blocks
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_blocks
 from maxmargin.problems import Chain, Multiclass, _products, chain
 from maxmargin.problems._protocol import gram, norm2, psi, push, score, sizes, workspace
-from maxmargin.rows import DenseRows, IndicatorRows, SparseRows
+from maxmargin.rows import DenseRows, IndicatorRows, SparseRows, _access
 from support.catalogue import (
     Case,
     chain_case,
@@ -154,7 +153,7 @@ def test_a_sequence_of_300_tokens() -> None:
 @pytest.mark.parametrize("kind", ["dense", "sparse", "indicator"])
 def test_push_of_whole_rows_and_of_pairs(kind: str, few: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row with many nonzeros is pushed as it is, one with few by pairs of them."""
-    monkeypatch.setattr(rows, "_FEW", few)
+    monkeypatch.setattr(_access, "_FEW", few)
     case, rng = chain_case(7, (3, 1, 2), rows=kind), np.random.default_rng(0)
     w = rng.normal(size=sizes(case.problem).weights)
     for i in range(3):

@@ -1,0 +1,72 @@
+"""Feature rows, dense or sparse, behind one access.
+
+A model holds its features as `DenseRows`, `SparseRows` or `IndicatorRows` and reaches them through generic
+functions; nothing else in the package knows which of the three it has. A weight matrix ``W`` has one row per
+feature, and its columns (labels) are contiguous, so that each inner loop runs over labels and vectorises.
+"""
+
+from maxmargin.rows._access import (
+    row_add,
+    row_add_two,
+    row_clear,
+    row_dot,
+    row_push,
+    row_push_few,
+    row_scores,
+    row_wipe,
+    row_wipe_two,
+    rows_prefetch,
+)
+from maxmargin.rows._arrays import (
+    FloatArray,
+    IntArray,
+    add_product,
+    add_scaled,
+    aligned_zeros,
+    clear,
+    copy,
+    count_nonzero,
+    fill,
+    list_nonzero,
+    plain,
+    scaled_copy,
+    weighted_sum,
+)
+from maxmargin.rows._storage import (
+    DenseRows,
+    IndicatorRows,
+    Rows,
+    SparseRows,
+    as_rows,
+)
+
+__all__ = [
+    "DenseRows",
+    "FloatArray",
+    "IndicatorRows",
+    "IntArray",
+    "Rows",
+    "SparseRows",
+    "add_product",
+    "add_scaled",
+    "aligned_zeros",
+    "as_rows",
+    "clear",
+    "copy",
+    "count_nonzero",
+    "fill",
+    "list_nonzero",
+    "plain",
+    "row_add",
+    "row_add_two",
+    "row_clear",
+    "row_dot",
+    "row_push",
+    "row_push_few",
+    "row_scores",
+    "row_wipe",
+    "row_wipe_two",
+    "rows_prefetch",
+    "scaled_copy",
+    "weighted_sum",
+]
