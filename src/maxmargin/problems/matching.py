@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper, subroutine
+from maxmargin._compile import subroutine
 from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_matchings
 from maxmargin.inference.assignment import AssignmentWork, assignment, assignment_work
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._link_features import push_links, sum_features
 from maxmargin.rows import FloatArray, IntArray, add_scaled, clear, copy, plain, weighted_sum
 
 
@@ -208,34 +209,12 @@ def _(problem, i):
     return problem.fertility - 1 + problem.offsets[i + 1] - problem.offsets[i]
 
 
-@helper
-def _sum_features(x, w, out):
-    """``out[:] = w @ x``, four features at a time to spare memory traffic."""
-    clear(out)
-    quads = x.shape[0] // 4
-    for quad in range(quads):
-        f = 4 * quad
-        _add_four(w[f : f + 4], x[f], x[f + 1], x[f + 2], x[f + 3], out)
-    for f in range(4 * quads, x.shape[0]):
-        add_scaled(w[f], x[f], out)
-
-
-@helper
-def _add_four(w, x0, x1, x2, x3, out):
-    """``out += w[0] * x0 + w[1] * x1 + w[2] * x2 + w[3] * x3``; a move leaves many features alone."""
-    w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
-    if w0 == 0.0 and w1 == 0.0 and w2 == 0.0 and w3 == 0.0:
-        return
-    for p in range(out.shape[0]):
-        out[p] += (w0 * x0[p] + w1 * x1[p]) + (w2 * x2[p] + w3 * x3[p])
-
-
 @protocol.score.register(Matching)
 def _(problem, i, w, theta):
     first, stop, F = problem.offsets[i], problem.offsets[i + 1], problem.n_features
     further, x = problem.fertility - 1, problem.features[first * F : stop * F].reshape((F, stop - first))
     copy(w[F:], theta[:further])
-    _sum_features(x, w, theta[further : further + stop - first])
+    sum_features(x, w, theta[further : further + stop - first])
 
 
 @protocol.argmax.register(Matching)
@@ -305,46 +284,14 @@ def _(problem, i, move, image, work):
     first, stop, F = problem.offsets[i], problem.offsets[i + 1], problem.n_features
     further, x = problem.fertility - 1, problem.features[first * F : stop * F].reshape((F, stop - first))
     clear(work.image)
-    _push_links(x, move.support[: move.size[0]], move.delta, further, 1.0, work.image)
+    push_links(x, move.support[: move.size[0]], move.delta, further, 1.0, work.image)
     copy(move.delta[:further], image[:further])
-    _sum_features(x, work.image, image[further : further + stop - first])
+    sum_features(x, work.image, image[further : further + stop - first])
 
 
 @protocol.push.register(Matching)
 def _(problem, i, move, scale, w, work):
     first, stop, F = problem.offsets[i], problem.offsets[i + 1], problem.n_features
     further, x = problem.fertility - 1, problem.features[first * F : stop * F].reshape((F, stop - first))
-    _push_links(x, move.support[: move.size[0]], move.delta, further, scale, w)
+    push_links(x, move.support[: move.size[0]], move.delta, further, scale, w)
     add_scaled(scale, move.delta[:further], w[F:])
-
-
-@helper
-def _push_links(x, support, delta, further, scale, w):
-    """``w += scale * x @ delta``, where ``delta`` is zero outside ``support`` and begins with other parts."""
-    quads = x.shape[0] // 4
-    for quad in range(quads):
-        f = 4 * quad
-        _push_four(
-            x[f], x[f + 1], x[f + 2], x[f + 3], support, delta, np.uint32(further), scale, w[f : f + 4]
-        )
-    for f in range(4 * quads, x.shape[0]):
-        total = 0.0
-        for c in range(support.shape[0]):
-            if support[c] >= further:
-                total += delta[support[c]] * x[f, np.uint32(support[c] - np.uint32(further))]
-        w[f] += scale * total
-
-
-@helper
-def _push_four(x0, x1, x2, x3, support, delta, further, scale, w):
-    """The same for four features: their sums do not wait for each other."""
-    t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
-    for c in range(support.shape[0]):
-        p = support[c]
-        if p >= further:
-            d, q = delta[p], np.uint32(p - further)
-            t0, t1, t2, t3 = t0 + d * x0[q], t1 + d * x1[q], t2 + d * x2[q], t3 + d * x3[q]
-    w[0] += scale * t0
-    w[1] += scale * t1
-    w[2] += scale * t2
-    w[3] += scale * t3
