@@ -1,7 +1,9 @@
 """What is solved: structured-prediction models, each in one file."""
 
+from maxmargin.problems import _chain_map as _chain_map
 from maxmargin.problems import _chain_means as _chain_means
 from maxmargin.problems import _graph_map as _graph_map
+from maxmargin.problems import _segment_map as _segment_map
 from maxmargin.problems import _segment_oracles as _segment_oracles
 from maxmargin.problems import _segment_parts as _segment_parts
 from maxmargin.problems import _slack_oracles as _slack_oracles

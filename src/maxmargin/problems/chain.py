@@ -14,35 +14,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._compile import subroutine
-from maxmargin._prefetch import prefetch
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.forbidden import check_allowed, encode_forbidden
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
 from maxmargin.problems._products import (
     fill_products,
-    has_table,
-    multiply_products,
-    prefetch_tokens,
-    push_transitions,
-    stream_products,
-    sum_products,
-    transitions_norm2,
 )
 from maxmargin.problems._transitions import Transitions, as_transitions, best_path
 from maxmargin.rows import (
     FloatArray,
     IntArray,
     Rows,
-    add_product,
-    add_scaled,
     aligned_zeros,
     as_rows,
-    clear,
-    copy,
     plain,
-    row_push_few,
-    row_scores,
     weighted_sum,
 )
 
@@ -245,27 +231,9 @@ def _(problem, i):
     return problem.offsets[i + 1] - problem.offsets[i]
 
 
-@protocol.foresee.register(Chain)
-def _(problem, i):
-    prefetch_tokens(problem, i)
-    prefetch(problem.labels, problem.offsets[i], problem.offsets[i + 1])
-
-
 @protocol.statistics_size.register(Chain)
 def _(problem, i):
     return (problem.n_labels + problem.offsets[i + 1] - problem.offsets[i]) * problem.width
-
-
-@protocol.score.register(Chain)
-def _(problem, i, w, theta):
-    first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
-    W, F, K = w.reshape((-1, problem.width)), problem.rows.n_columns, problem.n_labels
-    parts = theta.reshape((-1, problem.width))
-    copy(w[(F + 2) * problem.width :], theta[: K * problem.width])
-    for t in range(length):
-        row_scores(problem.rows, first + t, W, parts[K + t])
-    add_scaled(1.0, W[F], parts[K])
-    add_scaled(1.0, W[F + 1], parts[K + length - 1])
 
 
 @subroutine
@@ -319,45 +287,3 @@ def _(problem, i, y, index, value):
             count += 2
         same_before = same
     return count
-
-
-@protocol.gram.register(Chain)
-def _(problem, i, move, image, work):
-    length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
-    delta, parts = move.delta.reshape((-1, problem.width)), image.reshape((-1, problem.width))
-    copy(move.delta[: K * problem.width], image[: K * problem.width])
-    D, G = delta[K : K + length], parts[K : K + length]
-    if has_table(problem, i):
-        multiply_products(problem, i, move, D, G)
-    else:
-        stream_products(problem, i, D, G, work)
-    add_scaled(1.0, D[0], G[0])
-    add_scaled(1.0, D[length - 1], G[length - 1])
-
-
-@protocol.norm2.register(Chain)
-def _(problem, i, move, image, work):
-    length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
-    if not has_table(problem, i):
-        return protocol.norm2_by_gram(problem, i, move, image, work)
-    D, sums = move.delta.reshape((-1, problem.width))[K : K + length], image[: problem.width]
-    clear(sums)
-    add_product(1.0, D[0], D[0], sums)
-    add_product(1.0, D[length - 1], D[length - 1], sums)
-    sum_products(problem, i, D, sums, work.nonzero)
-    total = 0.0
-    for k in range(problem.width):
-        total += sums[k]
-    return total + transitions_norm2(problem, move)
-
-
-@protocol.push.register(Chain)
-def _(problem, i, move, scale, w, work):
-    first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
-    W, F, K = w.reshape((-1, problem.width)), problem.rows.n_columns, problem.n_labels
-    D = move.delta.reshape((-1, problem.width))
-    for t in range(length):
-        row_push_few(problem.rows, first + t, scale, D[K + t], W, work.nonzero)
-    add_scaled(scale, D[K], W[F])
-    add_scaled(scale, D[K + length - 1], W[F + 1])
-    push_transitions(problem, move, scale, w[(F + 2) * problem.width :])

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._compile import subroutine
-from maxmargin._prefetch import prefetch
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.segments import EncodedSegments, encode_limits, encode_segments
 from maxmargin.inference.segments import PARTS, Trellis, new_trellis
@@ -25,27 +24,14 @@ from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import padded
 from maxmargin.problems._products import (
     fill_products,
-    has_table,
-    head_norm2,
-    multiply_products_behind,
-    prefetch_tokens,
-    push_head,
-    stream_products,
-    sum_products,
 )
 from maxmargin.rows import (
     FloatArray,
     IntArray,
     Rows,
-    add_product,
-    add_scaled,
     aligned_zeros,
     as_rows,
-    clear,
-    copy,
     plain,
-    row_push_few,
-    row_scores,
 )
 
 LOSSES = ("normalized_hamming", "hamming", "segments")
@@ -273,64 +259,6 @@ def _(problem, i):
     return problem.offsets[i + 1] - problem.offsets[i]
 
 
-@protocol.foresee.register(Segments)
-def _(problem, i):
-    prefetch_tokens(problem, i)
-    prefetch(problem.truth, problem.offsets[i], problem.offsets[i + 1])
-
-
 @protocol.statistics_size.register(Segments)
 def _(problem, i):
     return head_size(problem) + (problem.offsets[i + 1] - problem.offsets[i]) * PARTS * problem.width
-
-
-@protocol.score.register(Segments)
-def _(problem, i, w, theta):
-    first, width, head = problem.offsets[i], problem.width, head_size(problem)
-    n_features = problem.rows.n_columns * PARTS * width
-    W = w[:n_features].reshape((-1, PARTS * width))
-    parts = theta[head:].reshape((-1, PARTS * width))
-    copy(w[n_features : n_features + head], theta[:head])
-    for t in range(problem.offsets[i + 1] - first):
-        row_scores(problem.rows, first + t, W, parts[t])
-    add_scaled(1.0, w[n_features + head :], parts[0][width : 2 * width])
-
-
-@protocol.gram.register(Segments)
-def _(problem, i, move, image, work):
-    length, width, head = problem.offsets[i + 1] - problem.offsets[i], problem.width, head_size(problem)
-    copy(move.delta[:head], image[:head])
-    D = move.delta[head:].reshape((-1, PARTS * width))[:length]
-    G = image[head:].reshape((-1, PARTS * width))[:length]
-    if has_table(problem, i):
-        multiply_products_behind(head, problem, i, move, D, G)
-    else:
-        stream_products(problem, i, D, G, work)
-    add_scaled(1.0, D[0][width : 2 * width], G[0][width : 2 * width])
-
-
-@protocol.norm2.register(Segments)
-def _(problem, i, move, image, work):
-    if not has_table(problem, i):
-        return protocol.norm2_by_gram(problem, i, move, image, work)
-    length, width, head = problem.offsets[i + 1] - problem.offsets[i], problem.width, head_size(problem)
-    D, sums = move.delta[head:].reshape((-1, PARTS * width))[:length], image[: PARTS * width]
-    clear(sums)
-    add_product(1.0, D[0][width : 2 * width], D[0][width : 2 * width], sums[:width])
-    sum_products(problem, i, D, sums, work.nonzero)
-    total = 0.0
-    for k in range(PARTS * width):
-        total += sums[k]
-    return total + head_norm2(head, move)
-
-
-@protocol.push.register(Segments)
-def _(problem, i, move, scale, w, work):
-    first, width, head = problem.offsets[i], problem.width, head_size(problem)
-    n_features = problem.rows.n_columns * PARTS * width
-    W = w[:n_features].reshape((-1, PARTS * width))
-    D = move.delta[head:].reshape((-1, PARTS * width))
-    for t in range(problem.offsets[i + 1] - first):
-        row_push_few(problem.rows, first + t, scale, D[t], W, work.nonzero)
-    push_head(head, move, scale, w[n_features : n_features + head])
-    add_scaled(scale, D[0][width : 2 * width], w[n_features + head :])
