@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from maxmargin.methods._blocks import add_to_block, empty_blocks
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_blocks
-from maxmargin.problems import Chain, Multiclass, _products, chain
+from maxmargin.problems import Chain, Multiclass, _products
 from maxmargin.problems._protocol import gram, norm2, psi, push, score, sizes, workspace
 from maxmargin.rows import DenseRows, IndicatorRows, SparseRows, _access
 from support.catalogue import (
@@ -124,7 +124,7 @@ def test_dense_sparse_and_indicator_rows_agree(made: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "indicator"])
 def test_gram_of_sequences_too_long_for_a_table(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain, "_TABULATED", 2)
+    monkeypatch.setattr(_products, "_TABULATED", 2)
     case, rng = chain_case(5, (4, 2, 1, 3), rows=kind), np.random.default_rng(0)
     assert np.diff(case.problem.product_offsets).tolist() == [0, 4, 1, 0]
     work = workspace(case.problem)

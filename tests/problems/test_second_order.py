@@ -22,7 +22,7 @@ from maxmargin import (
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import predictions
 from maxmargin.objective import hinge_losses
-from maxmargin.problems import Chain, SecondOrderChain, SecondOrderWeights, chain
+from maxmargin.problems import Chain, SecondOrderChain, SecondOrderWeights, _products
 from maxmargin.problems._protocol import argmax, decode, gram, loss, norm2, psi, score, sizes, workspace
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, layout
@@ -105,7 +105,7 @@ def test_ties_go_to_the_smaller_label() -> None:
 
 
 def test_gram_and_norm2_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain, "_TABULATED", 2)
+    monkeypatch.setattr(_products, "_TABULATED", 2)
     case, rng = chain_case(5, (4, 2, 1, 3), order=2), np.random.default_rng(0)
     work = workspace(case.problem)
     for i in (0, 1, 3, 2, 0):  # the work arrays are used again

@@ -12,7 +12,7 @@ from maxmargin.encoding.segments import EncodedSegments
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import predictions
 from maxmargin.objective import hinge_losses
-from maxmargin.problems import Chain, Segments, segments
+from maxmargin.problems import Chain, Segments, _products
 from maxmargin.problems._protocol import (
     argmax,
     decode,
@@ -133,7 +133,7 @@ def test_parts_that_agree_are_not_told() -> None:
 
 
 def test_gram_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "_TABULATED", 2)
+    monkeypatch.setattr(_products, "_TABULATED", 2)
     case, rng = segment_case(5, (4, 2, 1, 3)), np.random.default_rng(0)
     assert np.diff(case.problem.product_offsets).tolist() == [0, 4, 1, 0]
     work = workspace(case.problem)

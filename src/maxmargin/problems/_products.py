@@ -5,13 +5,17 @@ block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` on
 :math:`X X^\top` is tabulated for every sequence but the longest ones.
 """
 
+from typing import Any
+
 import numpy as np
 
 from maxmargin._compile import helper, kernel, subroutine
 from maxmargin._prefetch import prefetch
 from maxmargin.rows import (
+    FloatArray,
     add_product,
     add_scaled,
+    aligned_zeros,
     clear,
     count_nonzero,
     row_add,
@@ -22,14 +26,31 @@ from maxmargin.rows import (
     rows_prefetch,
 )
 
+# Longest sequence whose inner products are tabulated, at 8 length bytes a token.
+_TABULATED = 128
 # Up to this many nonzeros of a move per position, they are multiplied one by one.
 _FEW = 10
 # Entries of a long vector that are walked in the time of one entry at a place of its own.
 _SCALAR = 16
 
 
+def tabulated(problem: Any) -> Any:
+    """Return the problem with the inner products of its tokens."""
+    lengths = np.diff(problem.offsets)
+    entries = np.where(lengths <= _TABULATED, lengths, 0) ** 2
+    problem = problem._replace(product_offsets=np.concatenate([[0], np.cumsum(entries)]))
+    products = np.zeros(problem.product_offsets[-1])
+    _fill_products(problem, np.zeros(problem.rows.n_columns), products)
+    return problem._replace(products=products)
+
+
+def image_work(problem: Any, width: int) -> FloatArray:
+    """Return the work array of `stream_products` for rows of this width; empty if all have a table."""
+    return aligned_zeros(problem.rows.n_columns if problem.longest > _TABULATED else 0, width)
+
+
 @kernel
-def fill_products(problem, buffer, products):
+def _fill_products(problem, buffer, products):
     """``products[i] = X_i @ X_i.T``, row by row; ``buffer`` is one zero per feature."""
     rows = problem.rows
     for i in range(problem.offsets.shape[0] - 1):

@@ -18,22 +18,9 @@ from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.forbidden import check_allowed, encode_forbidden
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
-from maxmargin.problems._products import (
-    fill_products,
-)
+from maxmargin.problems._products import image_work, tabulated
 from maxmargin.problems._transitions import Transitions, as_transitions, best_path
-from maxmargin.rows import (
-    FloatArray,
-    IntArray,
-    Rows,
-    aligned_zeros,
-    as_rows,
-    plain,
-    weighted_sum,
-)
-
-# Longest sequence whose inner products are tabulated, at 8 length bytes a token.
-_TABULATED = 128
+from maxmargin.rows import FloatArray, IntArray, Rows, aligned_zeros, as_rows, plain, weighted_sum
 
 
 class ChainWeights(NamedTuple):
@@ -156,17 +143,13 @@ class Chain(NamedTuple):
         problem = cls.for_prediction(features, offsets, n_labels, forbidden)
         cost = cost_matrix(loss, ("normalized_hamming", "hamming"), n_labels, owner)
         lengths = np.diff(offsets)
-        tabulated = np.where(lengths <= _TABULATED, lengths, 0)
         unscaled = isinstance(loss, str) and loss == "hamming"
         problem = problem._replace(
             labels=plain(labels, np.int64),
             cost=pad_columns(cost, problem.width),
             scale=np.ones(len(lengths)) if unscaled else 1.0 / lengths,
-            product_offsets=np.concatenate([[0], np.cumsum(tabulated**2)]),
         )
-        products = np.zeros(problem.product_offsets[-1])
-        fill_products(problem, np.zeros(problem.rows.n_columns), products)
-        return problem._replace(products=products)
+        return tabulated(problem)
 
     @classmethod
     def for_prediction(
@@ -215,13 +198,12 @@ def _(problem):
 @protocol.workspace.register(Chain)
 def _(problem):
     width, longest = problem.width, problem.longest
-    features = problem.rows.n_columns if longest > _TABULATED else 0
     return ChainWork(
         aligned_zeros(longest, width),
         aligned_zeros(problem.n_labels, width),
         aligned_zeros(longest, width),
         aligned_zeros(2 * problem.n_labels + 2, width),
-        aligned_zeros(features, width),
+        image_work(problem, width),
         np.zeros(max(longest, width) + 1, dtype=np.uint32),
     )
 

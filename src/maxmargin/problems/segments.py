@@ -22,21 +22,10 @@ from maxmargin.encoding.segments import EncodedSegments, encode_limits, encode_s
 from maxmargin.inference.segments import PARTS, Trellis, new_trellis
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import padded
-from maxmargin.problems._products import (
-    fill_products,
-)
-from maxmargin.rows import (
-    FloatArray,
-    IntArray,
-    Rows,
-    aligned_zeros,
-    as_rows,
-    plain,
-)
+from maxmargin.problems._products import image_work, tabulated
+from maxmargin.rows import FloatArray, IntArray, Rows, aligned_zeros, as_rows, plain
 
 LOSSES = ("normalized_hamming", "hamming", "segments")
-# Longest sequence whose inner products are tabulated, at 8 length bytes a token.
-_TABULATED = 128
 
 
 class SegmentWeights(NamedTuple):
@@ -159,7 +148,6 @@ class Segments(NamedTuple):
             raise ValueError(f"Segments: loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}.")
         check_choice(limits, "Segments")
         problem, lengths = cls.for_prediction(features, offsets, limits), np.diff(offsets)
-        tabulated = np.where(lengths <= _TABULATED, lengths, 0)
         price = {"normalized_hamming": 1.0 / lengths, "hamming": np.ones(len(lengths))}
         if loss == "segments":
             problem.segment_cost[: len(found.classes)] = 1.0
@@ -167,11 +155,8 @@ class Segments(NamedTuple):
             truth=plain(found.codes, np.int64),
             starts=_true_starts(found.codes, offsets),
             token_cost=price.get(loss, np.zeros(len(lengths))),
-            product_offsets=np.concatenate([[0], np.cumsum(tabulated**2)]),
         )
-        products = np.zeros(problem.product_offsets[-1])
-        fill_products(problem, np.zeros(problem.rows.n_columns), products)
-        return problem._replace(products=products)
+        return tabulated(problem)
 
     @classmethod
     def for_prediction(cls, features: Any, offsets: IntArray, limits: IntArray) -> "Segments":
@@ -244,12 +229,11 @@ def _(problem):
 @protocol.workspace.register(Segments)
 def _(problem):
     longest, row = problem.longest, PARTS * problem.width
-    features = problem.rows.n_columns if longest > _TABULATED else 0
     return SegmentsWork(
         new_trellis(longest, problem.n_lengths, problem.width),
         np.full(longest, -1, dtype=np.int64),
         aligned_zeros(problem.width),
-        aligned_zeros(features, row),
+        image_work(problem, row),
         np.zeros(max(longest, row) + 1, dtype=np.uint32),
     )
 

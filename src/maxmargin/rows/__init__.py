@@ -32,13 +32,7 @@ from maxmargin.rows._arrays import (
     scaled_copy,
     weighted_sum,
 )
-from maxmargin.rows._storage import (
-    DenseRows,
-    IndicatorRows,
-    Rows,
-    SparseRows,
-    as_rows,
-)
+from maxmargin.rows._storage import DenseRows, IndicatorRows, Rows, SparseRows, as_rows
 
 __all__ = [
     "DenseRows",
