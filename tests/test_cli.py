@@ -13,7 +13,7 @@ import pytest
 import maxmargin
 from maxmargin import cli, demo, warm
 from maxmargin.datasets import load_digit_words
-from maxmargin.solve import Progress
+from maxmargin.result import Progress
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

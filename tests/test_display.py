@@ -10,7 +10,7 @@ import pytest
 
 from maxmargin.display import CertificateLines, ProgressLine, plot_convergence
 from maxmargin.history import History, Measurement
-from maxmargin.solve import Progress
+from maxmargin.result import Progress
 
 matplotlib.use("Agg")
 

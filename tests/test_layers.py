@@ -20,7 +20,7 @@ LAYERS = [
     ["problems"],
     ["methods"],
     ["objective", "history", "decoding"],
-    ["_arguments", "resume", "solve", "_probe", "checks"],
+    ["_arguments", "resume", "result", "solve", "_probe", "checks"],
     ["path"],
     ["display"],
     ["estimators"],

@@ -36,10 +36,10 @@ from maxmargin.methods import Subgradient as Subgradient
 from maxmargin.methods._protocol import BrokenOracle as BrokenOracle
 from maxmargin.path import CPath as CPath
 from maxmargin.path import c_path as c_path
+from maxmargin.result import Progress as Progress
+from maxmargin.result import Result as Result
+from maxmargin.result import Status as Status
 from maxmargin.resume import WarmStart as WarmStart
-from maxmargin.solve import Progress as Progress
-from maxmargin.solve import Result as Result
-from maxmargin.solve import Status as Status
 from maxmargin.solve import solve as solve
 
 __version__ = "0.1.0"

@@ -15,8 +15,9 @@ from maxmargin.decoding import decode_all
 from maxmargin.display import CertificateLines, ProgressLine, plot_convergence
 from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.problems import Chain
+from maxmargin.result import Result, Status
 from maxmargin.rows import FloatArray, IntArray
-from maxmargin.solve import Result, Status, solve
+from maxmargin.solve import solve
 
 # Each classifier has the C of least error of digits in 5-fold cross-validation on the training words, with
 # folds by distinct word, among 0.003, 0.01, 0.03, 0.1 and 0.3; the held-out words had no say.

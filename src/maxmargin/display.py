@@ -8,7 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from maxmargin.history import History, Measurement
-from maxmargin.solve import Progress
+from maxmargin.result import Progress
 
 _DELAY = 2.0
 # The bar stands last and takes what room is left: tqdm cuts a line at the terminal's edge.

@@ -9,7 +9,8 @@ from maxmargin.history import as_frame
 from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.methods._protocol import with_lam
 from maxmargin.problems._protocol import sizes
-from maxmargin.solve import Result, solve
+from maxmargin.result import Result
+from maxmargin.solve import solve
 
 
 class CPath(NamedTuple):

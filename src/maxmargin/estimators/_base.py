@@ -32,9 +32,10 @@ from maxmargin.problems import SlackRescaled
 from maxmargin.problems._labels import cost_matrix
 from maxmargin.problems._protocol import sizes
 from maxmargin.problems.slack import check_rescalable
+from maxmargin.result import Progress, Result, Status
 from maxmargin.resume import UnfitStart
 from maxmargin.rows import FloatArray
-from maxmargin.solve import Progress, Result, Status, solve
+from maxmargin.solve import solve
 
 DUAL_METHODS: dict[str, Callable[[float], Any]] = {
     "auto": lambda lam: Accelerated(Pairwise(lam=lam)),

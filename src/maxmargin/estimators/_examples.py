@@ -24,8 +24,8 @@ from maxmargin.encoding.joined import joined
 from maxmargin.estimators._errors import one_line
 from maxmargin.history import Measurement
 from maxmargin.problems import Weighted
+from maxmargin.result import Result
 from maxmargin.rows import FloatArray, IntArray
-from maxmargin.solve import Result
 
 
 class Examples(NamedTuple):
