@@ -22,11 +22,11 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import Chain
-from maxmargin.problems._protocol import REQUIRED
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
 from support.counting import Counting
 from support.naive import Optimum
+from support.plain import Plain
 
 METHODS = {
     "exponentiated gradient": ExponentiatedGradient,
@@ -97,24 +97,15 @@ def test_oracle_calls_are_counted(method: str) -> None:
     assert calls >= 5 * (7 if method == "exponentiated gradient" else 13)
 
 
-class WithoutExpectations:
-    """A problem as a plain object that has only what every method needs."""
-
-
-for _function in REQUIRED:
-    setattr(WithoutExpectations, _function.__name__, lambda self, *args, f=_function: f(self.inner, *args))
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_problem_without_the_oracle(method: str) -> None:
-    problem: Any = WithoutExpectations()
-    problem.inner = multiclass_case(0).problem
+    problem = Plain(multiclass_case(0).problem)
     name = METHODS[method].__name__
     with pytest.raises(TypeError) as error:
         solve(problem, METHODS[method](0.1))
     assert str(error.value) == (
         f"solve: {name} needs a problem with an expectation oracle, Multiclass or Chain, got "
-        f"WithoutExpectations; use BlockFrankWolfe or Pairwise."
+        f"Plain; use BlockFrankWolfe or Pairwise."
     )
     assert solve(problem, BlockFrankWolfe(0.1), max_passes=2).history.passes[-1] == 2
 

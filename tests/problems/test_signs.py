@@ -30,21 +30,10 @@ from maxmargin.problems._protocol import image, is_bounded, projected, sizes, we
 from support import naive
 from support.catalogue import Case, chain_case, flat, graph_case, layout, multiclass_case
 from support.own_functions import custom
+from support.plain import Plain
 from support.runs import dual_of
 
 LAM = 0.1
-
-
-class Plain:
-    """A problem as a plain object, which runs interpreted."""
-
-    def __init__(self, problem: Any) -> None:
-        self.problem, self.unpack = problem, problem.unpack
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in {function.__name__ for function in protocol.REQUIRED}:
-            raise AttributeError(name)
-        return lambda *args: getattr(protocol, name)(self.problem, *args)
 
 
 CASES = {"multiclass": multiclass_case(3, n=5, n_labels=3), "chain": chain_case(4, (1, 2, 2), 2)}

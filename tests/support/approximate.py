@@ -10,12 +10,13 @@ from maxmargin.methods._protocol import mean_margin, start
 from maxmargin.problems import _protocol as protocol
 from support.catalogue import Case
 from support.naive import Array
+from support.plain import Plain
 
 # From the largest gap of a block, its example and the number of the step, the least gap that is allowed.
 Quality = Callable[[float, int, int], float]
 
 
-class Approximate:
+class Approximate(Plain):
     """A problem as a plain Python object, whose oracle falls short as far as it may.
 
     The gap of an output is how far its margin is above the mean of its block, so that the oracle must know
@@ -23,14 +24,10 @@ class Approximate:
     """
 
     def __init__(self, case: Case, method: BlockFrankWolfe, least: Quality) -> None:
-        self.problem, self.data, self.method, self.least = case.problem, case.data, method, least
+        super().__init__(case.problem)
+        self.data, self.method, self.least = case.data, method, least
         self.state = start(method, case.problem)
         self.shortfalls: list[float] = []
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in {function.__name__ for function in protocol.REQUIRED}:
-            raise AttributeError(name)
-        return lambda *args: getattr(protocol, name)(self.problem, *args)
 
     def is_exact(self) -> bool:
         return False
