@@ -30,7 +30,7 @@ from maxmargin.methods import (
 from maxmargin.methods.sampling import SAMPLINGS
 from maxmargin.problems import SlackRescaled
 from maxmargin.problems._labels import cost_matrix
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems._protocol import is_projected, sizes
 from maxmargin.problems.slack import check_rescalable
 from maxmargin.result import Progress, Result, Status
 from maxmargin.resume import UnfitStart
@@ -118,7 +118,7 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
         with ProgressLine(type(self).__name__, enabled=bool(self.verbose)) as line:
             return solve(
                 problem,
-                self._method(lam),
+                self._method(lam, problem),
                 tol=self.tol * mean,
                 max_passes=self.max_iter,
                 time_limit=self.time_limit,
@@ -130,10 +130,10 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
                 n_jobs=self.n_jobs,
             )
 
-    def _method(self, lam: float) -> Any:
+    def _method(self, lam: float, problem: Any) -> Any:
         """The method by its name; the default one divides the examples if there are threads to use."""
         threaded = self.n_jobs not in (None, 1) and self.sampling != "gap"  # parts take no note of gaps
-        if self.method == "auto" and threaded:
+        if self.method == "auto" and threaded and not is_projected(problem):
             return Accelerated(Divided(Pairwise(lam=lam), _PARTS))
         return METHODS[self.method](lam)
 

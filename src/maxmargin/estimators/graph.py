@@ -11,17 +11,19 @@ from maxmargin._threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.encoding.graphs import (
     Graphs,
+    check_features,
     encode_graphs,
     encode_node_labels,
     encode_node_weights,
     has_cycles,
 )
+from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
 from maxmargin.estimators._examples import Examples, appended, weighed
-from maxmargin.problems import Graph
+from maxmargin.problems import Graph, SignConstrained
 from maxmargin.problems._labelling import LABELLINGS
 from maxmargin.problems._labels import check_several
-from maxmargin.problems._protocol import output_size
+from maxmargin.problems._protocol import output_size, sizes
 from maxmargin.problems.graph import LOSSES
 from maxmargin.rows import FloatArray
 
@@ -57,6 +59,13 @@ class GraphSVC(StructuralSVC):
         What a loss stands for: the margin by which the truth must be ahead, as above, or the price of a
         margin below one, ``loss * (1 + score - score of the truth)``; the latter for graphs without cycles,
         Hamming losses and nodes that count alike.
+    nonnegative : dict, optional
+        Weights that must not be negative, ``{"nodes": ..., "edges": ...}`` or one of these: a list of indices
+        of features, for all labels, or bools in the shape of ``coef_`` or ``edge_coef_``. Where features of
+        edges are not negative, signs of all their weights make a cut submodular in the strict sense: no
+        score is raised to zero. Tables over labels are not made so, which takes sums of their weights,
+        ``V[f, 0, 0] + V[f, 1, 1] >= V[f, 0, 1] + V[f, 1, 0]``: bools for j = k say only that to agree never
+        counts against a labelling. Training does not use threads then.
     method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
 "ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
         Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
@@ -126,6 +135,7 @@ class GraphSVC(StructuralSVC):
         "inference": [StrOptions({"auto", *LABELLINGS})],
         "loss": [StrOptions(set(LOSSES)), "array-like"],
         "rescaling": [StrOptions(set(RESCALINGS))],
+        "nonnegative": [dict, None],
     }
 
     def __init__(
@@ -135,6 +145,7 @@ class GraphSVC(StructuralSVC):
         inference: str = "auto",
         loss: Any = "normalized_hamming",
         rescaling: str = "margin",
+        nonnegative: dict[str, Any] | None = None,
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -150,6 +161,7 @@ class GraphSVC(StructuralSVC):
         self.inference = inference
         self.loss = loss
         self.rescaling = rescaling
+        self.nonnegative = nonnegative
         self.method = method
         self.tol = tol
         self.max_iter = max_iter
@@ -228,7 +240,9 @@ class GraphSVC(StructuralSVC):
             graphs, labels, len(known), inference=inference, loss=self.loss, weights=counts
         )
         problem = rescaled(problem, self.rescaling, "GraphSVC")
-        self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
+        signed = self._signed(problem)
+        w = self._fit_more(signed, examples) if more else self._fit(signed, examples.weights)
+        self._w = w[: sizes(problem).weights].copy()
         self.classes_, self.inference_ = known, inference
         self.coef_, self.edge_coef_ = problem.unpack(self._w)
         self.n_features_in_, self.n_edge_features_in_ = graphs.nodes.shape[1], graphs.edges.shape[1]
@@ -240,6 +254,15 @@ class GraphSVC(StructuralSVC):
         if not has_cycles(graphs):
             return "tree"
         return "cut" if n_labels == 2 else "messages"
+
+    def _signed(self, problem: Any) -> Any:
+        """The problem, with the signs of its weights if any are imposed."""
+        if self.nonnegative is None:
+            return problem
+        marks = problem.unpack(np.zeros(sizes(problem).weights))
+        parts = {"nodes": Marks(marks.nodes, axis=1), "edges": Marks(marks.edges, axis=0)}
+        mark_weights(self.nonnegative, parts, owner="GraphSVC")
+        return SignConstrained(problem, np.concatenate([np.ravel(part) for part in marks]) > 0.0)
 
     def predict(self, X: Any) -> list[np.ndarray[Any, Any]]:
         """Return the labels of the nodes of each graph.
@@ -265,15 +288,7 @@ class GraphSVC(StructuralSVC):
     def _known_graphs(self, X: Any) -> Graphs:
         """The graphs, if they have as many features as those of `fit`."""
         graphs = encode_graphs(X, owner="GraphSVC")
-        for name, matrix, known in (
-            ("nodes", graphs.nodes, self.n_features_in_),
-            ("edges", graphs.edges, self.n_edge_features_in_),
-        ):
-            if matrix.shape[1] != known:
-                raise ValueError(
-                    f"GraphSVC: {name} of X have {matrix.shape[1]} features, but GraphSVC was fitted with "
-                    f"{known}; give the features that were given to fit."
-                )
+        check_features(graphs, self.n_features_in_, self.n_edge_features_in_, owner="GraphSVC")
         return graphs
 
     def score(self, X: Any, y: Any) -> float:

@@ -1,0 +1,48 @@
+"""Weights that must not be negative, said by what they weigh."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kinds import described
+
+
+class Marks(NamedTuple):
+    """Marks of weights: an array of zeros in the shape that users know, and its axis of features."""
+
+    array: NDArray[np.float64]
+    axis: int
+
+
+def mark_weights(nonnegative: Mapping[str, Any], parts: Mapping[str, Marks], *, owner: str) -> None:
+    """Set the marks of the weights of each part that must not be negative to one."""
+    unknown = [name for name in nonnegative if name not in parts]
+    if unknown:
+        raise ValueError(
+            f"{owner}: keys of nonnegative must be among {', '.join(map(repr, parts))}, got {unknown[0]!r}."
+        )
+    for name, chosen in nonnegative.items():
+        if not _mark(chosen, *parts[name]):
+            shape, n_features = parts[name].array.shape, parts[name].array.shape[parts[name].axis]
+            raise ValueError(
+                f"{owner}: nonnegative[{name!r}] must be indices of features, ints from 0 to "
+                f"{n_features - 1}, or bools of shape {shape}, got {described(chosen)}."
+            )
+
+
+def _mark(chosen: Any, array: NDArray[np.float64], axis: int) -> bool:
+    """Mark all weights of features given by their indices, or those of a mask; False if it is neither."""
+    try:
+        found = np.asarray(chosen)
+    except ValueError:  # lists of unequal lengths
+        return False
+    if found.dtype == np.bool_ and found.shape == array.shape:
+        array[found] = 1.0
+        return True
+    are_indices = found.ndim == 1 and (found.dtype.kind in "iu" or not found.size)
+    if not are_indices or ((found < 0) | (found >= array.shape[axis])).any():
+        return False
+    np.moveaxis(array, axis, 0)[found.astype(np.int64)] = 1.0
+    return True
