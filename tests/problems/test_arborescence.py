@@ -20,67 +20,42 @@ from maxmargin import (
     Status,
     solve,
 )
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
-from maxmargin.objective import hinge_losses
 from maxmargin.problems import Arborescence
-from maxmargin.problems._protocol import argmax, decode, loss, output_size, psi, score, sizes
+from maxmargin.problems._protocol import loss, score
 from support import naive
 from support.catalogue import Case, flat, tree_case, tree_cases
-from support.maps import statistics
-from support.naive import Array, Output, margins
+from support.model_checks import (
+    assert_compiled_hinges,
+    assert_compiled_predictions,
+    assert_loss_and_statistics,
+    assert_oracles_maximise,
+    draw_weights,
+)
+from support.naive import Array, Output
 
 LAM = 0.1
 
 
-def draw_weights(case: Case, seed: int, whole: bool) -> Array:
-    """Return random weights; whole numbers make ties."""
-    rng, d = np.random.default_rng(seed), case.data.psi[0].shape[1]
-    return rng.integers(-2, 3, d).astype(float) if whole else rng.normal(size=d)
-
-
-def found_output(problem: Arborescence, i: int, w: Array, oracle: Any) -> Output:
-    scratch = new_scratch(problem)
-    score(problem, i, w, scratch.theta)
-    oracle(problem, i, scratch.theta, scratch.y, scratch.oracle)
-    return tuple(scratch.y[: output_size(problem, i)].tolist())
+def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
+    """Return <w, phi(x, y)> as the model's definition has it, arc by arc."""
+    return float(sum(case.X[i][j, h] @ w for j, h in enumerate(y)))
 
 
 @given(tree_cases(("dense", "whole")), st.integers(0, 1000), st.booleans())
 def test_oracles_maximise_over_all_trees(case: Case, seed: int, whole: bool) -> None:
-    w, best = draw_weights(case, seed, whole), []
-    for i, x in enumerate(case.X):
-        outputs = case.data.outputs[i]
-        scores = np.array([sum(x[j, h] @ w for j, h in enumerate(y)) for y in outputs])
-        augmented = scores + case.data.losses[i]
-        answer = found_output(case.problem, i, w, argmax)
-        assert augmented[outputs.index(answer)] == pytest.approx(augmented.max(), abs=1e-11)
-        best.append(found_output(case.problem, i, w, decode))
-        assert scores[outputs.index(best[-1])] == pytest.approx(scores.max(), abs=1e-11)
-    compiled = np.zeros(sum(map(len, best)), dtype=np.int64)
-    predictions(case.problem, w, 0, len(case.X), compiled, new_scratch(case.problem))
-    assert compiled.tolist() == [h for y in best for h in y]
+    w = draw_weights(case, seed, whole)
+    assert_oracles_maximise(case, w, written_out_score)
+    assert_compiled_predictions(case, w)
 
 
 @given(tree_cases(("dense", "whole")), st.integers(0, 1000))
 def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
-    w = draw_weights(case, seed, whole=False)
-    expected = [margins(case.data, i, w).max() for i in range(len(case.X))]
-    assert hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-11)
+    assert_compiled_hinges(case, draw_weights(case, seed, whole=False))
 
 
 @given(tree_cases(("dense",)))
 def test_loss_and_statistics_of_every_tree(case: Case) -> None:
-    size = sizes(case.problem)
-    where, value = np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts)
-    for i in range(len(case.X)):
-        truth = statistics(case, i, case.data.outputs[i][case.data.truths[i]])
-        for y, expected in zip(case.data.outputs[i], case.data.losses[i], strict=True):
-            assert loss(case.problem, i, np.array(y)) == pytest.approx(expected, abs=1e-13)
-            entries = np.zeros(size.statistics)
-            count = psi(case.problem, i, np.array(y), where, value)
-            np.add.at(entries, where[:count], value[:count])
-            assert (entries == truth - statistics(case, i, y)).all()
+    assert_loss_and_statistics(case)
 
 
 METHODS = [

@@ -5,24 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
-from maxmargin.objective import hinge_losses
-from maxmargin.problems import Chain, ChainWeights
-from maxmargin.problems._protocol import argmax, decode, loss, output_size, psi, score, sizes
-from support.catalogue import Case, chain_case, chain_cases, flat, layout
-from support.naive import Array, Output, margins
+from maxmargin.problems import Chain
+from maxmargin.problems._protocol import argmax, decode, loss, sizes
+from support.catalogue import Case, chain_case, chain_cases
+from support.model_checks import (
+    assert_compiled_hinges,
+    assert_compiled_predictions,
+    assert_loss_and_statistics,
+    assert_oracles_maximise,
+    draw_weights,
+    found_output,
+)
+from support.naive import Array, Output
 
 
-def draw_weights(case: Case, seed: int, whole: bool) -> Array:
-    """Return random weights in the problem's layout; whole numbers make ties."""
-    rng = np.random.default_rng(seed)
-    d = case.data.psi[0].shape[1]
-    return layout(case.problem, rng.integers(-2, 3, d).astype(float) if whole else rng.normal(size=d))
-
-
-def written_out_score(weights: ChainWeights, x: Array, y: Output) -> float:
+def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
     """Return <w, phi(x, y)> as the model's definition has it, term by term."""
+    weights, x = case.problem.unpack(w), case.X[i]
     total = weights.start[y[0]] + weights.end[y[-1]]
     for t in range(len(y)):
         total += sum(weights.unary[y[t], f] * x[t, f] for f in range(x.shape[1]))
@@ -31,70 +30,21 @@ def written_out_score(weights: ChainWeights, x: Array, y: Output) -> float:
     return float(total)
 
 
-def statistics(problem: Chain, y: Output) -> Array:
-    """Return s(y): counts of transitions, then the indicator of the label at each position."""
-    counts, labels = np.zeros((problem.n_labels, problem.width)), np.zeros((problem.longest, problem.width))
-    for t, label in enumerate(y):
-        labels[t, label] = 1.0
-        if t > 0:
-            counts[y[t - 1], label] += 1.0
-    return np.concatenate([counts.ravel(), labels.ravel()])
-
-
-def found_output(problem: Chain, i: int, w: Array, oracle) -> Output:
-    """Return what ``argmax`` or ``decode`` answers for example i."""
-    scratch = new_scratch(problem)
-    score(problem, i, w, scratch.theta)
-    oracle(problem, i, scratch.theta, scratch.y, scratch.oracle)
-    return tuple(int(label) for label in scratch.y[: output_size(problem, i)])
-
-
 @given(chain_cases(), st.integers(0, 1000), st.booleans())
-def test_argmax_maximises_loss_plus_score(case: Case, seed: int, whole: bool) -> None:
+def test_oracles_maximise_over_all_labellings(case: Case, seed: int, whole: bool) -> None:
     w = draw_weights(case, seed, whole)
-    weights = case.problem.unpack(w)
-    for i, x in enumerate(case.X):
-        outputs, losses = case.data.outputs[i], case.data.losses[i]
-        values = [L + written_out_score(weights, x, y) for L, y in zip(losses, outputs, strict=True)]
-        answer = found_output(case.problem, i, w, argmax)
-        assert values[outputs.index(answer)] == pytest.approx(max(values), abs=1e-11)
-
-
-@given(chain_cases(), st.integers(0, 1000), st.booleans())
-def test_decode_maximises_the_score(case: Case, seed: int, whole: bool) -> None:
-    w = draw_weights(case, seed, whole)
-    weights = case.problem.unpack(w)
-    best = []
-    for i, x in enumerate(case.X):
-        values = [written_out_score(weights, x, y) for y in case.data.outputs[i]]
-        answer = found_output(case.problem, i, w, decode)
-        assert values[case.data.outputs[i].index(answer)] == pytest.approx(max(values), abs=1e-11)
-        best.append(answer)
-    compiled = np.zeros(sum(map(len, best)), dtype=np.int64)
-    predictions(case.problem, w, 0, len(case.X), compiled, new_scratch(case.problem))
-    assert compiled.tolist() == [label for y in best for label in y]
+    assert_oracles_maximise(case, w, written_out_score)
+    assert_compiled_predictions(case, w)
 
 
 @given(chain_cases(), st.integers(0, 1000))
 def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
-    w = draw_weights(case, seed, whole=False)
-    expected = [margins(case.data, i, flat(case.problem, w)).max() for i in range(len(case.X))]
-    assert hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-11)
+    assert_compiled_hinges(case, draw_weights(case, seed, whole=False))
 
 
 @given(chain_cases())
 def test_loss_and_statistics_of_every_labelling(case: Case) -> None:
-    size = sizes(case.problem)
-    where, value = np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts)
-    for i in range(len(case.X)):
-        truth = case.data.outputs[i][case.data.truths[i]]
-        for y, expected in zip(case.data.outputs[i], case.data.losses[i], strict=True):
-            labels = np.array(y)
-            assert loss(case.problem, i, labels) == pytest.approx(expected, abs=1e-13)
-            entries = np.zeros(size.statistics)
-            count = psi(case.problem, i, labels, where, value)
-            np.add.at(entries, where[:count], value[:count])
-            assert (entries == statistics(case.problem, truth) - statistics(case.problem, y)).all()
+    assert_loss_and_statistics(case)
 
 
 @pytest.mark.parametrize("kind", ["normalized_hamming", "hamming"])

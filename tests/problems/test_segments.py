@@ -9,9 +9,6 @@ from hypothesis import strategies as st
 
 from maxmargin import Accelerated, Pairwise, Status, solve
 from maxmargin.encoding.segments import EncodedSegments
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
-from maxmargin.objective import hinge_losses
 from maxmargin.problems import Chain, Segments, _products
 from maxmargin.problems._protocol import (
     argmax,
@@ -20,7 +17,6 @@ from maxmargin.problems._protocol import (
     is_exact,
     loss,
     norm2,
-    output_size,
     psi,
     push,
     score,
@@ -30,23 +26,19 @@ from maxmargin.problems._protocol import (
 from support import naive
 from support.catalogue import Case, flat, layout, segment_case, segment_cases
 from support.maps import as_move, feature_map, random_direction, statistics
-from support.naive import Array, Output, margins, segments_of
+from support.model_checks import (
+    assert_compiled_hinges,
+    assert_compiled_predictions,
+    assert_gram_and_norm2,
+    assert_loss_and_statistics,
+    assert_oracles_maximise,
+    draw_weights,
+    found_output,
+)
+from support.naive import Array, Output, segments_of
 
 LAM = 0.1
 ROWS = ("dense", "whole")
-
-
-def draw_weights(case: Case, seed: int, whole: bool) -> Array:
-    """Return random weights in the problem's layout; whole numbers make ties."""
-    rng, d = np.random.default_rng(seed), case.data.psi[0].shape[1]
-    return layout(case.problem, rng.integers(-2, 3, d).astype(float) if whole else rng.normal(size=d))
-
-
-def found_output(problem: Any, i: int, w: Array, oracle: Any) -> Output:
-    scratch = new_scratch(problem)
-    score(problem, i, w, scratch.theta)
-    oracle(problem, i, scratch.theta, scratch.y, scratch.oracle)
-    return tuple(scratch.y[: output_size(problem, i)].tolist())
 
 
 def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
@@ -63,16 +55,8 @@ def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
 
 @given(segment_cases(rows=ROWS), st.integers(0, 1000), st.booleans())
 def test_oracles_maximise_over_all_segmentations(case: Case, seed: int, whole: bool) -> None:
-    w = draw_weights(case, seed, whole)
     assert is_exact(case.problem)
-    for i in range(len(case.X)):
-        outputs = case.data.outputs[i]
-        scores = np.array([written_out_score(case, i, w, y) for y in outputs])
-        augmented = scores + case.data.losses[i]
-        answer = found_output(case.problem, i, w, argmax)
-        assert augmented[outputs.index(answer)] == pytest.approx(augmented.max(), abs=1e-11)
-        best = found_output(case.problem, i, w, decode)
-        assert scores[outputs.index(best)] == pytest.approx(scores.max(), abs=1e-11)
+    assert_oracles_maximise(case, draw_weights(case, seed, whole), written_out_score)
 
 
 @given(segment_cases(rows=ROWS), st.integers(0, 1000))
@@ -100,26 +84,13 @@ def test_score_gram_and_push_apply_the_feature_map(case: Case, seed: int) -> Non
 @given(segment_cases(rows=("indicator",)), st.integers(0, 1000))
 def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
     w = draw_weights(case, seed, whole=False)
-    expected = [margins(case.data, i, flat(case.problem, w)).max() for i in range(len(case.X))]
-    assert hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-11)
-    best = [code for i in range(len(case.X)) for code in found_output(case.problem, i, w, decode)]
-    compiled = np.zeros(len(best), dtype=np.int64)
-    predictions(case.problem, w, 0, len(case.X), compiled, new_scratch(case.problem))
-    assert compiled.tolist() == best
+    assert_compiled_hinges(case, w)
+    assert_compiled_predictions(case, w)
 
 
 @given(segment_cases(rows=ROWS))
 def test_loss_and_statistics_of_every_segmentation(case: Case) -> None:
-    size = sizes(case.problem)
-    where, value = np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts)
-    for i in range(len(case.X)):
-        truth = statistics(case, i, case.data.outputs[i][case.data.truths[i]])
-        for y, expected in zip(case.data.outputs[i], case.data.losses[i], strict=True):
-            assert loss(case.problem, i, np.array(y)) == pytest.approx(expected, abs=1e-13)
-            entries = np.zeros(size.statistics)
-            count = psi(case.problem, i, np.array(y), where, value)
-            np.add.at(entries, where[:count], value[:count])
-            assert (entries == truth - statistics(case, i, y)).all()
+    assert_loss_and_statistics(case)
 
 
 def test_parts_that_agree_are_not_told() -> None:
@@ -134,16 +105,9 @@ def test_parts_that_agree_are_not_told() -> None:
 
 def test_gram_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_products, "_TABULATED", 2)
-    case, rng = segment_case(5, (4, 2, 1, 3)), np.random.default_rng(0)
+    case = segment_case(5, (4, 2, 1, 3))
     assert np.diff(case.problem.product_offsets).tolist() == [0, 4, 1, 0]
-    work = workspace(case.problem)
-    for i in (0, 1, 3, 2, 0):  # the work arrays are used again
-        Phi, delta = feature_map(case, i), random_direction(case, i, rng)
-        image, m = np.full(len(delta), np.nan), Phi.shape[1]
-        gram(case.problem, i, as_move(delta), image, work)
-        assert image[:m] == pytest.approx(Phi.T @ (Phi @ delta[:m]), rel=1e-11, abs=1e-12)
-        length2 = norm2(case.problem, i, as_move(delta), image, work)
-        assert length2 == pytest.approx(np.sum((Phi @ delta[:m]) ** 2), rel=1e-11)
+    assert_gram_and_norm2(case)
 
 
 def test_certificate_brackets_the_optimum() -> None:
