@@ -10,42 +10,32 @@ from hypothesis import strategies as st
 
 from maxmargin import Accelerated, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
 from maxmargin.methods._scratch import find_corner, new_scratch
-from maxmargin.methods._sweep import predictions
 from maxmargin.objective import hinge_losses
 from maxmargin.problems import Chain, Graph
 from maxmargin.problems._labelling import Messages
 from maxmargin.problems._protocol import (
     argmax,
-    decode,
     is_bounded,
     is_exact,
     loss,
     output_size,
-    psi,
-    score,
     shortfall,
     sizes,
 )
 from support import naive
 from support.catalogue import Case, flat, graph_case, graph_cases, layout
-from support.maps import statistics
+from support.model_checks import (
+    assert_compiled_hinges,
+    assert_compiled_predictions,
+    assert_loss_and_statistics,
+    assert_oracles_maximise,
+    draw_weights,
+    found_output,
+)
 from support.naive import Array, Output, margins
 
 LAM = 0.1
 EXACT = ("tree", "cut")
-
-
-def draw_weights(case: Case, seed: int, whole: bool) -> Array:
-    """Return random weights in the problem's layout; whole numbers make ties."""
-    rng, d = np.random.default_rng(seed), case.data.psi[0].shape[1]
-    return layout(case.problem, rng.integers(-2, 3, d).astype(float) if whole else rng.normal(size=d))
-
-
-def found_output(problem: Graph, i: int, w: Array, oracle: Any) -> Output:
-    scratch = new_scratch(problem)
-    score(problem, i, w, scratch.theta)
-    oracle(problem, i, scratch.theta, scratch.y, scratch.oracle)
-    return tuple(scratch.y[: output_size(problem, i)].tolist())
 
 
 def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
@@ -60,15 +50,7 @@ def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
 
 @given(graph_cases(EXACT), st.integers(0, 1000), st.booleans())
 def test_oracles_maximise_over_all_outputs(case: Case, seed: int, whole: bool) -> None:
-    w = draw_weights(case, seed, whole)
-    for i in range(len(case.X)):
-        outputs = case.data.outputs[i]
-        scores = np.array([written_out_score(case, i, w, y) for y in outputs])
-        augmented = scores + case.data.losses[i]
-        answer = found_output(case.problem, i, w, argmax)
-        assert augmented[outputs.index(answer)] == pytest.approx(augmented.max(), abs=1e-11)
-        best = found_output(case.problem, i, w, decode)
-        assert scores[outputs.index(best)] == pytest.approx(scores.max(), abs=1e-11)
+    assert_oracles_maximise(case, draw_weights(case, seed, whole), written_out_score)
 
 
 @given(
@@ -93,26 +75,13 @@ def test_messages_are_an_output_and_bound_the_best(case: Case, seed: int, passes
 @given(graph_cases(EXACT, rows=("dense",)), st.integers(0, 1000))
 def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
     w = draw_weights(case, seed, whole=False)
-    expected = [margins(case.data, i, flat(case.problem, w)).max() for i in range(len(case.X))]
-    assert hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-11)
-    best = [k for i in range(len(case.X)) for k in found_output(case.problem, i, w, decode)]
-    compiled = np.zeros(len(best), dtype=np.int64)
-    predictions(case.problem, w, 0, len(case.X), compiled, new_scratch(case.problem))
-    assert compiled.tolist() == best
+    assert_compiled_hinges(case, w)
+    assert_compiled_predictions(case, w)
 
 
 @given(graph_cases())
 def test_loss_and_statistics_of_every_output(case: Case) -> None:
-    size = sizes(case.problem)
-    where, value = np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts)
-    for i in range(len(case.X)):
-        truth = statistics(case, i, case.data.outputs[i][case.data.truths[i]])
-        for y, expected in zip(case.data.outputs[i], case.data.losses[i], strict=True):
-            assert loss(case.problem, i, np.array(y)) == pytest.approx(expected, abs=1e-13)
-            entries = np.zeros(size.statistics)
-            count = psi(case.problem, i, np.array(y), where, value)
-            np.add.at(entries, where[:count], value[:count])
-            assert (entries == truth - statistics(case, i, y)).all()
+    assert_loss_and_statistics(case)
 
 
 METHODS = [FrankWolfe(LAM), BlockFrankWolfe(LAM), Accelerated(Pairwise(LAM))]

@@ -21,13 +21,20 @@ from maxmargin import (
 )
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import predictions
-from maxmargin.objective import hinge_losses
-from maxmargin.problems import Chain, SecondOrderChain, SecondOrderWeights, _products
-from maxmargin.problems._protocol import argmax, decode, gram, loss, norm2, psi, score, sizes, workspace
+from maxmargin.problems import Chain, SecondOrderChain, _products
+from maxmargin.problems._protocol import argmax, decode, sizes
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, layout
-from support.maps import as_move, feature_map, random_direction, statistics
-from support.naive import Array, Enumerated, Output, margins
+from support.model_checks import (
+    assert_compiled_hinges,
+    assert_compiled_predictions,
+    assert_gram_and_norm2,
+    assert_loss_and_statistics,
+    assert_oracles_maximise,
+    draw_weights,
+    found_output,
+)
+from support.naive import Array, Enumerated, Output
 from support.slack import check_slack_oracle
 
 LAM = 0.1
@@ -35,14 +42,9 @@ cases = chain_cases(max_labels=3, order=2)
 dense_cases = chain_cases(max_labels=3, rows=("dense", "whole"), order=2)
 
 
-def draw_weights(case: Case, seed: int, whole: bool) -> Array:
-    """Return random weights in the problem's layout; whole numbers make ties."""
-    rng, d = np.random.default_rng(seed), case.data.psi[0].shape[1]
-    return layout(case.problem, rng.integers(-2, 3, d).astype(float) if whole else rng.normal(size=d))
-
-
-def written_out_score(weights: SecondOrderWeights, x: Array, y: Output) -> float:
+def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
     """Return <w, phi(x, y)> as the model's definition has it, term by term."""
+    weights, x = case.problem.unpack(w), case.X[i]
     total = weights.start[y[0]] + weights.end[y[-1]]
     for t, label in enumerate(y):
         total += float(weights.unary[label] @ x[t])
@@ -51,48 +53,21 @@ def written_out_score(weights: SecondOrderWeights, x: Array, y: Output) -> float
     return float(total)
 
 
-def found_output(case: Case, i: int, w: Array, oracle: Any) -> Output:
-    scratch = new_scratch(case.problem)
-    score(case.problem, i, w, scratch.theta)
-    oracle(case.problem, i, scratch.theta, scratch.y, scratch.oracle)
-    return tuple(scratch.y[: len(case.X[i])].tolist())
-
-
 @given(cases, st.integers(0, 1000), st.booleans())
 def test_oracles_maximise_over_all_labellings(case: Case, seed: int, whole: bool) -> None:
-    w = draw_weights(case, seed, whole)
-    weights = case.problem.unpack(w)
-    for i, x in enumerate(case.X):
-        outputs = case.data.outputs[i]
-        scores = np.array([written_out_score(weights, x, y) for y in outputs])
-        for oracle, values in ((argmax, scores + case.data.losses[i]), (decode, scores)):
-            answer = outputs.index(found_output(case, i, w, oracle))
-            assert values[answer] == pytest.approx(values.max(), abs=1e-11)
+    assert_oracles_maximise(case, draw_weights(case, seed, whole), written_out_score)
 
 
 @given(dense_cases, st.integers(0, 1000))
 def test_compiled_oracles(case: Case, seed: int) -> None:
     w = draw_weights(case, seed, whole=False)
-    expected = [margins(case.data, i, flat(case.problem, w)).max() for i in range(len(case.X))]
-    assert hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-11)
-    best = [label for i in range(len(case.X)) for label in found_output(case, i, w, decode)]
-    compiled = np.zeros(len(best), dtype=np.int64)
-    predictions(case.problem, w, 0, len(case.X), compiled, new_scratch(case.problem))
-    assert compiled.tolist() == best
+    assert_compiled_hinges(case, w)
+    assert_compiled_predictions(case, w)
 
 
 @given(cases)
 def test_loss_and_statistics_of_every_labelling(case: Case) -> None:
-    size = sizes(case.problem)
-    where, value = np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts)
-    for i in range(len(case.X)):
-        truth = statistics(case, i, case.data.outputs[i][case.data.truths[i]])
-        for y, expected in zip(case.data.outputs[i], case.data.losses[i], strict=True):
-            assert loss(case.problem, i, np.array(y)) == pytest.approx(expected, abs=1e-13)
-            entries = np.zeros(size.statistics)
-            count = psi(case.problem, i, np.array(y), where, value)
-            np.add.at(entries, where[:count], value[:count])
-            assert (entries == truth - statistics(case, i, y)).all()
+    assert_loss_and_statistics(case)
 
 
 def test_ties_go_to_the_smaller_label() -> None:
@@ -100,21 +75,13 @@ def test_ties_go_to_the_smaller_label() -> None:
     w = np.zeros(sizes(case.problem).weights)
     for i, t in enumerate(case.data.truths):
         truth = case.data.outputs[i][t]
-        assert found_output(case, i, w, decode) == (0,) * len(truth)
-        assert found_output(case, i, w, argmax) == tuple(1 if label == 0 else 0 for label in truth)
+        assert found_output(case.problem, i, w, decode) == (0,) * len(truth)
+        assert found_output(case.problem, i, w, argmax) == tuple(1 if label == 0 else 0 for label in truth)
 
 
 def test_gram_and_norm2_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_products, "_TABULATED", 2)
-    case, rng = chain_case(5, (4, 2, 1, 3), order=2), np.random.default_rng(0)
-    work = workspace(case.problem)
-    for i in (0, 1, 3, 2, 0):  # the work arrays are used again
-        Phi, delta = feature_map(case, i), random_direction(case, i, rng)
-        image, m = np.full(len(delta), np.nan), Phi.shape[1]
-        gram(case.problem, i, as_move(delta), image, work)
-        assert image[:m] == pytest.approx(Phi.T @ (Phi @ delta[:m]), rel=1e-11, abs=1e-12)
-        found = norm2(case.problem, i, as_move(delta), np.full(len(delta), np.nan), work)
-        assert found == pytest.approx(np.sum((Phi @ delta[:m]) ** 2), rel=1e-11)
+    assert_gram_and_norm2(chain_case(5, (4, 2, 1, 3), order=2))
 
 
 def solved(problem: Any, tol: float = 2e-4) -> Result:
@@ -184,7 +151,7 @@ def test_oracles_choose_among_what_is_allowed(seed: int, lengths: tuple[int, ...
     for i, outputs in enumerate(data.outputs):
         scores = -data.psi[i] @ flat(problem, w)
         for oracle, values in ((argmax, scores + data.losses[i]), (decode, scores)):
-            y = found_output(case, i, w, oracle)
+            y = found_output(case.problem, i, w, oracle)
             assert values[outputs.index(y)] == pytest.approx(values.max(), abs=1e-11)
         found += y
     compiled = np.zeros(len(found), dtype=np.int64)
