@@ -47,6 +47,9 @@ class Compiled(NamedTuple):
 def compile_kernels() -> Compiled:
     """Compile the kernels of every model, kind of features and method of the dual, or load them from disk.
 
+    Those for weights of examples, rescaled slacks, signs of weights, forbidden transitions and graphs with
+    sparse features are compiled when they are first used: with them this would take more than twice as long.
+
     Returns
     -------
     Compiled
@@ -64,9 +67,12 @@ def compile_kernels() -> Compiled:
 
 def _problems() -> Iterator[tuple[str, Any]]:
     """Yield a tiny problem for each model and each way in which features are stored."""
+    sequence = np.array([0, 2]), np.array([0, 1]), 2
     builders: list[tuple[str, Callable[[Any], Any]]] = [
         ("multiclass", lambda X: Multiclass.from_encoded(X, np.array([0, 1]), 2)),
-        ("chain", lambda X: Chain.from_encoded(X, np.array([0, 2]), np.array([0, 1]), 2)),
+        ("chain", lambda X: Chain.from_encoded(X, *sequence)),
+        ("second-order chain", lambda X: SecondOrderChain.from_encoded(X, *sequence)),
+        ("segments", lambda X: Segments.from_sequences([X], [[(0, 1, "a"), (1, 2, "b")]])),
         ("trees", partial(_trees, projective=False)),
         ("projective trees", partial(_trees, projective=True)),
     ]
@@ -77,14 +83,10 @@ def _problems() -> Iterator[tuple[str, Any]]:
     }
     for (model, build), (storage, X) in itertools.product(builders, features.items()):
         yield f"{model} of {storage} features", build(X)
-    sequence = (features["dense"], np.array([0, 2]), np.array([0, 1]), 2)
-    yield "second-order chain", SecondOrderChain.from_encoded(*sequence)
-    links = encode_links([np.ones((1, 1, 1))], owner="compile")
     for inference in LABELLINGS:
         graph = (features["dense"], [[0, 1]])
         yield f"graph by {inference}", Graph.from_graphs([graph], [[0, 1]], inference=inference)
-    phrases = [(0, 1, "a"), (1, 2, "b")]
-    yield "segments of named features", Segments.from_sequences([[["a"], ["b"]]], [phrases])
+    links = encode_links([np.ones((1, 1, 1))], owner="compile")
     yield "matching", Matching.from_encoded(links, np.ones(1, dtype=np.bool_))
 
 
