@@ -28,7 +28,7 @@ from maxmargin.methods.cached import CachedState
 from maxmargin.problems import Multiclass
 from maxmargin.problems._protocol import sizes
 from support import naive
-from support.bitwise_runs import bits
+from support.bitwise_runs import assert_same_bits, bits
 from support.catalogue import Case, chain_case, flat, multiclass_case
 from support.counting import Counting
 from support.naive import Array
@@ -59,12 +59,6 @@ def ran(problem: Any, method: Any, **options: Any) -> Result:
     return solve(
         problem, method, **{"tol": 0.0, "max_passes": 12, "check_every": 2, "random_state": 3} | options
     )
-
-
-def assert_same_bits(found: Result, expected: Result) -> None:
-    assert bits(found.weights) == bits(expected.weights)
-    for column in ("passes", "oracle_calls", "primal", "dual", "gap"):
-        assert bits(found.history[column]) == bits(expected.history[column])
 
 
 def losses_and_lives(state: CachedState, i: int) -> tuple[Array, Array]:

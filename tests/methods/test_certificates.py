@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, Pairwise, Result, Status, solve
+from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, Pairwise, Status, solve
 from support import naive
 from support.catalogue import (
     Case,
     chain_case,
     chain_cases,
-    flat,
     matching_case,
     multiclass_case,
     multiclass_cases,
     tree_case,
 )
 from support.naive import Optimum
+from support.runs import assert_brackets
 
 CASES = {
     "chain of two labels": lambda seed: chain_case(seed, (2, 1, 3, 2, 1), 2, loss="hamming"),
@@ -54,17 +54,6 @@ def solved_otherwise(name: str, seed: int, lam: float) -> tuple[Case, Optimum]:
     best = naive.optimum(case.data, lam)
     assert best.primal - best.dual <= 1e-9
     return case, best
-
-
-def assert_brackets(case: Case, result: Result, best: Optimum, lam: float) -> None:
-    """Both ends of every certificate are on their sides of the optimum, and the result's are the best."""
-    assert (result.history.dual <= best.primal + 1e-7).all()
-    assert (result.history.primal >= best.dual - 1e-7).all()
-    assert result.dual == max(0.0, result.history.dual.max())
-    assert result.primal == result.history.primal.min()
-    assert result.primal == pytest.approx(
-        naive.primal(case.data, flat(case.problem, result.w), lam), abs=1e-9
-    )
 
 
 @pytest.mark.parametrize("lam", LAMS)

@@ -26,7 +26,7 @@ from maxmargin.methods._sweep import sweep
 from maxmargin.problems import Multiclass
 from maxmargin.problems._protocol import sizes
 from support import naive
-from support.bitwise_runs import bits
+from support.bitwise_runs import assert_same_bits
 from support.catalogue import Case, chain_case, flat, multiclass_case
 from support.counting import Counting
 from support.dual_variables import alpha_of
@@ -59,12 +59,6 @@ def ran(problem: Any, method: Any, **options: Any) -> Result:
     return solve(
         problem, method, **{"tol": 0.0, "max_passes": 9, "check_every": 2, "random_state": 3} | options
     )
-
-
-def assert_same_bits(found: Result, expected: Result) -> None:
-    assert bits(found.weights) == bits(expected.weights)
-    for column in ("passes", "oracle_calls", "primal", "dual", "gap"):
-        assert bits(found.history[column]) == bits(expected.history[column])
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)

@@ -18,15 +18,15 @@ from maxmargin import (
     ExcessiveGap,
     ExponentiatedGradient,
     Extragradient,
-    Result,
     solve,
 )
 from maxmargin.problems import Chain
 from support import naive
-from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
+from support.catalogue import Case, chain_case, chain_cases, multiclass_case, multiclass_cases
 from support.counting import Counting
 from support.naive import Optimum
 from support.plain import Plain
+from support.runs import assert_brackets
 
 METHODS = {
     "exponentiated gradient": ExponentiatedGradient,
@@ -50,14 +50,6 @@ def solved_otherwise(name: str, lam: float) -> tuple[Case, Optimum]:
     best = naive.optimum(case.data, lam)
     assert best.primal - best.dual <= 1e-9
     return case, best
-
-
-def assert_brackets(case: Case, result: Result, best: Optimum, lam: float) -> None:
-    """Both ends of every certificate are on their sides of the optimum, and are what they are said to be."""
-    assert (result.history.dual <= best.primal + 1e-7).all()
-    assert (result.history.primal >= best.dual - 1e-7).all()
-    found = naive.primal(case.data, flat(case.problem, result.w), lam)
-    assert result.primal == pytest.approx(found, abs=1e-9)
 
 
 @pytest.mark.parametrize("lam", [0.01, 0.1, 1.0, 10.0])

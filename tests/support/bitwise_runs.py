@@ -18,6 +18,7 @@ from maxmargin import (
     Pairwise,
     Perceptron,
     Predefined,
+    Result,
     Subgradient,
     solve,
 )
@@ -142,6 +143,13 @@ def _with_signs(case: Case) -> Case:
 def bits(values: Array) -> list[str]:
     """Return numbers in hexadecimal, digit for digit."""
     return [float(value).hex() for value in values]
+
+
+def assert_same_bits(found: Result, expected: Result) -> None:
+    """Weights and certificates, but for their times, are the same to the last bit."""
+    assert bits(found.weights) == bits(expected.weights)
+    for column in ("passes", "oracle_calls", "primal", "dual", "gap"):
+        assert bits(found.history[column]) == bits(expected.history[column])
 
 
 def run(name: str) -> dict[str, list[str]]:

@@ -4,11 +4,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, LineSearch, Predefined, objective
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, LineSearch, Predefined, Result, objective
 from maxmargin.methods._protocol import advance, point, start
 from maxmargin.problems._protocol import sizes
-from support.naive import Array
+from support import naive
+from support.catalogue import Case, flat
+from support.naive import Array, Optimum
 
 RULES = {"line_search": LineSearch(), "predefined": Predefined()}
 SCHEMES = ("weighted", "uniform", "suffix")
@@ -44,3 +47,14 @@ def gap_of(problem: Any, method: Any, state: Any) -> float:
     """Return the package's duality gap at a state."""
     answer = point(method, state, problem)
     return objective.primal(problem, answer.w, method.lam) - objective.dual(answer, method.lam)
+
+
+def assert_brackets(case: Case, result: Result, best: Optimum, lam: float) -> None:
+    """Both ends of every certificate are on their sides of the optimum, and the result's are the best."""
+    assert (result.history.dual <= best.primal + 1e-7).all()
+    assert (result.history.primal >= best.dual - 1e-7).all()
+    assert result.dual == max(0.0, result.history.dual.max())
+    assert result.primal == result.history.primal.min()
+    assert result.primal == pytest.approx(
+        naive.primal(case.data, flat(case.problem, result.w), lam), abs=1e-9
+    )
