@@ -56,7 +56,8 @@ def test_certificates_bracket_the_optimum(name: str, method: str) -> None:
     )
     assert (result.history.dual <= best.primal + 1e-9).all()
     assert (result.history.primal >= best.dual - 1e-9).all()
-    assert result.primal == pytest.approx(naive.primal(case.data, result.w, LAM), abs=1e-12)
+    # Its argmax takes the first output of those that are best but for 1e-11.
+    assert result.primal == pytest.approx(naive.primal(case.data, result.w, LAM), abs=1e-11)
     assert result.gap <= (1e-6 if method in FAST else 0.05)
 
 

@@ -1,7 +1,7 @@
 r"""Steps within an active set: pairwise and away (Lacoste-Julien and Jaggi 2015; Osokin et al. 2016).
 
 A visit of example i calls the oracle once, adds its answer to the active set, and then moves the dual
-variables of the set several times. A direction d of :math:`\alpha_i` changes the dual at the rate
+variables of the set: once, and again after each step that drops an output. A direction d of :math:`\alpha_i` changes the dual at the rate
 :math:`\frac1n \sum_c d_c H_i(y_c)`; the best step along it is
 
 .. math::
@@ -71,7 +71,7 @@ class Pairwise(NamedTuple):
     lam : float
         Regularisation, > 0.
     inner_steps : int
-        Most steps within a block per call of its oracle.
+        Most steps within a block per call of its oracle; each but the last drops an output from its set.
     """
 
     lam: float
@@ -86,7 +86,7 @@ class Away(NamedTuple):
     lam : float
         Regularisation, > 0.
     inner_steps : int
-        Most steps within a block per call of its oracle.
+        Most steps within a block per call of its oracle; each but the last drops an output from its set.
     """
 
     lam: float
