@@ -1,8 +1,8 @@
 r"""Steps within an active set: pairwise and away (Lacoste-Julien and Jaggi 2015; Osokin et al. 2016).
 
 A visit of example i calls the oracle once, adds its answer to the active set, and then moves the dual
-variables of the set: once, and again after each step that drops an output. A direction d of :math:`\alpha_i` changes the dual at the rate
-:math:`\frac1n \sum_c d_c H_i(y_c)`; the best step along it is
+variables of the set: once, and again after each step that drops an output. A direction d of
+:math:`\alpha_i` changes the dual at the rate :math:`\frac1n \sum_c d_c H_i(y_c)`; the best step along it is
 
 .. math::
 
