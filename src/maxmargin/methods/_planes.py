@@ -17,7 +17,7 @@ from maxmargin.rows import FloatArray, IntArray
 
 # Room for the planes of an example and for their entries, on average; a plane has no more entries than parts.
 _FIRST_ROOM = 4
-_FIRST_ENTRIES = 40
+_FIRST_ENTRIES = 96
 # Planes of the block being moved that the work arrays have room for, at first.
 _FIRST_WORK = 64
 

@@ -63,16 +63,8 @@ def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
     """Return extents without holes, the number of entries, and the pools copied to longer ones."""
     size = extent[:, SIZE]
     start, end = np.cumsum(size) - size, int(size.sum())
+    entries = np.repeat(extent[:, START] - start, size) + np.arange(end)
     longer = [np.empty(3 * end + 4 * (int(size.max(initial=0)) + slack), dtype=pool.dtype) for pool in pools]
     for pool, copy in zip(pools, longer, strict=True):
-        _copy_parts(extent, pool, start, copy)
+        np.take(pool, entries, out=copy[:end])
     return np.column_stack([start, size, size]), np.array([end]), *longer
-
-
-@helper
-def _copy_parts(extent, pool, start, out):
-    """Copy every part from its place in a pool to where it starts in another one."""
-    for i in range(extent.shape[0]):
-        first = extent[i, START]
-        for e in range(extent[i, SIZE]):
-            out[start[i] + e] = pool[first + e]

@@ -113,12 +113,8 @@ def _(method: Pairwise | Away, problem: Any) -> ActiveState:
 @foresee_block.register(Pairwise)
 @foresee_block.register(Away)
 def _(method, state, i):
-    planes = state.planes
-    prefetch_part(planes.extent, i, planes.alpha)
-    prefetch_part(planes.extent, i, planes.loss)
-    prefetch_part(planes.extent, i, planes.stop)
-    prefetch_part(planes.entries, i, planes.where)
-    prefetch_part(planes.entries, i, planes.value)
+    prefetch_part(state.planes.entries, i, state.planes.where)
+    prefetch_part(state.planes.entries, i, state.planes.value)
 
 
 @has_room.register(Pairwise)

@@ -6,9 +6,9 @@ from maxmargin.problems._products import (
     has_table,
     multiply_products,
     prefetch_tokens,
+    products_norm2,
     push_transitions,
     stream_products,
-    sum_products,
     transitions_norm2,
 )
 from maxmargin.problems.chain import Chain
@@ -50,17 +50,12 @@ def _(problem, i, move, image, work):
 @protocol.norm2.register(Chain)
 def _(problem, i, move, image, work):
     length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
-    if not has_table(problem, i):
-        return protocol.norm2_by_gram(problem, i, move, image, work)
-    D, sums = move.delta.reshape((-1, problem.width))[K : K + length], image[: problem.width]
+    delta, parts = move.delta.reshape((-1, problem.width)), image.reshape((-1, problem.width))
+    D, G, sums = delta[K : K + length], parts[K : K + length], parts[0]
     clear(sums)
     add_product(1.0, D[0], D[0], sums)
     add_product(1.0, D[length - 1], D[length - 1], sums)
-    sum_products(problem, i, D, sums, work.nonzero)
-    total = 0.0
-    for k in range(problem.width):
-        total += sums[k]
-    return total + transitions_norm2(problem, move)
+    return products_norm2(problem, i, D, G, sums, work) + transitions_norm2(problem, move)
 
 
 @protocol.push.register(Chain)

@@ -79,7 +79,25 @@ def has_table(problem, i):
 
 
 @subroutine
-def sum_products(problem, i, D, sums, positions):
+def products_norm2(problem, i, D, G, sums, work):
+    r"""Return :math:`\operatorname{tr} D^\top X_i X_i^\top D`, and with it what ``sums`` add up to.
+
+    They have one entry for each label, and are work space, as G is.
+    """
+    total = 0.0
+    if has_table(problem, i):
+        _sum_products(problem, i, D, sums, work.nonzero)
+    else:
+        stream_products(problem, i, D, G, work)
+        for t in range(D.shape[0]):
+            add_product(1.0, D[t], G[t], sums)
+    for k in range(sums.shape[0]):
+        total += sums[k]
+    return total
+
+
+@subroutine
+def _sum_products(problem, i, D, sums, positions):
     """``sums += sum_st products[s, t] D_s * D_t`` over the positions where D is not zero, label by label."""
     length, count = D.shape[0], _list_positions(D, positions)
     for a in range(count):

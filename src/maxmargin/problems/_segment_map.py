@@ -8,9 +8,9 @@ from maxmargin.problems._products import (
     head_norm2,
     multiply_products_behind,
     prefetch_tokens,
+    products_norm2,
     push_head,
     stream_products,
-    sum_products,
 )
 from maxmargin.problems.segments import Segments, head_size
 from maxmargin.rows import add_product, add_scaled, clear, copy, row_push_few, row_scores
@@ -49,17 +49,12 @@ def _(problem, i, move, image, work):
 
 @protocol.norm2.register(Segments)
 def _(problem, i, move, image, work):
-    if not has_table(problem, i):
-        return protocol.norm2_by_gram(problem, i, move, image, work)
     length, width, head = problem.offsets[i + 1] - problem.offsets[i], problem.width, head_size(problem)
-    D, sums = move.delta[head:].reshape((-1, PARTS * width))[:length], image[: PARTS * width]
+    D = move.delta[head:].reshape((-1, PARTS * width))[:length]
+    G, sums = image[head:].reshape((-1, PARTS * width))[:length], image[: PARTS * width]
     clear(sums)
     add_product(1.0, D[0][width : 2 * width], D[0][width : 2 * width], sums[:width])
-    sum_products(problem, i, D, sums, work.nonzero)
-    total = 0.0
-    for k in range(PARTS * width):
-        total += sums[k]
-    return total + head_norm2(head, move)
+    return products_norm2(problem, i, D, G, sums, work) + head_norm2(head, move)
 
 
 @protocol.push.register(Segments)

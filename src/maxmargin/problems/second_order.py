@@ -14,7 +14,6 @@ from maxmargin._compile import subroutine
 from maxmargin.inference.second_order import second_order_viterbi
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labels import padded
-from maxmargin.problems._products import has_table
 from maxmargin.problems._transitions import lay_out
 from maxmargin.problems.chain import Chain, ChainWork, add_costs, unpack_chain
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros, clear, copy
@@ -221,8 +220,6 @@ def _(problem, i, move, image, work):
 
 @protocol.norm2.register(SecondOrderChain)
 def _(problem, i, move, image, work):
-    if not has_table(problem.chain, i):
-        return protocol.norm2_by_gram(problem, i, move, image, work)
     first, _ = first_trigram(problem, i)
     total = protocol.norm2(problem.chain, i, move, image, work.chain)
     for c in range(move.size[0]):
