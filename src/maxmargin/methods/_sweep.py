@@ -29,7 +29,7 @@ from maxmargin.problems._protocol import (
     decode,
     foresee,
     is_exact,
-    norm2_by_gram,
+    norm2,
     output_size,
     push,
     score,
@@ -161,7 +161,7 @@ def first_corners(problem, examples, scratch):
     for t in range(examples.shape[0]):
         loss_y, _ = corner_at_scores(problem, examples[t], scratch)
         add_corner(scratch.corner, scratch.move)
-        squares += norm2_by_gram(problem, examples[t], scratch.move, scratch.image, scratch.oracle)
+        squares += norm2(problem, examples[t], scratch.move, scratch.image, scratch.oracle)
         losses += loss_y
         reset(scratch.move)
     return squares, losses
