@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin._compile import helper
+from maxmargin.inference.segments import write_segment
 from maxmargin.rows import FloatArray, add_scaled, clear, fill
 
 
@@ -115,9 +116,7 @@ def trace_segments_back(length, pairs, n_labels, truth, m, trellis, work, y):
     t, k = length - 1, _best_end(work.closed[length - 1], m, n_labels)
     while t >= 0:
         start, m = _best_start(t, k, trellis.lengths[:, k], truth, m, work.opened)
-        y[start] = 2 * k + 1
-        for s in range(start + 1, t + 1):
-            y[s] = 2 * k
+        write_segment(start, t, k, y)
         t = start - 1
         if t >= 0:
             k = _best_before(work.closed[t], pairs[:, k], m)

@@ -6,6 +6,7 @@ import numpy as np
 
 from maxmargin._compile import helper
 from maxmargin.inference.k_best import KBestWork, k_best_work, merge_best, pick_best
+from maxmargin.inference.segments import write_segment
 from maxmargin.rows import IntArray, add_scaled, clear
 
 
@@ -93,8 +94,6 @@ def _trace(t, label, rank, work, y):
     while t >= 0:
         start = t - work.closed.before[t, label, rank]
         rank = work.closed.rank[t, label, rank]
-        y[start] = 2 * label + 1
-        for s in range(start + 1, t + 1):
-            y[s] = 2 * label
+        write_segment(start, t, label, y)
         label, rank = work.opened.before[start, label, rank], work.opened.rank[start, label, rank]
         t = start - 1

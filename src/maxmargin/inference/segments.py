@@ -108,13 +108,19 @@ def _trace_back(length, pairs, n_labels, marked, trellis, y):
         kept = _fine(marked, t, trellis.opened)
         start = _best_start(trellis.opened[:, k], trellis.lengths[:, k], t)
         _lift(marked, t, trellis.opened, kept)
-        y[start] = 2 * k + 1
-        for s in range(start + 1, t + 1):
-            y[s] = 2 * k
+        write_segment(start, t, k, y)
         t = start - 1
         if t >= 0:
             k = best_predecessor(trellis.closed[t], pairs[:, k], n_labels)
     return score
+
+
+@helper
+def write_segment(start, last, label, y):
+    """Write a segment to the tags: twice its label, and one more where it starts."""
+    y[start] = 2 * label + 1
+    for s in range(start + 1, last + 1):
+        y[s] = 2 * label
 
 
 @helper

@@ -28,7 +28,7 @@ A plain Python object may have methods of these names instead; it then runs inte
 
 from typing import Any, NamedTuple
 
-from maxmargin._compile import generic, generic_with_default, helper, subroutine
+from maxmargin._compile import generic, generic_with_default, helper
 from maxmargin.rows import FloatArray, aligned_zeros
 
 
@@ -121,13 +121,6 @@ def gram(problem, i, move, image, work):
     problem.gram(i, move, image, work)
 
 
-@subroutine
-def norm2_by_gram(problem, i, move, image, work):
-    r"""Return :math:`\|\Phi_i \delta\|^2` as :math:`\langle \delta, \Phi_i^\top \Phi_i \delta \rangle`."""
-    gram(problem, i, move, image, work)
-    return dot_at(move.support, move.size[0], move.delta, image)
-
-
 @helper
 def dot_at(where, size, a, b):
     """``a[where[:size]] @ b[where[:size]]``"""
@@ -139,11 +132,12 @@ def dot_at(where, size, a, b):
 
 @generic_with_default
 def norm2(problem, i, move, image, work):
-    r"""Return :math:`\|\Phi_i \delta\|^2`; ``image`` is work space.
+    r"""Return :math:`\|\Phi_i \delta\|^2 = \langle \delta, \Phi_i^\top \Phi_i \delta \rangle`.
 
-    A model may know a shorter way than `gram`.
+    ``image`` is work space. A model may know a shorter way than `gram`.
     """
-    return norm2_by_gram(problem, i, move, image, work)
+    gram(problem, i, move, image, work)
+    return dot_at(move.support, move.size[0], move.delta, image)
 
 
 @generic
