@@ -16,14 +16,25 @@ Answer = TypeVar("Answer")
 _POOL: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("threads", default=None)
 
 
+# Kernels keep their processors busy, so that more threads than processors gain nothing, and thousands of them
+# cannot be started. Small numbers are taken as they are.
+_MOST = 32
+
+
 def as_number(n_jobs: int | None) -> int:
-    """Return the number of threads that ``n_jobs`` stands for: None is one, -1 is one per processor."""
-    return int(joblib.effective_n_jobs(n_jobs))
+    """Return the number of threads that ``n_jobs`` stands for: None is one, -1 is one per processor.
+
+    A larger number than the processors, or than 32 where these are fewer, stands for that.
+    """
+    return min(int(joblib.effective_n_jobs(n_jobs)), max(int(joblib.cpu_count()), _MOST))
 
 
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
-    """Let `run_all` use threads in this block, counted as scikit-learn counts them."""
+    """Let `run_all` use threads in this block, counted as scikit-learn counts them.
+
+    None is started before there is work for it, and never more than there are parts of work.
+    """
     number = as_number(n_jobs)
     if number == 1:
         yield

@@ -16,7 +16,7 @@ def decode_all(problem: Any, w: FloatArray) -> IntArray:
     n = sizes(problem).examples
     stops = np.cumsum([0, *(output_size(problem, i) for i in range(n))])
     out = np.empty(stops[-1], dtype=np.int64)
-    shares = n_threads() if predictions.mode(problem) != "interpreted" else 1
+    shares = min(n_threads(), n) if predictions.mode(problem) != "interpreted" else 1
     bounds = np.linspace(0, n, shares + 1).astype(np.int64)
 
     def decode(share: int) -> None:

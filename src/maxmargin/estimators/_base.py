@@ -10,8 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
+from maxmargin._arguments import shown
+from maxmargin._threads import threads
+from maxmargin.decoding import decode_all
 from maxmargin.display import ProgressLine
 from maxmargin.encoding.kinds import described
 from maxmargin.estimators._examples import Examples, Seen, mean_weight, per_weight, weighted
@@ -34,7 +37,7 @@ from maxmargin.problems._protocol import is_projected, sizes
 from maxmargin.problems.slack import check_rescalable
 from maxmargin.result import Progress, Result, Status
 from maxmargin.resume import UnfitStart
-from maxmargin.rows import FloatArray
+from maxmargin.rows import FloatArray, IntArray
 from maxmargin.solve import solve
 
 DUAL_METHODS: dict[str, Callable[[float], Any]] = {
@@ -152,12 +155,36 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
         """Train on the examples of all calls of `partial_fit`, from where the last one stopped; keep them."""
         seen = self._before(more=True)
         result = self._solve(weighted(problem, examples.weights), None if seen is None else seen.result)
-        self._seen = Seen(examples, result)
+        self._seen = Seen(examples, result, self._model_parameters())
         return result.w
 
     def _before(self, more: bool) -> Seen | None:
         """What earlier calls have trained on, if this is one more call of `partial_fit`."""
-        return getattr(self, "_seen", None) if more else None
+        seen: Seen | None = getattr(self, "_seen", None) if more else None
+        if seen is not None:
+            self._check_same_model(seen.parameters)
+        return seen
+
+    def _model_parameters(self) -> dict[str, Any]:
+        """The parameters that say what is learnt: those that estimators do not share."""
+        shared = StructuralSVC._parameter_constraints
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in shared}
+
+    def _check_same_model(self, before: dict[str, Any]) -> None:
+        """Raise if parameters say that something else is to be learnt than in the calls before."""
+        for name, value in self._model_parameters().items():
+            if not _is_same(value, before[name]):
+                raise ValueError(
+                    f"{type(self).__name__}: {name} must be {shown(before[name])}, as in the first call of "
+                    f"partial_fit, got {shown(value)}; call fit to learn anew."
+                )
+
+    def _decoded(self, problem: Any, w: FloatArray) -> IntArray:
+        """The outputs of best score of all examples, one after another, found by `n_jobs` threads."""
+        constraints, given = {"n_jobs": self._parameter_constraints["n_jobs"]}, {"n_jobs": self.n_jobs}
+        validate_parameter_constraints(constraints, given, caller_name=type(self).__name__)
+        with threads(self.n_jobs):
+            return decode_all(problem, w)
 
     def _warn(self, status: Status) -> None:
         warnings.warn(
@@ -166,6 +193,14 @@ class StructuralSVC(BaseEstimator):  # type: ignore[misc]
             ConvergenceWarning,
             stacklevel=_frames_to_user(),
         )
+
+
+def _is_same(value: Any, before: Any) -> bool:
+    """Whether a parameter is what it was: the same object, or an equal one."""
+    try:
+        return value is before or bool(np.all(value == before))
+    except (TypeError, ValueError):  # not comparable, or arrays of other shapes
+        return False
 
 
 def _scaled(progress: Progress, mean: float) -> Progress:

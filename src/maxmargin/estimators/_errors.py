@@ -1,17 +1,34 @@
-"""Errors of scikit-learn's validation in the form of this package's own."""
+"""Errors of an estimator in one form: a single line that begins with its name."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sklearn.utils._param_validation import InvalidParameterError
+
+# Whose errors are given a name. Errors of other classes are users' own, or have a name.
+_LIBRARIES = {"builtins", "numpy", "pandas", "scipy"}
+_LONGEST = 500
+
 
 @contextmanager
 def one_line(owner: str) -> Iterator[None]:
-    """Give the errors of scikit-learn's validation an owner and a single line."""
+    """Give the errors of validation an owner and a single line, if they lack them."""
     try:
         yield
+    except InvalidParameterError as error:  # its message has the owner
+        raise InvalidParameterError(_shortened(str(error))) from None
     except (TypeError, ValueError) as error:
         message = str(error)
-        if "feature names" in message:  # a list, line by line, in a form that scikit-learn prescribes
+        is_prescribed = "feature names" in message  # a list, line by line, in scikit-learn's own form
+        if is_prescribed or type(error).__module__.partition(".")[0] not in _LIBRARIES:
+            raise
+        named = message if message.startswith((f"{owner}:", "solve:")) else f"{owner}: {message}"
+        if _shortened(named) == message:
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{owner}: {' '.join(message.split())}") from error
+        raise kind(_shortened(named)) from error
+
+
+def _shortened(message: str) -> str:
+    line = " ".join(part.strip() for part in message.splitlines())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."

@@ -21,7 +21,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from maxmargin.encoding.joined import joined
-from maxmargin.estimators._errors import one_line
 from maxmargin.history import Measurement
 from maxmargin.problems import Weighted
 from maxmargin.result import Result
@@ -36,10 +35,11 @@ class Examples(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What `partial_fit` has trained on, and where it stopped."""
+    """What `partial_fit` has trained on, where it stopped, and the parameters that say what is learnt."""
 
     examples: Examples
     result: Result
+    parameters: dict[str, Any]
 
 
 def appended(seen: Seen | None, new: Examples) -> Examples:
@@ -73,9 +73,8 @@ def weighed(
     if sample_weight is None:
         return parts, None
     given = [part for part in parts if part is not None]
-    with one_line(owner):
-        weights = _check_sample_weight(sample_weight, parts[0], dtype=np.float64)
-        check_consistent_length(*given)
+    weights = _check_sample_weight(sample_weight, parts[0], dtype=np.float64)
+    check_consistent_length(*given)
     negative = np.flatnonzero(weights < 0.0)
     if len(negative):
         i = negative[0]
@@ -95,8 +94,7 @@ def label_weights(
     if isinstance(class_weight, str):
         counts = np.bincount(codes, weights, minlength=len(classes))
         return counts.sum() / (len(classes) * counts)
-    with one_line(owner):
-        found = compute_class_weight(class_weight, classes=classes, y=classes)
+    found = compute_class_weight(class_weight, classes=classes, y=classes)
     bad = np.flatnonzero(~((found > 0.0) & (found < np.inf)))
     if len(bad):
         raise ValueError(

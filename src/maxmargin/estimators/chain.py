@@ -5,18 +5,16 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, Options, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._threads import threads
-from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
 from maxmargin.encoding.kinds import described
 from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
 from maxmargin.estimators._examples import Examples, appended, check_fixed, label_weights, weighed
+from maxmargin.estimators._scores import check_kind, mean_right
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Chain, ChainWeights, SecondOrderChain, SecondOrderWeights
 from maxmargin.problems._k_best import KBest, check_k, k_best_outputs
 from maxmargin.problems._labels import check_several
@@ -171,7 +169,7 @@ class ChainSVC(StructuralSVC):
         self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on sequences.
 
@@ -192,7 +190,7 @@ class ChainSVC(StructuralSVC):
         """
         return self._learn(X, y, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train on these sequences and all those of earlier calls, from where the last call stopped.
 
@@ -264,6 +262,7 @@ class ChainSVC(StructuralSVC):
         self.n_features_in_ = encoder.n_features_in_
         self.feature_names_ = encoder.feature_names_
 
+    @snapshot
     def predict(self, X: Any) -> list[np.ndarray[Any, Any]]:
         """Return the labels of each sequence.
 
@@ -278,11 +277,11 @@ class ChainSVC(StructuralSVC):
             One array of labels per sequence.
         """
         problem = self._unlabelled(X)
-        with threads(self.n_jobs):
-            codes = decode_all(problem, self._w)
+        codes = self._decoded(problem, self._w)
         labels, bounds = self.classes_[codes], problem.offsets.tolist()
         return [labels[a:b] for a, b in itertools.pairwise(bounds)]
 
+    @snapshot
     def predict_k_best(self, X: Any, k: int) -> list[KBest]:
         """Return the k labellings of highest score of each sequence, or all if there are fewer.
 
@@ -304,12 +303,12 @@ class ChainSVC(StructuralSVC):
 
     def _unlabelled(self, X: Any) -> Chain | SecondOrderChain:
         """The problem of predicting labels."""
-        check_is_fitted(self)
         rows, offsets = self._encoder.transform(X)
         if self._forbidden is not None:
             check_lengths(offsets, self._forbidden, owner="ChainSVC")
         return _MODELS[self._order].for_prediction(rows, offsets, len(self.classes_), self._forbidden)
 
+    @snapshot
     def score(self, X: Any, y: Any) -> float:
         """Return the share of tokens whose label is predicted; a label not seen in `fit` counts as wrong.
 
@@ -325,12 +324,12 @@ class ChainSVC(StructuralSVC):
         predicted = self.predict(X)
         offsets = np.cumsum([0, *map(len, predicted)])
         codes, classes = encode_labels(y, offsets, owner="ChainSVC")
-        truth = classes[codes]
-        return float(np.mean(truth == np.concatenate(predicted)))
+        check_kind(classes[0], self.classes_, "ChainSVC")
+        return mean_right(classes[codes] == np.concatenate(predicted), None, "ChainSVC")
 
     @property
+    @snapshot
     def _weights(self) -> ChainWeights | SecondOrderWeights:
-        check_is_fitted(self)
         unpack = unpack_chain if self._order == 1 else unpack_second_order
         return unpack(self._w, self.n_features_in_, len(self.classes_))
 

@@ -6,16 +6,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._threads import threads
-from maxmargin.decoding import decode_all
 from maxmargin.encoding.arcs import Arcs, as_sentences, encode_arcs, encode_heads
 from maxmargin.encoding.sentences import encode_tagged
 from maxmargin.estimators._base import StructuralSVC
 from maxmargin.estimators._examples import Examples, appended, weighed
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Arborescence
 from maxmargin.problems.arborescence import LOSSES
 from maxmargin.problems.arc_features import ArcEncoder
@@ -142,7 +139,7 @@ class DependencySVC(StructuralSVC):
         self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on sentences.
 
@@ -164,7 +161,7 @@ class DependencySVC(StructuralSVC):
         """
         return self._learn(X, y, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on these sentences and all those of earlier calls, from where the last call stopped.
 
@@ -213,6 +210,7 @@ class DependencySVC(StructuralSVC):
         encoder = ArcEncoder(min_count=self.min_count).fit(tagged, heads)
         return encoder.transform(tagged), heads, encoder
 
+    @snapshot
     def predict(self, X: Any) -> list[IntArray]:
         """Return the tree of best score for each sentence.
 
@@ -226,10 +224,8 @@ class DependencySVC(StructuralSVC):
         list of int arrays
             The head of each word, 0 for the root and 1 for the first word.
         """
-        check_is_fitted(self)
         problem = Arborescence.for_prediction(self._known_arcs(X), **self._kind)
-        with threads(self.n_jobs):
-            heads = decode_all(problem, self.coef_)
+        heads = self._decoded(problem, self.coef_)
         return [heads[a:b] for a, b in itertools.pairwise(problem.offsets.tolist())]
 
     def _known_arcs(self, X: Any) -> Arcs:
@@ -251,6 +247,7 @@ class DependencySVC(StructuralSVC):
             )
         return arcs
 
+    @snapshot
     def score(self, X: Any, y: Any) -> float:
         """Return the unlabelled attachment score: the share of words whose head is predicted.
 

@@ -3,12 +3,8 @@
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._threads import threads
-from maxmargin.decoding import decode_all
 from maxmargin.encoding.graphs import (
     Graphs,
     check_features,
@@ -20,6 +16,8 @@ from maxmargin.encoding.graphs import (
 from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
 from maxmargin.estimators._examples import Examples, appended, weighed
+from maxmargin.estimators._scores import check_kind, mean_right
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Graph, SignConstrained
 from maxmargin.problems._labelling import LABELLINGS
 from maxmargin.problems._labels import check_several
@@ -173,7 +171,7 @@ class GraphSVC(StructuralSVC):
         self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def fit(self, X: Any, y: Any, node_weights: Any = None, sample_weight: Any = None) -> Self:
         """Train on graphs.
 
@@ -197,7 +195,7 @@ class GraphSVC(StructuralSVC):
         """
         return self._learn(X, y, node_weights, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, node_weights: Any = None, sample_weight: Any = None
     ) -> Self:
@@ -264,6 +262,7 @@ class GraphSVC(StructuralSVC):
         mark_weights(self.nonnegative, parts, owner="GraphSVC")
         return SignConstrained(problem, np.concatenate([np.ravel(part) for part in marks]) > 0.0)
 
+    @snapshot
     def predict(self, X: Any) -> list[np.ndarray[Any, Any]]:
         """Return the labels of the nodes of each graph.
 
@@ -276,11 +275,9 @@ class GraphSVC(StructuralSVC):
         list of arrays
             One array of labels per graph.
         """
-        check_is_fitted(self)
         graphs = self._known_graphs(X)
         problem = Graph.for_prediction(graphs, len(self.classes_), self.inference_)
-        with threads(self.n_jobs):
-            outputs = decode_all(problem, self._w)
+        outputs = self._decoded(problem, self._w)
         lengths = np.diff(graphs.offsets).tolist()
         begins = np.cumsum([0, *(output_size(problem, i) for i in range(len(lengths)))])
         return [self.classes_[outputs[a : a + m]] for a, m in zip(begins[:-1], lengths, strict=True)]
@@ -291,6 +288,7 @@ class GraphSVC(StructuralSVC):
         check_features(graphs, self.n_features_in_, self.n_edge_features_in_, owner="GraphSVC")
         return graphs
 
+    @snapshot
     def score(self, X: Any, y: Any) -> float:
         """Return the share of nodes whose label is predicted; a label not seen in `fit` counts as wrong.
 
@@ -305,7 +303,8 @@ class GraphSVC(StructuralSVC):
         """
         predicted = self.predict(X)
         codes, classes = encode_node_labels(y, encode_graphs(X, owner="GraphSVC"), owner="GraphSVC")
-        return float(np.mean(classes[codes] == np.concatenate(predicted)))
+        check_kind(classes[0], self.classes_, "GraphSVC")
+        return mean_right(classes[codes] == np.concatenate(predicted), None, "GraphSVC")
 
 
 def _importance(node_weights: Any, graphs: Graphs) -> FloatArray:

@@ -5,15 +5,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._threads import threads
-from maxmargin.decoding import decode_all
 from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_matchings
 from maxmargin.estimators._base import StructuralSVC
 from maxmargin.estimators._examples import Examples, appended, weighed
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Matching
 from maxmargin.rows import FloatArray, IntArray
 
@@ -144,7 +141,7 @@ default="auto"
         self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def fit(self, X: Any, y: Any, possible: Any = None, sample_weight: Any = None) -> Self:
         """Train on pairs of sides.
 
@@ -167,7 +164,7 @@ default="auto"
         """
         return self._learn(X, y, possible, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def partial_fit(self, X: Any, y: Any, possible: Any = None, sample_weight: Any = None) -> Self:
         """Train on these pairs and all those of earlier calls, from where the last call stopped.
 
@@ -210,6 +207,7 @@ default="auto"
         self.intercept_ = float(found.links[-1]) if has_constant else 0.0
         return self
 
+    @snapshot
     def predict(self, X: Any) -> list[Any]:
         """Return the matching of best score for each pair.
 
@@ -222,11 +220,9 @@ default="auto"
         list of int arrays of shape (n_sources,), or of lists of (source, target)
             The target of each source, or -1; with a fertility above one, all links in order.
         """
-        check_is_fitted(self)
         links = self._known_links(X)
         problem = Matching.for_prediction(links, self._fertility)
-        with threads(self.n_jobs):
-            targets = decode_all(problem, self._w)
+        targets = self._decoded(problem, self._w)
         found = [targets[a:b] for a, b in itertools.pairwise(problem.starts.tolist())]
         return found if self._fertility == 1 else [_as_links(places, self._fertility) for places in found]
 
@@ -241,6 +237,7 @@ default="auto"
             )
         return links
 
+    @snapshot
     def score(self, X: Any, y: Any) -> float:
         """Return the F1 score of links: twice those that are right, over all predicted and all true ones.
 

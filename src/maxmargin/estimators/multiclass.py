@@ -4,15 +4,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
-from maxmargin.estimators._errors import one_line
 from maxmargin.estimators._examples import Examples, appended, check_fixed, label_weights, weighed
+from maxmargin.estimators._scores import check_kind, mean_right
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Multiclass, SlackRescaled
 from maxmargin.problems._labels import check_several
 from maxmargin.rows import FloatArray, IntArray
@@ -145,7 +146,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples.
 
@@ -164,7 +165,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         """
         return self._learn(X, y, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train on these examples and all those of earlier calls, from where the last call stopped.
 
@@ -204,9 +205,8 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         return self
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        with one_line("MulticlassSVC"):
-            X, y = validate_data(self, X, y, **_FEATURES, reset=reset)
-            check_classification_targets(y)
+        X, y = validate_data(self, X, y, **_FEATURES, reset=reset)
+        check_classification_targets(y)
         _check_finite(X)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X, y
 
@@ -224,6 +224,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         self.coef_ = np.ascontiguousarray(weights[:, : self.n_features_in_])
         self.intercept_ = weights[:, -1].copy() if self.fit_intercept else np.zeros(len(weights))
 
+    @snapshot
     def decision_function(self, X: Any) -> FloatArray:
         """Return the score of each class.
 
@@ -236,13 +237,12 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes, the score of the second less that of the first.
         """
-        check_is_fitted(self)
-        with one_line("MulticlassSVC"):
-            X = validate_data(self, X, **_FEATURES, reset=False)
+        X = validate_data(self, X, **_FEATURES, reset=False)
         _check_finite(X)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @snapshot
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the class of each example.
 
@@ -257,6 +257,27 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
+
+    @snapshot
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of examples whose class is predicted.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            How much each example counts.
+
+        Returns
+        -------
+        float
+        """
+        predicted, truth = self.predict(X), column_or_1d(y)
+        check_consistent_length(predicted, truth)
+        check_classification_targets(truth)
+        check_kind(truth[0], self.classes_, "MulticlassSVC")
+        return mean_right(predicted == truth, sample_weight, "MulticlassSVC")
 
 
 def _codes(y: Any, classes: Any) -> IntArray:

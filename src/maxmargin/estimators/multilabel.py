@@ -5,16 +5,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from maxmargin._threads import threads
-from maxmargin.decoding import decode_all
 from maxmargin.encoding.graphs import Graphs
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, rescaled
-from maxmargin.estimators._errors import one_line
 from maxmargin.estimators._examples import Examples, appended, weighed
+from maxmargin.estimators._scores import mean_right
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.problems import Graph
 from maxmargin.rows import FloatArray, IntArray
@@ -134,7 +132,7 @@ class MultilabelSVC(StructuralSVC):
         self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train.
 
@@ -152,7 +150,7 @@ class MultilabelSVC(StructuralSVC):
         """
         return self._learn(X, y, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on these rows and all those of earlier calls, from where the last call stopped.
 
@@ -175,8 +173,7 @@ class MultilabelSVC(StructuralSVC):
     def _learn(self, X: Any, y: Any, sample_weight: Any, more: bool = False) -> Self:
         self._check_structure()
         seen = self._before(more)
-        with one_line("MultilabelSVC"):
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=seen is None)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=seen is None)
         y = _checked_sets(X, y, None if seen is None else len(self.intercept_))
         (X, y), weights = weighed((X, y), sample_weight, "MultilabelSVC")
         n_labels = y.shape[1]
@@ -202,6 +199,7 @@ class MultilabelSVC(StructuralSVC):
                 "'full'; use one of these, or rescaling='margin'."
             )
 
+    @snapshot
     def predict(self, X: Any) -> IntArray:
         """Return the set of labels of best score for each row.
 
@@ -213,14 +211,12 @@ class MultilabelSVC(StructuralSVC):
         -------
         array of zeros and ones of shape (n, n_labels)
         """
-        check_is_fitted(self)
-        with one_line("MultilabelSVC"):
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         graphs = label_graphs(X, len(self.intercept_), self.edges_)
         problem = Graph.for_prediction(graphs, 2, self._inference)
-        with threads(self.n_jobs):
-            return decode_all(problem, self._w).reshape(X.shape[0], -1)
+        return self._decoded(problem, self._w).reshape(X.shape[0], -1)
 
+    @snapshot
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose labels are all predicted, as scikit-learn's classifiers do.
 
@@ -235,18 +231,15 @@ class MultilabelSVC(StructuralSVC):
         -------
         float
         """
-        right = (self.predict(X) == np.asarray(y)).all(axis=1)
-        if sample_weight is None:
-            return float(np.mean(right))
-        (right,), weights = weighed((right,), sample_weight, "MultilabelSVC")
-        return float(np.average(right, weights=weights))
+        predicted = self.predict(X)
+        truth = _checked_sets(predicted, y, predicted.shape[1])
+        return mean_right((predicted == truth).all(axis=1), sample_weight, "MultilabelSVC")
 
 
 def _checked_sets(X: Any, y: Any, n_labels: int | None) -> IntArray:
     """Return the labels of all rows, if they are zeros and ones, as many rows as X has."""
-    with one_line("MultilabelSVC"):
-        y = check_array(y, dtype=None, input_name="y")
-        check_consistent_length(X, y)
+    y = check_array(y, dtype=None, input_name="y")
+    check_consistent_length(X, y)
     if not np.isin(y, (0, 1)).all():
         bad = y[~np.isin(y, (0, 1))][0]
         raise ValueError(
@@ -255,8 +248,8 @@ def _checked_sets(X: Any, y: Any, n_labels: int | None) -> IntArray:
         )
     if n_labels not in (None, y.shape[1]):
         raise ValueError(
-            f"MultilabelSVC: y has {y.shape[1]} columns, expected {n_labels}, one for each label of the "
-            "first call."
+            f"MultilabelSVC: y has {y.shape[1]} columns, expected {n_labels}, one for each label that "
+            "MultilabelSVC was fitted with."
         )
     return np.ascontiguousarray(y, dtype=np.int64)
 

@@ -6,12 +6,8 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._threads import threads
-from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.segments import (
     EncodedSegments,
@@ -25,6 +21,8 @@ from maxmargin.encoding.segments import (
 from maxmargin.encoding.tokens import Offsets
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, rescaled
 from maxmargin.estimators._examples import Examples, appended, weighed
+from maxmargin.estimators._scores import check_kind
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Segments, SegmentWeights
 from maxmargin.problems._k_best import KBestSegments, check_k, k_best_outputs
 from maxmargin.problems.segments import LOSSES, check_choice, unpack_segments
@@ -169,7 +167,7 @@ class SegmentSVC(StructuralSVC):
         self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on sequences.
 
@@ -192,7 +190,7 @@ class SegmentSVC(StructuralSVC):
         """
         return self._learn(X, y, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on these sequences and all those of earlier calls, from where the last call stopped.
 
@@ -251,6 +249,7 @@ class SegmentSVC(StructuralSVC):
         self.n_features_in_ = encoder.n_features_in_
         self.feature_names_ = encoder.feature_names_
 
+    @snapshot
     def predict(self, X: Any) -> list[list[Segment]]:
         """Return the segments of each sequence.
 
@@ -266,6 +265,7 @@ class SegmentSVC(StructuralSVC):
         """
         return self._predict(X)[0]
 
+    @snapshot
     def predict_tags(self, X: Any) -> list[list[str]]:
         """Return the segments of each sequence as tags.
 
@@ -286,10 +286,10 @@ class SegmentSVC(StructuralSVC):
     def _predict(self, X: Any) -> tuple[list[list[Segment]], Offsets]:
         """The segments, and the offsets of sequences."""
         problem = self._unlabelled(X)
-        with threads(self.n_jobs):
-            codes = decode_all(problem, self._w)
+        codes = self._decoded(problem, self._w)
         return decode_segments(codes, problem.offsets, self.classes_), problem.offsets
 
+    @snapshot
     def predict_k_best(self, X: Any, k: int) -> list[KBestSegments]:
         """Return the k segmentations of highest score of each sequence, or all if there are fewer.
 
@@ -316,10 +316,10 @@ class SegmentSVC(StructuralSVC):
 
     def _unlabelled(self, X: Any) -> Segments:
         """The problem of predicting segments."""
-        check_is_fitted(self)
         rows, offsets = self._encoder.transform(X)
         return Segments.for_prediction(rows, offsets, self.max_length_)
 
+    @snapshot
     def score(self, X: Any, y: Any) -> float:
         """Return the F1 score of segments: one counts as found if start, stop and label are predicted.
 
@@ -336,13 +336,15 @@ class SegmentSVC(StructuralSVC):
         """
         predicted, offsets = self._predict(X)
         true = list_segments(y, offsets, owner="SegmentSVC")
+        for _, _, label in itertools.chain.from_iterable(true):
+            check_kind(label, self.classes_, "SegmentSVC")
         right = sum(len(set(a) & set(b)) for a, b in zip(true, predicted, strict=True))
         total = sum(map(len, true)) + sum(map(len, predicted))
         return 2 * right / total if total else 1.0
 
     @property
+    @snapshot
     def _weights(self) -> SegmentWeights:
-        check_is_fitted(self)
         limits = self.max_length_
         return unpack_segments(self._w, self.n_features_in_, len(limits), int(limits.max()))
 

@@ -1,17 +1,17 @@
 """Any structure, given by three Python functions, as a scikit-learn estimator."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.encoding.joint import Joint, NamedJoint
+from maxmargin.encoding.kinds import described
 from maxmargin.estimators._base import StructuralSVC
 from maxmargin.estimators._examples import Examples, appended, weighed
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Custom
 from maxmargin.problems.signs import SignedCustom
 from maxmargin.rows import FloatArray
@@ -163,7 +163,7 @@ class StructuredSVC(StructuralSVC):
         self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples.
 
@@ -183,7 +183,7 @@ class StructuredSVC(StructuralSVC):
         """
         return self._learn(X, y, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @transaction
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on these examples and all those of earlier calls, from where the last call stopped.
 
@@ -208,7 +208,7 @@ class StructuredSVC(StructuralSVC):
         seen = self._before(more)
         examples = Examples((X, y), weights)
         if more:
-            examples = appended(seen, Examples((list(X), list(y)), weights))
+            examples = appended(seen, Examples((_listed(X, "X"), _listed(y, "y")), weights))
         X, y = examples.data
         problem = self._made(X, y, None if seen is None else self._joint)
         w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
@@ -253,6 +253,7 @@ class StructuredSVC(StructuralSVC):
             return [joint.names[name] for name in self.nonnegative if name in joint.names]
         return self.nonnegative
 
+    @snapshot
     def predict(self, X: Any) -> list[Any]:
         """Return the output of best score for each example.
 
@@ -264,10 +265,10 @@ class StructuredSVC(StructuralSVC):
         -------
         list
         """
-        check_is_fitted(self)
         w = self._joint.given(self.coef_)
-        return [self.argmax(x, w) for x in X]
+        return [self.argmax(x, w) for x in _listed(X, "X")]
 
+    @snapshot
     def score(self, X: Any, y: Any) -> float:
         """Return one less the mean loss of the predictions.
 
@@ -279,5 +280,20 @@ class StructuredSVC(StructuralSVC):
         -------
         float
         """
-        losses = [self.loss(truth, answer) for truth, answer in zip(y, self.predict(X), strict=True)]
-        return 1.0 - float(np.mean(losses))
+        predicted, truths = self.predict(X), _listed(y, "y")
+        if len(predicted) != len(truths) or not truths:
+            raise ValueError(
+                f"StructuredSVC: X has {len(predicted)} examples, but y has {len(truths)}; give one output per "
+                "example, and at least one example."
+            )
+        mean = float(np.mean([float(self.loss(*pair)) for pair in zip(truths, predicted, strict=True)]))
+        if not np.isfinite(mean):
+            raise ValueError(f"StructuredSVC: loss must return finite numbers, got a mean of {mean}.")
+        return 1.0 - mean
+
+
+def _listed(examples: Any, name: str) -> list[Any]:
+    """Return examples as a list."""
+    if not isinstance(examples, Iterable) or isinstance(examples, str | bytes | Mapping):
+        raise TypeError(f"StructuredSVC: {name} must be a list of examples, got {described(examples)}.")
+    return list(examples)

@@ -115,9 +115,16 @@ def _find(problem, i, w, theta, work, search, y, scores):
     find_k_best(problem, i, theta, work, search, y, scores)
 
 
+def _most_outputs(problem: Chain | SecondOrderChain | Segments) -> int:
+    """Return what no sequence has more outputs than: a token has a label, and may start a segment."""
+    chain = problem.chain if isinstance(problem, SecondOrderChain) else problem
+    return (2 * int(chain.n_labels)) ** int(sizes(problem).output)
+
+
 def k_best_outputs(problem: Chain | SecondOrderChain | Segments, w: FloatArray, k: int) -> list[KBest]:
     """Return the k best outputs for each sequence, or all that there are."""
     size, found = sizes(problem), []
+    k = min(k, _most_outputs(problem))
     theta, work = np.zeros(size.statistics), workspace(problem)
     search = search_space(problem, k)
     y, scores = np.zeros((k, size.output), dtype=np.int64), np.zeros(k)
