@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def test_squares_are_rounded_alike() -> None:
     drawn = np.random.default_rng(0).normal(size=10_000)
     for x in (drawn[0], *(x for x in drawn if x**2 != x * x)):
         move = as_move(np.array([x]))
-        assert head_norm2(1, move) == head_norm2.py_func(1, move) == x * x
+        assert head_norm2(1, move) == unwrap(head_norm2)(1, move) == x * x
 
 
 def numbers(value: Any) -> list[str]:

@@ -17,7 +17,8 @@ import pytest
 
 import maxmargin
 from maxmargin import BlockFrankWolfe, solve
-from maxmargin._compile import _KEPT_CACHES, helper
+from maxmargin._compile import helper
+from maxmargin._kernel_cache import KEPT_CACHES
 from maxmargin.problems import Multiclass
 
 X = [[0.5, 1.0], [1.5, -1.0], [-0.5, 2.0], [1.0, 1.0], [-1.0, -2.0], [0.3, -0.7]]
@@ -31,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import maxmargin
 from maxmargin import BlockFrankWolfe, solve
-from maxmargin._compile import cache_directory
+from maxmargin._kernel_cache import cache_directory
 from maxmargin.methods._sweep import sweep
 
 def train(Model, X={X!r}, lam=0.1):
@@ -190,7 +191,7 @@ def test_helper_of_a_user_is_not_kept():
     def add(a, b):
         return a + b
 
-    assert helper(add).stats.cache_path is None
+    assert helper(add).compiled.stats.cache_path is None
 
 
 def test_other_inputs_compile_nothing_more(package):
@@ -306,4 +307,4 @@ def test_old_directories_are_pruned(package):
         os.utime(old, (100 - age, 100 - age))
     run(package, BUILT_IN)
     left = {path.name for path in folder.iterdir()}
-    assert left == {current.name} | {f"kernels-{age}" for age in range(_KEPT_CACHES - 1)}
+    assert left == {current.name} | {f"kernels-{age}" for age in range(KEPT_CACHES - 1)}

@@ -13,8 +13,10 @@ import maxmargin
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
 LAYERS = [
-    ["_parts"],
-    ["_compile", "_prefetch", "encoding", "_interrupts", "_threads"],
+    ["_parts", "_interrupts", "_trust"],
+    ["_numba"],
+    ["_kernel_cache"],
+    ["_compile", "_prefetch", "encoding", "_threads"],
     ["rows"],
     ["inference"],
     ["problems"],

@@ -1,5 +1,7 @@
 """Asking for memory ahead: the request is made, and nothing else happens."""
 
+from inspect import unwrap
+
 import numba
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from maxmargin._prefetch import _MOST_LINES, prefetch
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there are no instructions to look at")
 def test_compiled_code_asks_for_memory():
-    compiled = numba.njit(prefetch.py_func)
+    compiled = numba.njit(unwrap(prefetch))
     compiled(np.zeros(20), 3, 17)
     (code,) = compiled.inspect_llvm().values()
     assert "@llvm.prefetch" in code
@@ -19,15 +21,15 @@ def test_compiled_code_asks_for_memory():
 def test_nothing_is_read_or_written(first, stop):
     array = np.arange(20, dtype=np.uint32)
     assert prefetch(array, first, stop) is None
-    assert prefetch.py_func(array, first, stop) is None
+    assert unwrap(prefetch)(array, first, stop) is None
     assert (array == np.arange(20)).all()
 
 
 def test_each_line_once_and_no_more_than_some(monkeypatch):
     asked = []
-    monkeypatch.setitem(prefetch.py_func.__globals__, "_ask", lambda array, p: asked.append(p))
-    prefetch.py_func(np.zeros(100), 4, 30)
+    monkeypatch.setitem(unwrap(prefetch).__globals__, "_ask", lambda array, p: asked.append(p))
+    unwrap(prefetch)(np.zeros(100), 4, 30)
     assert asked == [4, 12, 20, 28]
     asked.clear()
-    prefetch.py_func(np.zeros(10**5), 0, 10**5)
+    unwrap(prefetch)(np.zeros(10**5), 0, 10**5)
     assert len(asked) == _MOST_LINES

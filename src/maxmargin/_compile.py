@@ -11,54 +11,21 @@ compiled
 interpreted
     plain Python: the first argument is any other object with the same functions as methods.
 
-All three give the same bits. Numba's own file cache looks only at the file of the cached function,
-so that editing a model would leave a stale loop behind; one class that cannot be imported any more
-makes its index unreadable; and two processes that write the index at once can leave code under
-another signature. The cache here has no index: it is a directory named by a hash of all sources
-that hold compiled code, with a file per signature, and nothing of a user's is ever written to it.
+All three give the same bits. Compilation, and loading from disk, is never interrupted: an exception raised in
+the middle of it would leave Numba's registries half written, and every later compilation of the process would
+fail. A Ctrl-C is heard when the function under way is compiled, which can take some seconds.
 """
 
-import contextlib
 import functools
-import hashlib
-import os
-import pickle
-import shutil
-import sys
-import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-import numba
 from numba import config, njit
 from numba.extending import overload, register_jitable
 
-try:
-    from numba.core.compiler import CompileResult
-    from numba.core.serialize import dumps
-
-    _reduce, _rebuild = CompileResult._reduce, CompileResult._rebuild
-except (ImportError, AttributeError):  # private names of Numba: without them each process compiles anew
-    _CAN_CACHE = False
-else:
-    _CAN_CACHE = True
-
-_ROOT = Path(__file__).parent
-_PACKAGE = __name__.partition(".")[0]
-_SOURCES = ("_compile.py", "_parts.py", "_prefetch.py", "rows", "inference", "problems", "methods")
-_KEPT_CACHES = 4
-_CHECK_BYTES = hashlib.sha256().digest_size
-# No kernel allocates, so none counts references: counting those of every array and slice that a call
-# touches would double the time of a step. Calls are inlined, as their cost is that of a row of arithmetic.
-_KERNEL = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
-_INLINED = _KERNEL | {"forceinline": True}
-try:
-    from maxmargin._parts import PartCompiler
-except ImportError:  # private names of Numba again: without them parts are compiled as if they were kernels
-    _PART: dict[str, Any] = _INLINED
-else:
-    _PART = _KERNEL | {"pipeline_class": PartCompiler}
+from maxmargin._interrupts import uninterruptible
+from maxmargin._kernel_cache import PackageCache, is_ours
+from maxmargin._numba import CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
 
 
 def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
@@ -73,7 +40,7 @@ def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
         implementation = function.dispatch(getattr(subject, "instance_class", object))
         return implementation if compiled or implementation is not stub else None
 
-    overload(function, strict=False, jit_options=_PART)(resolve)
+    overload(function, strict=False, jit_options=PART)(resolve)
     return function
 
 
@@ -103,13 +70,26 @@ def generic_with_default(default: Callable[..., Any]) -> Any:
 
 
 def helper(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of arrays and numbers; it is compiled in every mode and kept on disk."""
-    return _on_disk(njit(**_INLINED)(function), function)
+    """Compile a function of arrays and numbers, in every mode: as a part of the kernels that call it.
+
+    For calls from Python it is compiled by itself and kept on disk. Arguments are positional.
+    """
+    if config.DISABLE_JIT:
+        return function
+    compiled = _kept(function)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return compiled(*args)
+
+    overload(call, strict=False, jit_options=PART)(lambda *args: function)
+    call.compiled = compiled  # type: ignore[attr-defined]
+    return call
 
 
 def subroutine(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a part of kernels: it is compiled, cached or interpreted with the kernel that calls it."""
-    return register_jitable(**_PART)(function)
+    return register_jitable(**PART)(function)
 
 
 class kernel:
@@ -118,15 +98,15 @@ class kernel:
     def __init__(self, loop: Callable[..., Any]) -> None:
         functools.update_wrapper(self, loop)
         self.interpreted = loop
-        self.compiled = njit(**_KERNEL)(loop)
-        self.cached = _on_disk(njit(**_KERNEL)(loop), loop)
+        self.compiled = _compiled(loop)
+        self.cached = _kept(loop)
         KERNELS.append(self)
 
     def mode(self, *args: Any) -> str:
         """Return how a call with these arguments runs: "cached", "compiled" or "interpreted"."""
         if not _is_made_of_tuples(args[0]):
             return "interpreted"
-        return "cached" if all(_is_ours(cls) for arg in args for cls in _classes(arg)) else "compiled"
+        return "cached" if all(is_ours(cls) for arg in args for cls in _classes(arg)) else "compiled"
 
     def __call__(self, *args: Any) -> Any:
         return getattr(self, self.mode(*args))(*args)
@@ -151,118 +131,25 @@ def _classes(value: Any) -> Iterator[type]:
             yield from _classes(field)
 
 
-def _is_ours(thing: Any) -> bool:
-    """Whether a class or function was defined in this package, so that its source is in the hash."""
-    return str(thing.__module__).startswith(_PACKAGE + ".")
+def _compiled(function: Callable[..., Any]) -> Any:
+    """Return a dispatcher of Numba's whose compilation is not interrupted."""
+    dispatcher = njit(**KERNEL)(function)
+    if config.DISABLE_JIT:
+        return dispatcher
+    compile_one = dispatcher.compile
 
+    def compile_whole(signature: Any) -> Any:
+        warn_of_losses()
+        with uninterruptible():
+            return compile_one(signature)
 
-def _on_disk(dispatcher: Any, function: Callable[..., Any]) -> Any:
-    """Give ``dispatcher`` the package's cache, or none where nothing can be written."""
-    if not config.DISABLE_JIT and _is_ours(function) and cache_directory() is not None:
-        dispatcher._cache = _PackageCache(function)
+    dispatcher.compile = compile_whole
     return dispatcher
 
 
-@functools.cache
-def fingerprint() -> str:
-    """Hash of every source file that holds compiled code, and of what compiles it."""
-    compiler = (numba.__version__, sys.version, config.OPT, config.BOUNDSCHECK)
-    digest = hashlib.sha256(repr(compiler).encode())
-    for name in _SOURCES:
-        path = _ROOT / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.relative_to(_ROOT).as_posix().encode())
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-@functools.cache
-def cache_directory() -> Path | None:
-    """Directory of the compiled kernels, made on first use; None if none can be written."""
-    for parent in _cache_parents() if _CAN_CACHE else ():
-        try:
-            directory = parent / f"kernels-{fingerprint()}"
-            directory.mkdir(parents=True, exist_ok=True)
-            directory.touch()  # in use: not to be pruned
-        except OSError:
-            continue
-        if os.access(directory, os.W_OK):
-            _prune(parent, directory)
-            return directory
-    return None
-
-
-def _cache_parents() -> Iterator[Path]:
-    if config.CACHE_DIR:
-        yield Path(config.CACHE_DIR) / _PACKAGE
-        return
-    yield _ROOT / "__pycache__"
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    yield Path(home) / _PACKAGE
-
-
-def _prune(parent: Path, current: Path) -> None:
-    """Remove the caches of all but the last few versions of the sources."""
-    try:
-        caches = sorted(parent.glob("kernels-*"), key=lambda path: path.stat().st_mtime)
-    except OSError:  # another process prunes at the same time
-        return
-    for old in caches[:-_KEPT_CACHES]:
-        if old != current:
-            shutil.rmtree(old, ignore_errors=True)
-
-
-class _PackageCache:
-    """The compiled code of one function on disk: what Numba's dispatchers ask of a cache."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.cache_path = str(cache_directory())
-        self._name = f"{function.__module__}.{function.__qualname__}"
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return the code compiled for ``signature``, or None."""
-        target.refresh()
-        key = self._name, signature, target.codegen().magic_tuple()
-        content = _read(self._file(key))
-        return _rebuild(target, *content[1]) if content is not None and content[0] == key else None
-
-    def save_overload(self, signature: Any, code: Any) -> None:
-        """Write the code compiled for ``signature``, if it is for the package's classes alone."""
-        ours = all(_is_ours(cls) for type_ in signature for cls in _classes_of_type(type_))
-        if ours and not code.library.has_dynamic_globals:
-            key = self._name, signature, code.codegen.magic_tuple()
-            _write(self._file(key), (key, _reduce(code)))
-
-    def _file(self, key: Any) -> Path:
-        return Path(self.cache_path) / f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
-
-
-def _classes_of_type(type_: Any) -> Iterator[type]:
-    """Yield the classes of the named tuples of which a Numba type is made."""
-    if hasattr(type_, "instance_class"):
-        yield type_.instance_class
-    for field in getattr(type_, "types", ()):
-        yield from _classes_of_type(field)
-
-
-def _read(file: Path) -> Any:
-    """Return what `_write` has written, or None if there is no such file or it is not whole."""
-    try:
-        content = file.read_bytes()
-    except OSError:
-        return None
-    check, data = content[:_CHECK_BYTES], content[_CHECK_BYTES:]
-    return pickle.loads(data) if hashlib.sha256(data).digest() == check else None
-
-
-def _write(file: Path, value: Any) -> None:
-    """Write ``value`` in one stroke, if the disk allows: readers see all of the file or none."""
-    data = dumps(value)
-    unfinished = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)  # another process may have pruned it
-        unfinished.write_bytes(hashlib.sha256(data).digest() + data)
-        unfinished.replace(file)
-    except OSError:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
+def _kept(function: Callable[..., Any]) -> Any:
+    """The same, with the package's cache on disk, if the function is the package's own."""
+    dispatcher = _compiled(function)
+    if CAN_KEEP and not config.DISABLE_JIT and is_ours(function):
+        keep_in(dispatcher, PackageCache(function))
+    return dispatcher

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import cache_directory
+from maxmargin._kernel_cache import cache_directory
 from maxmargin.datasets import load_digit_words
 from maxmargin.decoding import decode_all
 from maxmargin.display import CertificateLines, ProgressLine, plot_convergence

@@ -1,0 +1,179 @@
+"""Compiled code on disk.
+
+Numba's own file cache looks only at the file of the cached function, so that editing a model would leave a
+stale loop behind; one class that cannot be imported any more makes its index unreadable; two processes that
+write the index at once can leave code under another signature; and it loads what anybody may have put
+there. The cache here has no index: it is a directory named by a hash of all sources that hold compiled
+code, with a file per signature. Nothing of a user's is ever written to it, and nothing is loaded that
+others could have written.
+"""
+
+import functools
+import hashlib
+import os
+import pickle
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+from numba import config
+
+from maxmargin import _numba
+from maxmargin._trust import private_directory, read_trusted, write_private
+
+_ROOT = Path(__file__).parent
+_PACKAGE = __name__.partition(".")[0]
+_SOURCES = (
+    "_compile.py",
+    "_kernel_cache.py",
+    "_numba.py",
+    "_parts.py",
+    "_prefetch.py",
+    "rows",
+    "inference",
+    "problems",
+    "methods",
+)
+KEPT_CACHES = 4
+_CHECK_BYTES = hashlib.sha256().digest_size
+
+
+def is_ours(thing: Any) -> bool:
+    """Return whether a class or function was defined in this package, so that its source is in the hash."""
+    return str(thing.__module__).startswith(_PACKAGE + ".")
+
+
+@functools.cache
+def fingerprint() -> str:
+    """Hash of every source file that holds compiled code, and of what compiles it."""
+    compiler = (numba.__version__, sys.version, config.OPT, config.BOUNDSCHECK)
+    digest = hashlib.sha256(repr(compiler).encode())
+    for name in _SOURCES:
+        path = _ROOT / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.relative_to(_ROOT).as_posix().encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class _Places(NamedTuple):
+    """Where compiled code is looked for, where it is written, and why not elsewhere."""
+
+    readable: tuple[Path, ...]
+    writable: Path | None
+    refused: tuple[str, ...]
+
+
+def cache_directory() -> Path | None:
+    """Directory to which compiled kernels are written, made on first use; None if there is none."""
+    return _places().writable
+
+
+@functools.cache
+def _places() -> _Places:
+    readable: list[Path] = []
+    refused: list[str] = []
+    for parent in _cache_parents() if _numba.CAN_KEEP else ():
+        try:
+            directory = private_directory(parent / f"kernels-{fingerprint()}")
+            readable.append(directory)
+            directory.touch()  # in use: not to be pruned
+            if os.access(directory, os.W_OK):
+                _prune(directory)
+                return _Places(tuple(readable), directory, tuple(refused))
+        except OSError as error:
+            refused.append(f"{parent}: {error.strerror or error}")
+    return _Places(tuple(readable), None, tuple(refused))
+
+
+def _cache_parents() -> Iterator[Path]:
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR) / _PACKAGE
+        return
+    yield _ROOT / "__pycache__"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    yield Path(home) / _PACKAGE
+
+
+def _prune(current: Path) -> None:
+    """Remove the caches of all but the last few versions of the sources."""
+    try:
+        caches = sorted(current.parent.glob("kernels-*"), key=lambda path: path.stat().st_mtime)
+    except OSError:  # another process prunes at the same time
+        return
+    for old in caches[:-KEPT_CACHES]:
+        if old != current:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+class PackageCache:
+    """The compiled code of one function on disk: what Numba's dispatchers ask of a cache."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = f"{function.__module__}.{function.__qualname__}"
+
+    @property
+    def cache_path(self) -> str:
+        """Directory to which code is written, as Numba's statistics tell it."""
+        return str(cache_directory())
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the code compiled for ``signature``, or None."""
+        target.refresh()
+        key = self._name, signature, _numba.processor(target.codegen())
+        for directory in _places().readable:
+            content = _unpickled(read_trusted(directory / self._file(key)))
+            if content is not None and content[0] == key:
+                return _numba.rebuild_code(target, *content[1])
+        return None
+
+    def save_overload(self, signature: Any, code: Any) -> None:
+        """Write the code compiled for ``signature``, if it is for the package's classes alone."""
+        ours = all(is_ours(cls) for type_ in signature for cls in _classes_of_type(type_))
+        if not ours or not _numba.can_be_kept(code):
+            return
+        directory = cache_directory()
+        if directory is None:
+            _warn_of_no_directory()
+            return
+        key = self._name, signature, _numba.processor(code.codegen)
+        data = _numba.pickled((key, _numba.reduce_code(code)))
+        write_private(directory / self._file(key), hashlib.sha256(data).digest() + data)
+
+    def _file(self, key: Any) -> str:
+        return f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
+
+
+def _classes_of_type(type_: Any) -> Iterator[type]:
+    """Yield the classes of the named tuples of which a Numba type is made."""
+    if hasattr(type_, "instance_class"):
+        yield type_.instance_class
+    for field in getattr(type_, "types", ()):
+        yield from _classes_of_type(field)
+
+
+def _unpickled(content: bytes | None) -> Any:
+    """Return what `PackageCache.save_overload` wrote; None if there is nothing or it is not whole."""
+    if content is None:
+        return None
+    check, data = content[:_CHECK_BYTES], content[_CHECK_BYTES:]
+    return pickle.loads(data) if hashlib.sha256(data).digest() == check else None
+
+
+_WARNED: list[bool] = []
+
+
+def _warn_of_no_directory() -> None:
+    """Say once that the next process has to compile again."""
+    if not _WARNED:
+        _WARNED.append(True)
+        warnings.warn(
+            "maxmargin: compiled kernels are not kept on disk, each process compiles them anew "
+            f"({'; '.join(_places().refused)}); set NUMBA_CACHE_DIR to a directory that only you can write.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
