@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from maxmargin._threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.encoding.graphs import Graphs
+from maxmargin.encoding.matrices import frozen, sound
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, rescaled
 from maxmargin.estimators._errors import one_line
 from maxmargin.estimators._examples import Examples, appended, weighed
@@ -176,6 +177,7 @@ class MultilabelSVC(StructuralSVC):
         self._check_structure()
         seen = self._before(more)
         with one_line("MultilabelSVC"):
+            X = sound(X, "X")
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=seen is None)
         y = _checked_sets(X, y, None if seen is None else len(self.intercept_))
         (X, y), weights = weighed((X, y), sample_weight, "MultilabelSVC")
@@ -215,6 +217,7 @@ class MultilabelSVC(StructuralSVC):
         """
         check_is_fitted(self)
         with one_line("MultilabelSVC"):
+            X = sound(X, "X")
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         graphs = label_graphs(X, len(self.intercept_), self.edges_)
         problem = Graph.for_prediction(graphs, 2, self._inference)
@@ -277,4 +280,4 @@ def label_graphs(X: Any, n_labels: int, edges: IntArray) -> Graphs:
     nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
     features = scipy.sparse.csr_array(np.eye(max(n_edges, 1))[np.tile(np.arange(n_edges), n)])
     ends = np.tile(edges, (n, 1))
-    return Graphs(nodes, n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)
+    return Graphs(frozen(nodes), n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)
