@@ -7,13 +7,14 @@ import numpy as np
 from maxmargin._threads import n_threads, run_all
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import predictions
+from maxmargin.problems._checked import checked_weights
 from maxmargin.problems._protocol import output_size, sizes
 from maxmargin.rows import FloatArray, IntArray
 
 
 def decode_all(problem: Any, w: FloatArray) -> IntArray:
     """Return the outputs of best score of all examples, one after another."""
-    n = sizes(problem).examples
+    n, w = sizes(problem).examples, checked_weights(problem, w)
     stops = np.cumsum([0, *(output_size(problem, i) for i in range(n))])
     out = np.empty(stops[-1], dtype=np.int64)
     shares = min(n_threads(), n) if predictions.mode(problem) != "interpreted" else 1

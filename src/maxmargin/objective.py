@@ -33,6 +33,7 @@ from maxmargin._threads import run_all
 from maxmargin.methods._protocol import ROUNDING, BrokenOracle, Point
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import broken_oracle, hinges, is_broken
+from maxmargin.problems._checked import checked_weights
 from maxmargin.problems._protocol import is_bounded, is_exact, sizes
 from maxmargin.rows import FloatArray
 
@@ -54,7 +55,7 @@ def hinge_losses(problem: Any, w: FloatArray) -> FloatArray:
 
     The pass is cut into pieces, for threads to share, and so that an interrupt is heard in the middle.
     """
-    out = np.empty(sizes(problem).examples)
+    out, w = np.empty(sizes(problem).examples), checked_weights(problem, w)
 
     def measure(first: int) -> None:
         hinges(problem, w, first, out[first : first + _CHUNK], new_scratch(problem, w))

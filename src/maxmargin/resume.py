@@ -20,6 +20,7 @@ import numpy as np
 
 from maxmargin.methods._protocol import Carry, Point, carried, dual_weights, point, regularisation
 from maxmargin.objective import hinge_losses
+from maxmargin.problems._checked import checked_weights
 from maxmargin.problems._protocol import output_size, sizes, unpack
 from maxmargin.rows import FloatArray
 
@@ -95,6 +96,7 @@ def begin_from(warm: WarmStart, problem: Any, method: Any) -> Beginning:
     _check_kind(method, before.method)
     if before.problem is not problem:
         _check_problem(result, problem)
+    checked_weights(problem, result.w)
     carry = _carry(warm, problem, method)
     state, lam = carried(method, before.state, problem, carry), regularisation(method)
     dual = min(carry.n / sizes(problem).examples, lam / carry.lam) * result.dual

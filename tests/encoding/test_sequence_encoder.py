@@ -204,8 +204,9 @@ def test_dense(dtype):
 
 def test_dense_rows_are_a_copy():
     A = np.eye(2)
-    SequenceEncoder().fit_transform([A]).rows[:] = 7
-    assert np.array_equal(A, np.eye(2))
+    rows = SequenceEncoder().fit_transform([A]).rows
+    A[:] = 7
+    assert np.array_equal(rows, np.eye(2))
 
 
 def test_three_dimensional_array_is_a_list_of_sequences():

@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from .kinds import described, is_numeric
+from .matrices import checked_csr, frozen
 from .tokens import Offsets, first_not_finite
 
 Ints = NDArray[np.int64]
@@ -50,7 +51,7 @@ def encode_arcs(X: Any, *, owner: str) -> Arcs:
                 f"have {blocks[0].shape[1]}; give all arcs the same features."
             )
     stacked = scipy.sparse.csr_array(scipy.sparse.vstack(blocks)) if sparse else np.concatenate(blocks)
-    return Arcs(stacked, np.append(0, np.cumsum(lengths)))
+    return Arcs(frozen(stacked), np.append(0, np.cumsum(lengths)))
 
 
 def as_sentences(X: Any, owner: str) -> list[Any]:
@@ -76,7 +77,7 @@ def _block(item: Any, sparse: bool, where: str) -> Any:
     if scipy.sparse.issparse(item) != sparse:
         kinds = ("sparse matrix", "array") if sparse else ("array", "sparse matrix")
         raise TypeError(f"{where} is no {kinds[0]}, but the first is one; give all sentences in one form.")
-    block: Any = _matrix(item) if sparse else _array(item, where)
+    block: Any = _matrix(item, where) if sparse else _array(item, where)
     if _n_words(block.shape[0]) == 0 or block.shape[1] == 0:
         raise ValueError(
             f"{where} is {described(item)}, expected at least one feature for each of the m (m + 1) arcs "
@@ -87,8 +88,8 @@ def _block(item: Any, sparse: bool, where: str) -> Any:
     return block
 
 
-def _matrix(item: Any) -> Any:
-    matrix = scipy.sparse.csr_array(item, dtype=np.float64, copy=True)
+def _matrix(item: Any, where: str) -> Any:
+    matrix = scipy.sparse.csr_array(checked_csr(item, where), dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     return matrix
 

@@ -7,8 +7,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from .kinds import described, is_numeric, kind_of, mixture
+from .matrices import as_csr, check_entries, frozen
 from .rows import assemble
 from .tokens import Offsets, Tokens, first_not_finite, offsets_of, place
+
+_INT32 = np.iinfo(np.int32).max
 
 
 def stack_dense(sequences: list[Any], owner: str) -> Tokens:
@@ -21,7 +24,7 @@ def stack_dense(sequences: list[Any], owner: str) -> Tokens:
     if bad is not None:
         token, feature = divmod(bad, rows.shape[1])
         raise _not_finite(rows[token, feature], feature, token, offsets, owner)
-    return Tokens(rows, offsets)
+    return Tokens(frozen(rows), offsets)
 
 
 def stack_sparse(sequences: list[Any], owner: str) -> Tokens:
@@ -34,13 +37,14 @@ def stack_sparse(sequences: list[Any], owner: str) -> Tokens:
     indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
     shape = (int(offsets[-1]), blocks[0].shape[1])
     rows = csr_array((data, indices, indptr), shape=shape)
+    check_entries(rows, f"{owner}: X, with a row for each token of all sequences,")
     rows.sum_duplicates()
     bad = first_not_finite(rows.data)
     if bad is not None:
         token = int(np.searchsorted(rows.indptr, bad, side="right")) - 1
         raise _not_finite(rows.data[bad], rows.indices[bad], token, offsets, owner)
-    indices, indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
-    return Tokens(assemble(rows.data, indices, indptr, shape[1]), offsets)
+    indices = rows.indices.astype(np.int32) if shape[1] <= _INT32 else rows.indices
+    return Tokens(assemble(rows.data, indices, rows.indptr.astype(np.int64), shape[1]), offsets)
 
 
 def _dense_block(sequence: Any, i: int, owner: str) -> NDArray[Any]:
@@ -74,7 +78,7 @@ def _sparse_block(sequence: Any, i: int, owner: str) -> Any:
         raise _not_two_dimensional(sequence, i, owner)
     if not is_numeric(sequence.dtype):
         raise TypeError(f"{owner}: sequence {i} of X has dtype {sequence.dtype}, expected real numbers.")
-    return sequence.tocsr()
+    return as_csr(sequence, f"{owner}: sequence {i} of X")
 
 
 def _checked_offsets(blocks: list[Any], owner: str) -> Offsets:

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from .kinds import described, is_numeric
 from .labels import Labels, Words, encode_labels
+from .matrices import checked_csr, frozen
 from .tokens import first_not_finite
 
 _FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
@@ -142,19 +143,20 @@ def _matrix(values: Any, kind: str, where: str, owner: str) -> Matrix:
             f"{owner}: {where} has {kind} features that are {described(values)}, expected numbers of shape "
             f"(n_{kind}s, n_features)."
         )
-    matrix = csr_array(matrix, dtype=np.float64) if issparse(matrix) else matrix.astype(np.float64)
+    if issparse(matrix):
+        matrix = csr_array(checked_csr(matrix, f"{owner}: {where}: its {kind} features"), dtype=np.float64)
+    else:
+        matrix = matrix.astype(np.float64)
     _check_finite(matrix, kind, where, owner)
     return matrix
 
 
-def _check_finite(matrix: Matrix, kind: str, where: str, owner: str) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(matrix.sum()):
-            return
-    stored = csr_array(matrix)
-    bad = first_not_finite(stored.data)
+def _check_finite(matrix: Any, kind: str, where: str, owner: str) -> None:
+    dense = isinstance(matrix, np.ndarray)
+    values: Any = matrix if dense else matrix.data
+    bad = first_not_finite(values)
     if bad is not None:
-        row = int(np.count_nonzero(stored.indptr[1:] <= bad))
+        row = bad // matrix.shape[1] if dense else int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
         raise ValueError(f"{owner}: a feature of {kind} {row} of {where} is not finite; remove or impute it.")
 
 
@@ -209,8 +211,8 @@ def _stacked(matrices: list[Matrix]) -> Matrix:
     if any(issparse(matrix) for matrix in matrices):
         stacked = csr_array(vstack([csr_array(matrix) for matrix in matrices]))
         stacked.sum_duplicates()
-        return stacked
-    return np.concatenate(matrices)
+        return frozen(stacked)
+    return frozen(np.concatenate(matrices))
 
 
 def _offsets(matrices: list[Matrix]) -> NDArray[np.int64]:

@@ -1,5 +1,6 @@
 """Images as graphs: pixels are nodes, in the order of their rows, and neighbours are joined."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -64,14 +65,31 @@ def edge_differences(values: Any, edges: Any) -> NDArray[np.float64]:
         Absolute differences.
     """
     array, ends = np.asarray(values, dtype=np.float64), np.asarray(edges)
+    if array.ndim < 2 or array.shape[-1] == 0:
+        raise ValueError(
+            f"edge_differences: values must have a row of features per node, got shape {array.shape}."
+        )
     nodes = array.reshape(-1, array.shape[-1])
+    ends = ends.reshape(-1, 2) if ends.size == 0 else ends
+    if ends.ndim != 2 or ends.shape[1] != 2 or (ends.size and ends.dtype.kind not in "iu"):
+        raise ValueError(
+            f"edge_differences: edges must be ints of shape (n_edges, 2), got shape {ends.shape} of dtype "
+            f"{ends.dtype}."
+        )
+    ends = ends.astype(np.int64)
+    if ends.size and not 0 <= ends.min() <= ends.max() < len(nodes):
+        raise ValueError(
+            f"edge_differences: edges must be between the nodes 0 to {len(nodes) - 1}, got nodes from "
+            f"{ends.min()} to {ends.max()}."
+        )
     return np.abs(nodes[ends[:, 0]] - nodes[ends[:, 1]])
 
 
 def _edges_by_direction(shape: tuple[int, int], connectivity: int) -> list[NDArray[np.int64]]:
     if connectivity not in _STEPS:
         raise ValueError(f"grid_edges: connectivity must be 4 or 8, got {connectivity!r}.")
-    if len(shape) != 2 or min(shape) < 1:
+    valid = isinstance(shape, tuple | list) and len(shape) == 2
+    if not valid or not all(isinstance(side, Integral) and int(side) >= 1 for side in shape):
         raise ValueError(f"grid_edges: shape must be (rows, columns), both at least 1, got {shape!r}.")
     number = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
     found = []

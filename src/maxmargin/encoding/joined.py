@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
+from .matrices import frozen
+
 # Arrays of these names say where something begins, and where the last ends.
 _PLACES = ("offsets", "edge_offsets", "start")
 
@@ -23,5 +25,5 @@ def joined(first: Any, second: Any, name: str = "") -> Any:
     if name in _PLACES:
         return np.concatenate([first, first[-1] + second[1:]])
     if issparse(first) or issparse(second):
-        return csr_array(vstack([csr_array(first), csr_array(second)]))
-    return np.concatenate([first, second]) if isinstance(first, np.ndarray) else first
+        return frozen(csr_array(vstack([csr_array(first), csr_array(second)])))
+    return frozen(np.concatenate([first, second])) if isinstance(first, np.ndarray) else first

@@ -62,6 +62,11 @@ class SparseJoint(DenseJoint):
         if not issparse(features) or features.shape not in ((1, self.size), (self.size,)):
             raise ValueError(f"expected a sparse row of {self.size} numbers, got {described(features)}")
         row = features if features.format == "csr" else csr_array(features.reshape(1, self.size))
+        if not row.indptr[-1] == len(row.indices) == len(row.data):
+            raise ValueError(
+                f"expected as many indices as values, got {len(row.indices)} and {len(row.data)} of which "
+                f"{row.indptr[-1]} count"
+            )
         return row.indices.astype(np.int64), row.data.astype(np.float64, copy=False)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .kinds import described, is_numeric
+from .matrices import frozen
 from .tokens import first_not_finite
 
 _MATCHINGS = (
@@ -52,7 +53,7 @@ def encode_links(X: Any, *, owner: str, constant: bool = False) -> Links:
     for block, first, stop in zip(blocks, offsets[:-1], offsets[1:], strict=True):
         rows = features[first * (n_features + constant) :][: n_features * (stop - first)]
         rows.reshape(n_features, -1)[:] = block.reshape(-1, n_features).T
-    return Links(features, offsets, sizes[:, 0].copy(), sizes[:, 1].copy(), n_features + constant)
+    return Links(frozen(features), offsets, sizes[:, 0].copy(), sizes[:, 1].copy(), n_features + constant)
 
 
 def encode_matchings(

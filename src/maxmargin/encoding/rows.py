@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from .chunks import CHUNK, edges_of_runs
+from .matrices import frozen
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
@@ -45,13 +46,14 @@ def sparse_rows(codes: Codes, counts: Counts, values: Values | None, n_features:
 
 
 def assemble(data: Values, indices: Codes, indptr: Counts, n_features: int) -> csr_array:
-    """A csr_array of exactly these arrays, which must be in canonical form.
+    """A csr_array of exactly these arrays, which must be in canonical form and are frozen.
 
     The constructor would give indices and indptr the same type; kernels want int32 and int64.
     """
     rows = csr_array((len(indptr) - 1, n_features), dtype=np.float64)
     rows.data, rows.indices, rows.indptr = data, indices, indptr
     rows.has_sorted_indices = rows.has_canonical_format = True
+    frozen(rows)
     return rows
 
 

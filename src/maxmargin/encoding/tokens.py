@@ -16,7 +16,7 @@ class Tokens(NamedTuple):
     ----------
     rows : ndarray of float64 (n_tokens, n_features), C-contiguous, or csr_array
         Row t holds the features of token t. A csr_array has float64 data, int32 indices, sorted
-        in each row and without duplicates, and int64 indptr.
+        in each row and without duplicates, and int64 indptr. Its arrays are read-only.
     offsets : ndarray of int64 (n_sequences + 1,)
         The tokens of sequence i are ``rows[offsets[i]:offsets[i + 1]]``.
     """

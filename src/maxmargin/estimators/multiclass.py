@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
+from maxmargin.encoding.matrices import frozen, sound
 from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
 from maxmargin.estimators._examples import Examples, appended, check_fixed, label_weights, weighed
@@ -205,7 +206,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         return self
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        X, y = validate_data(self, X, y, **_FEATURES, reset=reset)
+        X, y = validate_data(self, sound(X, "X"), y, **_FEATURES, reset=reset)
         check_classification_targets(y)
         _check_finite(X)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X, y
@@ -237,7 +238,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes, the score of the second less that of the first.
         """
-        X = validate_data(self, X, **_FEATURES, reset=False)
+        X = validate_data(self, sound(X, "X"), **_FEATURES, reset=False)
         _check_finite(X)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
@@ -313,5 +314,5 @@ def _with_constant(X: Any) -> Any:
     """Append a column of ones."""
     ones = np.ones((X.shape[0], 1))
     if scipy.sparse.issparse(X):
-        return scipy.sparse.csr_array(scipy.sparse.hstack([X, ones]))
-    return np.hstack([X, ones])
+        return frozen(scipy.sparse.csr_array(scipy.sparse.hstack([X, ones])))
+    return frozen(np.hstack([X, ones]))

@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from maxmargin.encoding.graphs import Graphs
+from maxmargin.encoding.matrices import frozen, sound
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, rescaled
 from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.estimators._scores import mean_right
@@ -173,6 +174,7 @@ class MultilabelSVC(StructuralSVC):
     def _learn(self, X: Any, y: Any, sample_weight: Any, more: bool = False) -> Self:
         self._check_structure()
         seen = self._before(more)
+        X = sound(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=seen is None)
         y = _checked_sets(X, y, None if seen is None else len(self.intercept_))
         (X, y), weights = weighed((X, y), sample_weight, "MultilabelSVC")
@@ -211,7 +213,7 @@ class MultilabelSVC(StructuralSVC):
         -------
         array of zeros and ones of shape (n, n_labels)
         """
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, sound(X, "X"), accept_sparse="csr", dtype=np.float64, reset=False)
         graphs = label_graphs(X, len(self.intercept_), self.edges_)
         problem = Graph.for_prediction(graphs, 2, self._inference)
         return self._decoded(problem, self._w).reshape(X.shape[0], -1)
@@ -270,4 +272,4 @@ def label_graphs(X: Any, n_labels: int, edges: IntArray) -> Graphs:
     nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
     features = scipy.sparse.csr_array(np.eye(max(n_edges, 1))[np.tile(np.arange(n_edges), n)])
     ends = np.tile(edges, (n, 1))
-    return Graphs(nodes, n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)
+    return Graphs(frozen(nodes), n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin._compile import helper
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.rows import FloatArray, IntArray, check_memory
 
 
 class KBestWork(NamedTuple):
@@ -31,6 +31,7 @@ class KBestWork(NamedTuple):
 def k_best_work(length: int, n_states: int, k: int) -> KBestWork:
     """Return work space for ``k`` paths of up to this length."""
     shape = (length, n_states, k)
+    check_memory(24 * length * n_states * k, f"predict_k_best: the {k} best outputs", "use a smaller k")
     before, rank = (np.zeros(shape, dtype=np.int64) for _ in range(2))
     return KBestWork(np.zeros(shape), before, rank, np.zeros(n_states, dtype=np.int64))
 

@@ -10,6 +10,7 @@ from maxmargin.encoding.segments import Segment
 from maxmargin.inference.k_best import KBestWork, k_best_paths, k_best_second_order, k_best_work
 from maxmargin.inference.k_best_segments import KBestTrellis, k_best_segmentations, k_best_trellis
 from maxmargin.inference.segments import PARTS
+from maxmargin.problems._checked import checked_weights
 from maxmargin.problems._protocol import output_size, score, sizes, workspace
 from maxmargin.problems._segment_oracles import lay_out_segments
 from maxmargin.problems._transitions import LEAST, lay_out
@@ -124,7 +125,7 @@ def _most_outputs(problem: Chain | SecondOrderChain | Segments) -> int:
 def k_best_outputs(problem: Chain | SecondOrderChain | Segments, w: FloatArray, k: int) -> list[KBest]:
     """Return the k best outputs for each sequence, or all that there are."""
     size, found = sizes(problem), []
-    k = min(k, _most_outputs(problem))
+    k, w = min(k, _most_outputs(problem)), checked_weights(problem, w)
     theta, work = np.zeros(size.statistics), workspace(problem)
     search = search_space(problem, k)
     y, scores = np.zeros((k, size.output), dtype=np.int64), np.zeros(k)

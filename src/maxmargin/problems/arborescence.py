@@ -15,13 +15,14 @@ from maxmargin._compile import subroutine
 from maxmargin.encoding.arcs import Arcs, Indicators, encode_arcs, encode_heads
 from maxmargin.inference.trees import AnyTrees, ProjectiveTrees, Trees, best_tree, tree_work
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._checked import checked_heads, checked_offsets, fitting
 from maxmargin.rows import (
     FloatArray,
-    IndicatorRows,
     IntArray,
     Rows,
+    as_indicators,
     as_rows,
-    plain,
+    n_rows,
     row_add,
     row_dot,
     row_wipe,
@@ -113,23 +114,25 @@ class Arborescence(NamedTuple):
         single_root: bool = True,
         loss: str = "normalized_hamming",
     ) -> "Arborescence":
-        """Build the problem from valid arcs and heads."""
+        """Build the problem from arcs and heads."""
         if loss not in LOSSES:
             raise ValueError(f"Arborescence: loss must be {' or '.join(map(repr, LOSSES))}, got {loss!r}.")
         problem = cls.for_prediction(arcs, projective=projective, single_root=single_root)
         lengths = np.diff(problem.offsets)
         scale = np.ones(len(lengths)) if loss == "hamming" else 1.0 / lengths
-        return problem._replace(heads=plain(heads, np.int64), scale=scale)
+        return problem._replace(heads=checked_heads(heads, problem.offsets, "Arborescence"), scale=scale)
 
     @classmethod
     def for_prediction(
         cls, arcs: Arcs, *, projective: bool = False, single_root: bool = True
     ) -> "Arborescence":
         """Build a problem that can be decoded but not trained on: it has no heads."""
-        offsets = plain(arcs.offsets, np.int64)
+        rows = _as_rows(arcs.features)
+        offsets = checked_offsets(arcs.offsets, None, "Arborescence")
         lengths = np.diff(offsets)
-        return cls(
-            rows=_as_rows(arcs.features),
+        _check_arcs(n_rows(rows), lengths)
+        problem = cls(
+            rows=rows,
             trees=ProjectiveTrees(bool(single_root)) if projective else AnyTrees(bool(single_root)),
             offsets=offsets,
             arc_offsets=np.append(0, np.cumsum(lengths * (lengths + 1))),
@@ -137,6 +140,7 @@ class Arborescence(NamedTuple):
             scale=np.zeros(0),
             longest=int(lengths.max()),
         )
+        return fitting(problem, "Arborescence")
 
     def unpack(self, w: FloatArray) -> ArborescenceWeights:
         """Return the weights by what they mean, as views of ``w``."""
@@ -146,9 +150,18 @@ class Arborescence(NamedTuple):
 def _as_rows(features: Any) -> Rows:
     """Indicators as they are: as a sparse matrix, they would need a number for each."""
     if isinstance(features, Indicators):
-        start, columns = plain(features.start, np.int64), plain(features.columns, np.uint32)
-        return IndicatorRows(start, columns, int(features.n_columns))
-    return as_rows(features)
+        return as_indicators(*features, "Arborescence")
+    return as_rows(features, "Arborescence")
+
+
+def _check_arcs(n_arcs: int, lengths: IntArray) -> None:
+    """Raise unless there is an arc to each word of a sentence from each other and from the root."""
+    expected = sum(m * (m + 1) for m in lengths.tolist())
+    if n_arcs != expected:
+        raise ValueError(
+            f"Arborescence: features must have {expected} rows, m (m + 1) for each sentence of m words, got "
+            f"{n_arcs}."
+        )
 
 
 @protocol.sizes.register(Arborescence)

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.encoding.arcs import Arcs, Indicators
+from maxmargin.encoding.matrices import frozen
 from maxmargin.encoding.sentences import Tagged
 from maxmargin.problems._arc_templates import (
     N_AROUND,
@@ -13,6 +14,7 @@ from maxmargin.problems._arc_templates import (
     known_columns,
     true_keys,
 )
+from maxmargin.problems._checked import checked_heads
 from maxmargin.rows import IntArray
 
 # Numbers of what is no word and no tag; words and tags have those that follow.
@@ -35,6 +37,7 @@ class ArcEncoder:
 
     def fit(self, sentences: Tagged, heads: IntArray) -> "ArcEncoder":
         """Learn the words, the tags, and the features of the true arcs."""
+        heads = checked_heads(heads, sentences.offsets, "ArcEncoder")
         self._words, self._tags = _numbered(sentences.words), _numbered(sentences.tags)
         n_tags = len(self._tags) + _FIRST
         most = N_TEMPLATES + min(int(np.diff(sentences.offsets).max()), n_tags)
@@ -60,7 +63,7 @@ class ArcEncoder:
             words, tags, sentences.offsets, self._keys, self._columns, seen, keys, start, columns
         )
         columns.resize(count, refcheck=False)  # what was never written never took memory
-        return Arcs(Indicators(start, columns, self.n_features_in_), sentences.offsets)
+        return Arcs(Indicators(frozen(start), frozen(columns), self.n_features_in_), sentences.offsets)
 
     def _padded(self, sentences: Tagged) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """The numbers of all words and of all tags, of each sentence with its root and pads."""

@@ -17,10 +17,17 @@ from maxmargin._compile import subroutine
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.forbidden import check_allowed, encode_forbidden
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._checked import (
+    checked_count,
+    checked_forbidden,
+    checked_numbers,
+    checked_offsets,
+    fitting,
+)
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
 from maxmargin.problems._products import image_work, tabulated
 from maxmargin.problems._transitions import Transitions, as_transitions, best_path
-from maxmargin.rows import FloatArray, IntArray, Rows, aligned_zeros, as_rows, plain, weighted_sum
+from maxmargin.rows import FloatArray, IntArray, Rows, aligned_zeros, as_rows, n_rows, weighted_sum
 
 
 class ChainWeights(NamedTuple):
@@ -135,17 +142,17 @@ class Chain(NamedTuple):
         forbidden: Any = None,
         owner: str = "Chain",
     ) -> "Chain":
-        """Build the problem from the tokens' valid features and labels 0, ..., n_labels - 1.
+        """Build the problem from the tokens' features and labels 0, ..., n_labels - 1.
 
         ``forbidden`` is a matrix of `encode_forbidden`, or None.
         """
+        problem = cls.for_prediction(features, offsets, n_labels, forbidden, owner=owner)
         check_several(n_labels, owner)
-        problem = cls.for_prediction(features, offsets, n_labels, forbidden)
         cost = cost_matrix(loss, ("normalized_hamming", "hamming"), n_labels, owner)
-        lengths = np.diff(offsets)
+        lengths = np.diff(problem.offsets)
         unscaled = isinstance(loss, str) and loss == "hamming"
         problem = problem._replace(
-            labels=plain(labels, np.int64),
+            labels=checked_numbers(labels, n_rows(problem.rows), n_labels, owner),
             cost=pad_columns(cost, problem.width),
             scale=np.ones(len(lengths)) if unscaled else 1.0 / lengths,
         )
@@ -153,23 +160,26 @@ class Chain(NamedTuple):
 
     @classmethod
     def for_prediction(
-        cls, features: Any, offsets: IntArray, n_labels: int, forbidden: Any = None
+        cls, features: Any, offsets: IntArray, n_labels: int, forbidden: Any = None, *, owner: str = "Chain"
     ) -> "Chain":
         """Build a problem that can be decoded but not trained on: it has no labels."""
-        width = padded(n_labels)
-        return cls(
-            rows=as_rows(features),
-            offsets=plain(offsets, np.int64),
+        width, rows = padded(checked_count(n_labels, owner, "n_labels")), as_rows(features, owner)
+        offsets = checked_offsets(offsets, n_rows(rows), owner)
+        matrix = None if forbidden is None else checked_forbidden(forbidden, n_labels, owner)
+        problem = cls(
+            rows=rows,
+            offsets=offsets,
             labels=np.zeros(0, dtype=np.int64),
             cost=np.zeros((0, width)),
             scale=np.zeros(0),
             products=np.zeros(0),
             product_offsets=np.zeros(0, dtype=np.int64),
-            transitions=as_transitions(forbidden, width),
+            transitions=as_transitions(matrix, width),
             n_labels=int(n_labels),
             width=width,
             longest=int(np.diff(offsets).max()),
         )
+        return fitting(problem, owner)
 
     def costed(self, factors: FloatArray) -> "Chain":
         """Return the problem in which wrong tokens cost ``factors[k]`` times as much if label k is true."""

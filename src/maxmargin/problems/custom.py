@@ -16,6 +16,7 @@ from maxmargin._compile import helper
 from maxmargin.encoding.joint import Entries, flaw, joint_of
 from maxmargin.encoding.kinds import described
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._checked import fitting
 from maxmargin.rows import FloatArray, IntArray, copy
 
 
@@ -163,7 +164,7 @@ class Custom:
             self._call("features", i, *pair) for i, pair in enumerate(zip(self.X, self.truths, strict=True))
         ]
         self.joint = joint_of(given, n_features, feature_names, owner)
-        self.space = Space(len(self.X), self.joint.size, bool(exact))
+        self.space = fitting(Space(len(self.X), self.joint.size, bool(exact)), owner)
         self._sizes = protocol.sizes(self.space)
         self._sums, self._seen = np.zeros(self.joint.size), np.zeros(self.joint.size, dtype=np.bool_)
         self._entries = [self._true_entries(i, truth) for i, truth in enumerate(given)]
@@ -241,7 +242,8 @@ class Custom:
         return value
 
     def _true_entries(self, i: int, given: Any) -> Entries:
-        entries = self._entries_of(i, given)
+        where, value = self._entries_of(i, given)
+        entries = where.copy(), value.copy()  # kept: the user's function may use its arrays again
         wrong = flaw(entries, self.joint.size)
         if wrong:
             raise self._wrong_features(i, wrong)

@@ -28,6 +28,13 @@ import numpy as np
 from maxmargin._compile import subroutine
 from maxmargin.encoding.graphs import Graphs, encode_graphs, encode_node_labels, encode_node_weights
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._checked import (
+    checked_count,
+    checked_graphs,
+    checked_importance,
+    checked_numbers,
+    fitting,
+)
 from maxmargin.problems._labelling import (
     LABELLINGS,
     Cut,
@@ -48,6 +55,7 @@ from maxmargin.rows import (
     Rows,
     aligned_zeros,
     as_rows,
+    n_rows,
     plain,
     weighted_sum,
 )
@@ -155,44 +163,44 @@ class Graph(NamedTuple):
         loss: Any = "normalized_hamming",
         weights: FloatArray | None = None,
     ) -> "Graph":
-        """Build the problem from valid graphs and labels 0, ..., n_labels - 1."""
-        check_several(n_labels, "Graph")
+        """Build the problem from graphs and labels 0, ..., n_labels - 1."""
         problem = cls.for_prediction(graphs, n_labels, inference)
+        check_several(n_labels, "Graph")
+        labels = checked_numbers(labels, n_rows(problem.rows), n_labels, "Graph")
         cost = cost_matrix(loss, LOSSES, n_labels, "Graph")
-        counts = np.ones(len(labels)) if weights is None else weights
+        counts = np.ones(len(labels)) if weights is None else checked_importance(weights, len(labels))
         if not (isinstance(loss, str) and loss == "hamming"):
-            totals = np.add.reduceat(counts, graphs.offsets[:-1])
-            counts = counts / np.repeat(totals, np.diff(graphs.offsets))
-        return problem._replace(
-            labels=plain(labels, np.int64),
-            cost=pad_columns(cost, problem.width),
-            importance=plain(counts, np.float64),
-        )
+            totals = np.add.reduceat(counts, problem.offsets[:-1])
+            counts = counts / np.repeat(totals, np.diff(problem.offsets))
+        return problem._replace(labels=labels, cost=pad_columns(cost, problem.width), importance=counts)
 
     @classmethod
     def for_prediction(cls, graphs: Graphs, n_labels: int, inference: str = "tree") -> "Graph":
         """Build a problem that can be decoded but not trained on: it has no labels."""
         if inference not in LABELLINGS:
             raise ValueError(f"Graph: inference must be one of {LABELLINGS}, got {inference!r}.")
+        width = padded(checked_count(n_labels, "Graph", "n_labels"))
+        rows, edge_rows = as_rows(graphs.nodes, "Graph"), as_rows(graphs.edges, "Graph")
+        graphs = checked_graphs(graphs, n_rows(rows), n_rows(edge_rows))
         start, arcs, heads = _neighbours(graphs)
         problem = cls(
-            rows=as_rows(graphs.nodes),
-            edge_rows=as_rows(graphs.edges),
-            offsets=plain(graphs.offsets, np.int64),
-            edge_offsets=plain(graphs.edge_offsets, np.int64),
+            rows=rows,
+            edge_rows=edge_rows,
+            offsets=graphs.offsets,
+            edge_offsets=graphs.edge_offsets,
             start=start,
             arcs=arcs,
             heads=heads,
             labels=np.zeros(0, dtype=np.int64),
-            cost=np.zeros((0, padded(n_labels))),
+            cost=np.zeros((0, width)),
             importance=np.zeros(0),
             inference=None,
             n_labels=int(n_labels),
-            width=padded(n_labels),
+            width=width,
             most_nodes=int(np.diff(graphs.offsets).max()),
             most_edges=int(np.diff(graphs.edge_offsets).max()),
         )
-        return problem._replace(inference=labelling(inference, problem, "Graph"))
+        return fitting(problem._replace(inference=labelling(inference, problem, "Graph")), "Graph")
 
     def unpack(self, w: FloatArray) -> GraphWeights:
         """Return the weights by what they mean, as views of ``w``."""

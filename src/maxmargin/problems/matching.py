@@ -10,7 +10,7 @@ exact. The statistics of an output are the counts of these further places, then 
 source by source; an output is the target of each place of each source, or -1.
 """
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from maxmargin._compile import subroutine
 from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_matchings
 from maxmargin.inference.assignment import AssignmentWork, assignment, assignment_work
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._checked import checked_count, checked_flags, checked_links, fitting
 from maxmargin.problems._link_features import push_links, sum_features
 from maxmargin.rows import FloatArray, IntArray, add_scaled, clear, copy, plain, weighted_sum
 
@@ -104,7 +105,7 @@ class Matching(NamedTuple):
         fertility : int
             How many links a source may have. A target has at most one.
         """
-        _check_numbers(wrong, missed, fertility)
+        checked_count(fertility, "Matching", "fertility")
         links = encode_links(X, owner="Matching")
         truth = encode_matchings(y, links, owner="Matching", fertility=fertility)
         ignored = (
@@ -123,24 +124,31 @@ class Matching(NamedTuple):
         missed: float = 3.0,
         fertility: int = 1,
     ) -> "Matching":
-        """Build the problem from valid links, of which those marked in ``truth`` are a matching."""
+        """Build the problem from links, of which those marked in ``truth`` are a matching."""
+        _check_costs(wrong, missed)
         problem = cls.for_prediction(links, fertility)
-        costs = np.full(len(truth), float(wrong)) if possible is None else np.where(possible, 0.0, wrong)
+        n_links = int(problem.offsets[-1])
+        truth = checked_flags(truth, n_links, "Matching", "truth")
+        costs = np.full(n_links, float(wrong))
+        if possible is not None:
+            costs[checked_flags(possible, n_links, "Matching", "possible")] = 0.0
         return problem._replace(
-            partners=_partners(problem, np.asarray(truth)),
+            partners=_partners(problem, truth),
             cost=plain(np.where(truth, -missed, costs), np.float64),
-            n_true=plain(np.add.reduceat(truth, links.offsets[:-1], dtype=np.int64), np.int64),
+            n_true=plain(np.add.reduceat(truth, problem.offsets[:-1], dtype=np.int64), np.int64),
             missed=float(missed),
         )
 
     @classmethod
     def for_prediction(cls, links: Links, fertility: int = 1) -> "Matching":
         """Build a problem that can be decoded but not trained on: it has no true links."""
-        return cls(
-            features=plain(links.features, np.float64),
-            offsets=plain(links.offsets, np.int64),
-            sources=plain(links.sources, np.int64),
-            targets=plain(links.targets, np.int64),
+        checked_count(fertility, "Matching", "fertility")
+        links = checked_links(links)
+        problem = cls(
+            features=links.features,
+            offsets=links.offsets,
+            sources=links.sources,
+            targets=links.targets,
             partners=np.zeros(0, dtype=np.int64),
             starts=np.append(0, np.cumsum(fertility * links.sources)),
             cost=np.zeros(0),
@@ -152,18 +160,17 @@ class Matching(NamedTuple):
             most_sources=int(links.sources.max()),
             most_targets=int(links.targets.max()),
         )
+        return fitting(problem, "Matching")
 
     def unpack(self, w: FloatArray) -> MatchingWeights:
         """Return the weights by what they mean, as views of ``w``."""
         return MatchingWeights(w[: self.n_features], w[self.n_features :])
 
 
-def _check_numbers(wrong: Any, missed: Any, fertility: Any) -> None:
+def _check_costs(wrong: Any, missed: Any) -> None:
     for name, value in (("wrong", wrong), ("missed", missed)):
         if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
             raise ValueError(f"Matching: {name} must be a finite number >= 0, got {value!r}.")
-    if not (isinstance(fertility, Integral) and int(fertility) >= 1):
-        raise ValueError(f"Matching: fertility must be an int >= 1, got {fertility!r}.")
 
 
 def _partners(problem: Matching, truth: Any) -> IntArray:
@@ -173,6 +180,11 @@ def _partners(problem: Matching, truth: Any) -> IntArray:
         matrix = truth[problem.offsets[i] : problem.offsets[i + 1]].reshape(m, n)
         source, target = np.nonzero(matrix)
         place = np.cumsum(matrix, axis=1)[source, target] - 1
+        if len(place) and (place.max() >= problem.fertility or len(set(target.tolist())) < len(target)):
+            raise ValueError(
+                f"Matching: truth must link a source at most {problem.fertility} times and a target once, "
+                f"got more for pair {i}."
+            )
         partners[problem.starts[i] + source * problem.fertility + place] = target
     return partners
 

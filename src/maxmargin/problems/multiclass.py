@@ -7,20 +7,22 @@ The statistics of an output are the indicator of its class, and :math:`\Phi_i` i
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
+from maxmargin.encoding.matrices import sound
 from maxmargin.inference.softmax import softmax
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._checked import checked_count, checked_numbers, fitting
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
 from maxmargin.rows import (
     FloatArray,
     IntArray,
     Rows,
     as_rows,
-    plain,
+    n_rows,
     row_push,
     row_scores,
     rows_prefetch,
+    squared_norms,
     weighted_sum,
 )
 
@@ -58,6 +60,7 @@ class Multiclass(NamedTuple):
         """
         from sklearn.utils.validation import check_X_y
 
+        X = sound(X, "Multiclass: X")
         X, y = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, estimator="Multiclass")
         classes, labels = np.unique(y, return_inverse=True)
         check_several(len(classes), "Multiclass")
@@ -65,15 +68,12 @@ class Multiclass(NamedTuple):
 
     @classmethod
     def from_encoded(cls, X: Any, labels: Any, n_labels: int, *, loss: Any = "zero_one") -> "Multiclass":
-        """Build the problem from valid float64 features and labels 0, ..., n_labels - 1."""
-        width = padded(n_labels)
-        if scipy.sparse.issparse(X):
-            X = scipy.sparse.csr_array(X, copy=True)  # never sort the caller's own
-            X.sum_duplicates()
-        cost = pad_columns(cost_matrix(loss, ("zero_one",), n_labels, "Multiclass"), width)
-        norms = np.asarray((X * X).sum(axis=1), dtype=np.float64).ravel()
-        labels = plain(labels, np.int64)
-        return cls(as_rows(X), labels, norms, cost, int(n_labels), width)
+        """Build the problem from features and labels 0, ..., n_labels - 1."""
+        owner, rows = "Multiclass", as_rows(X, "Multiclass")
+        n, width = n_rows(rows), padded(checked_count(n_labels, owner, "n_labels"))
+        labels = checked_numbers(labels, checked_count(n, owner, "the number of rows"), n_labels, owner)
+        cost = pad_columns(cost_matrix(loss, ("zero_one",), n_labels, owner), width)
+        return fitting(cls(rows, labels, squared_norms(rows), cost, int(n_labels), width), owner)
 
     def unpack(self, w: FloatArray) -> MulticlassWeights:
         """Return the weights by class, as views of ``w``."""

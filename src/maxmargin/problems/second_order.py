@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from maxmargin._compile import subroutine
 from maxmargin.inference.second_order import second_order_viterbi
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._checked import fitting
 from maxmargin.problems._labels import padded
 from maxmargin.problems._transitions import lay_out
 from maxmargin.problems.chain import Chain, ChainWork, add_costs, unpack_chain
@@ -66,7 +67,8 @@ class SecondOrderChain(NamedTuple):
         forbidden : list of pairs (before, after) of labels, or "bio", optional
             What no output has; None stands for the start or the end.
         """
-        return cls(Chain.from_sequences(X, y, loss=loss, forbidden=forbidden, owner=cls.__name__))
+        chain = Chain.from_sequences(X, y, loss=loss, forbidden=forbidden, owner=cls.__name__)
+        return fitting(cls(chain), cls.__name__)
 
     @classmethod
     def from_encoded(
@@ -79,16 +81,18 @@ class SecondOrderChain(NamedTuple):
         loss: Any = "normalized_hamming",
         forbidden: Any = None,
     ) -> "SecondOrderChain":
-        """Build the problem from valid features and labels, as `Chain.from_encoded` does."""
+        """Build the problem from features and labels, as `Chain.from_encoded` does."""
         arguments = {"loss": loss, "forbidden": forbidden, "owner": cls.__name__}
-        return cls(Chain.from_encoded(features, offsets, labels, n_labels, **arguments))
+        chain = Chain.from_encoded(features, offsets, labels, n_labels, **arguments)
+        return fitting(cls(chain), cls.__name__)
 
     @classmethod
     def for_prediction(
         cls, features: Any, offsets: IntArray, n_labels: int, forbidden: Any = None
     ) -> "SecondOrderChain":
         """Build a problem that can be decoded but not trained on: it has no labels."""
-        return cls(Chain.for_prediction(features, offsets, n_labels, forbidden))
+        chain = Chain.for_prediction(features, offsets, n_labels, forbidden, owner=cls.__name__)
+        return fitting(cls(chain), cls.__name__)
 
     @property
     def offsets(self) -> IntArray:

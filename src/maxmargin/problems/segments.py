@@ -21,9 +21,10 @@ from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.segments import EncodedSegments, encode_limits, encode_segments
 from maxmargin.inference.segments import PARTS, Trellis, new_trellis
 from maxmargin.problems import _protocol as protocol
+from maxmargin.problems._checked import checked_numbers, checked_offsets, fitting
 from maxmargin.problems._labels import padded
 from maxmargin.problems._products import image_work, tabulated
-from maxmargin.rows import FloatArray, IntArray, Rows, aligned_zeros, as_rows, plain
+from maxmargin.rows import FloatArray, IntArray, Rows, aligned_zeros, as_rows, n_rows
 
 LOSSES = ("normalized_hamming", "hamming", "segments")
 
@@ -143,17 +144,18 @@ class Segments(NamedTuple):
         *,
         loss: str = "normalized_hamming",
     ) -> "Segments":
-        """Build the problem from the tokens' valid features, true segments and largest lengths of labels."""
+        """Build the problem from the tokens' features, true segments and largest lengths of labels."""
         if loss not in LOSSES:
             raise ValueError(f"Segments: loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}.")
+        problem = cls.for_prediction(features, offsets, limits)
         check_choice(limits, "Segments")
-        problem, lengths = cls.for_prediction(features, offsets, limits), np.diff(offsets)
+        codes, lengths = _checked_codes(found.codes, problem, limits), np.diff(problem.offsets)
         price = {"normalized_hamming": 1.0 / lengths, "hamming": np.ones(len(lengths))}
         if loss == "segments":
             problem.segment_cost[: len(found.classes)] = 1.0
         problem = problem._replace(
-            truth=plain(found.codes, np.int64),
-            starts=_true_starts(found.codes, offsets),
+            truth=codes,
+            starts=_true_starts(codes, problem.offsets),
             token_cost=price.get(loss, np.zeros(len(lengths))),
         )
         return tabulated(problem)
@@ -161,17 +163,17 @@ class Segments(NamedTuple):
     @classmethod
     def for_prediction(cls, features: Any, offsets: IntArray, limits: IntArray) -> "Segments":
         """Build a problem that can be decoded but not trained on: it has no truth."""
+        rows, limits = as_rows(features, "Segments"), _checked_limits(limits)
+        offsets = checked_offsets(offsets, n_rows(rows), "Segments")
         width, n_lengths = padded(len(limits)), int(limits.max())
-        barriers = aligned_zeros(n_lengths, width)
-        barriers[:, : len(limits)] = np.where(np.arange(n_lengths)[:, None] < limits, 0.0, -np.inf)
-        return cls(
-            rows=as_rows(features),
-            offsets=plain(offsets, np.int64),
+        problem = cls(
+            rows=rows,
+            offsets=offsets,
             truth=np.zeros(0, dtype=np.int64),
             starts=np.zeros(0, dtype=np.int64),
             token_cost=np.zeros(0),
             segment_cost=np.zeros(width),
-            limits=barriers,
+            limits=np.zeros((0, width)),
             products=np.zeros(0),
             product_offsets=np.zeros(0, dtype=np.int64),
             n_labels=len(limits),
@@ -179,6 +181,7 @@ class Segments(NamedTuple):
             width=width,
             longest=int(np.diff(offsets).max()),
         )
+        return fitting(problem, "Segments")._replace(limits=_barriers(limits, n_lengths, width))
 
     def unpack(self, w: FloatArray) -> SegmentWeights:
         """Return the weights by what they mean, as views of ``w``."""
@@ -200,6 +203,47 @@ def check_choice(limits: IntArray, owner: str) -> None:
             f"{owner}: y has one label and segments of one token only, so that there is nothing to learn; "
             "add longer segments, other labels, or tokens outside of segments."
         )
+
+
+def _checked_limits(limits: Any) -> IntArray:
+    """Return the largest length of each label, if one may be a segment."""
+    array = checked_numbers(limits, len(limits), 2**32, "Segments", name="limits")
+    if not len(array) or not array.any():
+        raise ValueError(
+            f"Segments: limits must be lengths of the segments of each label, at least one > 0, got {limits}."
+        )
+    return array
+
+
+def _barriers(limits: IntArray, n_lengths: int, width: int) -> FloatArray:
+    """Return zero where a label may have a length, else -inf."""
+    barriers = aligned_zeros(n_lengths, width)
+    barriers[:, : len(limits)] = np.where(np.arange(n_lengths)[:, None] < limits, 0.0, -np.inf)
+    return barriers
+
+
+def _checked_codes(codes: Any, problem: Segments, limits: IntArray) -> IntArray:
+    """Return the codes of all tokens, if they are segments of lengths that their labels may have."""
+    codes = checked_numbers(
+        codes, n_rows(problem.rows), 2 * problem.n_labels, "Segments", name="codes of segments"
+    )
+    follows = codes & 1 == 0
+    follows[1:] &= codes[:-1] >> 1 != codes[1:] >> 1
+    follows[problem.offsets[:-1]] = codes[problem.offsets[:-1]] & 1 == 0
+    if follows.any():
+        raise ValueError(
+            f"Segments: codes of segments must be odd where one starts, got {codes[follows.argmax()]} at "
+            f"token {follows.argmax()}, which continues none of its label."
+        )
+    starts = np.flatnonzero(codes & 1)
+    lengths, most = np.diff(np.append(starts, len(codes))), np.asarray(limits)[codes[starts] >> 1]
+    if (lengths > most).any():
+        at = int((lengths > most).argmax())
+        raise ValueError(
+            f"Segments: the segment at token {starts[at]} must have at most {most[at]} tokens, the limit of "
+            f"its label, got {lengths[at]}."
+        )
+    return codes
 
 
 def _true_starts(codes: IntArray, offsets: IntArray) -> IntArray:

@@ -23,16 +23,27 @@ from maxmargin.rows._arrays import (
     add_product,
     add_scaled,
     aligned_zeros,
+    check_memory,
     clear,
     copy,
     count_nonzero,
     fill,
     list_nonzero,
+    owned,
     plain,
     scaled_copy,
     weighted_sum,
 )
-from maxmargin.rows._storage import DenseRows, IndicatorRows, Rows, SparseRows, as_rows
+from maxmargin.rows._storage import (
+    DenseRows,
+    IndicatorRows,
+    Rows,
+    SparseRows,
+    as_indicators,
+    as_rows,
+    n_rows,
+    squared_norms,
+)
 
 __all__ = [
     "DenseRows",
@@ -44,12 +55,16 @@ __all__ = [
     "add_product",
     "add_scaled",
     "aligned_zeros",
+    "as_indicators",
     "as_rows",
+    "check_memory",
     "clear",
     "copy",
     "count_nonzero",
     "fill",
     "list_nonzero",
+    "n_rows",
+    "owned",
     "plain",
     "row_add",
     "row_add_two",
@@ -62,5 +77,6 @@ __all__ = [
     "row_wipe_two",
     "rows_prefetch",
     "scaled_copy",
+    "squared_norms",
     "weighted_sum",
 ]

@@ -1,11 +1,13 @@
 """Arrays in the form that kernels are compiled for, and loops over them."""
 
 import math
+import os
 from typing import Any
 
 import numpy as np
 
 from maxmargin._compile import helper
+from maxmargin.encoding.matrices import is_frozen
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
@@ -25,6 +27,36 @@ def aligned_zeros(*shape: int) -> FloatArray:
 def plain(array: Any, dtype: Any) -> Any:
     """Return the array in the one form that kernels are compiled for: contiguous, aligned and writeable."""
     return np.require(array, dtype, ["C", "A", "W"])
+
+
+def owned(array: Any, dtype: Any) -> Any:
+    """Return the array in the same form, as one that no caller can change: a copy, unless it is frozen.
+
+    Column numbers, which are not negative, may be int32 where uint32 is asked for.
+    """
+    array = np.asarray(array)
+    alike = array.dtype == dtype or (array.dtype == np.int32 and dtype == np.uint32)
+    if not (alike and is_frozen(array) and array.flags.c_contiguous and array.flags.aligned):
+        return np.array(array, dtype=dtype, order="C")
+    array.flags.writeable = True  # for a moment: kernels are compiled for arrays that are, and do not write
+    view = array.view(dtype)
+    array.flags.writeable = False
+    return view
+
+
+def check_memory(n_bytes: int, what: str, advice: str) -> None:
+    """Raise if an array of so many bytes is larger than the memory of the machine.
+
+    The system may promise such an array, and kill the process when it is written to.
+    """
+    if not hasattr(os, "sysconf"):
+        return
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if n_bytes > most:
+        raise ValueError(
+            f"{what} must fit into the memory of {most / 2**30:.1f} GiB, got {n_bytes / 2**30:.1f} GiB; "
+            f"{advice}."
+        )
 
 
 @helper
