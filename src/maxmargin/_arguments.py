@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from maxmargin.encoding.kinds import described
-from maxmargin.methods._protocol import notes_gaps, projects, regularisation, start
+from maxmargin.methods._protocol import notes_gaps, projects, regularisation, scale_error, start
 from maxmargin.methods.sampling import SAMPLINGS, Visits
 from maxmargin.methods.steps import step_size
 from maxmargin.problems._protocol import REQUIRED, Sizes, is_projected, provides, sizes
+
+_LEAST_LAM = 1e-305
 
 
 def check_protocol(problem: Any) -> None:
@@ -51,6 +53,13 @@ def _checked_numbers(method: Any) -> dict[str, float]:
         _expect(_is_count(method.inner_steps), "the method's inner_steps", "an int >= 1", method.inner_steps)
         numbers["inner_steps"] = int(method.inner_steps)
     return numbers
+
+
+def check_scale(problem: Any, method: Any) -> None:
+    """Raise unless lam n and its inverse are in the range of float64, with room for what methods add."""
+    lam, n = regularisation(method), sizes(problem).examples
+    if not (lam >= _LEAST_LAM and lam * n <= 1.0 / _LEAST_LAM):
+        raise scale_error(f"lam = {lam:g} for {n} examples, and its inverse,")
 
 
 def check_limits(tol: Any, max_passes: Any, time_limit: Any, check_every: Any) -> None:

@@ -25,6 +25,7 @@ and the bounds hold as they do for an exact one, for which :math:`r_i = 0`: the 
 may stop too early.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -32,17 +33,66 @@ import numpy as np
 from maxmargin._threads import run_all
 from maxmargin.methods._protocol import ROUNDING, BrokenOracle, Point
 from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import broken_oracle, hinges, is_broken
+from maxmargin.methods._sweep import broken_example, fault, hinges
 from maxmargin.problems._checked import checked_weights
 from maxmargin.problems._protocol import is_bounded, is_exact, sizes
 from maxmargin.rows import FloatArray
 
 _CHUNK = 256
+_TINY = float(np.finfo(np.float64).tiny)
+# Weights worse than zero are tried again times this power of two, once or more.
+_SHRINKING, _SHRINKINGS = 8, 8
 
 
 def primal(problem: Any, w: FloatArray, lam: float) -> float:
     """Return P(w), or the upper bound on it of an approximate oracle, by one oracle call per example."""
-    return 0.5 * lam * float(w @ w) + float(hinge_losses(problem, w).mean())
+    return _quadratic(lam, w) + float(hinge_losses(problem, w).mean())
+
+
+def _quadratic(lam: float, w: FloatArray) -> float:
+    r"""Return :math:`\frac{\lambda}{2} \|w\|^2`, also where the squared length alone is not in range."""
+    norm2 = float(w @ w)
+    if _TINY < norm2 < np.inf:
+        return 0.5 * lam * norm2
+    largest = float(np.abs(w).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    unit, length = w / largest, math.sqrt(lam) * largest
+    return 0.5 * length * length * float(unit @ unit)
+
+
+def no_worse_than_zero(problem: Any, w: FloatArray, objective: float, lam: float) -> tuple[FloatArray, float]:
+    r"""Return w, or other weights if zero has a lower objective than w, which has this one; and theirs.
+
+    Others are the first of :math:`2^{-8} w, 2^{-16} w, \dots` with a lower objective than zero, as they
+    predict what w does; zero, if a few of them have none.
+    """
+    zero = np.zeros_like(w)
+    if _is_at_most_that_of(problem, zero, objective):
+        return w, objective
+    least = primal(problem, zero, lam)
+    for k in range(1, _SHRINKINGS + 1 if w.any() else 1):
+        less = np.ldexp(w, -_SHRINKING * k)
+        found = primal(problem, less, lam)
+        if found < least:
+            return less, found
+    return zero, least
+
+
+def _is_at_most_that_of(problem: Any, zero: FloatArray, objective: float) -> bool:
+    """Whether zero weights have this objective or more.
+
+    No hinge is negative, so that examples are asked only until theirs add up to it: the better the weights,
+    the fewer.
+    """
+    n, total, first, length = sizes(problem).examples, 0.0, 0, 1
+    scratch = new_scratch(problem, zero)
+    while first < n and total < n * objective:
+        out = np.empty(min(length, n - first))
+        hinges(problem, zero, first, out, scratch)
+        total += float(np.maximum(out, 0.0).sum())
+        first, length = first + length, 2 * length
+    return total >= n * objective
 
 
 def dual(point: Point, lam: float) -> float:
@@ -66,9 +116,9 @@ def hinge_losses(problem: Any, w: FloatArray) -> FloatArray:
             measure(first)
     else:
         run_all(measure, pieces)
-    broken = is_broken(problem, out)
-    if broken.any():
-        raise broken_oracle(int(np.argmax(broken)))
+    broken = broken_example(problem, w, out)
+    if broken >= 0:
+        raise fault(problem, broken, w)
     # An approximate oracle may overlook the truth, whose margin is zero.
     return out if is_exact(problem) else np.maximum(out, 0.0)
 

@@ -26,11 +26,12 @@ class Result(NamedTuple):
     ----------
     weights : array of shape (d,)
         The weights of lowest primal objective among those measured, unpadded: for a chain the feature
-        weights label by label, start, end, then transitions row by row.
+        weights label by label, start, end, then transitions row by row. If zero weights have a lower one,
+        they are divided by a power of two until that is not so any more, or zero.
     primal : float
-        Objective at ``weights``. With an approximate oracle that bounds its own shortfall, as messages on
-        graphs do, an upper bound on it; with one that does not, an under-estimate: the objective as far as
-        the oracle's answers tell.
+        Objective at ``weights``, never above that of zero weights by more than ``tol``. With an approximate
+        oracle that bounds its own shortfall, as messages on graphs do, an upper bound on it; with one that
+        does not, an under-estimate: the objective as far as the oracle's answers tell.
     dual : float
         Largest lower bound seen.
     gap : float

@@ -18,7 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.methods._protocol import Carry, Point, carried, dual_weights, point, regularisation
+from maxmargin.methods._protocol import (
+    Carry,
+    Point,
+    carried,
+    dual_weights,
+    point,
+    regularisation,
+    scale_error,
+    start,
+)
 from maxmargin.objective import hinge_losses
 from maxmargin.problems._checked import checked_weights
 from maxmargin.problems._protocol import output_size, sizes, unpack
@@ -61,12 +70,12 @@ class WarmStart(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """A state to begin from; a lower bound; weights, and their objective where it is known."""
+    """A state to begin from; weights, and their objective where it is known; a lower bound."""
 
     state: Any
-    dual: float = 0.0
-    w: FloatArray | None = None
+    w: FloatArray
     primal: float | None = None
+    dual: float = 0.0
 
 
 def as_warm_start(start: Any) -> WarmStart:
@@ -101,9 +110,15 @@ def begin_from(warm: WarmStart, problem: Any, method: Any) -> Beginning:
     state, lam = carried(method, before.state, problem, carry), regularisation(method)
     dual = min(carry.n / sizes(problem).examples, lam / carry.lam) * result.dual
     if before.problem is not problem:
-        return Beginning(state, dual, result.w)
+        return Beginning(state, result.w, dual=dual)
     primal = result.primal + 0.5 * (lam - carry.lam) * float(result.w @ result.w)
-    return Beginning(state, dual, result.w, primal)
+    return Beginning(state, result.w, primal, dual)
+
+
+def begin_anew(problem: Any, method: Any) -> Beginning:
+    """Return the state at zero weights."""
+    state = start(method, problem)
+    return Beginning(state, np.zeros_like(point(method, state, problem).w))
 
 
 def _carry(warm: WarmStart, problem: Any, method: Any) -> Carry:
@@ -111,6 +126,8 @@ def _carry(warm: WarmStart, problem: Any, method: Any) -> Carry:
     n, n_new = sizes(before.problem).examples, sizes(problem).examples
     lam, lam_new = regularisation(before.method), regularisation(method)
     s = lam_new * n_new / (lam * n)
+    if not 0.0 < s < np.inf:
+        raise scale_error(f"the ratio of lam to that of start, {lam_new:g} to {lam:g},")
     whole = carried(method, before.state, problem, Carry(1.0, 1.0 / s, lam, n))
     answer: Point = point(method, whole, problem)  # for an average, that of the iterate which is carried
     share = _SHARES[warm.keep](s, answer.ell, lam_new * answer.norm2)

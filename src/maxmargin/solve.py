@@ -14,6 +14,7 @@ from maxmargin._arguments import (
     check_projection,
     check_protocol,
     check_sampling,
+    check_scale,
     checked_callbacks,
     checked_method,
     drawer,
@@ -31,11 +32,10 @@ from maxmargin.methods._protocol import (
     point,
     regularisation,
 )
-from maxmargin.methods._protocol import start as new_state
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import is_bounded, sizes, unpack
 from maxmargin.result import Callback, Progress, Result, Status
-from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_from
+from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_anew, begin_from
 from maxmargin.rows import FloatArray
 
 # A piece of a pass, one batch or more, is made to last about this long: interrupts and limits are heard.
@@ -102,16 +102,19 @@ def solve(
     ------
     BrokenOracle
         If an example's block gap is negative or undefined.
+    ScaleError
+        If numbers leave the range of float64, as features or lam are too large or too small.
     """
     check_protocol(problem)
     method = checked_method(method)
     check_limits(tol, max_passes, time_limit, check_every)
+    check_scale(problem, method)
     check_n_jobs(n_jobs)
     check_sampling(sampling, method)
     check_projection(problem, method)
     draw, rng = drawer(sampling, sizes(problem).examples), generator(random_state)
     if start is None:
-        beginning = Beginning(new_state(method, problem))
+        beginning = begin_anew(problem, method)
     else:
         beginning = begin_from(as_warm_start(start), problem, method)
     run = _Run(problem, method, beginning, tol, max_passes, time_limit, checked_callbacks(callbacks))
@@ -126,6 +129,7 @@ def solve(
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
             run.certify_the_rest()
+        run.compare_with_zero(status)
     return run.result(status)
 
 
@@ -152,8 +156,8 @@ class _Run:
         self.passes, self.visits, self.certified_visits, self.seconds = 0, 0, 0, 0.0
         self.rows: list[Measurement] = []
         self.whole, self.other_was_best = True, False
-        self.best_w: FloatArray | None = None
-        self.best_primal, self.best_dual = math.inf, beginning.dual  # zero at the start from nothing
+        self.best_w, self.best_primal = beginning.w, math.inf
+        self.best_dual = self.best_ell = beginning.dual  # zero at the start from nothing
 
     def _compile(self) -> None:
         """Have the kernels compiled or loaded, by a step of no block: not a part of the run's seconds."""
@@ -164,11 +168,10 @@ class _Run:
         """Certify the state to begin from; return a status if that is enough."""
         answer: Point = point(self.method, self.state, self.problem)
         w, primal = self.beginning.w, self.beginning.primal
-        assert w is not None
         if primal is None:
             found = objective.primal(self.problem, w, self.lam), w
             primal, w = min(found, self._best_of(answer), key=lambda pair: pair[0])
-        self._note(primal, w, objective.dual(answer, self.lam))
+        self._note(primal, w, answer)
         return Status.CONVERGED if self.best_primal - self.best_dual <= self.tol else None
 
     def one_pass(self, visits: Visits) -> bool:
@@ -207,11 +210,13 @@ class _Run:
         """
         answer: Point = point(self.method, self.state, self.problem)
         primal, w = self._best_of(answer)
-        self._note(primal, w, objective.dual(answer, self.lam) if self.whole else self.best_dual)
+        self._note(primal, w, answer)
 
-    def _note(self, primal: float, w: FloatArray, dual: float) -> None:
+    def _note(self, primal: float, w: FloatArray, answer: Point) -> None:
         """Add a certificate to the history, and keep the best bounds."""
-        calls = self.oracle_calls()
+        calls, dual = self.oracle_calls(), self.best_dual
+        if self.whole:
+            dual, self.best_ell = objective.dual(answer, self.lam), max(self.best_ell, answer.ell)
         self.rows.append(Measurement(calls / self.n, calls, self.seconds, primal, dual, primal - dual))
         self.certified_visits = self.visits
         self.best_dual = max(self.best_dual, dual)
@@ -234,6 +239,23 @@ class _Run:
         primal, k, w = min(measured)
         self.other_was_best = k > 0
         return primal, w
+
+    def compare_with_zero(self, status: Status) -> None:
+        """See to it that the result is no worse than zero weights, but for ``tol``.
+
+        Their objective is the mean of the largest losses, and so at least every dual loss: a run that came
+        close to its optimum need not measure it.
+        """
+        is_known = self.best_primal < math.inf
+        if self.best_primal <= self.best_ell or (is_known and status is Status.CONVERGED):
+            return
+        try:
+            found = objective.no_worse_than_zero(self.problem, self.best_w, self.best_primal, self.lam)
+        except KeyboardInterrupt:
+            if not is_known:
+                raise
+        else:
+            self.best_w, self.best_primal = found
 
     def certify_the_rest(self) -> None:
         """Certify what was done since the last certificate, unless interrupted in doing so."""
@@ -269,7 +291,6 @@ class _Run:
 
     def result(self, status: Status) -> Result:
         w = self.best_w
-        assert w is not None
         parts = unpack(self.problem, w) if hasattr(self.problem, "unpack") else [w]
         weights = np.concatenate([np.ravel(part) for part in parts])
         gap, history = self.best_primal - self.best_dual, History(tuple(self.rows))

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._compile import helper
+from maxmargin.methods._protocol import scale_error
 from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import batch_corner, broken_oracle
+from maxmargin.methods._sweep import batch_corner, fault
 from maxmargin.methods.steps import LineSearch, step_size
 from maxmargin.problems._protocol import sizes
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
@@ -84,7 +85,7 @@ def plane_at(problem: Any, w: FloatArray) -> Plane:
     n, slope = sizes(problem).examples, np.zeros_like(w)
     total, broken = batch_corner(problem, w, 1.0 / n, slope, new_scratch(problem))
     if broken >= 0:
-        raise broken_oracle(broken)
+        raise fault(problem, broken, w)
     return Plane(slope, total / n)
 
 
@@ -198,8 +199,5 @@ def _solution(matrix: FloatArray, loss: FloatArray, owner: str) -> FloatArray:
     status = solver.solve()
     x = np.maximum(solver.result.x, 0.0)  # exactly in the simplex, whatever the solver's residuals
     if not 0.0 < x.sum() < np.inf:
-        raise ArithmeticError(
-            f"{owner}: the program of {k} planes must have a solution, got {status} from piqp; "
-            f"check that features and losses are not too large."
-        )
+        raise scale_error(f"the program of {k} planes of {owner}, which piqp ended with {status.name},")
     return x / x.sum()

@@ -15,7 +15,7 @@ import numpy as np
 from maxmargin._compile import kernel
 from maxmargin.methods._move import add_entry, reset
 from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import broken_oracle
+from maxmargin.methods._sweep import undefined
 from maxmargin.problems._protocol import (
     expectation,
     provides,
@@ -50,7 +50,7 @@ def gibbs_mean(problem: Any, v: FloatArray, share: float) -> GibbsMean:
     n, g, z = size.examples, aligned_zeros(size.weights), aligned_zeros(size.statistics)
     log_partition, ell, broken = _sum_means(problem, v, float(share), 1.0 / n, g, z, new_scratch(problem))
     if broken >= 0:
-        raise broken_oracle(broken)
+        raise undefined(problem, broken)
     return GibbsMean(g, ell / n, log_partition / n)
 
 

@@ -10,16 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._compile import generic, generic_with_default, subroutine
-from maxmargin.methods._scratch import find_corner
+from maxmargin.methods._scratch import find_corner, score_terms
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import is_exact
 from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
-# What a step or a sweep reports.
-DONE, FULL, BROKEN = 0, 1, 2
+# What a step or a sweep reports. BROKEN is a gap that an oracle may be to blame for, UNDEFINED a number that
+# is not finite whatever the oracle answers.
+DONE, FULL, BROKEN, UNDEFINED = 0, 1, 2, 3
 
 # How far rounding may push a gap or a hinge, which are at least zero, below it; relative to its terms.
 ROUNDING = 1e-9
+# The same, relative to the scores of which it is a difference: some thousand roundings of float64.
+_SCORE_ROUNDING = 1e-12
 
 
 class Point(NamedTuple):
@@ -54,15 +57,33 @@ def primal_point(w: FloatArray) -> Point:
 
 
 @subroutine
-def is_sound(problem, gap, terms):
-    """Whether a gap is finite and, unless the oracle is approximate, not below zero but for rounding."""
-    if is_exact(problem):
-        return -ROUNDING * (1.0 + terms) <= gap < np.inf
-    return -np.inf < gap < np.inf
+def is_sound(problem, gap, terms, scratch):
+    """Whether a gap is finite and, unless the oracle is approximate, not below zero but for rounding.
+
+    Where it seems to be, large scores may be the reason: the sums from which the oracle chooses are rounded
+    relative to the scores, however close to zero their differences are.
+    """
+    if not is_exact(problem):
+        return -np.inf < gap < np.inf
+    if -ROUNDING * (1.0 + terms) <= gap:
+        return gap < np.inf
+    return -_SCORE_ROUNDING * score_terms(scratch.corner, scratch.theta) <= gap
 
 
 class BrokenOracle(ValueError):
     """The max oracle of some example returned an output that another one beats."""
+
+
+class ScaleError(ValueError):
+    """Numbers left the range of float64: features, losses, or C (lam) are too large or too small."""
+
+
+def scale_error(what: str) -> ScaleError:
+    """Return the error that says which number left the range of float64."""
+    return ScaleError(
+        f"solve: {what} must be within the range of float64, got an overflow or underflow: the scale of the "
+        f"features, of the losses or of C (lam) is too extreme; scale the features or choose another C."
+    )
 
 
 @generic

@@ -91,6 +91,17 @@ def dot_corner(corner, a):
 
 
 @helper
+def score_terms(corner, theta):
+    """A bound on the terms of which the scores of outputs are sums: entries of psi by the largest score."""
+    largest, entries = 0.0, 1.0 * corner.value.shape[0]
+    for p in range(theta.shape[0]):
+        largest = max(largest, abs(theta[p]))
+    for c in range(corner.size[0]):
+        entries += abs(corner.value[c])
+    return largest * entries
+
+
+@helper
 def add_corner(corner, move):
     """``delta += psi``"""
     for c in range(corner.size[0]):

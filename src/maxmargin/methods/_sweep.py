@@ -14,11 +14,14 @@ from maxmargin.methods._protocol import (
     DONE,
     FULL,
     ROUNDING,
+    UNDEFINED,
     BrokenOracle,
+    factor,
     foresee_block,
     has_dual,
     has_room,
     is_sound,
+    scale_error,
     seek,
     step,
     weights,
@@ -39,7 +42,10 @@ from maxmargin.problems._protocol import (
 from maxmargin.problems.custom import Custom
 from maxmargin.problems.signs import SignedCustom
 from maxmargin.problems.weighted import Weighted
-from maxmargin.rows import IntArray, clear
+from maxmargin.rows import FloatArray, IntArray, aligned_zeros, clear
+
+# Scores beyond this are as good as infinite: a few of them, with losses and factors, have no sum.
+_LARGEST_SCORE = 1e300
 
 
 @generic_with_default
@@ -144,7 +150,7 @@ def batch_corner(problem, w, scale, w_s, scratch):
     total = 0.0
     for i in range(sizes(problem).examples):
         loss_y, hinge = find_corner(problem, i, w, scratch)
-        if not is_sound(problem, hinge, loss_y + abs(loss_y - hinge)):
+        if not is_sound(problem, hinge, loss_y + abs(loss_y - hinge), scratch):
             return total, i
         add_corner(scratch.corner, scratch.move)
         push(problem, i, scratch.move, scale, w_s, scratch.oracle)
@@ -210,21 +216,59 @@ def sweep_all(problem: Any, method: Any, state: Any, visits: Visits | IntArray) 
         if report == DONE:
             return state
         if report == BROKEN:
-            raise broken_oracle(int(visited(as_visits(visits), done)))
+            raise fault(problem, int(visited(as_visits(visits), done)), w, _factor(method, state))
+        if report == UNDEFINED:
+            raise undefined(problem, int(visited(as_visits(visits), done)))
         state = enlarged(state, max(sizes(problem).statistics, sizes(problem).parts))
 
 
-def broken_oracle(i: int) -> BrokenOracle:
-    """Return the error for example i."""
+def _factor(method: Any, state: Any) -> float:
+    """Return the factor of the innermost method, by which its scores are multiplied."""
+    while hasattr(method, "inner") and hasattr(state, "inner"):
+        method, state = method.inner, state.inner
+    return float(factor(method, state))
+
+
+def fault(problem: Any, i: int, w: FloatArray, c: float = 1.0) -> ValueError:
+    """Return the error for example i, whose gap at c times the scores of w is negative or undefined."""
+    return _broken_oracle(i) if _has_scores(problem, i, w, c) else undefined(problem, i)
+
+
+def undefined(problem: Any, i: int) -> ValueError:
+    """Return the error for example i, of which some number is not finite.
+
+    Features and scores that are finite where all weights are zero are no fault of the data.
+    """
+    if _has_scores(problem, i, np.zeros(sizes(problem).weights)):
+        return scale_error(f"the scores of example {i}")
+    return _broken_oracle(i)
+
+
+def _has_scores(problem: Any, i: int, w: FloatArray, c: float = 1.0) -> bool:
+    """Whether the scores of example i at w, times c, are numbers of which float64 can make sums."""
+    theta = aligned_zeros(sizes(problem).statistics)
+    with np.errstate(all="ignore"):
+        score(problem, i, w, theta)
+        theta *= c
+    return bool((np.abs(theta) < _LARGEST_SCORE).all())
+
+
+def _broken_oracle(i: int) -> BrokenOracle:
     return BrokenOracle(
         f"solve: example {i} has a negative or undefined block gap: its argmax returned an output "
         f"that is not the best, or its features or scores are not finite; check argmax, loss and the data."
     )
 
 
-def is_broken(problem: Any, hinge: np.ndarray) -> np.ndarray:
-    """Which hinges are undefined or, unless the oracle is approximate, negative beyond rounding."""
+def broken_example(problem: Any, w: FloatArray, hinge: FloatArray) -> int:
+    """Return the first example whose hinge at w is undefined or, unless approximate, negative; or -1."""
     finite = np.isfinite(hinge)
-    if not is_exact(problem):
-        return ~finite
-    return ~(finite & (hinge >= -ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0, where=finite))))
+    least = -np.inf
+    if is_exact(problem):
+        least = -ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0, where=finite))
+    scratch = new_scratch(problem)
+    for i in np.flatnonzero(~(finite & (hinge >= least))):
+        loss_y, found = find_corner(problem, i, w, scratch)
+        if not is_sound(problem, found, loss_y + abs(found), scratch):
+            return int(i)
+    return -1

@@ -165,13 +165,13 @@ def _(method: Accelerated, problem: Any) -> AcceleratedState:
 def first_kappa(problem: Any, lam: float) -> float:
     """Return the kappa to begin with, from the corners of a few examples at w = 0.
 
-    Features that are not finite give zero: it is for the steps to find them, and to name the example.
+    Squares that are not finite give zero: it is for the steps to find them, and to name the example.
     """
     n = sizes(problem).examples
     examples = np.unique(np.linspace(0, n - 1, _CORNERS).astype(np.int64))
     with np.errstate(all="ignore"):
         squares, losses = first_corners(problem, examples, new_scratch(problem))
-    if not (losses > 0.0 and 0.0 <= squares < np.inf):
+    if not (losses > 0.0 and 0.0 <= lam * squares < np.inf):
         return 0.0
     return _FIRST_KAPPA * float(np.sqrt(lam * squares / (losses * n)))
 

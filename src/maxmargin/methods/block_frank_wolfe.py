@@ -124,7 +124,7 @@ def _(method, state, i, theta):
 def _(method, state, problem, i, loss_y, hinge, scratch):
     n, move = state.ell.shape[0], scratch.move
     hinge_z = mean_margin(method, state, i, scratch.theta)
-    if not is_sound(problem, hinge - hinge_z, loss_y + abs(hinge) + abs(hinge_z)):
+    if not is_sound(problem, hinge - hinge_z, loss_y + abs(hinge) + abs(hinge_z), scratch):
         return BROKEN
     load_block(state.z, i, -1.0, move)
     add_corner(scratch.corner, move)

@@ -41,6 +41,7 @@ from maxmargin.methods._protocol import (
     moves_blocks,
     oracle_calls,
     point,
+    scale_error,
     start,
 )
 from maxmargin.methods.sampling import Visits
@@ -111,7 +112,7 @@ def _(method: ExcessiveGap, problem: Any) -> ExcessiveState:
         centre = gibbs_mean(problem, w / mu, 1.0 / mu)
         calls += size.examples
         first = ExcessiveState(w, centre.g / lam, centre.ell, mu, centre, uniform.log_partition, mu, calls)
-        if excess(method, first) <= 0.0:
+        if _excess_in_range(method, first) <= 0.0:
             return first
         mu *= _TIGHTENING
 
@@ -129,11 +130,19 @@ def excess(method: ExcessiveGap, state: ExcessiveState) -> float:
     return smoothed_primal(method, state) - (state.ell - quadratic) - _SLACK * terms
 
 
+def _excess_in_range(method: ExcessiveGap, state: ExcessiveState) -> float:
+    """The same; raise if it is no number, as no other step would make it one."""
+    value = excess(method, state)
+    if not np.isfinite(value):
+        raise scale_error("the excessive gap of ExcessiveGap")
+    return value
+
+
 @advance.register(ExcessiveGap)
 def _(method: ExcessiveGap, state: ExcessiveState, problem: Any, visits: Visits | IntArray) -> ExcessiveState:
     while True:
         ahead = _stepped(method, state, problem)
-        if excess(method, ahead) <= 0.0:
+        if _excess_in_range(method, ahead) <= 0.0:
             return ahead._replace(bound=_EASING * ahead.bound)
         state = state._replace(bound=_TIGHTENING * state.bound, calls=ahead.calls)
 

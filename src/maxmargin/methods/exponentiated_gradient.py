@@ -36,8 +36,8 @@ from maxmargin._compile import kernel, subroutine
 from maxmargin.methods._gibbs import check_expectations
 from maxmargin.methods._move import add_entry, dot_move, reset
 from maxmargin.methods._protocol import (
-    BROKEN,
     DONE,
+    UNDEFINED,
     Point,
     advance,
     dual_point,
@@ -49,7 +49,7 @@ from maxmargin.methods._protocol import (
     step,
 )
 from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import broken_oracle, sweep_all
+from maxmargin.methods._sweep import sweep_all, undefined
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import dual_gain
 from maxmargin.problems._protocol import expectation, gram, push, score, sizes, statistics_size
@@ -146,7 +146,7 @@ def _(method: ExponentiatedGradient, problem: Any) -> GibbsState:
     )
     broken = _find_means(problem, state, 1.0 / (method.lam * n), new_scratch(problem))
     if broken >= 0:
-        raise broken_oracle(broken)
+        raise undefined(problem, broken)
     return state
 
 
@@ -198,7 +198,7 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
         gram(problem, i, move, scratch.image, scratch.oracle)
         gain = dual_gain(1.0, slope, scale * dot_move(move, scratch.image))
         if not abs(gain) < np.inf:
-            return BROKEN
+            return UNDEFINED
         first_slope = slope if k == 0 else first_slope
         if gain >= -rounding:
             move.gamma[0], move.ell[0], move.gain[0] = 1.0, ell - state.ell[i], gain

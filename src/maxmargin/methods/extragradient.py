@@ -52,6 +52,7 @@ from maxmargin.methods._protocol import (
     moves_blocks,
     oracle_calls,
     point,
+    scale_error,
     start,
 )
 from maxmargin.methods.sampling import Visits
@@ -119,6 +120,8 @@ def _(method: Extragradient, state: SaddleState, problem: Any, visits: Visits | 
     while True:
         ahead, needed = _stepped(method, state, problem)
         terms = abs(_potential(method, ahead)) + abs(needed)
+        if not np.isfinite(terms):
+            raise scale_error("the potential of Extragradient")
         if _potential(method, ahead) - _potential(method, state) >= needed - _SLACK * terms:
             return ahead._replace(eta=_GROWTH * ahead.eta)
         state = state._replace(eta=_SHRINKING * state.eta, calls=ahead.calls)

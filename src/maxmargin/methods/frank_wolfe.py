@@ -28,7 +28,7 @@ from maxmargin.methods._protocol import (
     start,
 )
 from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import batch_corner, broken_oracle
+from maxmargin.methods._sweep import batch_corner, fault
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
 from maxmargin.problems._protocol import image, settle, sizes, weights_alone
@@ -69,7 +69,7 @@ def _(method: FrankWolfe, state: BatchState, problem: Any, visits: Visits | IntA
     w_s = np.zeros_like(w)
     total, broken = batch_corner(problem, w, 1.0 / (lam * n), w_s, new_scratch(problem, w))
     if broken >= 0:
-        raise broken_oracle(broken)
+        raise fault(problem, broken, w)
     v, ell_s = image(problem, w), total / n
     direction = image(problem, w_s) - v
     gap = ell_s - state.ell[0] - lam * (direction @ w)

@@ -138,7 +138,7 @@ def _(method, state, problem, i, w, scratch):
 def _(method, state, problem, i, loss_y, hinge, scratch):
     planes = state.inner.planes
     mean = mean_margin(method.inner, state.inner, i, scratch.theta)
-    if not is_sound(problem, hinge - mean, loss_y + abs(hinge) + abs(mean)):
+    if not is_sound(problem, hinge - mean, loss_y + abs(hinge) + abs(mean), scratch):
         return BROKEN
     state.gap[0] += hinge - mean
     if hinge > _largest_margin(planes, i) + method.eps:

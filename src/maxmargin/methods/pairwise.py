@@ -133,7 +133,7 @@ def _(method, state, i, theta):
 @step.register(Away)
 def _(method, state, problem, i, loss_y, hinge, scratch):
     mean = mean_margin(method, state, i, scratch.theta)
-    if not is_sound(problem, hinge - mean, loss_y + abs(hinge) + abs(mean)):
+    if not is_sound(problem, hinge - mean, loss_y + abs(hinge) + abs(mean), scratch):
         return BROKEN
     include_corner(state.planes, i, loss_y, hinge, scratch.corner)
     move_block(method, state, problem, i, hinge - mean, scratch)

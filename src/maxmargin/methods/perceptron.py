@@ -72,7 +72,7 @@ def _(method, state, problem, i, w, scratch):
 @step.register(Perceptron)
 def _(method, state, problem, i, loss_y, hinge, scratch):
     ahead = hinge - loss_y  # of the truth; the hinge itself is that of no max oracle
-    if not is_sound(problem, ahead, loss_y + abs(hinge)):
+    if not is_sound(problem, ahead, loss_y + abs(hinge), scratch):
         return BROKEN
     push_corner(problem, i, method.lam, state.w, scratch)
     return DONE

@@ -114,7 +114,7 @@ def _(method, state, problem, i, w, scratch):
 
 @step.register(Subgradient)
 def _(method, state, problem, i, loss_y, hinge, scratch):
-    if not is_sound(problem, hinge, loss_y + abs(hinge)):
+    if not is_sound(problem, hinge, loss_y + abs(hinge), scratch):
         return BROKEN
     push_corner(problem, i, method.lam, state.v, scratch)
     state.loss[0] += loss_y
