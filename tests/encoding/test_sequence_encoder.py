@@ -155,6 +155,33 @@ def test_more_rows_and_features_than_fit_32_bits():
     assert rows.indptr.tolist() == [0, 2, 2, 4, 5]
 
 
+@st.composite
+def coded_tokens(draw):
+    """Feature numbers at both ends of a vocabulary, so that they repeat, and a value for each or None."""
+    n_features = draw(st.sampled_from([4, 2**16, 2**31 - 2, 2**31 - 1]))
+    number = st.sampled_from([0, 1, 2, n_features - 2, n_features - 1, n_features])
+    tokens = draw(st.lists(st.lists(number, max_size=6), min_size=1, max_size=6))
+    codes = np.array(flat(tokens), np.int32)
+    # Small integers, whose sums are exact in any order.
+    values = st.lists(st.integers(-3, 3), min_size=len(codes), max_size=len(codes))
+    drawn = draw(st.none() | values.map(lambda v: np.array(v, np.float64)))
+    return codes, np.array([len(token) for token in tokens], np.int64), drawn, n_features
+
+
+@given(coded_tokens())
+def test_repeated_features_are_added_up_as_scipy_does_in_any_vocabulary(coded):
+    codes, counts, values, n_features = coded
+    known = codes < n_features
+    data = np.ones(len(codes)) if values is None else values
+    places = np.repeat(np.arange(len(counts)), counts)[known], codes[known]
+    expected = sparse.coo_array((data[known], places), (len(counts), n_features)).tocsr()
+    expected.sort_indices()
+    rows = sparse_rows(codes, counts, values, n_features)
+    check_form((rows, np.array([0, len(counts)])), len(counts), n_features)
+    for name in ("indptr", "indices", "data"):
+        assert np.array_equal(getattr(rows, name), getattr(expected, name))
+
+
 @pytest.mark.parametrize(
     "token",
     [("a", "b"), {"a", "b"}, frozenset("ab"), np.array(["a", "b"]), {"a": 0, "b": 0}.keys()],
@@ -218,8 +245,10 @@ def test_three_dimensional_array_is_a_list_of_sequences():
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil"])
 def test_sparse(form):
-    A = sparse.random_array((4, 5), density=0.5, format=form, rng=np.random.default_rng(0))
-    B = sparse.random(3, 5, density=0.5, format=form, random_state=1, dtype=np.float32)
+    half = np.random.default_rng(0).random((7, 5))
+    half[half < 0.5] = 0
+    A = sparse.coo_array(half[:4]).asformat(form)
+    B = sparse.coo_matrix(half[4:], dtype=np.float32).asformat(form)
     encoder = SequenceEncoder()
     tokens = encoder.fit_transform([A, B])
     check_form(tokens, 7, 5)

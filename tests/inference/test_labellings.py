@@ -219,7 +219,9 @@ def minimum_by_scipy(gains: Array, strengths: Array, ends: Array) -> float:
     tails = np.concatenate([source, np.arange(n), ends[:, 0], ends[:, 1]])
     heads = np.concatenate([np.arange(n), sink, ends[:, 1], ends[:, 0]])
     room = np.concatenate([np.maximum(gains, 0), np.maximum(-gains, 0), strengths, strengths])
-    network = csr_array((room.astype(np.int32), (tails, heads)), shape=(n + 2, n + 2))
+    # SciPy 1.13 takes flows and indices of 32 bits only.
+    places = tails.astype(np.int32), heads.astype(np.int32)
+    network = csr_array((room.astype(np.int32), places), shape=(n + 2, n + 2))
     return float(np.maximum(gains, 0).sum() - maximum_flow(network, n, n + 1).flow_value)
 
 

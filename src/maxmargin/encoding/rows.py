@@ -83,9 +83,10 @@ def _joined(parts: list[_Part]) -> Values:
 
 def _canonical(codes: Codes, counts: Counts, values: Values | None, n_features: int) -> _Part:
     """Rows of some tokens: known features only, sorted, repeated ones added up."""
-    # Row and feature in one number, the narrowest that holds it, since it is sorted.
+    # Row and feature in one number, the narrowest that holds it, since it is sorted. Never uint64:
+    # together with int64 that makes float64, and older NumPy refuses to count it.
     stride = n_features + 1
-    number = np.uint32 if stride * len(counts) < 1 << 32 else np.uint64
+    number = np.uint32 if stride * len(counts) < 1 << 32 else np.int64
     first = np.repeat((np.arange(len(counts)) * stride).astype(number), counts)
     key = first + codes.view(np.uint32)
     if values is None:
@@ -106,7 +107,7 @@ def _canonical(codes: Codes, counts: Counts, values: Values | None, n_features: 
     return _Part(indices, values, counts)
 
 
-def _added_up(key: NDArray[np.unsignedinteger], values: Values | None) -> Values:
+def _added_up(key: NDArray[np.integer], values: Values | None) -> Values:
     """Values of which the first of each run of equal keys is the sum of the run."""
     sums = np.ones(len(key)) if values is None else values.copy()
     starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
