@@ -50,9 +50,7 @@ def check(tokens: Tokens, labels: Any, n_labels: int) -> None:
 
 def main() -> None:
     """Print the share."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer sentences and rounds")
     quick = parser.parse_args().quick
     X, y = sentences(SENTENCES // 8 if quick else SENTENCES, np.random.default_rng(0))
