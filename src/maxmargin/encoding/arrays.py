@@ -37,7 +37,7 @@ def stack_sparse(sequences: list[Any], owner: str) -> Tokens:
     indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
     shape = (int(offsets[-1]), blocks[0].shape[1])
     rows = csr_array((data, indices, indptr), shape=shape)
-    check_entries(rows, f"{owner}: X, with a row for each token of all sequences,")
+    _check_indices(rows, blocks, owner)
     rows.sum_duplicates()
     bad = first_not_finite(rows.data)
     if bad is not None:
@@ -45,6 +45,16 @@ def stack_sparse(sequences: list[Any], owner: str) -> Tokens:
         raise _not_finite(rows.data[bad], rows.indices[bad], token, offsets, owner)
     indices = rows.indices.astype(np.int32) if shape[1] <= _INT32 else rows.indices
     return Tokens(assemble(rows.data, indices, rows.indptr.astype(np.int64), shape[1]), offsets)
+
+
+def _check_indices(rows: csr_array, blocks: list[Any], owner: str) -> None:
+    """Raise if an index is outside, and say in which sequence: a check of each costs more than one of all."""
+    try:
+        check_entries(rows, f"{owner}: X")
+    except (TypeError, ValueError):
+        for i, block in enumerate(blocks):
+            check_entries(block, f"{owner}: sequence {i} of X")
+        raise
 
 
 def _dense_block(sequence: Any, i: int, owner: str) -> NDArray[Any]:
