@@ -1,4 +1,4 @@
-"""Ctrl-C while kernels compile: it is heard afterwards, and the process goes on as if nothing had happened."""
+"""Ctrl-C while kernels compile: it is heard afterwards, and the process can go on."""
 
 import json
 import os
@@ -10,8 +10,8 @@ import pytest
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
-# Presses Ctrl-C at chosen passes of the compiler, counted from the start of the process, and solves until nothing
-# interrupts any more.
+# Presses Ctrl-C at chosen passes of the compiler, counted from the start of the process, and solves until
+# nothing interrupts any more.
 PROGRAM = """
 import json, signal, sys, threading
 from numba.core import event

@@ -26,7 +26,7 @@ def private_directory(path: Path) -> Path:
     """Return the real path of a trusted directory, made for this user alone if need be, or raise OSError."""
     real = Path(os.path.realpath(path))
     missing = [place for place in (real, *real.parents) if not place.is_dir()]
-    check_directory(missing[-1].parent if missing else real)
+    _check_above(missing[-1] if missing else real)
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)  # another process may make it now
     check_directory(real)
@@ -36,9 +36,7 @@ def private_directory(path: Path) -> Path:
 def check_directory(path: Path) -> None:
     """Raise `Untrusted` if others could have written to this directory, given by its real path."""
     _check(path, os.lstat(path), _OTHERS_WRITE)
-    for above in path.parents:
-        status = os.lstat(above)
-        _check(above, status, 0 if status.st_mode & stat.S_ISVTX else _writers_above(status))
+    _check_above(path)
 
 
 def read_trusted(file: Path) -> bytes | None:
@@ -66,6 +64,12 @@ def write_private(file: Path, content: bytes) -> None:
         if unfinished is not None:
             with suppress(OSError):
                 os.unlink(unfinished)
+
+
+def _check_above(path: Path) -> None:
+    for above in path.parents:
+        status = os.lstat(above)
+        _check(above, status, 0 if status.st_mode & stat.S_ISVTX else _writers_above(status))
 
 
 def _check(path: Path, status: os.stat_result, writers: int) -> None:

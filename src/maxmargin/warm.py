@@ -51,6 +51,9 @@ def compile_kernels() -> Compiled:
     Those for weights of examples, rescaled slacks, signs of weights, forbidden transitions and graphs with
     sparse features are compiled when they are first used: with them this would take more than twice as long.
 
+    They are kept for the user who compiles them. Others load them too if root compiled them into the
+    installed package and made them readable (``chmod -R a+rX``).
+
     Returns
     -------
     Compiled

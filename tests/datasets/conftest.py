@@ -1,6 +1,5 @@
 """Keep these tests off the network and out of the user's cache."""
 
-import urllib.request
 from collections.abc import Callable
 from email.message import Message
 from io import BytesIO
@@ -8,6 +7,8 @@ from pathlib import Path
 from urllib.error import URLError
 
 import pytest
+
+from maxmargin.datasets import _files
 
 
 class Response(BytesIO):
@@ -23,12 +24,12 @@ class Response(BytesIO):
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Move the cache directory to a fresh place, name no other, and cut the network."""
 
-    def refuse(url: str, timeout: float) -> Response:
+    def refuse(url: str) -> Response:
         raise URLError("no route to host")
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("MAXMARGIN_DATA", raising=False)
-    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(_files, "_open", refuse)
     return tmp_path / "cache" / "maxmargin"
 
 
@@ -39,11 +40,11 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, bytes]], list[
     def start(bodies: dict[str, bytes]) -> list[str]:
         requests: list[str] = []
 
-        def answer(url: str, timeout: float) -> Response:
+        def answer(url: str) -> Response:
             requests.append(url)
             return Response(bodies[url])
 
-        monkeypatch.setattr(urllib.request, "urlopen", answer)
+        monkeypatch.setattr(_files, "_open", answer)
         return requests
 
     return start

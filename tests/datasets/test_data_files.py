@@ -1,19 +1,28 @@
 """Where data files are looked for, and what happens when they have to be fetched."""
 
 import gzip
+import hashlib
 import logging
 import os
 import urllib.request
 from collections.abc import Callable
+from email.message import Message
 from http.client import IncompleteRead
+from io import BytesIO
 from pathlib import Path
+from urllib.request import BaseHandler
+from urllib.response import addinfourl
 
 import pytest
 
+from maxmargin.datasets import _files
 from maxmargin.datasets._files import Source, locate
 
-SOURCE = Source(("a.npz", "sub/b.gz"), "https://example.org/b.gz", "sub/b.gz")
 CONTENT = os.urandom(300_000)
+PACKED = gzip.compress(CONTENT)
+SOURCE = Source(
+    ("a.npz", "sub/b.gz"), "https://example.org/b.gz", "sub/b.gz", hashlib.sha256(PACKED).hexdigest()
+)
 Serve = Callable[[dict[str, bytes]], list[str]]
 
 
@@ -52,7 +61,7 @@ def test_tilde_in_data_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_fetched_whole(cache: Path, serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
-    requests = serve({SOURCE.url: gzip.compress(CONTENT)})
+    requests = serve({SOURCE.url: PACKED})
     with caplog.at_level(logging.INFO, logger="maxmargin"):
         path = locate(SOURCE, None, "f")
     assert path == cache / "sub" / "b.gz"
@@ -77,20 +86,20 @@ def test_nowhere_and_no_network(tmp_path: Path, cache: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     "body",
-    [gzip.compress(CONTENT)[:-1], gzip.compress(CONTENT)[:90_000], b"", b"<html>log in</html>"],
-    ids=["one byte short", "cut", "empty", "a web page"],
+    [PACKED[:-1], PACKED[:90_000], b"", b"<html>log in</html>", gzip.compress(b"other"), PACKED + b"\0"],
+    ids=["one byte short", "cut", "empty", "a web page", "another file", "one byte more"],
 )
-def test_damaged_download_leaves_nothing(cache: Path, serve: Serve, body: bytes) -> None:
+def test_what_is_not_the_official_file_leaves_nothing(cache: Path, serve: Serve, body: bytes) -> None:
     serve({SOURCE.url: body})
-    assert_not_fetched("gzip")
+    assert_not_fetched("not the official file")
     assert leftovers(cache) == []
 
 
 def test_flipped_bit_leaves_nothing(cache: Path, serve: Serve) -> None:
-    body = bytearray(gzip.compress(CONTENT))
+    body = bytearray(PACKED)
     body[150_000] ^= 1
     serve({SOURCE.url: bytes(body)})
-    assert_not_fetched("gzip")
+    assert_not_fetched("not the official file")
     assert leftovers(cache) == []
 
 
@@ -98,22 +107,83 @@ def test_flipped_bit_leaves_nothing(cache: Path, serve: Serve) -> None:
 def test_broken_connection_leaves_nothing(
     cache: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def break_off(url: str, timeout: float) -> None:
+    def break_off(url: str) -> None:
         raise error
 
-    monkeypatch.setattr(urllib.request, "urlopen", break_off)
+    monkeypatch.setattr(_files, "_open", break_off)
     assert_not_fetched(r"timed out there|IncompleteRead")
     assert leftovers(cache) == []
 
 
 def test_interrupted_download_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(url: str, timeout: float) -> None:
+    def interrupt(url: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(urllib.request, "urlopen", interrupt)
+    monkeypatch.setattr(_files, "_open", interrupt)
     with pytest.raises(KeyboardInterrupt):
         locate(SOURCE, None, "f")
     assert leftovers(cache) == []
+
+
+def test_without_a_known_hash_nothing_is_fetched(serve: Serve) -> None:
+    requests = serve({SOURCE.url: PACKED})
+    with pytest.raises(FileNotFoundError, match=f"^f: no .*; take it from {SOURCE.url}, put it there"):
+        locate(SOURCE._replace(sha256=None), None, "f")
+    assert requests == []
+
+
+REAL_OPEN = _files._open
+
+
+class Server(BaseHandler):
+    """Answers in place of the network, each address with a body or with a redirection."""
+
+    def __init__(self, answers: dict[str, bytes | str]) -> None:
+        self.answers, self.asked = answers, list[str]()
+
+    def https_open(self, request: urllib.request.Request) -> addinfourl:
+        self.asked.append(request.full_url)
+        answer, headers = self.answers[request.full_url], Message()
+        if isinstance(answer, str):
+            headers["Location"] = answer
+        code, body = (302, b"") if isinstance(answer, str) else (200, answer)
+        response = addinfourl(BytesIO(body), headers, request.full_url, code)
+        response.msg = ""  # type: ignore[attr-defined]
+        return response
+
+    http_open = https_open
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ({SOURCE.url: "https://mirror.org/b.gz", "https://mirror.org/b.gz": PACKED}, None),
+        ({SOURCE.url: "http://mirror.org/b.gz", "http://mirror.org/b.gz": PACKED}, "is not https"),
+        ({SOURCE.url: "file:///etc/passwd"}, "is not allowed"),
+        ({SOURCE.url: "https://a.org/", "https://a.org/": "ftp://b.org/"}, "is not https"),
+    ],
+    ids=["https", "http", "file", "ftp, later"],
+)
+def test_redirects_stay_on_https(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, answers: dict[str, bytes | str], reason: str | None
+) -> None:
+    server = Server(answers)
+    monkeypatch.setattr(_files, "_open", REAL_OPEN)
+    build = urllib.request.build_opener
+    for name in ("HTTPHandler", "HTTPSHandler"):
+        monkeypatch.setattr(urllib.request, name, BaseHandler)
+    monkeypatch.setattr(urllib.request, "build_opener", lambda *handlers: build(server, *handlers))
+    if reason is None:
+        assert locate(SOURCE, None, "f").read_bytes() == PACKED
+    else:
+        assert_not_fetched(reason)
+        assert leftovers(cache) == []
+    assert all(url.startswith("https://") for url in server.asked)
+
+
+def test_an_address_that_is_not_https_is_not_opened() -> None:
+    with pytest.raises(OSError, match=r"^http://example\.org is not https$"):
+        REAL_OPEN("http://example.org")
 
 
 def assert_not_fetched(reason: str) -> None:

@@ -111,16 +111,6 @@ def test_loading_from_a_directory(tmp_path: Path, folder: str) -> None:
     ]
 
 
-def test_fetched_files_are_kept(tmp_path: Path, cache: Path, serve: Serve) -> None:
-    names = ("train.txt.gz", "test.txt.gz")
-    write_pair(tmp_path / "server")
-    requests = serve({URL + name: (tmp_path / "server" / name).read_bytes() for name in names})
-    for _ in range(2):
-        assert load_conll2000()[3] == [["B-VP"]]
-    assert requests == [URL + name for name in names]
-    assert sorted(path.name for path in (cache / "conll2000").iterdir()) == sorted(names)
-
-
 def test_missing_file_is_named(tmp_path: Path) -> None:
     write_pair(tmp_path)
     (tmp_path / "test.txt.gz").unlink()

@@ -161,14 +161,9 @@ def test_npz_that_is_something_else(tmp_path: Path) -> None:
     assert_damaged(path, "pickle")
 
 
-def test_the_fetched_file_is_read_and_kept(
-    cache: Path, serve: Callable[[dict[str, bytes]], list[str]]
-) -> None:
-    requests = serve({URL: official(official_lines())})
-    for _ in range(2):
-        assert read_words(load_ocr()[3]) == ["ab", "a"]
-    assert requests == [URL]
-    assert [path.name for path in cache.iterdir()] == ["letter.data.gz"]
+def test_without_a_file_the_error_says_where_to_get_it() -> None:
+    with pytest.raises(FileNotFoundError, match=f"take it from {URL}, put it there"):
+        load_ocr()
 
 
 def test_real_letters(real_data: Path) -> None:

@@ -1,13 +1,14 @@
 """Finding data files on disk, and fetching the official ones when they are nowhere."""
 
 import gzip
+import hashlib
 import logging
 import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 _LOGGER = logging.getLogger(__name__)
 _TIMEOUT = 30.0
@@ -18,11 +19,15 @@ _GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
 class Source(NamedTuple):
-    """A data file: the names it may have in a data directory, and where it comes from."""
+    """A data file: the names it may have in a data directory, and where it comes from.
+
+    It is fetched only if the SHA-256 of the official file is known: nothing else could be told from it.
+    """
 
     names: tuple[str, ...]
     url: str
     saved_as: str
+    sha256: str | None = None
 
 
 def locate(source: Source, data_home: str | os.PathLike[str] | None, caller: str) -> Path:
@@ -48,7 +53,11 @@ def locate(source: Source, data_home: str | os.PathLike[str] | None, caller: str
         If the file is in none of the directories and cannot be fetched.
     """
     path = find(source.names, data_home)
-    return _fetch_or_explain(source, search_path(data_home), caller) if path is None else path
+    if path is not None:
+        return path
+    if source.sha256 is None:
+        return require(source.names, data_home, caller, f"take it from {source.url}")
+    return _fetch_or_explain(source, source.sha256, search_path(data_home), caller)
 
 
 def find(names: tuple[str, ...], data_home: str | os.PathLike[str] | None) -> Path | None:
@@ -104,12 +113,12 @@ def search_path(data_home: str | os.PathLike[str] | None) -> list[Path]:
     return [*(Path(folder).expanduser() for folder in named if folder), cache_dir()]
 
 
-def _fetch_or_explain(source: Source, folders: list[Path], caller: str) -> Path:
+def _fetch_or_explain(source: Source, sha256: str, folders: list[Path], caller: str) -> Path:
     from http.client import HTTPException
 
     target = cache_dir() / source.saved_as
     try:
-        _fetch(source.url, target)
+        _fetch(source.url, sha256, target)
     except (OSError, HTTPException) as error:
         names = " or ".join(repr(name) for name in source.names)
         places = ", ".join(map(str, folders))
@@ -121,14 +130,17 @@ def _fetch_or_explain(source: Source, folders: list[Path], caller: str) -> Path:
     return target
 
 
-def _fetch(url: str, target: Path) -> None:
-    """Download a gzip file; ``target`` appears only when it is whole."""
+def _fetch(url: str, sha256: str, target: Path) -> None:
+    """Download a file; ``target`` appears only when it is the official one."""
     _LOGGER.info("fetching %s into %s", url, target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with _temporary_file(target) as part:
-        with part.open("wb") as stream:
+        with part.open("w+b") as stream:
             _receive(url, stream)
-        _check_whole(part)
+            stream.seek(0)
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if found != sha256:
+            raise OSError(f"not the official file: its SHA-256 is {found}, not {sha256}")
         part.replace(target)
 
 
@@ -147,11 +159,9 @@ def _temporary_file(target: Path) -> Iterator[Path]:
 
 
 def _receive(url: str, stream: BinaryIO) -> None:
-    from urllib.request import urlopen
-
     from tqdm import tqdm
 
-    with urlopen(url, timeout=_TIMEOUT) as response:
+    with _open(url) as response:
         size = response.headers.get("Content-Length")
         total = int(size) if size and size.isdigit() else None
         # disable=None: no bar where the output is not a terminal
@@ -161,17 +171,22 @@ def _receive(url: str, stream: BinaryIO) -> None:
                 bar.update(len(block))
 
 
-def _check_whole(path: Path) -> None:
-    """Unpack to the end: gzip's length and checksum reveal a cut or altered download."""
-    # gzip takes a file of no bytes for a packed empty one
-    if path.stat().st_size == 0:
-        raise OSError("not a whole gzip file: nothing was received")
-    try:
-        with gzip.open(path) as stream:
-            while stream.read(_BLOCK):
-                pass
-    except _GZIP_ERRORS as error:
-        raise OSError(f"not a whole gzip file: {error}") from error
+def _open(url: str) -> Any:
+    """Open an address by https alone, also where it is redirected."""
+    from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+    class StayOnHttps(HTTPRedirectHandler):
+        def redirect_request(self, request: Request, *args: Any) -> Request | None:
+            _check_https(args[-1])
+            return super().redirect_request(request, *args)
+
+    _check_https(url)
+    return build_opener(StayOnHttps).open(url, timeout=_TIMEOUT)
+
+
+def _check_https(url: str) -> None:
+    if not url.lower().startswith("https://"):
+        raise OSError(f"{url} is not https")
 
 
 def _one_line(reason: object) -> str:

@@ -38,8 +38,7 @@ def load_conll2000(
     ----------
     data_home : path-like, optional
         Directory with the official ``train.txt.gz`` and ``test.txt.gz``, or with a directory
-        ``conll2000`` that holds them. Then come ``$MAXMARGIN_DATA`` and the user's cache directory,
-        into which the official files are fetched if they are nowhere.
+        ``conll2000`` that holds them. Then come ``$MAXMARGIN_DATA`` and the user's cache directory.
 
     Returns
     -------
@@ -50,7 +49,7 @@ def load_conll2000(
     Raises
     ------
     FileNotFoundError
-        If a file is missing and cannot be fetched.
+        If a file is missing; the message says where to get it.
     OSError
         If a file is damaged.
 

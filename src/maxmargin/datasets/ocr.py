@@ -46,8 +46,7 @@ def load_ocr(
     ----------
     data_home : path-like, optional
         Directory with ``ocr.npz`` or the official ``letter.data.gz``. Then come
-        ``$MAXMARGIN_DATA`` and the user's cache directory, into which the official file is fetched
-        if it is nowhere.
+        ``$MAXMARGIN_DATA`` and the user's cache directory.
     fold : int, default=0
         The fold to test on, 0 to 9; all the others are for training.
 
@@ -60,7 +59,7 @@ def load_ocr(
     Raises
     ------
     FileNotFoundError
-        If there is no data file and none can be fetched.
+        If there is no data file; the message says where to get it.
     OSError
         If the data file is damaged.
 
