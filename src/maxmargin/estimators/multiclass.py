@@ -7,7 +7,7 @@ import scipy.sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
@@ -273,7 +273,8 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         -------
         float
         """
-        predicted, truth = self.predict(X), column_or_1d(y)
+        predicted = self.predict(X)
+        truth = check_array(column_or_1d(y), ensure_2d=False, dtype=None, input_name="y")
         check_consistent_length(predicted, truth)
         check_classification_targets(truth)
         check_kind(truth[0], self.classes_, "MulticlassSVC")
