@@ -111,7 +111,7 @@ def test_no_more_threads_than_examples_to_predict(started: list[threading.Thread
 
 def test_a_model_with_many_threads_predicts_a_few_examples(started: list[threading.Thread]) -> None:
     X, y = [np.eye(3)] * 4, [[0, 1, 2]] * 4
-    model = ChainSVC(verbose=0, max_iter=2, random_state=0, n_jobs=2000).fit(X, y)
+    model = ChainSVC(verbose=0, random_state=0, n_jobs=2000).fit(X, y)
     started.clear()
     assert [labels.tolist() for labels in model.predict(X)] == [
         labels.tolist() for labels in model.set_params(n_jobs=None).predict(X)

@@ -1,5 +1,6 @@
 """A fit that is refused or interrupted, anywhere, leaves every estimator as it was."""
 
+import copy
 import pickle
 import sys
 from collections.abc import Callable, Iterator
@@ -188,6 +189,26 @@ def test_an_interrupt_at_any_line_leaves_the_old_model_or_the_new_one() -> None:
             outcomes.add(is_old)
         line += 1
     assert outcomes == {True, False}  # a line or two follow the change
+
+
+def overwrite(examples: Any) -> None:
+    """Fill all arrays with zeros."""
+    if isinstance(examples, np.ndarray):
+        examples[...] = 0
+    elif isinstance(examples, list | tuple):
+        for part in examples:
+            overwrite(part)
+
+
+def test_examples_that_are_kept_do_not_change_with_the_callers_arrays(kind: Kind) -> None:
+    X, y = copy.deepcopy((kind.X, kind.y))
+    weights = np.arange(1.0, len(y) + 1.0)
+    model = kind.new().partial_fit(X, y, sample_weight=weights)
+    overwrite((X, y, weights))
+    expected = kind.new().partial_fit(kind.X, kind.y, sample_weight=np.arange(1.0, len(y) + 1.0))
+    for each in (model, expected):
+        each.partial_fit(kind.X[:2], kind.y[:2])
+    assert model.history_.primal.tolist() == expected.history_.primal.tolist()
 
 
 def test_predictions_are_of_one_model_while_another_thread_fits() -> None:

@@ -190,7 +190,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None, more: bool = False) -> Self:
         seen = self._before(more)
-        X, y = self._validated(X, y, reset=seen is None)
+        X, y = self._validated(X, y, reset=seen is None, copy=more)  # what is kept may not change
         (X, y), weights = weighed((X, y), sample_weight, "MulticlassSVC")
         known = np.unique(y if classes is None else classes) if seen is None else self.classes_
         labels = _codes(y, known)
@@ -204,8 +204,8 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         self._keep(problem, w, known)
         return self
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        X, y = validate_data(self, X, y, **_FEATURES, reset=reset)
+    def _validated(self, X: Any, y: Any, *, reset: bool, copy: bool) -> tuple[Any, Any]:
+        X, y = validate_data(self, X, y, **_FEATURES, reset=reset, copy=copy)
         check_classification_targets(y)
         _check_finite(X)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X, y
