@@ -5,10 +5,21 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 
-from maxmargin import Accelerated, BlockFrankWolfe, BrokenOracle, Divided, Pairwise, Status, objective, solve
+from maxmargin import (
+    Accelerated,
+    BlockFrankWolfe,
+    BrokenOracle,
+    ChainSVC,
+    Divided,
+    Pairwise,
+    Status,
+    objective,
+    solve,
+)
 from maxmargin._threads import as_number, n_threads, run_all, threads
 from maxmargin.decoding import decode_all
 from maxmargin.methods import divided
@@ -64,6 +75,53 @@ def test_threads_are_gone_afterwards() -> None:
     assert threading.active_count() == before
 
 
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """Return the list of all threads that are started from now on."""
+    found, start = list[threading.Thread](), threading.Thread.start
+
+    def note(self: threading.Thread) -> None:
+        found.append(self)
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", note)
+    return found
+
+
+@pytest.mark.parametrize("n_jobs", [2000, 10**9])
+@pytest.mark.parametrize("n_parts", [0, 1, 2, 4, 1000])
+def test_no_more_threads_than_parts_of_work(
+    started: list[threading.Thread], n_jobs: int, n_parts: int
+) -> None:
+    with threads(n_jobs):
+        assert run_all(abs, range(n_parts)) == list(range(n_parts))
+    assert len(started) <= max(n_parts - 1, 0)  # the one that asks takes a part
+    assert len(started) < max(32, joblib.cpu_count())
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_no_more_threads_than_examples_to_predict(started: list[threading.Thread], n: int) -> None:
+    case = multiclass_case(5, n=n)
+    w = layout(case.problem, random_weights(case))
+    expected = decode_all(case.problem, w)
+    with threads(2000):
+        assert (decode_all(case.problem, w) == expected).all()
+    assert len(started) < n
+
+
+def test_a_model_with_many_threads_predicts_a_few_examples(started: list[threading.Thread]) -> None:
+    X, y = [np.eye(3)] * 4, [[0, 1, 2]] * 4
+    model = ChainSVC(verbose=0, random_state=0, n_jobs=2000).fit(X, y)
+    started.clear()
+    assert [labels.tolist() for labels in model.predict(X)] == [
+        labels.tolist() for labels in model.set_params(n_jobs=None).predict(X)
+    ]
+    assert len(started) < len(X)
+    started.clear()
+    model.set_params(n_jobs=2000).predict(X[:1])
+    assert not started
+
+
 def test_nested_use() -> None:
     with threads(3):
         with threads(2):
@@ -90,6 +148,7 @@ def test_as_many_as_processors() -> None:
     assert as_number(-1) >= 1
     assert as_number(None) == 1
     assert as_number(5) == 5
+    assert as_number(10**9) == max(32, joblib.cpu_count())
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def weighed(
     if sample_weight is None:
         return parts, None
     given = [part for part in parts if part is not None]
-    weights = _check_sample_weight(sample_weight, parts[0], dtype=np.float64)
+    weights = _check_sample_weight(sample_weight, parts[0], dtype=np.float64, copy=True)
     check_consistent_length(*given)
     negative = np.flatnonzero(weights < 0.0)
     if len(negative):

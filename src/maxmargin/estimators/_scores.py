@@ -10,6 +10,7 @@ from maxmargin.estimators._examples import weighed
 
 def check_kind(label: Any, classes: Any, owner: str) -> None:
     """Raise if a true label is a string and those that are predicted are numbers, or the other way round."""
+    label = label.item() if isinstance(label, np.generic) else label
     if isinstance(label, str) != isinstance(classes.tolist()[0], str):
         raise TypeError(
             f"{owner}: y has the label {described(label)}, but {owner} was fitted with labels such as "

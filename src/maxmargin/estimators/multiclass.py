@@ -7,7 +7,7 @@ import scipy.sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from maxmargin.encoding.matrices import frozen, sound
 from maxmargin.encoding.tokens import first_not_finite
@@ -191,7 +191,7 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None, more: bool = False) -> Self:
         seen = self._before(more)
-        X, y = self._validated(X, y, reset=seen is None)
+        X, y = self._validated(X, y, reset=seen is None, copy=more)  # what is kept may not change
         (X, y), weights = weighed((X, y), sample_weight, "MulticlassSVC")
         known = np.unique(y if classes is None else classes) if seen is None else self.classes_
         labels = _codes(y, known)
@@ -205,8 +205,8 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         self._keep(problem, w, known)
         return self
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        X, y = validate_data(self, sound(X, "X"), y, **_FEATURES, reset=reset)
+    def _validated(self, X: Any, y: Any, *, reset: bool, copy: bool) -> tuple[Any, Any]:
+        X, y = validate_data(self, sound(X, "X"), y, **_FEATURES, reset=reset, copy=copy)
         check_classification_targets(y)
         _check_finite(X)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X, y
@@ -274,7 +274,8 @@ class MulticlassSVC(ClassifierMixin, StructuralSVC):  # type: ignore[misc]
         -------
         float
         """
-        predicted, truth = self.predict(X), column_or_1d(y)
+        predicted = self.predict(X)
+        truth = check_array(column_or_1d(y), ensure_2d=False, dtype=None, input_name="y")
         check_consistent_length(predicted, truth)
         check_classification_targets(truth)
         check_kind(truth[0], self.classes_, "MulticlassSVC")

@@ -175,7 +175,8 @@ class MultilabelSVC(StructuralSVC):
         self._check_structure()
         seen = self._before(more)
         X = sound(X, "X")
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=seen is None)
+        # What `partial_fit` keeps may not change with the caller's array.
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=seen is None, copy=more)
         y = _checked_sets(X, y, None if seen is None else len(self.intercept_))
         (X, y), weights = weighed((X, y), sample_weight, "MultilabelSVC")
         n_labels = y.shape[1]
@@ -253,7 +254,7 @@ def _checked_sets(X: Any, y: Any, n_labels: int | None) -> IntArray:
             f"MultilabelSVC: y has {y.shape[1]} columns, expected {n_labels}, one for each label that "
             "MultilabelSVC was fitted with."
         )
-    return np.ascontiguousarray(y, dtype=np.int64)
+    return np.array(y, dtype=np.int64, order="C")
 
 
 def _joined(structure: str, y: IntArray, weights: FloatArray | None) -> IntArray:

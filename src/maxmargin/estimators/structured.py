@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.encoding.kinds import described
 from maxmargin.estimators._base import StructuralSVC
+from maxmargin.estimators._errors import noted
 from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Custom
@@ -208,7 +209,7 @@ class StructuredSVC(StructuralSVC):
         seen = self._before(more)
         examples = Examples((X, y), weights)
         if more:
-            examples = appended(seen, Examples((_listed(X, "X"), _listed(y, "y")), weights))
+            examples = appended(seen, Examples(_paired(X, y), weights))
         X, y = examples.data
         problem = self._made(X, y, None if seen is None else self._joint)
         w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
@@ -266,7 +267,12 @@ class StructuredSVC(StructuralSVC):
         list
         """
         w = self._joint.given(self.coef_)
-        return [self.argmax(x, w) for x in _listed(X, "X")]
+        return [self._called("argmax", i, x, w) for i, x in enumerate(_listed(X, "X"))]
+
+    def _called(self, name: str, i: int, *args: Any) -> Any:
+        """Call the user's function of this name for example i."""
+        with noted("StructuredSVC", name, i):
+            return getattr(self, name)(*args)
 
     @snapshot
     def score(self, X: Any, y: Any) -> float:
@@ -280,16 +286,23 @@ class StructuredSVC(StructuralSVC):
         -------
         float
         """
-        predicted, truths = self.predict(X), _listed(y, "y")
-        if len(predicted) != len(truths) or not truths:
-            raise ValueError(
-                f"StructuredSVC: X has {len(predicted)} examples, but y has {len(truths)}; give one output per "
-                "example, and at least one example."
-            )
-        mean = float(np.mean([float(self.loss(*pair)) for pair in zip(truths, predicted, strict=True)]))
+        predicted, truths = _paired(self.predict(X), y)
+        pairs = enumerate(zip(truths, predicted, strict=True))
+        mean = float(np.mean([float(self._called("loss", i, *pair)) for i, pair in pairs]))
         if not np.isfinite(mean):
             raise ValueError(f"StructuredSVC: loss must return finite numbers, got a mean of {mean}.")
         return 1.0 - mean
+
+
+def _paired(X: Any, y: Any) -> tuple[list[Any], list[Any]]:
+    """Return examples and outputs as lists, if there are as many of both."""
+    X, y = _listed(X, "X"), _listed(y, "y")
+    if len(X) != len(y) or not y:
+        raise ValueError(
+            f"StructuredSVC: X has {len(X)} examples, but y has {len(y)}; give one output per example, and "
+            "at least one example."
+        )
+    return X, y
 
 
 def _listed(examples: Any, name: str) -> list[Any]:
