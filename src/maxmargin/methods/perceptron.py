@@ -35,7 +35,8 @@ class Perceptron(NamedTuple):
     """The structured perceptron; ``Averaged(Perceptron(lam), "uniform")`` is the averaged perceptron.
 
     `solve` returns the weights of lowest objective among those that it measured: to get those at the end,
-    have it measure once, by ``check_every=max_passes``.
+    have it measure once, by ``check_every=max_passes``. Where zero weights have a lower one still, they are
+    divided by a power of two, which predicts the same; they are zero if a few such powers do not help.
 
     Parameters
     ----------
