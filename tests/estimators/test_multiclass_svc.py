@@ -127,7 +127,7 @@ def test_perceptrons_learn_without_a_certificate(method):
     model = MulticlassSVC(C=0.01, method=method, tol=0.02, max_iter=50, check_every=50, random_state=0)
     with pytest.warns(ConvergenceWarning, match="50 passes"):
         model.fit(X, Y)
-    assert model.gap_ == model.history_.primal[-1]
+    assert 0.0 < model.gap_ <= min(model.history_.primal[-1], 1.0)  # zero weights have the objective 1
     assert model.score(X, Y) > 0.8
 
 

@@ -312,7 +312,7 @@ def test_warm_starts_with_weights_of_another_size_are_refused():
 
 
 def test_more_outputs_than_memory_holds_are_refused():
-    problem = PROBLEMS["chain"]
+    problem = Chain.from_encoded(np.ones((200, 1)), [0, 200], np.arange(200) % 2, 2)  # with 2**200 outputs
     for k in (10**12, 10**30):
         with pytest.raises(ValueError, match="best outputs must fit into the memory") as caught:
             k_best_outputs(problem, np.zeros(sizes(problem).weights), k)
