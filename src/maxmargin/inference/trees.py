@@ -35,20 +35,20 @@ def best_tree(trees, scores, work, y):
 
 
 @tree_work.register(AnyTrees)
-def _(trees, n_words):
+def any_trees_tree_work(trees, n_words):
     return arborescence_work(n_words)
 
 
 @tree_work.register(ProjectiveTrees)
-def _(trees, n_words):
+def projective_trees_tree_work(trees, n_words):
     return eisner_work(n_words)
 
 
 @best_tree.register(AnyTrees)
-def _(trees, scores, work, y):
+def any_trees_best_tree(trees, scores, work, y):
     arborescence(scores, trees.single_root, work, y)
 
 
 @best_tree.register(ProjectiveTrees)
-def _(trees, scores, work, y):
+def projective_trees_best_tree(trees, scores, work, y):
     eisner(scores, trees.single_root, work, y)

@@ -40,7 +40,7 @@ def empty_blocks(n: int, slack: int) -> Blocks:
 
 
 @enlarged.register
-def _(blocks: Blocks, slack: int) -> Blocks:
+def blocks_enlarged(blocks: Blocks, slack: int) -> Blocks:
     extent, used, where, value = packed(blocks.extent, slack, blocks.where, blocks.value)
     return Blocks(where, value, extent, used)
 

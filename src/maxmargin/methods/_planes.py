@@ -99,7 +99,7 @@ def _new_work(capacity: int) -> PlaneWork:
 
 
 @enlarged.register
-def _(planes: Planes, slack: int) -> Planes:
+def planes_enlarged(planes: Planes, slack: int) -> Planes:
     pools = planes.alpha, planes.loss, planes.stop
     extent, used, alpha, loss, stop = packed(planes.extent, _FIRST_ROOM, *pools)
     entries, used_entries, where, value = packed(planes.entries, slack, planes.where, planes.value)

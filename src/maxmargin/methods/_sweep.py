@@ -66,13 +66,13 @@ def make_step(problem, method, state, i, loss_y, hinge, visits, scratch):
 
 @take_step.register(Custom)
 @take_step.register(SignedCustom)
-def _(problem, method, state, i, loss_y, hinge, visits, scratch):
+def custom_take_step(problem, method, state, i, loss_y, hinge, visits, scratch):
     """The user's functions have been called: what is left is compiled."""
     return _move_in_space(problem.space, method, state, i, loss_y, hinge, visits, scratch)
 
 
 @take_step.register(Weighted)
-def _(problem, method, state, i, loss_y, hinge, visits, scratch):
+def weighted_take_step(problem, method, state, i, loss_y, hinge, visits, scratch):
     return take_weighted_step(problem.inner, problem, method, state, i, loss_y, hinge, visits, scratch)
 
 
@@ -84,7 +84,7 @@ def take_weighted_step(inner, problem, method, state, i, loss_y, hinge, visits, 
 
 @take_weighted_step.register(Custom)
 @take_weighted_step.register(SignedCustom)
-def _(inner, problem, method, state, i, loss_y, hinge, visits, scratch):
+def custom_take_weighted_step(inner, problem, method, state, i, loss_y, hinge, visits, scratch):
     """What the oracle answered has its weight: the space knows none."""
     unweighted = scratch._replace(oracle=scratch.oracle.inner)
     return take_step(inner, method, state, i, loss_y, hinge, visits, unweighted)
@@ -105,12 +105,12 @@ def look_ahead(problem, method, state, i):
 
 @look_ahead.register(Custom)
 @look_ahead.register(SignedCustom)
-def _(problem, method, state, i):
+def custom_look_ahead(problem, method, state, i):
     """The user's functions take longer than any memory."""
 
 
 @look_ahead.register(Weighted)
-def _(problem, method, state, i):
+def weighted_look_ahead(problem, method, state, i):
     look_ahead(problem.inner, method, state, i)
 
 

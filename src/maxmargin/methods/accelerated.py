@@ -155,7 +155,7 @@ class AcceleratedState(NamedTuple):
 
 
 @start.register(Accelerated)
-def _(method: Accelerated, problem: Any) -> AcceleratedState:
+def accelerated_start(method: Accelerated, problem: Any) -> AcceleratedState:
     inner = start(method.inner, problem)
     centre, previous, mean, dual = (np.zeros_like(weights(method.inner, inner)) for _ in range(4))
     kappa = first_kappa(problem, regularisation(method)) if method.kappa is None else method.kappa
@@ -177,7 +177,7 @@ def first_kappa(problem: Any, lam: float) -> float:
 
 
 @advance.register(Accelerated)
-def _(
+def accelerated_advance(
     method: Accelerated, state: AcceleratedState, problem: Any, visits: Visits | IntArray
 ) -> AcceleratedState:
     if method.kappa == 0.0:
@@ -276,7 +276,7 @@ def _adapted(momentum: Momentum, gamma: float) -> Momentum:
 
 
 @point.register(Accelerated)
-def _(method: Accelerated, state: AcceleratedState, problem: Any) -> Point:
+def accelerated_point(method: Accelerated, state: AcceleratedState, problem: Any) -> Point:
     if method.kappa == 0.0:
         return point(method.inner, state.inner, problem)
     w, dual = weights_alone(problem, weights(method.inner, state.inner)), projected(problem, state.dual)
@@ -287,12 +287,14 @@ def _(method: Accelerated, state: AcceleratedState, problem: Any) -> Point:
 
 
 @projects.register(Accelerated)
-def _(method: Accelerated) -> bool:
+def accelerated_projects(method: Accelerated) -> bool:
     return bool(projects(method.inner))
 
 
 @carried.register(Accelerated)
-def _(method: Accelerated, state: AcceleratedState, problem: Any, carry: Carry) -> AcceleratedState:
+def accelerated_carried(
+    method: Accelerated, state: AcceleratedState, problem: Any, carry: Carry
+) -> AcceleratedState:
     """With kappa in the same ratio to lam, all weights get the same factor; their mean begins anew."""
     lam, old = regularisation(method), state.momentum
     inner = carried(method.inner, state.inner, problem, carry)
@@ -309,5 +311,5 @@ def _(method: Accelerated, state: AcceleratedState, problem: Any, carry: Carry) 
 
 
 @is_average.register(Accelerated)
-def _(method: Accelerated) -> bool:
+def accelerated_is_average(method: Accelerated) -> bool:
     return True

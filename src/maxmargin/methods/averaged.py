@@ -137,22 +137,22 @@ def next_weight(scheme, k):
 
 
 @next_weight.register(Weighted)
-def _(scheme, k):
+def weighted_next_weight(scheme, k):
     return 1.0 * k
 
 
 @next_weight.register(Uniform)
-def _(scheme, k):
+def uniform_next_weight(scheme, k):
     return 1.0
 
 
 @next_weight.register(Suffix)
-def _(scheme, k):
+def suffix_next_weight(scheme, k):
     return 0.0 if k & (k - 1) == 0 else 1.0
 
 
 @start.register(Averaged)
-def _(method: Averaged, problem: Any) -> AveragedState:
+def averaged_start(method: Averaged, problem: Any) -> AveragedState:
     size = sizes(problem)
     u = empty_blocks(size.examples, size.statistics) if moves_blocks(method.inner) else np.zeros(size.weights)
     sums = Sums(u, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64))
@@ -160,29 +160,29 @@ def _(method: Averaged, problem: Any) -> AveragedState:
 
 
 @foresee_block.register(Averaged)
-def _(method, state, i):
+def averaged_foresee_block(method, state, i):
     prefetch_block(state.sums.u, i)
     foresee_block(method.inner, state.inner, i)
 
 
 @has_room.register(Averaged)
-def _(method, state, problem, i):
+def averaged_has_room(method, state, problem, i):
     fits = has_slack(state.sums.u, i, sizes(problem).statistics)
     return fits and has_room(method.inner, state.inner, problem, i)
 
 
 @mean_margin.register(Averaged)
-def _(method, state, i, theta):
+def averaged_mean_margin(method, state, i, theta):
     return mean_margin(method.inner, state.inner, i, theta)
 
 
 @seek.register(Averaged)
-def _(method, state, problem, i, w, scratch):
+def averaged_seek(method, state, problem, i, w, scratch):
     return seek(method.inner, state.inner, problem, i, w, scratch)
 
 
 @step.register(Averaged)
-def _(method, state, problem, i, loss_y, hinge, scratch):
+def averaged_step(method, state, problem, i, loss_y, hinge, scratch):
     report = step(method.inner, state.inner, problem, i, loss_y, hinge, scratch)
     if report != DONE:
         return report
@@ -202,7 +202,9 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
 
 
 @advance.register(Averaged)
-def _(method: Averaged, state: AveragedState, problem: Any, visits: Visits | IntArray) -> AveragedState:
+def averaged_advance(
+    method: Averaged, state: AveragedState, problem: Any, visits: Visits | IntArray
+) -> AveragedState:
     if moves_blocks(method.inner):
         return sweep_all(problem, method, state, visits)
     return _advance_batch(method, state, problem, visits)
@@ -228,14 +230,14 @@ def _advance_batch(
 
 
 @carried.register(Averaged)
-def _(method: Averaged, state: AveragedState, problem: Any, carry: Carry) -> AveragedState:
+def averaged_carried(method: Averaged, state: AveragedState, problem: Any, carry: Carry) -> AveragedState:
     """The iterate is carried over; its average begins anew."""
     inner = carried(method.inner, state.inner, problem, carry)
     return AveragedState(inner, start(method, problem).sums)
 
 
 @point.register(Averaged)
-def _(method: Averaged, state: AveragedState, problem: Any) -> Point:
+def averaged_point(method: Averaged, state: AveragedState, problem: Any) -> Point:
     """The average, with its own dual variables; where there are none, with the bound of the last iterate."""
     inner, sums, n = point(method.inner, state.inner, problem), state.sums, sizes(problem).examples
     weight = sums.weight[0]
@@ -250,10 +252,10 @@ def _(method: Averaged, state: AveragedState, problem: Any) -> Point:
 
 
 @projects.register(Averaged)
-def _(method: Averaged) -> bool:
+def averaged_projects(method: Averaged) -> bool:
     return bool(projects(method.inner))
 
 
 @is_average.register(Averaged)
-def _(method: Averaged) -> bool:
+def averaged_is_average(method: Averaged) -> bool:
     return True

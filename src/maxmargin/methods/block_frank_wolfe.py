@@ -95,7 +95,7 @@ class BlockState(NamedTuple):
 
 
 @start.register(BlockFrankWolfe)
-def _(method: BlockFrankWolfe, problem: Any) -> BlockState:
+def block_frank_wolfe_start(method: BlockFrankWolfe, problem: Any) -> BlockState:
     size = sizes(problem)
     return BlockState(
         aligned_zeros(size.weights),
@@ -106,22 +106,22 @@ def _(method: BlockFrankWolfe, problem: Any) -> BlockState:
 
 
 @has_room.register(BlockFrankWolfe)
-def _(method, state, problem, i):
+def block_frank_wolfe_has_room(method, state, problem, i):
     return has_slack(state.z, i, sizes(problem).statistics)
 
 
 @foresee_block.register(BlockFrankWolfe)
-def _(method, state, i):
+def block_frank_wolfe_foresee_block(method, state, i):
     prefetch_block(state.z, i)
 
 
 @mean_margin.register(BlockFrankWolfe)
-def _(method, state, i, theta):
+def block_frank_wolfe_mean_margin(method, state, i, theta):
     return state.ell[i] - dot_block(state.z, i, theta)
 
 
 @step.register(BlockFrankWolfe)
-def _(method, state, problem, i, loss_y, hinge, scratch):
+def block_frank_wolfe_step(method, state, problem, i, loss_y, hinge, scratch):
     n, move = state.ell.shape[0], scratch.move
     hinge_z = mean_margin(method, state, i, scratch.theta)
     if not is_sound(problem, hinge - hinge_z, loss_y + abs(hinge) + abs(hinge_z), scratch):
@@ -146,29 +146,33 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
 
 
 @advance.register(BlockFrankWolfe)
-def _(method: BlockFrankWolfe, state: BlockState, problem: Any, visits: Visits | IntArray) -> BlockState:
+def block_frank_wolfe_advance(
+    method: BlockFrankWolfe, state: BlockState, problem: Any, visits: Visits | IntArray
+) -> BlockState:
     return sweep_all(problem, method, state, visits)
 
 
 @carried.register(BlockFrankWolfe)
-def _(method: BlockFrankWolfe, state: BlockState, problem: Any, carry: Carry) -> BlockState:
+def block_frank_wolfe_carried(
+    method: BlockFrankWolfe, state: BlockState, problem: Any, carry: Carry
+) -> BlockState:
     n = sizes(problem).examples
     z = scaled_blocks(state.z, n, carry.share)
     return BlockState(carried_w(state.w, carry), carried_ell(state.ell, n, carry), z, state.steps.copy())
 
 
 @dual_weights.register(BlockFrankWolfe)
-def _(method: BlockFrankWolfe, state: BlockState, problem: Any) -> FloatArray:
+def block_frank_wolfe_dual_weights(method: BlockFrankWolfe, state: BlockState, problem: Any) -> FloatArray:
     w = np.zeros_like(state.w)
     push_blocks(problem, state.z, 1.0, w, new_scratch(problem))
     return w
 
 
 @point.register(BlockFrankWolfe)
-def _(method: BlockFrankWolfe, state: BlockState, problem: Any) -> Point:
+def block_frank_wolfe_point(method: BlockFrankWolfe, state: BlockState, problem: Any) -> Point:
     return dual_point(weights_alone(problem, state.w), dual_loss(method, state))
 
 
 @projects.register(BlockFrankWolfe)
-def _(method: BlockFrankWolfe) -> bool:
+def block_frank_wolfe_projects(method: BlockFrankWolfe) -> bool:
     return True

@@ -92,14 +92,14 @@ class BundleState(NamedTuple):
 
 
 @start.register(BMRM)
-def _(method: BMRM, problem: Any) -> BundleState:
+def bmrm_start(method: BMRM, problem: Any) -> BundleState:
     qp_solver("BMRM")  # a missing one is reported before the first pass
     w = aligned_zeros(sizes(problem).weights)
     return BundleState(w, zero_cut(), Best(w, np.inf))
 
 
 @advance.register(BMRM)
-def _(method: BMRM, state: BundleState, problem: Any, visits: Visits | IntArray) -> BundleState:
+def bmrm_advance(method: BMRM, state: BundleState, problem: Any, visits: Visits | IntArray) -> BundleState:
     u = _between(state.best.w, state.w, method.mu)
     plane = plane_at(problem, u)
     best = min(state.best, Best(u, risk_at(plane, u)), key=lambda found: _primal(method, found))
@@ -122,7 +122,7 @@ def _at_lowest(method: BMRM, cuts: Cuts, best: Best) -> BundleState:
 
 
 @carried.register(BMRM)
-def _(method: BMRM, state: BundleState, problem: Any, carry: Carry) -> BundleState:
+def bmrm_carried(method: BMRM, state: BundleState, problem: Any, carry: Carry) -> BundleState:
     """Planes hold for every lam, and so does the risk; of new examples nothing is known but its sign."""
     n = sizes(problem).examples
     best = state.best if carry.n == n else Best(state.best.w, np.inf)
@@ -130,16 +130,16 @@ def _(method: BMRM, state: BundleState, problem: Any, carry: Carry) -> BundleSta
 
 
 @point.register(BMRM)
-def _(method: BMRM, state: BundleState, problem: Any) -> Point:
+def bmrm_point(method: BMRM, state: BundleState, problem: Any) -> Point:
     return Point(state.best.w, cuts_ell(state.cuts), float(state.w @ state.w))
 
 
 @is_average.register(BMRM)
-def _(method: BMRM) -> bool:
+def bmrm_is_average(method: BMRM) -> bool:
     """Like an average, the best of the iterates is none to be averaged again."""
     return True
 
 
 @moves_blocks.register(BMRM)
-def _(method: BMRM) -> bool:
+def bmrm_moves_blocks(method: BMRM) -> bool:
     return False

@@ -160,7 +160,7 @@ class CachedState(NamedTuple):
 
 
 @start.register(Cached)
-def _(method: Cached, problem: Any) -> CachedState:
+def cached_start(method: Cached, problem: Any) -> CachedState:
     size, cost = sizes(problem), method.oracle_cost
     schedule = Schedule(measured_cost(problem, method.inner) if cost is None else float(cost))
     planes = empty_planes(size.examples if _is_on(schedule) else 0, size.parts)
@@ -168,7 +168,7 @@ def _(method: Cached, problem: Any) -> CachedState:
 
 
 @carried.register(Cached)
-def _(method: Cached, state: CachedState, problem: Any, carry: Carry) -> CachedState:
+def cached_carried(method: Cached, state: CachedState, problem: Any, carry: Carry) -> CachedState:
     """Planes know nothing of lam, and are kept; what the oracle will find is unknown again."""
     size, cost, (inner, cache) = sizes(problem), method.oracle_cost, state.working
     schedule = Schedule(state.schedule.cost if cost is None else float(cost))
@@ -193,18 +193,18 @@ def _replay(method: Cached) -> Replay:
 
 
 @has_room.register(Lazy)
-def _(method, state, problem, i):
+def lazy_has_room(method, state, problem, i):
     fits = has_plane_room(state.cache.planes, i, sizes(problem).parts)
     return fits and has_room(method.inner, state.inner, problem, i)
 
 
 @has_room.register(Replay)
-def _(method, state, problem, i):
+def replay_has_room(method, state, problem, i):
     return has_room(method.inner, state.inner, problem, i)
 
 
 @seek.register(Lazy)
-def _(method, state, problem, i, w, scratch):
+def lazy_seek(method, state, problem, i, w, scratch):
     cache, planes = state.cache, state.cache.planes
     score(problem, i, w, scratch.theta)
     mean = mean_margin(method.inner, state.inner, i, scratch.theta)
@@ -222,7 +222,7 @@ def _(method, state, problem, i, w, scratch):
 
 
 @seek.register(Replay)
-def _(method, state, problem, i, w, scratch):
+def replay_seek(method, state, problem, i, w, scratch):
     planes = state.cache.planes
     score(problem, i, w, scratch.theta)
     best, margin = best_plane(planes, i, scratch.theta)
@@ -234,7 +234,7 @@ def _(method, state, problem, i, w, scratch):
 
 @step.register(Lazy)
 @step.register(Replay)
-def _(method, state, problem, i, loss_y, hinge, scratch):
+def lazy_step(method, state, problem, i, loss_y, hinge, scratch):
     if hinge == -np.inf:  # a replay found nothing better than the block's mean
         return DONE
     report = step(method.inner, state.inner, problem, i, loss_y, hinge, scratch)
@@ -243,7 +243,9 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
 
 
 @advance.register(Cached)
-def _(method: Cached, state: CachedState, problem: Any, visits: Visits | IntArray) -> CachedState:
+def cached_advance(
+    method: Cached, state: CachedState, problem: Any, visits: Visits | IntArray
+) -> CachedState:
     if not _is_on(state.schedule):
         inner = advance(method.inner, state.working.inner, problem, visits)
         return state._replace(working=state.working._replace(inner=inner))
@@ -279,20 +281,20 @@ def _after_pass(method: Cached, state: CachedState, problem: Any) -> CachedState
 
 
 @dual_loss.register(Cached)
-def _(method: Cached, state: CachedState) -> float:
+def cached_dual_loss(method: Cached, state: CachedState) -> float:
     return dual_loss(method.inner, state.working.inner)
 
 
 @point.register(Cached)
-def _(method: Cached, state: CachedState, problem: Any) -> Point:
+def cached_point(method: Cached, state: CachedState, problem: Any) -> Point:
     return point(method.inner, state.working.inner, problem)
 
 
 @projects.register(Cached)
-def _(method: Cached) -> bool:
+def cached_projects(method: Cached) -> bool:
     return bool(projects(method.inner))
 
 
 @oracle_calls.register(Cached)
-def _(method: Cached, state: CachedState, visits: int) -> int:
+def cached_oracle_calls(method: Cached, state: CachedState, visits: int) -> int:
     return visits - int(state.working.cache.hits[0])

@@ -62,20 +62,22 @@ class CutState(NamedTuple):
 
 
 @start.register(CuttingPlane)
-def _(method: CuttingPlane, problem: Any) -> CutState:
+def cutting_plane_start(method: CuttingPlane, problem: Any) -> CutState:
     qp_solver("CuttingPlane")  # a missing one is reported before the first pass
     return CutState(aligned_zeros(sizes(problem).weights), zero_cut())
 
 
 @advance.register(CuttingPlane)
-def _(method: CuttingPlane, state: CutState, problem: Any, visits: Visits | IntArray) -> CutState:
+def cutting_plane_advance(
+    method: CuttingPlane, state: CutState, problem: Any, visits: Visits | IntArray
+) -> CutState:
     cuts = with_plane(state.cuts, plane_at(problem, state.w))
     cuts = without_idle(lowest(cuts, method.lam, "CuttingPlane"), _LIFE)
     return CutState(cut_weights(cuts, method.lam, len(state.w)), cuts)
 
 
 @carried.register(CuttingPlane)
-def _(method: CuttingPlane, state: CutState, problem: Any, carry: Carry) -> CutState:
+def cutting_plane_carried(method: CuttingPlane, state: CutState, problem: Any, carry: Carry) -> CutState:
     """Planes hold for every lam, and no share of the old variables is better than the program solved anew.
 
     New examples, at their truths, add nothing to the sums of which the planes are means.
@@ -86,10 +88,10 @@ def _(method: CuttingPlane, state: CutState, problem: Any, carry: Carry) -> CutS
 
 
 @point.register(CuttingPlane)
-def _(method: CuttingPlane, state: CutState, problem: Any) -> Point:
+def cutting_plane_point(method: CuttingPlane, state: CutState, problem: Any) -> Point:
     return dual_point(state.w, cuts_ell(state.cuts))
 
 
 @moves_blocks.register(CuttingPlane)
-def _(method: CuttingPlane) -> bool:
+def cutting_plane_moves_blocks(method: CuttingPlane) -> bool:
     return False

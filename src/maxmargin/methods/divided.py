@@ -97,7 +97,7 @@ class DividedState(NamedTuple):
 
 
 @start.register(Divided)
-def _(method: Divided, problem: Any) -> DividedState:
+def divided_start(method: Divided, problem: Any) -> DividedState:
     parts = [start(method.inner, problem) for _ in range(method.parts)]
     return _gathered(aligned_zeros(sizes(problem).weights), parts)
 
@@ -109,7 +109,9 @@ def _gathered(w: FloatArray, parts: list[Any]) -> DividedState:
 
 
 @advance.register(Divided)
-def _(method: Divided, state: DividedState, problem: Any, visits: Visits | IntArray) -> DividedState:
+def divided_advance(
+    method: Divided, state: DividedState, problem: Any, visits: Visits | IntArray
+) -> DividedState:
     length, total = grain(method, problem), n_visits(visits)
     for first in range(0, max(total, 1), length):
         state = _one_round(method, state, problem, some_visits(visits, first, first + length).order)
@@ -132,33 +134,33 @@ def _one_round(method: Divided, state: DividedState, problem: Any, order: IntArr
 
 
 @grain.register(Divided)
-def _(method: Divided, problem: Any) -> int:
+def divided_grain(method: Divided, problem: Any) -> int:
     n = sizes(problem).examples
     return -(-n // affordable_walks(problem, _MEETINGS))
 
 
 @dual_loss.register(Divided)
-def _(method: Divided, state: DividedState) -> float:
+def divided_dual_loss(method: Divided, state: DividedState) -> float:
     return sum(dual_loss(method.inner, part) for part in state.parts)
 
 
 @point.register(Divided)
-def _(method: Divided, state: DividedState, problem: Any) -> Point:
+def divided_point(method: Divided, state: DividedState, problem: Any) -> Point:
     return dual_point(state.w, dual_loss(method, state))
 
 
 @carried.register(Divided)
-def _(method: Divided, state: DividedState, problem: Any, carry: Carry) -> DividedState:
+def divided_carried(method: Divided, state: DividedState, problem: Any, carry: Carry) -> DividedState:
     parts = [carried(method.inner, part, problem, carry) for part in state.parts]
     return _gathered(carried_w(state.w, carry), parts)
 
 
 @dual_weights.register(Divided)
-def _(method: Divided, state: DividedState, problem: Any) -> FloatArray:
+def divided_dual_weights(method: Divided, state: DividedState, problem: Any) -> FloatArray:
     return np.sum([dual_weights(method.inner, part, problem) for part in state.parts], axis=0)
 
 
 @notes_gaps.register(Divided)
-def _(method: Divided) -> bool:
+def divided_notes_gaps(method: Divided) -> bool:
     """Gaps that several threads note in one tree would be a matter of chance."""
     return False

@@ -99,7 +99,7 @@ class ExcessiveState(NamedTuple):
 
 
 @start.register(ExcessiveGap)
-def _(method: ExcessiveGap, problem: Any) -> ExcessiveState:
+def excessive_gap_start(method: ExcessiveGap, problem: Any) -> ExcessiveState:
     r"""Return the first pair: w of uniform distributions, and :math:`\alpha = \alpha^\mu(w)`.
 
     The condition is sure to hold for :math:`\mu = L`; the mean loss, which has the same unit, is tried first.
@@ -139,7 +139,9 @@ def _excess_in_range(method: ExcessiveGap, state: ExcessiveState) -> float:
 
 
 @advance.register(ExcessiveGap)
-def _(method: ExcessiveGap, state: ExcessiveState, problem: Any, visits: Visits | IntArray) -> ExcessiveState:
+def excessive_gap_advance(
+    method: ExcessiveGap, state: ExcessiveState, problem: Any, visits: Visits | IntArray
+) -> ExcessiveState:
     while True:
         ahead = _stepped(method, state, problem)
         if _excess_in_range(method, ahead) <= 0.0:
@@ -171,20 +173,20 @@ def _step(ratio: float) -> float:
 
 
 @point.register(ExcessiveGap)
-def _(method: ExcessiveGap, state: ExcessiveState, problem: Any) -> Point:
+def excessive_gap_point(method: ExcessiveGap, state: ExcessiveState, problem: Any) -> Point:
     return Point(state.w, state.ell, float(state.dual @ state.dual), (state.dual,))
 
 
 @oracle_calls.register(ExcessiveGap)
-def _(method: ExcessiveGap, state: ExcessiveState, visits: int) -> int:
+def excessive_gap_oracle_calls(method: ExcessiveGap, state: ExcessiveState, visits: int) -> int:
     return state.calls
 
 
 @moves_blocks.register(ExcessiveGap)
-def _(method: ExcessiveGap) -> bool:
+def excessive_gap_moves_blocks(method: ExcessiveGap) -> bool:
     return False
 
 
 @is_average.register(ExcessiveGap)
-def _(method: ExcessiveGap) -> bool:
+def excessive_gap_is_average(method: ExcessiveGap) -> bool:
     return True

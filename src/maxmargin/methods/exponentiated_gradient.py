@@ -132,7 +132,7 @@ class GibbsState(NamedTuple):
 
 
 @start.register(ExponentiatedGradient)
-def _(method: ExponentiatedGradient, problem: Any) -> GibbsState:
+def exponentiated_gradient_start(method: ExponentiatedGradient, problem: Any) -> GibbsState:
     """Return the state of uniform distributions, by one oracle call per example."""
     check_expectations(method, problem)
     size = sizes(problem)
@@ -172,19 +172,19 @@ def _find_means(problem, state, scale, scratch):
 
 
 @has_room.register(ExponentiatedGradient)
-def _(method, state, problem, i):
+def exponentiated_gradient_has_room(method, state, problem, i):
     return True
 
 
 @seek.register(ExponentiatedGradient)
-def _(method, state, problem, i, w, scratch):
+def exponentiated_gradient_seek(method, state, problem, i, w, scratch):
     """Find the scores alone: the direction is that of all margins."""
     score(problem, i, w, scratch.theta)
     return 0.0, 0.0
 
 
 @step.register(ExponentiatedGradient)
-def _(method, state, problem, i, loss_y, hinge, scratch):
+def exponentiated_gradient_step(method, state, problem, i, loss_y, hinge, scratch):
     move, scale, first_slope = scratch.move, 1.0 / (method.lam * state.ell.shape[0]), 0.0
     halvings = _HALVINGS_AT_FIRST if state.visits[0] < state.ell.shape[0] else _HALVINGS
     rounding = _rounding(state, i, scratch.theta)
@@ -247,17 +247,17 @@ def _accept(state, i, ell):
 
 
 @advance.register(ExponentiatedGradient)
-def _(
+def exponentiated_gradient_advance(
     method: ExponentiatedGradient, state: GibbsState, problem: Any, visits: Visits | IntArray
 ) -> GibbsState:
     return sweep_all(problem, method, state, visits)
 
 
 @point.register(ExponentiatedGradient)
-def _(method: ExponentiatedGradient, state: GibbsState, problem: Any) -> Point:
+def exponentiated_gradient_point(method: ExponentiatedGradient, state: GibbsState, problem: Any) -> Point:
     return dual_point(state.w, state.ell.mean())
 
 
 @oracle_calls.register(ExponentiatedGradient)
-def _(method: ExponentiatedGradient, state: GibbsState, visits: int) -> int:
+def exponentiated_gradient_oracle_calls(method: ExponentiatedGradient, state: GibbsState, visits: int) -> int:
     return int(state.calls[0])

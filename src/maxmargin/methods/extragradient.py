@@ -104,7 +104,7 @@ class SaddleState(NamedTuple):
 
 
 @start.register(Extragradient)
-def _(method: Extragradient, problem: Any) -> SaddleState:
+def extragradient_start(method: Extragradient, problem: Any) -> SaddleState:
     check_expectations(method, problem)
     size = sizes(problem)
     centre = gibbs_mean(problem, np.zeros(size.weights), 0.0)
@@ -116,7 +116,9 @@ def _(method: Extragradient, problem: Any) -> SaddleState:
 
 
 @advance.register(Extragradient)
-def _(method: Extragradient, state: SaddleState, problem: Any, visits: Visits | IntArray) -> SaddleState:
+def extragradient_advance(
+    method: Extragradient, state: SaddleState, problem: Any, visits: Visits | IntArray
+) -> SaddleState:
     while True:
         ahead, needed = _stepped(method, state, problem)
         terms = abs(_potential(method, ahead)) + abs(needed)
@@ -154,7 +156,7 @@ def _potential(method: Extragradient, state: SaddleState) -> float:
 
 
 @point.register(Extragradient)
-def _(method: Extragradient, state: SaddleState, problem: Any) -> Point:
+def extragradient_point(method: Extragradient, state: SaddleState, problem: Any) -> Point:
     if state.S == 0.0:  # all weight on the truth
         return Point(state.W, 0.0, 0.0)
     dual = state.G / (method.lam * state.S)
@@ -162,15 +164,15 @@ def _(method: Extragradient, state: SaddleState, problem: Any) -> Point:
 
 
 @oracle_calls.register(Extragradient)
-def _(method: Extragradient, state: SaddleState, visits: int) -> int:
+def extragradient_oracle_calls(method: Extragradient, state: SaddleState, visits: int) -> int:
     return state.calls
 
 
 @moves_blocks.register(Extragradient)
-def _(method: Extragradient) -> bool:
+def extragradient_moves_blocks(method: Extragradient) -> bool:
     return False
 
 
 @is_average.register(Extragradient)
-def _(method: Extragradient) -> bool:
+def extragradient_is_average(method: Extragradient) -> bool:
     return True

@@ -59,12 +59,14 @@ class BatchState(NamedTuple):
 
 
 @start.register(FrankWolfe)
-def _(method: FrankWolfe, problem: Any) -> BatchState:
+def frank_wolfe_start(method: FrankWolfe, problem: Any) -> BatchState:
     return BatchState(aligned_zeros(sizes(problem).weights), np.zeros(1), np.zeros(1, dtype=np.int64))
 
 
 @advance.register(FrankWolfe)
-def _(method: FrankWolfe, state: BatchState, problem: Any, visits: Visits | IntArray) -> BatchState:
+def frank_wolfe_advance(
+    method: FrankWolfe, state: BatchState, problem: Any, visits: Visits | IntArray
+) -> BatchState:
     n, lam, w = sizes(problem).examples, method.lam, state.w
     w_s = np.zeros_like(w)
     total, broken = batch_corner(problem, w, 1.0 / (lam * n), w_s, new_scratch(problem, w))
@@ -82,21 +84,21 @@ def _(method: FrankWolfe, state: BatchState, problem: Any, visits: Visits | IntA
 
 
 @carried.register(FrankWolfe)
-def _(method: FrankWolfe, state: BatchState, problem: Any, carry: Carry) -> BatchState:
+def frank_wolfe_carried(method: FrankWolfe, state: BatchState, problem: Any, carry: Carry) -> BatchState:
     ell = carry.share * state.ell * carry.n / sizes(problem).examples
     return BatchState(carried_w(state.w, carry), ell, state.steps.copy())
 
 
 @point.register(FrankWolfe)
-def _(method: FrankWolfe, state: BatchState, problem: Any) -> Point:
+def frank_wolfe_point(method: FrankWolfe, state: BatchState, problem: Any) -> Point:
     return dual_point(weights_alone(problem, state.w), dual_loss(method, state))
 
 
 @moves_blocks.register(FrankWolfe)
-def _(method: FrankWolfe) -> bool:
+def frank_wolfe_moves_blocks(method: FrankWolfe) -> bool:
     return False
 
 
 @projects.register(FrankWolfe)
-def _(method: FrankWolfe) -> bool:
+def frank_wolfe_projects(method: FrankWolfe) -> bool:
     return True

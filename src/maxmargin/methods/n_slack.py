@@ -102,7 +102,7 @@ class NSlackState(NamedTuple):
 
 
 @start.register(NSlackCuttingPlane)
-def _(method: NSlackCuttingPlane, problem: Any) -> NSlackState:
+def n_slack_cutting_plane_start(method: NSlackCuttingPlane, problem: Any) -> NSlackState:
     return _begun(problem, method, start(_inner(method), problem))
 
 
@@ -119,23 +119,23 @@ def _begun(problem: Any, method: NSlackCuttingPlane, inner: ActiveState) -> NSla
 
 
 @has_room.register(Collect)
-def _(method, state, problem, i):
+def collect_has_room(method, state, problem, i):
     return has_plane_room(state.inner.planes, i, sizes(problem).parts)
 
 
 @has_room.register(Settle)
-def _(method, state, problem, i):
+def settle_has_room(method, state, problem, i):
     return True
 
 
 @seek.register(Settle)
-def _(method, state, problem, i, w, scratch):
+def settle_seek(method, state, problem, i, w, scratch):
     score(problem, i, w, scratch.theta)
     return 0.0, 0.0
 
 
 @step.register(Collect)
-def _(method, state, problem, i, loss_y, hinge, scratch):
+def collect_step(method, state, problem, i, loss_y, hinge, scratch):
     planes = state.inner.planes
     mean = mean_margin(method.inner, state.inner, i, scratch.theta)
     if not is_sound(problem, hinge - mean, loss_y + abs(hinge) + abs(mean), scratch):
@@ -147,7 +147,7 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
 
 
 @step.register(Settle)
-def _(method, state, problem, i, loss_y, hinge, scratch):
+def settle_step(method, state, problem, i, loss_y, hinge, scratch):
     mean = mean_margin(method.inner, state.inner, i, scratch.theta)
     gap = _largest_margin(state.inner.planes, i) - mean
     state.gap[0] += gap
@@ -166,7 +166,9 @@ def _largest_margin(planes, i):
 
 
 @advance.register(NSlackCuttingPlane)
-def _(method: NSlackCuttingPlane, state: NSlackState, problem: Any, visits: Visits | IntArray) -> NSlackState:
+def n_slack_cutting_plane_advance(
+    method: NSlackCuttingPlane, state: NSlackState, problem: Any, visits: Visits | IntArray
+) -> NSlackState:
     n, inner = sizes(problem).examples, _inner(method)
     rng = np.random.default_rng(state.passes)
     working, gap = _swept(problem, Collect(inner, _SHARE * state.gap), state.working, np.arange(n))
@@ -187,21 +189,25 @@ def _swept(
 
 
 @carried.register(NSlackCuttingPlane)
-def _(method: NSlackCuttingPlane, state: NSlackState, problem: Any, carry: Carry) -> NSlackState:
+def n_slack_cutting_plane_carried(
+    method: NSlackCuttingPlane, state: NSlackState, problem: Any, carry: Carry
+) -> NSlackState:
     return _begun(problem, method, carried(_inner(method), state.inner, problem, carry))
 
 
 @dual_weights.register(NSlackCuttingPlane)
-def _(method: NSlackCuttingPlane, state: NSlackState, problem: Any) -> FloatArray:
+def n_slack_cutting_plane_dual_weights(
+    method: NSlackCuttingPlane, state: NSlackState, problem: Any
+) -> FloatArray:
     weights: FloatArray = dual_weights(_inner(method), state.inner, problem)
     return weights
 
 
 @point.register(NSlackCuttingPlane)
-def _(method: NSlackCuttingPlane, state: NSlackState, problem: Any) -> Point:
+def n_slack_cutting_plane_point(method: NSlackCuttingPlane, state: NSlackState, problem: Any) -> Point:
     return point(_inner(method), state.inner, problem)
 
 
 @moves_blocks.register(NSlackCuttingPlane)
-def _(method: NSlackCuttingPlane) -> bool:
+def n_slack_cutting_plane_moves_blocks(method: NSlackCuttingPlane) -> bool:
     return False

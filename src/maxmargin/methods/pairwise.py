@@ -103,7 +103,7 @@ class ActiveState(NamedTuple):
 
 @start.register(Pairwise)
 @start.register(Away)
-def _(method: Pairwise | Away, problem: Any) -> ActiveState:
+def pairwise_start(method: Pairwise | Away, problem: Any) -> ActiveState:
     size = sizes(problem)
     return ActiveState(
         aligned_zeros(size.weights), np.zeros(size.examples), truth_planes(size.examples, size.parts)
@@ -112,26 +112,26 @@ def _(method: Pairwise | Away, problem: Any) -> ActiveState:
 
 @foresee_block.register(Pairwise)
 @foresee_block.register(Away)
-def _(method, state, i):
+def pairwise_foresee_block(method, state, i):
     prefetch_part(state.planes.entries, i, state.planes.where)
     prefetch_part(state.planes.entries, i, state.planes.value)
 
 
 @has_room.register(Pairwise)
 @has_room.register(Away)
-def _(method, state, problem, i):
+def pairwise_has_room(method, state, problem, i):
     return has_plane_room(state.planes, i, sizes(problem).parts)
 
 
 @mean_margin.register(Pairwise)
 @mean_margin.register(Away)
-def _(method, state, i, theta):
+def pairwise_mean_margin(method, state, i, theta):
     return measure_planes(state.planes, i, theta)
 
 
 @step.register(Pairwise)
 @step.register(Away)
-def _(method, state, problem, i, loss_y, hinge, scratch):
+def pairwise_step(method, state, problem, i, loss_y, hinge, scratch):
     mean = mean_margin(method, state, i, scratch.theta)
     if not is_sound(problem, hinge - mean, loss_y + abs(hinge) + abs(mean), scratch):
         return BROKEN
@@ -187,7 +187,7 @@ def direction(method, planes, i):
 
 
 @direction.register(Pairwise)
-def _(method, planes, i):
+def pairwise_direction(method, planes, i):
     best, worst = _best_and_worst(planes, i)
     work = planes.work
     for c in range(planes.extent[i, SIZE]):
@@ -198,7 +198,7 @@ def _(method, planes, i):
 
 
 @direction.register(Away)
-def _(method, planes, i):
+def away_direction(method, planes, i):
     best, worst = _best_and_worst(planes, i)
     work, first, m = planes.work, planes.extent[i, START], planes.extent[i, SIZE]
     mean = 0.0
@@ -269,13 +269,15 @@ def _load_sum_of_moves(planes, i, steps, gamma, move):
 
 @advance.register(Pairwise)
 @advance.register(Away)
-def _(method: Pairwise | Away, state: ActiveState, problem: Any, visits: Visits | IntArray) -> ActiveState:
+def pairwise_advance(
+    method: Pairwise | Away, state: ActiveState, problem: Any, visits: Visits | IntArray
+) -> ActiveState:
     return sweep_all(problem, method, state, visits)
 
 
 @carried.register(Pairwise)
 @carried.register(Away)
-def _(method: Pairwise | Away, state: ActiveState, problem: Any, carry: Carry) -> ActiveState:
+def pairwise_carried(method: Pairwise | Away, state: ActiveState, problem: Any, carry: Carry) -> ActiveState:
     size = sizes(problem)
     planes = scaled_planes(state.planes, size.examples, size.parts, carry.share)
     return ActiveState(carried_w(state.w, carry), carried_ell(state.ell, size.examples, carry), planes)
@@ -283,7 +285,7 @@ def _(method: Pairwise | Away, state: ActiveState, problem: Any, carry: Carry) -
 
 @dual_weights.register(Pairwise)
 @dual_weights.register(Away)
-def _(method: Pairwise | Away, state: ActiveState, problem: Any) -> FloatArray:
+def pairwise_dual_weights(method: Pairwise | Away, state: ActiveState, problem: Any) -> FloatArray:
     w = np.zeros_like(state.w)
     push_planes(problem, state.planes, 1.0, w, new_scratch(problem))
     return w
@@ -291,11 +293,11 @@ def _(method: Pairwise | Away, state: ActiveState, problem: Any) -> FloatArray:
 
 @point.register(Pairwise)
 @point.register(Away)
-def _(method: Pairwise | Away, state: ActiveState, problem: Any) -> Point:
+def pairwise_point(method: Pairwise | Away, state: ActiveState, problem: Any) -> Point:
     return dual_point(weights_alone(problem, state.w), dual_loss(method, state))
 
 
 @projects.register(Pairwise)
 @projects.register(Away)
-def _(method: Pairwise | Away) -> bool:
+def pairwise_projects(method: Pairwise | Away) -> bool:
     return True

@@ -54,24 +54,24 @@ class PerceptronState(NamedTuple):
 
 
 @start.register(Perceptron)
-def _(method: Perceptron, problem: Any) -> PerceptronState:
+def perceptron_start(method: Perceptron, problem: Any) -> PerceptronState:
     return PerceptronState(aligned_zeros(sizes(problem).weights))
 
 
 @has_room.register(Perceptron)
-def _(method, state, problem, i):
+def perceptron_has_room(method, state, problem, i):
     return True
 
 
 @seek.register(Perceptron)
-def _(method, state, problem, i, w, scratch):
+def perceptron_seek(method, state, problem, i, w, scratch):
     score(problem, i, w, scratch.theta)
     decode(problem, i, scratch.theta, scratch.y, scratch.oracle)
     return corner_of_answer(problem, i, scratch)
 
 
 @step.register(Perceptron)
-def _(method, state, problem, i, loss_y, hinge, scratch):
+def perceptron_step(method, state, problem, i, loss_y, hinge, scratch):
     ahead = hinge - loss_y  # of the truth; the hinge itself is that of no max oracle
     if not is_sound(problem, ahead, loss_y + abs(hinge), scratch):
         return BROKEN
@@ -80,12 +80,16 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
 
 
 @advance.register(Perceptron)
-def _(method: Perceptron, state: PerceptronState, problem: Any, visits: Visits | IntArray) -> PerceptronState:
+def perceptron_advance(
+    method: Perceptron, state: PerceptronState, problem: Any, visits: Visits | IntArray
+) -> PerceptronState:
     return sweep_all(problem, method, state, visits)
 
 
 @carried.register(Perceptron)
-def _(method: Perceptron, state: PerceptronState, problem: Any, carry: Carry) -> PerceptronState:
+def perceptron_carried(
+    method: Perceptron, state: PerceptronState, problem: Any, carry: Carry
+) -> PerceptronState:
     """Whatever lam and n are."""
     w = aligned_zeros(len(state.w))
     w[:] = state.w
@@ -93,10 +97,10 @@ def _(method: Perceptron, state: PerceptronState, problem: Any, carry: Carry) ->
 
 
 @point.register(Perceptron)
-def _(method: Perceptron, state: PerceptronState, problem: Any) -> Point:
+def perceptron_point(method: Perceptron, state: PerceptronState, problem: Any) -> Point:
     return primal_point(state.w)
 
 
 @has_dual.register(Perceptron)
-def _(method: Perceptron) -> bool:
+def perceptron_has_dual(method: Perceptron) -> bool:
     return False

@@ -82,28 +82,28 @@ def note_gap(visits, i, gap):
 
 @expected.register(Listed)
 @expected.register(ByGap)
-def _(visits, t):
+def listed_expected(visits, t):
     return visits.order[t] if t < visits.order.shape[0] else -1
 
 
 @visited.register(Listed)
-def _(visits, t):
+def listed_visited(visits, t):
     return visits.order[t]
 
 
 @note_gap.register(Listed)
-def _(visits, i, gap):
+def listed_note_gap(visits, i, gap):
     pass
 
 
 @visited.register(ByGap)
-def _(visits, t):
+def by_gap_visited(visits, t):
     i = visits.order[t]
     return i if i >= 0 else draw_leaf(visits.tree, visits.uniform[t])
 
 
 @note_gap.register(ByGap)
-def _(visits, i, gap):
+def by_gap_note_gap(visits, i, gap):
     set_leaf(visits.tree, i, max(gap, 0.0))
 
 

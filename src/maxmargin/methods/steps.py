@@ -39,7 +39,7 @@ def step_size(rule, gap, curvature, k, n_blocks):
 
 
 @step_size.register(LineSearch)
-def _(rule, gap, curvature, k, n_blocks):
+def line_search_step_size(rule, gap, curvature, k, n_blocks):
     if gap <= 0.0:
         return 0.0
     if gap >= curvature:
@@ -48,7 +48,7 @@ def _(rule, gap, curvature, k, n_blocks):
 
 
 @step_size.register(Predefined)
-def _(rule, gap, curvature, k, n_blocks):
+def predefined_step_size(rule, gap, curvature, k, n_blocks):
     return 2.0 * n_blocks / (rule.nu * k + 2.0 * n_blocks)
 
 

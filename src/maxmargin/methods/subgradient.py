@@ -83,29 +83,29 @@ class SubgradientState(NamedTuple):
 
 
 @start.register(Subgradient)
-def _(method: Subgradient, problem: Any) -> SubgradientState:
+def subgradient_start(method: Subgradient, problem: Any) -> SubgradientState:
     size = sizes(problem)
     visits, steps = np.zeros(size.examples, dtype=np.int64), np.zeros(1, dtype=np.int64)
     return SubgradientState(aligned_zeros(size.weights), np.zeros(1), visits, steps)
 
 
 @weights.register(Subgradient)
-def _(method: Subgradient, state: SubgradientState) -> FloatArray:
+def subgradient_weights(method: Subgradient, state: SubgradientState) -> FloatArray:
     return state.v
 
 
 @factor.register(Subgradient)
-def _(method, state):
+def subgradient_factor(method, state):
     return 1.0 / (method.lam * max(state.steps[0], 1))
 
 
 @has_room.register(Subgradient)
-def _(method, state, problem, i):
+def subgradient_has_room(method, state, problem, i):
     return True
 
 
 @seek.register(Subgradient)
-def _(method, state, problem, i, w, scratch):
+def subgradient_seek(method, state, problem, i, w, scratch):
     size = statistics_size(problem, i)
     score(problem, i, w, scratch.image)
     scaled_copy(factor(method, state), scratch.image[:size], scratch.theta[:size])
@@ -113,7 +113,7 @@ def _(method, state, problem, i, w, scratch):
 
 
 @step.register(Subgradient)
-def _(method, state, problem, i, loss_y, hinge, scratch):
+def subgradient_step(method, state, problem, i, loss_y, hinge, scratch):
     if not is_sound(problem, hinge, loss_y + abs(hinge), scratch):
         return BROKEN
     push_corner(problem, i, method.lam, state.v, scratch)
@@ -124,14 +124,16 @@ def _(method, state, problem, i, loss_y, hinge, scratch):
 
 
 @advance.register(Subgradient)
-def _(
+def subgradient_advance(
     method: Subgradient, state: SubgradientState, problem: Any, visits: Visits | IntArray
 ) -> SubgradientState:
     return sweep_all(problem, method, state, visits)
 
 
 @carried.register(Subgradient)
-def _(method: Subgradient, state: SubgradientState, problem: Any, carry: Carry) -> SubgradientState:
+def subgradient_carried(
+    method: Subgradient, state: SubgradientState, problem: Any, carry: Carry
+) -> SubgradientState:
     """The sums know nothing of lam, and new examples were not visited yet."""
     v = aligned_zeros(len(state.v))
     v[:] = state.v
@@ -140,7 +142,7 @@ def _(method: Subgradient, state: SubgradientState, problem: Any, carry: Carry) 
 
 
 @point.register(Subgradient)
-def _(method: Subgradient, state: SubgradientState, problem: Any) -> Point:
+def subgradient_point(method: Subgradient, state: SubgradientState, problem: Any) -> Point:
     w, k = factor(method, state) * weights_alone(problem, state.v), int(state.steps[0])
     if k == 0:
         return primal_point(w)
@@ -151,10 +153,10 @@ def _(method: Subgradient, state: SubgradientState, problem: Any) -> Point:
 
 
 @projects.register(Subgradient)
-def _(method: Subgradient) -> bool:
+def subgradient_projects(method: Subgradient) -> bool:
     return True
 
 
 @has_dual.register(Subgradient)
-def _(method: Subgradient) -> bool:
+def subgradient_has_dual(method: Subgradient) -> bool:
     return False

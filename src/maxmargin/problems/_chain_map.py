@@ -16,13 +16,13 @@ from maxmargin.rows import add_product, add_scaled, clear, copy, row_push_few, r
 
 
 @protocol.foresee.register(Chain)
-def _(problem, i):
+def chain_foresee(problem, i):
     prefetch_tokens(problem, i)
     prefetch(problem.labels, problem.offsets[i], problem.offsets[i + 1])
 
 
 @protocol.score.register(Chain)
-def _(problem, i, w, theta):
+def chain_score(problem, i, w, theta):
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
     W, F, K = w.reshape((-1, problem.width)), problem.rows.n_columns, problem.n_labels
     parts = theta.reshape((-1, problem.width))
@@ -34,7 +34,7 @@ def _(problem, i, w, theta):
 
 
 @protocol.gram.register(Chain)
-def _(problem, i, move, image, work):
+def chain_gram(problem, i, move, image, work):
     length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
     delta, parts = move.delta.reshape((-1, problem.width)), image.reshape((-1, problem.width))
     copy(move.delta[: K * problem.width], image[: K * problem.width])
@@ -48,7 +48,7 @@ def _(problem, i, move, image, work):
 
 
 @protocol.norm2.register(Chain)
-def _(problem, i, move, image, work):
+def chain_norm2(problem, i, move, image, work):
     length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
     delta, parts = move.delta.reshape((-1, problem.width)), image.reshape((-1, problem.width))
     D, G, sums = delta[K : K + length], parts[K : K + length], parts[0]
@@ -59,7 +59,7 @@ def _(problem, i, move, image, work):
 
 
 @protocol.push.register(Chain)
-def _(problem, i, move, scale, w, work):
+def chain_push(problem, i, move, scale, w, work):
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
     W, F, K = w.reshape((-1, problem.width)), problem.rows.n_columns, problem.n_labels
     D = move.delta.reshape((-1, problem.width))

@@ -7,7 +7,7 @@ from maxmargin.problems.chain import Chain, add_costs
 
 
 @protocol.expectation.register(Chain)
-def _(problem, i, theta, share, z, work):
+def chain_expectation(problem, i, theta, share, z, work):
     length, K = problem.offsets[i + 1] - problem.offsets[i], problem.n_labels
     labels = problem.labels[problem.offsets[i] : problem.offsets[i + 1]]
     parts, mean = theta.reshape((-1, problem.width)), z.reshape((-1, problem.width))

@@ -14,13 +14,13 @@ from maxmargin.rows import row_add, row_add_two, row_scores, row_wipe, row_wipe_
 
 
 @protocol.foresee.register(Graph)
-def _(problem, i):
+def graph_foresee(problem, i):
     rows_prefetch(problem.rows, problem.offsets[i], problem.offsets[i + 1])
     rows_prefetch(problem.edge_rows, problem.edge_offsets[i], problem.edge_offsets[i + 1])
 
 
 @protocol.score.register(Graph)
-def _(problem, i, w, theta):
+def graph_score(problem, i, w, theta):
     width, nodes = problem.width, problem.offsets[i + 1] - problem.offsets[i]
     edges, split = problem.edge_offsets[i + 1] - problem.edge_offsets[i], problem.rows.n_columns * width
     per_edge = edge_size(problem.inference, problem.n_labels, width)
@@ -34,20 +34,20 @@ def _(problem, i, w, theta):
 
 
 @protocol.gram.register(Graph)
-def _(problem, i, move, image, work):
+def graph_gram(problem, i, move, image, work):
     protocol.push(problem, i, move, 1.0, work.image, work)
     protocol.score(problem, i, work.image, image)
     _wipe(problem, i, move, work.image)
 
 
 @protocol.norm2.register(Graph)
-def _(problem, i, move, image, work):
+def graph_norm2(problem, i, move, image, work):
     protocol.push(problem, i, move, 1.0, work.image, work)
     return _wipe(problem, i, move, work.image)
 
 
 @protocol.push.register(Graph)
-def _(problem, i, move, scale, w, work):
+def graph_push(problem, i, move, scale, w, work):
     width, split = problem.width, problem.rows.n_columns * problem.width
     per_edge = edge_size(problem.inference, problem.n_labels, width)
     W, V = w[:split].reshape((-1, width)), w[split:].reshape((-1, per_edge))

@@ -63,17 +63,17 @@ def search_space(problem, k):
 
 
 @search_space.register(Chain)
-def _(problem: Chain, k: int) -> KBestWork:
+def chain_search_space(problem: Chain, k: int) -> KBestWork:
     return k_best_work(problem.longest, problem.n_labels, k)
 
 
 @search_space.register(SecondOrderChain)
-def _(problem: SecondOrderChain, k: int) -> KBestWork:
+def second_order_chain_search_space(problem: SecondOrderChain, k: int) -> KBestWork:
     return k_best_work(problem.chain.longest, problem.chain.n_labels**2, k)
 
 
 @search_space.register(Segments)
-def _(problem: Segments, k: int) -> KBestTrellis:
+def segments_search_space(problem: Segments, k: int) -> KBestTrellis:
     return k_best_trellis(problem.longest, problem.n_labels, problem.n_lengths, k)
 
 
@@ -84,7 +84,7 @@ def find_k_best(problem, i, theta, work, search, y, scores):
 
 
 @find_k_best.register(Chain)
-def _(problem, i, theta, work, search, y, scores):
+def chain_find_k_best(problem, i, theta, work, search, y, scores):
     length, K = output_size(problem, i), problem.n_labels
     parts = theta.reshape((-1, problem.width))
     lay_out(problem.transitions, parts[K : K + length], parts[:K], K, work)
@@ -92,7 +92,7 @@ def _(problem, i, theta, work, search, y, scores):
 
 
 @find_k_best.register(SecondOrderChain)
-def _(problem, i, theta, work, search, y, scores):
+def second_order_chain_find_k_best(problem, i, theta, work, search, y, scores):
     chain, length, K = problem.chain, output_size(problem, i), problem.chain.n_labels
     parts, (first, _) = theta.reshape((-1, chain.width)), first_trigram(problem, i)
     triples = theta[first : first + n_trigrams(problem)].reshape((K, K, chain.width))
@@ -101,7 +101,7 @@ def _(problem, i, theta, work, search, y, scores):
 
 
 @find_k_best.register(Segments)
-def _(problem, i, theta, work, search, y, scores):
+def segments_find_k_best(problem, i, theta, work, search, y, scores):
     width, K = problem.width, problem.n_labels
     pairs = theta[: K * width].reshape((-1, width))
     parts = theta[head_size(problem) :].reshape((-1, PARTS * width))

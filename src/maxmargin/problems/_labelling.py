@@ -98,12 +98,12 @@ def edge_size(kind, n_labels, width):
 
 @edge_size.register(Tree)
 @edge_size.register(Messages)
-def _(kind, n_labels, width):
+def tree_edge_size(kind, n_labels, width):
     return n_labels * width
 
 
 @edge_size.register(Cut)
-def _(kind, n_labels, width):
+def cut_edge_size(kind, n_labels, width):
     return 1
 
 
@@ -115,12 +115,12 @@ def n_bonds(kind, n_edges):
 
 @n_bonds.register(Tree)
 @n_bonds.register(Messages)
-def _(kind, n_edges):
+def tree_n_bonds(kind, n_edges):
     return 0
 
 
 @n_bonds.register(Cut)
-def _(kind, n_edges):
+def cut_n_bonds(kind, n_edges):
     return n_edges
 
 
@@ -132,12 +132,12 @@ def is_exact(kind):
 
 @is_exact.register(Tree)
 @is_exact.register(Cut)
-def _(kind):
+def tree_is_exact(kind):
     return True
 
 
 @is_exact.register(Messages)
-def _(kind):
+def messages_is_exact(kind):
     return False
 
 
@@ -149,12 +149,12 @@ def labels_lack(kind, work):
 
 @labels_lack.register(Tree)
 @labels_lack.register(Cut)
-def _(kind, work):
+def tree_labels_lack(kind, work):
     return 0.0
 
 
 @labels_lack.register(Messages)
-def _(kind, work):
+def messages_labels_lack(kind, work):
     return work.shortfall[0]
 
 
@@ -165,17 +165,17 @@ def labelling_work(kind, graph):
 
 
 @labelling_work.register(Tree)
-def _(kind: Tree, graph: Any) -> TreeWork:
+def tree_labelling_work(kind: Tree, graph: Any) -> TreeWork:
     return TreeWork(np.zeros((graph.most_nodes, graph.width)), np.zeros(graph.width))
 
 
 @labelling_work.register(Cut)
-def _(kind: Cut, graph: Any) -> CutWork:
+def cut_labelling_work(kind: Cut, graph: Any) -> CutWork:
     return cut_work(graph.most_nodes, graph.most_edges)
 
 
 @labelling_work.register(Messages)
-def _(kind: Messages, graph: Any) -> SearchWork:
+def messages_labelling_work(kind: Messages, graph: Any) -> SearchWork:
     return search_work(graph.most_nodes, graph.most_edges, graph.width)
 
 
@@ -186,7 +186,7 @@ def find_labels(kind, graph, i, unary, pairs, work, y):
 
 
 @find_labels.register(Tree)
-def _(kind, graph, i, unary, pairs, work, y):
+def tree_find_labels(kind, graph, i, unary, pairs, work, y):
     first, stop = graph.offsets[i], graph.offsets[i + 1]
     heads = graph.heads[2 * graph.edge_offsets[i] : 2 * graph.edge_offsets[i + 1]]
     tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
@@ -204,7 +204,7 @@ def _(kind, graph, i, unary, pairs, work, y):
 
 
 @find_labels.register(Messages)
-def _(kind, graph, i, unary, pairs, work, y):
+def messages_find_labels(kind, graph, i, unary, pairs, work, y):
     start = graph.start[graph.offsets[i] : graph.offsets[i + 1] + 1]
     heads = graph.heads[2 * graph.edge_offsets[i] : 2 * graph.edge_offsets[i + 1]]
     tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
@@ -220,7 +220,7 @@ def _(kind, graph, i, unary, pairs, work, y):
 
 
 @find_labels.register(Cut)
-def _(kind, graph, i, unary, pairs, work, y):
+def cut_find_labels(kind, graph, i, unary, pairs, work, y):
     start = graph.start[graph.offsets[i] : graph.offsets[i + 1] + 1]
     heads = graph.heads[2 * graph.edge_offsets[i] : 2 * graph.edge_offsets[i + 1]]
     _load_terms(unary, pairs, work.excess, work.room)
@@ -253,7 +253,7 @@ def edge_psi(kind, graph, first, e, y, n_nodes, count, index, value):
 
 @edge_psi.register(Tree)
 @edge_psi.register(Messages)
-def _(kind, graph, first, e, y, n_nodes, count, index, value):
+def tree_edge_psi(kind, graph, first, e, y, n_nodes, count, index, value):
     edge, node, width = graph.edge_offsets[first] + e, graph.offsets[first], graph.width
     b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
     true_a, true_b = graph.labels[node + a], graph.labels[node + b]
@@ -266,7 +266,7 @@ def _(kind, graph, first, e, y, n_nodes, count, index, value):
 
 
 @edge_psi.register(Cut)
-def _(kind, graph, first, e, y, n_nodes, count, index, value):
+def cut_edge_psi(kind, graph, first, e, y, n_nodes, count, index, value):
     edge, node = graph.edge_offsets[first] + e, graph.offsets[first]
     b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
     bond = 1 if graph.labels[node + a] == graph.labels[node + b] else 0

@@ -195,7 +195,7 @@ def is_exact(problem):
 
 
 @is_exact.register(tuple)
-def _(problem):
+def tuple_is_exact(problem):
     return True
 
 
@@ -210,7 +210,7 @@ def shortfall(problem, i, work):
 
 
 @shortfall.register(tuple)
-def _(problem, i, work):
+def tuple_shortfall(problem, i, work):
     return 0.0
 
 

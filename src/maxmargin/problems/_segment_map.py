@@ -17,13 +17,13 @@ from maxmargin.rows import add_product, add_scaled, clear, copy, row_push_few, r
 
 
 @protocol.foresee.register(Segments)
-def _(problem, i):
+def segments_foresee(problem, i):
     prefetch_tokens(problem, i)
     prefetch(problem.truth, problem.offsets[i], problem.offsets[i + 1])
 
 
 @protocol.score.register(Segments)
-def _(problem, i, w, theta):
+def segments_score(problem, i, w, theta):
     first, width, head = problem.offsets[i], problem.width, head_size(problem)
     n_features = problem.rows.n_columns * PARTS * width
     W = w[:n_features].reshape((-1, PARTS * width))
@@ -35,7 +35,7 @@ def _(problem, i, w, theta):
 
 
 @protocol.gram.register(Segments)
-def _(problem, i, move, image, work):
+def segments_gram(problem, i, move, image, work):
     length, width, head = problem.offsets[i + 1] - problem.offsets[i], problem.width, head_size(problem)
     copy(move.delta[:head], image[:head])
     D = move.delta[head:].reshape((-1, PARTS * width))[:length]
@@ -48,7 +48,7 @@ def _(problem, i, move, image, work):
 
 
 @protocol.norm2.register(Segments)
-def _(problem, i, move, image, work):
+def segments_norm2(problem, i, move, image, work):
     length, width, head = problem.offsets[i + 1] - problem.offsets[i], problem.width, head_size(problem)
     D = move.delta[head:].reshape((-1, PARTS * width))[:length]
     G, sums = image[head:].reshape((-1, PARTS * width))[:length], image[: PARTS * width]
@@ -58,7 +58,7 @@ def _(problem, i, move, image, work):
 
 
 @protocol.push.register(Segments)
-def _(problem, i, move, scale, w, work):
+def segments_push(problem, i, move, scale, w, work):
     first, width, head = problem.offsets[i], problem.width, head_size(problem)
     n_features = problem.rows.n_columns * PARTS * width
     W = w[:n_features].reshape((-1, PARTS * width))

@@ -8,7 +8,7 @@ from maxmargin.rows import add_scaled, copy, scaled_copy, weighted_sum
 
 
 @protocol.argmax.register(Segments)
-def _(problem, i, theta, y, work):
+def segments_argmax(problem, i, theta, y, work):
     first, stop = problem.offsets[i], problem.offsets[i + 1]
     truth = problem.truth[first:stop]
     lay_out_segments(problem, i, theta, work)
@@ -21,7 +21,7 @@ def _(problem, i, theta, y, work):
 
 
 @protocol.decode.register(Segments)
-def _(problem, i, theta, y, work):
+def segments_decode(problem, i, theta, y, work):
     length = problem.offsets[i + 1] - problem.offsets[i]
     lay_out_segments(problem, i, theta, work)
     _find(problem, theta, Marked(work.unmarked[:length], problem.truth, work.fines), work, y)

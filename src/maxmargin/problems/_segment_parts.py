@@ -12,7 +12,7 @@ from maxmargin.problems.segments import Segments, head_size
 
 
 @protocol.loss.register(Segments)
-def _(problem, i, y):
+def segments_loss(problem, i, y):
     first, stop = problem.offsets[i], problem.offsets[i + 1]
     truth = problem.truth[first:stop]
     by_segment = _segment_costs(truth, y, problem.starts[first:stop], problem.segment_cost)
@@ -20,7 +20,7 @@ def _(problem, i, y):
 
 
 @protocol.psi.register(Segments)
-def _(problem, i, y, index, value):
+def segments_psi(problem, i, y, index, value):
     truth = problem.truth[problem.offsets[i] : problem.offsets[i + 1]]
     width, head = problem.width, head_size(problem)
     count = _tell_tokens(truth, y, width, head, index, value, 0)

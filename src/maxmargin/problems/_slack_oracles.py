@@ -44,17 +44,17 @@ from maxmargin.problems.slack import check_counts, check_rescalable, slack_argma
 
 
 @check_rescalable.register(Chain)
-def _(problem: Chain, owner: str) -> None:
+def chain_check_rescalable(problem: Chain, owner: str) -> None:
     check_counts(problem.cost, owner)
 
 
 @slack_work.register(Chain)
-def _(problem: Chain) -> Counted:
+def chain_slack_work(problem: Chain) -> Counted:
     return counted_work(problem.longest, problem.width)
 
 
 @slack_argmax.register(Chain)
-def _(problem, i, theta, y, work):
+def chain_slack_argmax(problem, i, theta, y, work):
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
     parts, K, truth = theta.reshape((-1, problem.width)), problem.n_labels, problem.labels[first:]
     lay_out(problem.transitions, parts[K : K + length], parts[:K], K, work.inner)
@@ -65,17 +65,17 @@ def _(problem, i, theta, y, work):
 
 
 @check_rescalable.register(SecondOrderChain)
-def _(problem: SecondOrderChain, owner: str) -> None:
+def second_order_chain_check_rescalable(problem: SecondOrderChain, owner: str) -> None:
     check_counts(problem.chain.cost, owner)
 
 
 @slack_work.register(SecondOrderChain)
-def _(problem: SecondOrderChain) -> Counted:
+def second_order_chain_slack_work(problem: SecondOrderChain) -> Counted:
     return counted_work(problem.chain.longest, problem.chain.n_labels, problem.chain.width)
 
 
 @slack_argmax.register(SecondOrderChain)
-def _(problem, i, theta, y, work):
+def second_order_chain_slack_argmax(problem, i, theta, y, work):
     chain, K, (first, _) = problem.chain, problem.chain.n_labels, first_trigram(problem, i)
     length, truth = chain.offsets[i + 1] - chain.offsets[i], chain.labels[chain.offsets[i] :]
     parts = theta.reshape((-1, chain.width))
@@ -88,7 +88,7 @@ def _(problem, i, theta, y, work):
 
 
 @check_rescalable.register(Graph)
-def _(problem: Graph, owner: str) -> None:
+def graph_check_rescalable(problem: Graph, owner: str) -> None:
     if not isinstance(problem.inference, Tree):
         raise ValueError(
             f"{owner}: slack rescaling needs inference='tree', got "
@@ -104,7 +104,7 @@ def _(problem: Graph, owner: str) -> None:
 
 
 @slack_work.register(Graph)
-def _(problem: Graph) -> CountedTree:
+def graph_slack_work(problem: Graph) -> CountedTree:
     size: Any = np.zeros(problem.most_nodes, dtype=np.int64)
     n_rows = 0
     for i in range(len(problem.offsets) - 1):
@@ -115,7 +115,7 @@ def _(problem: Graph) -> CountedTree:
 
 
 @slack_argmax.register(Graph)
-def _(problem, i, theta, y, work):
+def graph_slack_argmax(problem, i, theta, y, work):
     first, stop, width, K = problem.offsets[i], problem.offsets[i + 1], problem.width, problem.n_labels
     n_nodes, n_edges = stop - first, problem.edge_offsets[i + 1] - problem.edge_offsets[i]
     order, parent = problem.inference.order[first:stop], problem.inference.parent[first:stop]
@@ -128,7 +128,7 @@ def _(problem, i, theta, y, work):
 
 
 @check_rescalable.register(Segments)
-def _(problem: Segments, owner: str) -> None:
+def segments_check_rescalable(problem: Segments, owner: str) -> None:
     if problem.segment_cost.any():
         raise ValueError(
             f"{owner}: slack rescaling needs the loss 'normalized_hamming' or 'hamming', got 'segments'; "
@@ -137,12 +137,12 @@ def _(problem: Segments, owner: str) -> None:
 
 
 @slack_work.register(Segments)
-def _(problem: Segments) -> CountedSegments:
+def segments_slack_work(problem: Segments) -> CountedSegments:
     return counted_segments(problem.longest, problem.n_labels)
 
 
 @slack_argmax.register(Segments)
-def _(problem, i, theta, y, work):
+def segments_slack_argmax(problem, i, theta, y, work):
     first, stop, width, K = problem.offsets[i], problem.offsets[i + 1], problem.width, problem.n_labels
     length, truth, trellis = stop - first, problem.truth[first:stop], work.inner.trellis
     pairs = theta[: K * width].reshape((-1, width))

@@ -59,12 +59,12 @@ def best_path(transitions, unary, pairs, n_labels, work, y):
 
 
 @best_path.register(AllTransitions)
-def _(transitions, unary, pairs, n_labels, work, y):
+def all_transitions_best_path(transitions, unary, pairs, n_labels, work, y):
     viterbi(unary, pairs, n_labels, work.value, y)
 
 
 @best_path.register(SomeTransitions)
-def _(transitions, unary, pairs, n_labels, work, y):
+def some_transitions_best_path(transitions, unary, pairs, n_labels, work, y):
     lay_out(transitions, unary, pairs, n_labels, work)
     viterbi(work.unary[: unary.shape[0]], work.pairs, n_labels, work.value, y)
 
@@ -76,12 +76,12 @@ def path_means(transitions, unary, pairs, n_labels, work, marginals, counts):
 
 
 @path_means.register(AllTransitions)
-def _(transitions, unary, pairs, n_labels, work, marginals, counts):
+def all_transitions_path_means(transitions, unary, pairs, n_labels, work, marginals, counts):
     return forward_backward(unary, pairs, n_labels, work.value, work.joint, marginals, counts)
 
 
 @path_means.register(SomeTransitions)
-def _(transitions, unary, pairs, n_labels, work, marginals, counts):
+def some_transitions_path_means(transitions, unary, pairs, n_labels, work, marginals, counts):
     lay_out(transitions, unary, pairs, n_labels, work)
     inner = work.unary[: unary.shape[0]]
     return forward_backward(inner, work.pairs, n_labels, work.value, work.joint, marginals, counts)
@@ -94,13 +94,13 @@ def lay_out(transitions, unary, pairs, n_labels, work):
 
 
 @lay_out.register(AllTransitions)
-def _(transitions, unary, pairs, n_labels, work):
+def all_transitions_lay_out(transitions, unary, pairs, n_labels, work):
     _copy_rows(unary, work.unary)
     _copy_rows(pairs, work.pairs)
 
 
 @lay_out.register(SomeTransitions)
-def _(transitions, unary, pairs, n_labels, work):
+def some_transitions_lay_out(transitions, unary, pairs, n_labels, work):
     _copy_rows(unary, work.unary)
     add_scaled(1.0, transitions.start, work.unary[0])
     add_scaled(1.0, transitions.end, work.unary[unary.shape[0] - 1])

@@ -165,7 +165,7 @@ def _check_arcs(n_arcs: int, lengths: IntArray) -> None:
 
 
 @protocol.sizes.register(Arborescence)
-def _(problem):
+def arborescence_sizes(problem):
     longest = problem.longest
     return protocol.Sizes(
         problem.offsets.shape[0] - 1, problem.rows.n_columns, longest * (longest + 1), longest, 2 * longest
@@ -173,7 +173,7 @@ def _(problem):
 
 
 @protocol.workspace.register(Arborescence)
-def _(problem):
+def arborescence_workspace(problem):
     longest = problem.longest
     return ArborescenceWorkspace(
         np.zeros(longest * (longest + 1)),
@@ -183,24 +183,24 @@ def _(problem):
 
 
 @protocol.output_size.register(Arborescence)
-def _(problem, i):
+def arborescence_output_size(problem, i):
     return problem.offsets[i + 1] - problem.offsets[i]
 
 
 @protocol.statistics_size.register(Arborescence)
-def _(problem, i):
+def arborescence_statistics_size(problem, i):
     return problem.arc_offsets[i + 1] - problem.arc_offsets[i]
 
 
 @protocol.score.register(Arborescence)
-def _(problem, i, w, theta):
+def arborescence_score(problem, i, w, theta):
     first = problem.arc_offsets[i]
     for a in range(problem.arc_offsets[i + 1] - first):
         theta[a] = row_dot(problem.rows, first + a, w)
 
 
 @protocol.argmax.register(Arborescence)
-def _(problem, i, theta, y, work):
+def arborescence_argmax(problem, i, theta, y, work):
     first, n_words = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
     scores = work.scores[: n_words * (n_words + 1)]
     for a in range(scores.shape[0]):
@@ -212,14 +212,14 @@ def _(problem, i, theta, y, work):
 
 
 @protocol.decode.register(Arborescence)
-def _(problem, i, theta, y, work):
+def arborescence_decode(problem, i, theta, y, work):
     n_words = problem.offsets[i + 1] - problem.offsets[i]
     scores = theta[: n_words * (n_words + 1)].reshape((n_words, n_words + 1))
     best_tree(problem.trees, scores, work.search, y)
 
 
 @protocol.loss.register(Arborescence)
-def _(problem, i, y):
+def arborescence_loss(problem, i, y):
     first, wrong = problem.offsets[i], 0
     for j in range(problem.offsets[i + 1] - first):
         wrong += problem.heads[first + j] != y[j]
@@ -227,7 +227,7 @@ def _(problem, i, y):
 
 
 @protocol.psi.register(Arborescence)
-def _(problem, i, y, index, value):
+def arborescence_psi(problem, i, y, index, value):
     first, n_words = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
     count = 0
     for j in range(n_words):
@@ -240,14 +240,14 @@ def _(problem, i, y, index, value):
 
 
 @protocol.gram.register(Arborescence)
-def _(problem, i, move, image, work):
+def arborescence_gram(problem, i, move, image, work):
     protocol.push(problem, i, move, 1.0, work.image, work)
     protocol.score(problem, i, work.image, image)
     _wipe_image(problem, i, move, work)
 
 
 @protocol.norm2.register(Arborescence)
-def _(problem, i, move, image, work):
+def arborescence_norm2(problem, i, move, image, work):
     protocol.push(problem, i, move, 1.0, work.image, work)
     return _wipe_image(problem, i, move, work)
 
@@ -262,7 +262,7 @@ def _wipe_image(problem, i, move, work):
 
 
 @protocol.push.register(Arborescence)
-def _(problem, i, move, scale, w, work):
+def arborescence_push(problem, i, move, scale, w, work):
     first = problem.arc_offsets[i]
     for c in range(move.size[0]):
         a = move.support[c]

@@ -197,7 +197,7 @@ def unpack_chain(w: FloatArray, n_features: int, n_labels: int) -> ChainWeights:
 
 
 @protocol.sizes.register(Chain)
-def _(problem):
+def chain_sizes(problem):
     width, K, longest = problem.width, problem.n_labels, problem.longest
     n_weights = (problem.rows.n_columns + 2 + K) * width
     return protocol.Sizes(
@@ -206,7 +206,7 @@ def _(problem):
 
 
 @protocol.workspace.register(Chain)
-def _(problem):
+def chain_workspace(problem):
     width, longest = problem.width, problem.longest
     return ChainWork(
         aligned_zeros(longest, width),
@@ -219,12 +219,12 @@ def _(problem):
 
 
 @protocol.output_size.register(Chain)
-def _(problem, i):
+def chain_output_size(problem, i):
     return problem.offsets[i + 1] - problem.offsets[i]
 
 
 @protocol.statistics_size.register(Chain)
-def _(problem, i):
+def chain_statistics_size(problem, i):
     return (problem.n_labels + problem.offsets[i + 1] - problem.offsets[i]) * problem.width
 
 
@@ -238,7 +238,7 @@ def add_costs(problem, i, parts, share, work):
 
 
 @protocol.argmax.register(Chain)
-def _(problem, i, theta, y, work):
+def chain_argmax(problem, i, theta, y, work):
     length = problem.offsets[i + 1] - problem.offsets[i]
     parts, K = theta.reshape((-1, problem.width)), problem.n_labels
     add_costs(problem, i, parts, 1.0, work)
@@ -246,14 +246,14 @@ def _(problem, i, theta, y, work):
 
 
 @protocol.decode.register(Chain)
-def _(problem, i, theta, y, work):
+def chain_decode(problem, i, theta, y, work):
     length = problem.offsets[i + 1] - problem.offsets[i]
     parts, K = theta.reshape((-1, problem.width)), problem.n_labels
     best_path(problem.transitions, parts[K : K + length], parts[:K], K, work, y)
 
 
 @protocol.loss.register(Chain)
-def _(problem, i, y):
+def chain_loss(problem, i, y):
     first = problem.offsets[i]
     total = 0.0
     for t in range(problem.offsets[i + 1] - first):
@@ -262,7 +262,7 @@ def _(problem, i, y):
 
 
 @protocol.psi.register(Chain)
-def _(problem, i, y, index, value):
+def chain_psi(problem, i, y, index, value):
     first, width, K = problem.offsets[i], problem.width, problem.n_labels
     count = 0
     same_before = True

@@ -36,32 +36,32 @@ class SpaceWork(NamedTuple):
 
 
 @protocol.sizes.register(Space)
-def _(space):
+def space_sizes(space):
     return protocol.Sizes(space.n, space.size, space.size, 1, space.size)
 
 
 @protocol.workspace.register(Space)
-def _(space):
+def space_workspace(space):
     return SpaceWork(np.zeros(space.size, dtype=np.uint32), np.zeros(1, dtype=np.int64))
 
 
 @protocol.is_exact.register(Space)
-def _(space):
+def space_is_exact(space):
     return space.exact
 
 
 @protocol.gram.register(Space)
-def _(space, i, move, image, work):
+def space_gram(space, i, move, image, work):
     _copy_move(move, image, work)
 
 
 @protocol.norm2.register(Space)
-def _(space, i, move, image, work):
+def space_norm2(space, i, move, image, work):
     return protocol.dot_at(move.support, move.size[0], move.delta, move.delta)
 
 
 @protocol.push.register(Space)
-def _(space, i, move, scale, w, work):
+def space_push(space, i, move, scale, w, work):
     _add_move(move, scale, w)
 
 
@@ -272,7 +272,7 @@ class Custom:
 
 
 @protocol.scores_at.register(Custom)
-def _(problem: Custom, w: FloatArray | None) -> FloatArray:
+def custom_scores_at(problem: Custom, w: FloatArray | None) -> FloatArray:
     return np.zeros(problem.space.size) if w is None else w
 
 

@@ -226,7 +226,7 @@ def _neighbours(graphs: Graphs) -> tuple[IntArray, IntArray, IntArray]:
 
 
 @protocol.sizes.register(Graph)
-def _(problem):
+def graph_sizes(problem):
     per_edge = edge_size(problem.inference, problem.n_labels, problem.width)
     nodes, edges = problem.most_nodes, problem.most_edges
     return protocol.Sizes(
@@ -239,7 +239,7 @@ def _(problem):
 
 
 @protocol.workspace.register(Graph)
-def _(problem):
+def graph_workspace(problem):
     return GraphWork(
         aligned_zeros(problem.most_nodes, problem.width),
         aligned_zeros(protocol.sizes(problem).weights),
@@ -248,35 +248,35 @@ def _(problem):
 
 
 @protocol.is_exact.register(Graph)
-def _(problem):
+def graph_is_exact(problem):
     return is_exact(problem.inference)
 
 
 @protocol.shortfall.register(Graph)
-def _(problem, i, work):
+def graph_shortfall(problem, i, work):
     return labels_lack(problem.inference, work.inference)
 
 
 @protocol.is_bounded.register(Graph)
-def _(problem):
+def graph_is_bounded(problem):
     return True
 
 
 @protocol.output_size.register(Graph)
-def _(problem, i):
+def graph_output_size(problem, i):
     edges = problem.edge_offsets[i + 1] - problem.edge_offsets[i]
     return problem.offsets[i + 1] - problem.offsets[i] + n_bonds(problem.inference, edges)
 
 
 @protocol.statistics_size.register(Graph)
-def _(problem, i):
+def graph_statistics_size(problem, i):
     per_edge = edge_size(problem.inference, problem.n_labels, problem.width)
     nodes, edges = problem.offsets[i + 1] - problem.offsets[i], problem.edge_offsets[i + 1]
     return nodes * problem.width + (edges - problem.edge_offsets[i]) * per_edge
 
 
 @protocol.argmax.register(Graph)
-def _(problem, i, theta, y, work):
+def graph_argmax(problem, i, theta, y, work):
     first, nodes = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
     scores = theta[: nodes * problem.width].reshape((nodes, problem.width))
     for v in range(nodes):
@@ -286,7 +286,7 @@ def _(problem, i, theta, y, work):
 
 
 @protocol.decode.register(Graph)
-def _(problem, i, theta, y, work):
+def graph_decode(problem, i, theta, y, work):
     nodes = problem.offsets[i + 1] - problem.offsets[i]
     _label(problem, i, theta[: nodes * problem.width].reshape((nodes, problem.width)), theta, y, work)
 
@@ -301,7 +301,7 @@ def _label(problem, i, unary, theta, y, work):
 
 
 @protocol.loss.register(Graph)
-def _(problem, i, y):
+def graph_loss(problem, i, y):
     first, total = problem.offsets[i], 0.0
     for v in range(problem.offsets[i + 1] - first):
         total += problem.importance[first + v] * problem.cost[problem.labels[first + v], y[v]]
@@ -309,7 +309,7 @@ def _(problem, i, y):
 
 
 @protocol.psi.register(Graph)
-def _(problem, i, y, index, value):
+def graph_psi(problem, i, y, index, value):
     first, width, count = problem.offsets[i], problem.width, 0
     nodes = problem.offsets[i + 1] - first
     for v in range(nodes):

@@ -190,7 +190,7 @@ def _partners(problem: Matching, truth: Any) -> IntArray:
 
 
 @protocol.sizes.register(Matching)
-def _(problem):
+def matching_sizes(problem):
     further, longest = problem.fertility - 1, problem.most_sources * problem.fertility
     return protocol.Sizes(
         problem.offsets.shape[0] - 1,
@@ -202,7 +202,7 @@ def _(problem):
 
 
 @protocol.workspace.register(Matching)
-def _(problem):
+def matching_workspace(problem):
     return MatchingWork(
         np.zeros(problem.most_links),
         np.zeros(problem.fertility),
@@ -212,17 +212,17 @@ def _(problem):
 
 
 @protocol.output_size.register(Matching)
-def _(problem, i):
+def matching_output_size(problem, i):
     return problem.starts[i + 1] - problem.starts[i]
 
 
 @protocol.statistics_size.register(Matching)
-def _(problem, i):
+def matching_statistics_size(problem, i):
     return problem.fertility - 1 + problem.offsets[i + 1] - problem.offsets[i]
 
 
 @protocol.score.register(Matching)
-def _(problem, i, w, theta):
+def matching_score(problem, i, w, theta):
     first, stop, F = problem.offsets[i], problem.offsets[i + 1], problem.n_features
     further, x = problem.fertility - 1, problem.features[first * F : stop * F].reshape((F, stop - first))
     copy(w[F:], theta[:further])
@@ -230,7 +230,7 @@ def _(problem, i, w, theta):
 
 
 @protocol.argmax.register(Matching)
-def _(problem, i, theta, y, work):
+def matching_argmax(problem, i, theta, y, work):
     first, stop, further = problem.offsets[i], problem.offsets[i + 1], problem.fertility - 1
     scores = work.scores[: stop - first]
     weighted_sum(1.0, theta[further : further + stop - first], 1.0, problem.cost[first:stop], scores)
@@ -238,7 +238,7 @@ def _(problem, i, theta, y, work):
 
 
 @protocol.decode.register(Matching)
-def _(problem, i, theta, y, work):
+def matching_decode(problem, i, theta, y, work):
     further, n_links = problem.fertility - 1, problem.offsets[i + 1] - problem.offsets[i]
     _match(problem, i, theta, theta[further : further + n_links], y, work)
 
@@ -253,7 +253,7 @@ def _match(problem, i, theta, scores, y, work):
 
 
 @protocol.loss.register(Matching)
-def _(problem, i, y):
+def matching_loss(problem, i, y):
     first, n_targets = problem.offsets[i], problem.targets[i]
     total, hits = 0.0, 0
     for place in range(problem.starts[i + 1] - problem.starts[i]):
@@ -267,7 +267,7 @@ def _(problem, i, y):
 
 
 @protocol.psi.register(Matching)
-def _(problem, i, y, index, value):
+def matching_psi(problem, i, y, index, value):
     first, count = problem.starts[i], 0
     for place in range(problem.starts[i + 1] - first):
         truth = problem.partners[first + place]
@@ -292,7 +292,7 @@ def _add_link(problem, i, place, target, sign, count, index, value):
 
 
 @protocol.gram.register(Matching)
-def _(problem, i, move, image, work):
+def matching_gram(problem, i, move, image, work):
     first, stop, F = problem.offsets[i], problem.offsets[i + 1], problem.n_features
     further, x = problem.fertility - 1, problem.features[first * F : stop * F].reshape((F, stop - first))
     clear(work.image)
@@ -302,7 +302,7 @@ def _(problem, i, move, image, work):
 
 
 @protocol.push.register(Matching)
-def _(problem, i, move, scale, w, work):
+def matching_push(problem, i, move, scale, w, work):
     first, stop, F = problem.offsets[i], problem.offsets[i + 1], problem.n_features
     further, x = problem.fertility - 1, problem.features[first * F : stop * F].reshape((F, stop - first))
     push_links(x, move.support[: move.size[0]], move.delta, further, scale, w)

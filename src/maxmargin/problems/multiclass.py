@@ -81,28 +81,28 @@ class Multiclass(NamedTuple):
 
 
 @protocol.sizes.register(Multiclass)
-def _(problem):
+def multiclass_sizes(problem):
     width = problem.width
     return protocol.Sizes(problem.labels.shape[0], problem.rows.n_columns * width, width, 1, 2)
 
 
 @protocol.workspace.register(Multiclass)
-def _(problem):
+def multiclass_workspace(problem):
     return np.empty(0)
 
 
 @protocol.output_size.register(Multiclass)
-def _(problem, i):
+def multiclass_output_size(problem, i):
     return 1
 
 
 @protocol.score.register(Multiclass)
-def _(problem, i, w, theta):
+def multiclass_score(problem, i, w, theta):
     row_scores(problem.rows, i, w.reshape((-1, problem.width)), theta)
 
 
 @protocol.argmax.register(Multiclass)
-def _(problem, i, theta, y, work):
+def multiclass_argmax(problem, i, theta, y, work):
     cost = problem.cost[problem.labels[i]]
     best = 0
     for k in range(1, problem.n_labels):
@@ -112,7 +112,7 @@ def _(problem, i, theta, y, work):
 
 
 @protocol.decode.register(Multiclass)
-def _(problem, i, theta, y, work):
+def multiclass_decode(problem, i, theta, y, work):
     best = 0
     for k in range(1, problem.n_labels):
         if theta[k] > theta[best]:
@@ -121,12 +121,12 @@ def _(problem, i, theta, y, work):
 
 
 @protocol.loss.register(Multiclass)
-def _(problem, i, y):
+def multiclass_loss(problem, i, y):
     return problem.cost[problem.labels[i], y[0]]
 
 
 @protocol.psi.register(Multiclass)
-def _(problem, i, y, index, value):
+def multiclass_psi(problem, i, y, index, value):
     truth = problem.labels[i]
     if y[0] == truth:
         return 0
@@ -136,28 +136,28 @@ def _(problem, i, y, index, value):
 
 
 @protocol.gram.register(Multiclass)
-def _(problem, i, move, image, work):
+def multiclass_gram(problem, i, move, image, work):
     for k in range(problem.width):
         image[k] = problem.squared_norms[i] * move.delta[k]
 
 
 @protocol.push.register(Multiclass)
-def _(problem, i, move, scale, w, work):
+def multiclass_push(problem, i, move, scale, w, work):
     row_push(problem.rows, i, scale, move.delta, w.reshape((-1, problem.width)))
 
 
 @protocol.foresee.register(Multiclass)
-def _(problem, i):
+def multiclass_foresee(problem, i):
     rows_prefetch(problem.rows, i, i + 1)
 
 
 @protocol.statistics_size.register(Multiclass)
-def _(problem, i):
+def multiclass_statistics_size(problem, i):
     return problem.width
 
 
 @protocol.expectation.register(Multiclass)
-def _(problem, i, theta, share, z, work):
+def multiclass_expectation(problem, i, theta, share, z, work):
     truth = problem.labels[i]
     cost = problem.cost[truth]
     weighted_sum(1.0, theta, share, cost, z)

@@ -130,7 +130,7 @@ def n_trigrams(problem):
 
 
 @protocol.sizes.register(SecondOrderChain)
-def _(problem):
+def second_order_chain_sizes(problem):
     chain, trigrams = protocol.sizes(problem.chain), n_trigrams(problem)
     return protocol.Sizes(
         chain.examples,
@@ -142,41 +142,41 @@ def _(problem):
 
 
 @protocol.workspace.register(SecondOrderChain)
-def _(problem):
+def second_order_chain_workspace(problem):
     K, width, longest = problem.chain.n_labels, problem.chain.width, problem.chain.longest
     return SecondOrderWork(protocol.workspace(problem.chain), aligned_zeros(longest, K, width))
 
 
 @protocol.output_size.register(SecondOrderChain)
-def _(problem, i):
+def second_order_chain_output_size(problem, i):
     return protocol.output_size(problem.chain, i)
 
 
 @protocol.foresee.register(SecondOrderChain)
-def _(problem, i):
+def second_order_chain_foresee(problem, i):
     protocol.foresee(problem.chain, i)
 
 
 @protocol.statistics_size.register(SecondOrderChain)
-def _(problem, i):
+def second_order_chain_statistics_size(problem, i):
     return protocol.statistics_size(problem.chain, i) + n_trigrams(problem)
 
 
 @protocol.score.register(SecondOrderChain)
-def _(problem, i, w, theta):
+def second_order_chain_score(problem, i, w, theta):
     first, weights = first_trigram(problem, i)
     protocol.score(problem.chain, i, w, theta)
     copy(w[weights:], theta[first : first + n_trigrams(problem)])
 
 
 @protocol.argmax.register(SecondOrderChain)
-def _(problem, i, theta, y, work):
+def second_order_chain_argmax(problem, i, theta, y, work):
     add_costs(problem.chain, i, theta.reshape((-1, problem.chain.width)), 1.0, work.chain)
     _best_path(problem, i, work.chain.unary, theta, y, work)
 
 
 @protocol.decode.register(SecondOrderChain)
-def _(problem, i, theta, y, work):
+def second_order_chain_decode(problem, i, theta, y, work):
     parts = theta.reshape((-1, problem.chain.width))
     _best_path(problem, i, parts[problem.chain.n_labels :], theta, y, work)
 
@@ -192,12 +192,12 @@ def _best_path(problem, i, unary, theta, y, work):
 
 
 @protocol.loss.register(SecondOrderChain)
-def _(problem, i, y):
+def second_order_chain_loss(problem, i, y):
     return protocol.loss(problem.chain, i, y)
 
 
 @protocol.psi.register(SecondOrderChain)
-def _(problem, i, y, index, value):
+def second_order_chain_psi(problem, i, y, index, value):
     count = protocol.psi(problem.chain, i, y, index, value)
     first, _ = first_trigram(problem, i)
     K, width = problem.chain.n_labels, problem.chain.width
@@ -213,7 +213,7 @@ def _(problem, i, y, index, value):
 
 
 @protocol.gram.register(SecondOrderChain)
-def _(problem, i, move, image, work):
+def second_order_chain_gram(problem, i, move, image, work):
     first, _ = first_trigram(problem, i)
     protocol.gram(problem.chain, i, move, image, work.chain)
     clear(image[first : first + n_trigrams(problem)])
@@ -223,7 +223,7 @@ def _(problem, i, move, image, work):
 
 
 @protocol.norm2.register(SecondOrderChain)
-def _(problem, i, move, image, work):
+def second_order_chain_norm2(problem, i, move, image, work):
     first, _ = first_trigram(problem, i)
     total = protocol.norm2(problem.chain, i, move, image, work.chain)
     for c in range(move.size[0]):
@@ -234,7 +234,7 @@ def _(problem, i, move, image, work):
 
 
 @protocol.push.register(SecondOrderChain)
-def _(problem, i, move, scale, w, work):
+def second_order_chain_push(problem, i, move, scale, w, work):
     first, weights = first_trigram(problem, i)
     protocol.push(problem.chain, i, move, scale, w[:weights], work.chain)
     for c in range(move.size[0]):

@@ -262,7 +262,7 @@ def head_size(problem):
 
 
 @protocol.sizes.register(Segments)
-def _(problem):
+def segments_sizes(problem):
     head, row, longest = head_size(problem), PARTS * problem.width, problem.longest
     n_weights = problem.rows.n_columns * row + head + problem.width
     return protocol.Sizes(
@@ -271,7 +271,7 @@ def _(problem):
 
 
 @protocol.workspace.register(Segments)
-def _(problem):
+def segments_workspace(problem):
     longest, row = problem.longest, PARTS * problem.width
     return SegmentsWork(
         new_trellis(longest, problem.n_lengths, problem.width),
@@ -283,10 +283,10 @@ def _(problem):
 
 
 @protocol.output_size.register(Segments)
-def _(problem, i):
+def segments_output_size(problem, i):
     return problem.offsets[i + 1] - problem.offsets[i]
 
 
 @protocol.statistics_size.register(Segments)
-def _(problem, i):
+def segments_statistics_size(problem, i):
     return head_size(problem) + (problem.offsets[i + 1] - problem.offsets[i]) * PARTS * problem.width

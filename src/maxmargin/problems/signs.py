@@ -127,7 +127,7 @@ def _project(w, where, image):
 
 @protocol.sizes.register(SignConstrained)
 @protocol.sizes.register(SignedObject)
-def _(problem):
+def sign_constrained_sizes(problem):
     size = protocol.sizes(problem.inner)
     return protocol.Sizes(
         size.examples, size.weights + problem.where.shape[0], size.statistics, size.output, size.parts
@@ -136,7 +136,7 @@ def _(problem):
 
 @protocol.push.register(SignConstrained)
 @protocol.push.register(SignedObject)
-def _(problem, i, move, scale, w, work):
+def sign_constrained_push(problem, i, move, scale, w, work):
     d = w.shape[0] - problem.where.shape[0]
     _restore(w, problem.where, w[d:])
     protocol.push(problem.inner, i, move, scale, w[:d], work)
@@ -145,13 +145,13 @@ def _(problem, i, move, scale, w, work):
 
 @protocol.is_projected.register(SignConstrained)
 @protocol.is_projected.register(SignedObject)
-def _(problem: Signed) -> bool:
+def sign_constrained_is_projected(problem: Signed) -> bool:
     return True
 
 
 @protocol.image.register(SignConstrained)
 @protocol.image.register(SignedObject)
-def _(problem: Signed, w: FloatArray) -> FloatArray:
+def sign_constrained_image(problem: Signed, w: FloatArray) -> FloatArray:
     """The image of d entries, followed by zeros."""
     v, d = w.copy(), len(w) - len(problem.where)
     _restore(v, problem.where, w[d:])
@@ -161,7 +161,7 @@ def _(problem: Signed, w: FloatArray) -> FloatArray:
 
 @protocol.projected.register(SignConstrained)
 @protocol.projected.register(SignedObject)
-def _(problem: Signed, v: FloatArray) -> FloatArray:
+def sign_constrained_projected(problem: Signed, v: FloatArray) -> FloatArray:
     w = v.copy()
     w[problem.where] = np.maximum(w[problem.where], 0.0)
     return w
@@ -169,26 +169,26 @@ def _(problem: Signed, v: FloatArray) -> FloatArray:
 
 @protocol.settle.register(SignConstrained)
 @protocol.settle.register(SignedObject)
-def _(problem: Signed, v: FloatArray, w: FloatArray) -> None:
+def sign_constrained_settle(problem: Signed, v: FloatArray, w: FloatArray) -> None:
     w[:] = v
     _project(w, problem.where, w[len(w) - len(problem.where) :])
 
 
 @protocol.score.register(SignConstrained)
 @protocol.score.register(SignedObject)
-def _(problem, i, w, theta):
+def sign_constrained_score(problem, i, w, theta):
     protocol.score(problem.inner, i, w[: w.shape[0] - problem.where.shape[0]], theta)
 
 
 @protocol.score.register(SignedCustom)
-def _(problem: SignedCustom, i: int, w: FloatArray, theta: FloatArray) -> None:
+def signed_custom_score(problem: SignedCustom, i: int, w: FloatArray, theta: FloatArray) -> None:
     if not np.may_share_memory(w, theta):  # scores are the weights
         protocol.score(problem.inner, i, w[: len(w) - len(problem.where)], theta)
 
 
 @protocol.scores_at.register(SignConstrained)
 @protocol.scores_at.register(SignedObject)
-def _(problem: Signed, w: FloatArray | None) -> FloatArray:
+def sign_constrained_scores_at(problem: Signed, w: FloatArray | None) -> FloatArray:
     inner = problem.inner
     return protocol.scores_at(inner, None if w is None else w[: protocol.sizes(inner).weights])
 
@@ -198,77 +198,77 @@ def _(problem: Signed, w: FloatArray | None) -> FloatArray:
 
 @protocol.workspace.register(SignConstrained)
 @protocol.workspace.register(SignedObject)
-def _(problem):
+def sign_constrained_workspace(problem):
     return protocol.workspace(problem.inner)
 
 
 @protocol.output_size.register(SignConstrained)
 @protocol.output_size.register(SignedObject)
-def _(problem, i):
+def sign_constrained_output_size(problem, i):
     return protocol.output_size(problem.inner, i)
 
 
 @protocol.foresee.register(SignConstrained)
 @protocol.foresee.register(SignedObject)
-def _(problem, i):
+def sign_constrained_foresee(problem, i):
     protocol.foresee(problem.inner, i)
 
 
 @protocol.statistics_size.register(SignConstrained)
 @protocol.statistics_size.register(SignedObject)
-def _(problem, i):
+def sign_constrained_statistics_size(problem, i):
     return protocol.statistics_size(problem.inner, i)
 
 
 @protocol.argmax.register(SignConstrained)
 @protocol.argmax.register(SignedObject)
-def _(problem, i, theta, y, work):
+def sign_constrained_argmax(problem, i, theta, y, work):
     protocol.argmax(problem.inner, i, theta, y, work)
 
 
 @protocol.decode.register(SignConstrained)
 @protocol.decode.register(SignedObject)
-def _(problem, i, theta, y, work):
+def sign_constrained_decode(problem, i, theta, y, work):
     protocol.decode(problem.inner, i, theta, y, work)
 
 
 @protocol.is_exact.register(SignConstrained)
 @protocol.is_exact.register(SignedObject)
-def _(problem):
+def sign_constrained_is_exact(problem):
     return protocol.is_exact(problem.inner)
 
 
 @protocol.shortfall.register(SignConstrained)
 @protocol.shortfall.register(SignedObject)
-def _(problem, i, work):
+def sign_constrained_shortfall(problem, i, work):
     return protocol.shortfall(problem.inner, i, work)
 
 
 @protocol.is_bounded.register(SignConstrained)
 @protocol.is_bounded.register(SignedObject)
-def _(problem: Signed) -> bool:
+def sign_constrained_is_bounded(problem: Signed) -> bool:
     return bool(protocol.is_bounded(problem.inner))
 
 
 @protocol.loss.register(SignConstrained)
 @protocol.loss.register(SignedObject)
-def _(problem, i, y):
+def sign_constrained_loss(problem, i, y):
     return protocol.loss(problem.inner, i, y)
 
 
 @protocol.psi.register(SignConstrained)
 @protocol.psi.register(SignedObject)
-def _(problem, i, y, index, value):
+def sign_constrained_psi(problem, i, y, index, value):
     return protocol.psi(problem.inner, i, y, index, value)
 
 
 @protocol.gram.register(SignConstrained)
 @protocol.gram.register(SignedObject)
-def _(problem, i, move, image, work):
+def sign_constrained_gram(problem, i, move, image, work):
     protocol.gram(problem.inner, i, move, image, work)
 
 
 @protocol.norm2.register(SignConstrained)
 @protocol.norm2.register(SignedObject)
-def _(problem, i, move, image, work):
+def sign_constrained_norm2(problem, i, move, image, work):
     return protocol.norm2(problem.inner, i, move, image, work)

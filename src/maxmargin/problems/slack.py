@@ -85,12 +85,12 @@ def slack_argmax(problem, i, theta, y, work):
 
 
 @check_rescalable.register(Multiclass)
-def _(problem: Multiclass, owner: str) -> None:
+def multiclass_check_rescalable(problem: Multiclass, owner: str) -> None:
     pass
 
 
 @slack_argmax.register(Multiclass)
-def _(problem, i, theta, y, work):
+def multiclass_slack_argmax(problem, i, theta, y, work):
     truth = problem.labels[i]
     best, value = truth, 0.0
     for k in range(problem.n_labels):
@@ -101,52 +101,52 @@ def _(problem, i, theta, y, work):
 
 
 @protocol.sizes.register(SlackRescaled)
-def _(problem):
+def slack_rescaled_sizes(problem):
     return protocol.sizes(problem.inner)
 
 
 @protocol.workspace.register(SlackRescaled)
-def _(problem):
+def slack_rescaled_workspace(problem):
     return SlackWork(protocol.workspace(problem.inner), slack_work(problem.inner))
 
 
 @protocol.output_size.register(SlackRescaled)
-def _(problem, i):
+def slack_rescaled_output_size(problem, i):
     return protocol.output_size(problem.inner, i)
 
 
 @protocol.foresee.register(SlackRescaled)
-def _(problem, i):
+def slack_rescaled_foresee(problem, i):
     protocol.foresee(problem.inner, i)
 
 
 @protocol.statistics_size.register(SlackRescaled)
-def _(problem, i):
+def slack_rescaled_statistics_size(problem, i):
     return protocol.statistics_size(problem.inner, i)
 
 
 @protocol.score.register(SlackRescaled)
-def _(problem, i, w, theta):
+def slack_rescaled_score(problem, i, w, theta):
     protocol.score(problem.inner, i, w, theta)
 
 
 @protocol.argmax.register(SlackRescaled)
-def _(problem, i, theta, y, work):
+def slack_rescaled_argmax(problem, i, theta, y, work):
     slack_argmax(problem.inner, i, theta, y, work)
 
 
 @protocol.decode.register(SlackRescaled)
-def _(problem, i, theta, y, work):
+def slack_rescaled_decode(problem, i, theta, y, work):
     protocol.decode(problem.inner, i, theta, y, work.inner)
 
 
 @protocol.loss.register(SlackRescaled)
-def _(problem, i, y):
+def slack_rescaled_loss(problem, i, y):
     return protocol.loss(problem.inner, i, y)
 
 
 @protocol.psi.register(SlackRescaled)
-def _(problem, i, y, index, value):
+def slack_rescaled_psi(problem, i, y, index, value):
     scale = protocol.loss(problem.inner, i, y)
     if scale == 0.0:
         return 0
@@ -157,15 +157,15 @@ def _(problem, i, y, index, value):
 
 
 @protocol.gram.register(SlackRescaled)
-def _(problem, i, move, image, work):
+def slack_rescaled_gram(problem, i, move, image, work):
     protocol.gram(problem.inner, i, move, image, work.inner)
 
 
 @protocol.norm2.register(SlackRescaled)
-def _(problem, i, move, image, work):
+def slack_rescaled_norm2(problem, i, move, image, work):
     return protocol.norm2(problem.inner, i, move, image, work.inner)
 
 
 @protocol.push.register(SlackRescaled)
-def _(problem, i, move, scale, w, work):
+def slack_rescaled_push(problem, i, move, scale, w, work):
     protocol.push(problem.inner, i, move, scale, w, work.inner)

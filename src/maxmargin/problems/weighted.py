@@ -76,91 +76,91 @@ class WeightedWork(NamedTuple):
 
 
 @protocol.sizes.register(Weighted)
-def _(problem):
+def weighted_sizes(problem):
     return protocol.sizes(problem.inner)
 
 
 @protocol.workspace.register(Weighted)
-def _(problem):
+def weighted_workspace(problem):
     has_means = protocol.provides(problem.inner, protocol.expectation)
     scores = protocol.sizes(problem).statistics if has_means else 0
     return WeightedWork(protocol.workspace(problem.inner), aligned_zeros(scores))
 
 
 @protocol.scores_at.register(Weighted)
-def _(problem, w):
+def weighted_scores_at(problem, w):
     return protocol.scores_at(problem.inner, w)
 
 
 @protocol.is_exact.register(Weighted)
-def _(problem):
+def weighted_is_exact(problem):
     return protocol.is_exact(problem.inner)
 
 
 @protocol.is_bounded.register(Weighted)
-def _(problem: Weighted) -> bool:
+def weighted_is_bounded(problem: Weighted) -> bool:
     return bool(protocol.is_bounded(problem.inner))
 
 
 @protocol.shortfall.register(Weighted)
-def _(problem, i, work):
+def weighted_shortfall(problem, i, work):
     return problem.weights[i] * protocol.shortfall(problem.inner, i, work.inner)
 
 
 @protocol.is_projected.register(Weighted)
-def _(problem: Weighted) -> bool:
+def weighted_is_projected(problem: Weighted) -> bool:
     return bool(protocol.is_projected(problem.inner))
 
 
 @protocol.image.register(Weighted)
-def _(problem: Weighted, w: FloatArray) -> FloatArray:
+def weighted_image(problem: Weighted, w: FloatArray) -> FloatArray:
     v: FloatArray = protocol.image(problem.inner, w)
     return v
 
 
 @protocol.projected.register(Weighted)
-def _(problem: Weighted, v: FloatArray) -> FloatArray:
+def weighted_projected(problem: Weighted, v: FloatArray) -> FloatArray:
     w: FloatArray = protocol.projected(problem.inner, v)
     return w
 
 
 @protocol.settle.register(Weighted)
-def _(problem: Weighted, v: FloatArray, w: FloatArray) -> None:
+def weighted_settle(problem: Weighted, v: FloatArray, w: FloatArray) -> None:
     protocol.settle(problem.inner, v, w)
 
 
 @protocol.output_size.register(Weighted)
-def _(problem, i):
+def weighted_output_size(problem, i):
     return protocol.output_size(problem.inner, i)
 
 
 @protocol.statistics_size.register(Weighted)
-def _(problem, i):
+def weighted_statistics_size(problem, i):
     return protocol.statistics_size(problem.inner, i)
 
 
 @protocol.score.register(Weighted)
-def _(problem, i, w, theta):
+def weighted_score(problem, i, w, theta):
     protocol.score(problem.inner, i, w, theta)
 
 
 @protocol.argmax.register(Weighted)
-def _(problem, i, theta, y, work):
+def weighted_argmax(problem, i, theta, y, work):
     protocol.argmax(problem.inner, i, theta, y, work.inner)
 
 
 @protocol.decode.register(Weighted)
-def _(problem, i, theta, y, work):
+def weighted_decode(problem, i, theta, y, work):
     protocol.decode(problem.inner, i, theta, y, work.inner)
 
 
 @protocol.loss.register(Weighted)
-def _(problem, i, y):
+def weighted_loss(problem, i, y):
     return problem.weights[i] * protocol.loss(problem.inner, i, y)
 
 
 @protocol.psi.register(Weighted)
-def _(problem, i, y, index, value):
+def weighted_psi(problem, i, y, index, value):
     count, scale = protocol.psi(problem.inner, i, y, index, value), problem.weights[i]
     for c in range(count):
         value[c] *= scale
@@ -168,22 +168,22 @@ def _(problem, i, y, index, value):
 
 
 @protocol.gram.register(Weighted)
-def _(problem, i, move, image, work):
+def weighted_gram(problem, i, move, image, work):
     protocol.gram(problem.inner, i, move, image, work.inner)
 
 
 @protocol.norm2.register(Weighted)
-def _(problem, i, move, image, work):
+def weighted_norm2(problem, i, move, image, work):
     return protocol.norm2(problem.inner, i, move, image, work.inner)
 
 
 @protocol.push.register(Weighted)
-def _(problem, i, move, scale, w, work):
+def weighted_push(problem, i, move, scale, w, work):
     protocol.push(problem.inner, i, move, scale, w, work.inner)
 
 
 @protocol.expectation.register(Weighted)
-def _(problem, i, theta, share, z, work):
+def weighted_expectation(problem, i, theta, share, z, work):
     """The margins are the problem's own at c times the scores and c times the share of losses."""
     c, size = problem.weights[i], protocol.statistics_size(problem.inner, i)
     for p in range(size):

@@ -79,53 +79,53 @@ def row_wipe_two(rows, t, W, j, k):
 
 
 @row_scores.register(DenseRows)
-def _(rows, t, W, out):
+def dense_rows_row_scores(rows, t, W, out):
     clear(out)
     for f in range(rows.n_columns):
         add_scaled(rows.values[t, f], W[f], out)
 
 
 @row_scores.register(SparseRows)
-def _(rows, t, W, out):
+def sparse_rows_row_scores(rows, t, W, out):
     clear(out)
     for p in range(rows.start[t], rows.start[t + 1]):
         add_scaled(rows.values[p], W[rows.columns[p]], out)
 
 
 @row_scores.register(IndicatorRows)
-def _(rows, t, W, out):
+def indicator_rows_row_scores(rows, t, W, out):
     clear(out)
     for p in range(rows.start[t], rows.start[t + 1]):
         add_scaled(1.0, W[rows.columns[p]], out)
 
 
 @row_push.register(DenseRows)
-def _(rows, t, scale, delta, W):
+def dense_rows_row_push(rows, t, scale, delta, W):
     for f in range(rows.n_columns):
         add_scaled(scale * rows.values[t, f], delta, W[f])
 
 
 @row_push.register(SparseRows)
-def _(rows, t, scale, delta, W):
+def sparse_rows_row_push(rows, t, scale, delta, W):
     for p in range(rows.start[t], rows.start[t + 1]):
         add_scaled(scale * rows.values[p], delta, W[rows.columns[p]])
 
 
 @row_push.register(IndicatorRows)
-def _(rows, t, scale, delta, W):
+def indicator_rows_row_push(rows, t, scale, delta, W):
     for p in range(rows.start[t], rows.start[t + 1]):
         add_scaled(scale, delta, W[rows.columns[p]])
 
 
 @row_add_two.register(DenseRows)
-def _(rows, t, a, b, W, j, k):
+def dense_rows_row_add_two(rows, t, a, b, W, j, k):
     for f in range(rows.n_columns):
         W[f, j] += a * rows.values[t, f]
         W[f, k] += b * rows.values[t, f]
 
 
 @row_add_two.register(SparseRows)
-def _(rows, t, a, b, W, j, k):
+def sparse_rows_row_add_two(rows, t, a, b, W, j, k):
     for p in range(rows.start[t], rows.start[t + 1]):
         f, x = rows.columns[p], rows.values[p]
         W[f, j] += a * x
@@ -133,7 +133,7 @@ def _(rows, t, a, b, W, j, k):
 
 
 @row_add_two.register(IndicatorRows)
-def _(rows, t, a, b, W, j, k):
+def indicator_rows_row_add_two(rows, t, a, b, W, j, k):
     for p in range(rows.start[t], rows.start[t + 1]):
         f = rows.columns[p]
         W[f, j] += a
@@ -141,54 +141,54 @@ def _(rows, t, a, b, W, j, k):
 
 
 @rows_prefetch.register(DenseRows)
-def _(rows, first, stop):
+def dense_rows_rows_prefetch(rows, first, stop):
     prefetch(rows.values.reshape(-1), first * rows.n_columns, stop * rows.n_columns)
 
 
 @rows_prefetch.register(SparseRows)
-def _(rows, first, stop):
+def sparse_rows_rows_prefetch(rows, first, stop):
     prefetch(rows.columns, rows.start[first], rows.start[stop])
     prefetch(rows.values, rows.start[first], rows.start[stop])
 
 
 @rows_prefetch.register(IndicatorRows)
-def _(rows, first, stop):
+def indicator_rows_rows_prefetch(rows, first, stop):
     prefetch(rows.columns, rows.start[first], rows.start[stop])
 
 
 @row_clear.register(DenseRows)
-def _(rows, t, W):
+def dense_rows_row_clear(rows, t, W):
     for f in range(rows.n_columns):
         clear(W[f])
 
 
 @row_clear.register(SparseRows)
 @row_clear.register(IndicatorRows)
-def _(rows, t, W):
+def sparse_rows_row_clear(rows, t, W):
     for p in range(rows.start[t], rows.start[t + 1]):
         clear(W[rows.columns[p]])
 
 
 @row_add.register(DenseRows)
-def _(rows, t, scale, out):
+def dense_rows_row_add(rows, t, scale, out):
     for f in range(rows.n_columns):
         out[f] += scale * rows.values[t, f]
 
 
 @row_add.register(SparseRows)
-def _(rows, t, scale, out):
+def sparse_rows_row_add(rows, t, scale, out):
     for p in range(rows.start[t], rows.start[t + 1]):
         out[rows.columns[p]] += scale * rows.values[p]
 
 
 @row_add.register(IndicatorRows)
-def _(rows, t, scale, out):
+def indicator_rows_row_add(rows, t, scale, out):
     for p in range(rows.start[t], rows.start[t + 1]):
         out[rows.columns[p]] += scale
 
 
 @row_dot.register(DenseRows)
-def _(rows, t, v):
+def dense_rows_row_dot(rows, t, v):
     total = 0.0
     for f in range(rows.n_columns):
         total += rows.values[t, f] * v[f]
@@ -196,7 +196,7 @@ def _(rows, t, v):
 
 
 @row_dot.register(SparseRows)
-def _(rows, t, v):
+def sparse_rows_row_dot(rows, t, v):
     total = 0.0
     for p in range(rows.start[t], rows.start[t + 1]):
         total += rows.values[p] * v[rows.columns[p]]
@@ -204,7 +204,7 @@ def _(rows, t, v):
 
 
 @row_dot.register(IndicatorRows)
-def _(rows, t, v):
+def indicator_rows_row_dot(rows, t, v):
     total = 0.0
     for p in range(rows.start[t], rows.start[t + 1]):
         total += v[rows.columns[p]]
@@ -212,7 +212,7 @@ def _(rows, t, v):
 
 
 @row_wipe.register(DenseRows)
-def _(rows, t, v):
+def dense_rows_row_wipe(rows, t, v):
     total = 0.0
     for f in range(rows.n_columns):
         total += v[f] * v[f]
@@ -222,7 +222,7 @@ def _(rows, t, v):
 
 @row_wipe.register(SparseRows)
 @row_wipe.register(IndicatorRows)
-def _(rows, t, v):
+def sparse_rows_row_wipe(rows, t, v):
     total = 0.0
     for p in range(rows.start[t], rows.start[t + 1]):
         total += v[rows.columns[p]] * v[rows.columns[p]]
@@ -231,7 +231,7 @@ def _(rows, t, v):
 
 
 @row_wipe_two.register(DenseRows)
-def _(rows, t, W, j, k):
+def dense_rows_row_wipe_two(rows, t, W, j, k):
     total = 0.0
     for f in range(rows.n_columns):
         total += W[f, j] * W[f, j] + W[f, k] * W[f, k]
@@ -241,7 +241,7 @@ def _(rows, t, W, j, k):
 
 @row_wipe_two.register(SparseRows)
 @row_wipe_two.register(IndicatorRows)
-def _(rows, t, W, j, k):
+def sparse_rows_row_wipe_two(rows, t, W, j, k):
     total = 0.0
     for p in range(rows.start[t], rows.start[t + 1]):
         x = W[rows.columns[p]]
