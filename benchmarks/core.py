@@ -40,7 +40,7 @@ from _measure import (
 )
 from _passes import DECODE, PLAIN, SSG, WEIGHTED, Runner, methods
 from _problems import conll_problem, if_there, ocr_problem
-from maxmargin._kernel_cache import fingerprint
+from maxmargin.compiling.kernel_cache import fingerprint
 from maxmargin.datasets import load_conll2000
 from maxmargin.methods._blocks import Blocks, state_bytes
 from maxmargin.problems import Chain

@@ -51,6 +51,7 @@ from maxmargin.datasets import (
     load_ud_ewt,
 )
 from maxmargin.encoding import SequenceEncoder
+from maxmargin.encoding.arc_features import ArcEncoder
 from maxmargin.encoding.arcs import encode_heads
 from maxmargin.encoding.links import encode_links, encode_matchings
 from maxmargin.encoding.segments import encode_limits, encode_segments
@@ -61,7 +62,6 @@ from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import hinges
 from maxmargin.problems import Arborescence, Graph, Matching, SecondOrderChain, Segments
 from maxmargin.problems._protocol import sizes
-from maxmargin.problems.arc_features import ArcEncoder
 
 PASS = Target(must=2.0, aim=1.3)
 SECONDS = Target(must=180.0)

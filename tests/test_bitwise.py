@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from maxmargin import Away, BlockFrankWolfe, Pairwise
-from maxmargin._compile import kernel
+from maxmargin.compiling import kernel
 from maxmargin.methods._blocks import Blocks, empty_blocks
 from maxmargin.methods._planes import Planes
 from maxmargin.methods._protocol import DONE, start

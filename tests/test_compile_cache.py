@@ -17,8 +17,8 @@ import pytest
 
 import maxmargin
 from maxmargin import BlockFrankWolfe, solve
-from maxmargin._compile import helper
-from maxmargin._kernel_cache import KEPT_CACHES
+from maxmargin.compiling import helper
+from maxmargin.compiling.kernel_cache import KEPT_CACHES
 from maxmargin.problems import Multiclass
 
 X = [[0.5, 1.0], [1.5, -1.0], [-0.5, 2.0], [1.0, 1.0], [-1.0, -2.0], [0.3, -0.7]]
@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import maxmargin
 from maxmargin import BlockFrankWolfe, solve
-from maxmargin._kernel_cache import cache_directory
+from maxmargin.compiling.kernel_cache import cache_directory
 from maxmargin.methods._sweep import sweep
 
 def train(Model, X={X!r}, lam=0.1):
@@ -280,7 +280,7 @@ PRIVATE_NAMES = {
     "_reduce": ("del numba.core.compiler.CompileResult._reduce", "not kept on disk"),
     "magic_tuple": ("del numba.core.codegen.CPUCodegen.magic_tuple", "not kept on disk"),
     "has_dynamic_globals": ("del numba.core.codegen.CodeLibrary.has_dynamic_globals", "not kept on disk"),
-    "_parts": ('sys.modules["maxmargin._parts"] = None', "longer to compile"),
+    "_parts": ('sys.modules["maxmargin.compiling.parts"] = None', "longer to compile"),
     "arrayobj": ("del numba.np.arrayobj.make_array", "prefetching"),
     "cgutils": ("del numba.core.cgutils.get_or_insert_function", "prefetching"),
     "options": (

@@ -1,6 +1,6 @@
 """Generic functions in the interpreter."""
 
-from maxmargin._compile import generic
+from maxmargin.compiling import generic
 
 
 class Parent:

@@ -13,10 +13,10 @@ import maxmargin
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
 LAYERS = [
-    ["_parts", "_interrupts", "_trust"],
-    ["_numba"],
-    ["_kernel_cache"],
-    ["_compile", "_prefetch", "encoding", "_threads"],
+    ["wording", "arrays"],
+    ["compiling"],
+    ["loops"],
+    ["encoding"],
     ["rows"],
     ["inference"],
     ["problems"],
@@ -98,7 +98,7 @@ def test_imports_go_downwards(module):
 
 @pytest.mark.parametrize("module", [m for m in MODULES if part_of(m) in (APART, "encoding")])
 def test_datasets_and_encoding_stand_alone(module):
-    assert not parts_imported(module)
+    assert parts_imported(module) <= {"arrays", "wording", "compiling", "loops"}
 
 
 def test_encoding_needs_arrays_only():

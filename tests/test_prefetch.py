@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from maxmargin._prefetch import _MOST_LINES, prefetch
+from maxmargin.compiling.prefetch import _MOST_LINES, prefetch
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there are no instructions to look at")

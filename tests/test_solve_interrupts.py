@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
-from maxmargin._interrupts import uninterrupted
+from maxmargin.compiling.interrupts import uninterrupted
 from maxmargin.methods import accelerated
 from maxmargin.problems import Multiclass
 from maxmargin.problems._protocol import REQUIRED

@@ -20,7 +20,7 @@ from maxmargin import (
     objective,
     solve,
 )
-from maxmargin._threads import as_number, n_threads, run_all, threads
+from maxmargin.compiling.threads import as_number, n_threads, run_all, threads
 from maxmargin.decoding import decode_all
 from maxmargin.methods import divided
 from maxmargin.problems import Multiclass

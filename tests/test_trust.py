@@ -4,14 +4,21 @@ import hashlib
 import os
 import pickle
 import stat
+import tempfile
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
-from maxmargin import _kernel_cache, _trust
-from maxmargin._kernel_cache import PackageCache
-from maxmargin._trust import Untrusted, check_directory, private_directory, read_trusted, write_private
+from maxmargin.compiling import kernel_cache, trust
+from maxmargin.compiling.kernel_cache import PackageCache
+from maxmargin.compiling.trust import (
+    Untrusted,
+    check_directory,
+    private_directory,
+    read_trusted,
+    write_private,
+)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
 two_users = pytest.mark.skipif(
@@ -69,7 +76,7 @@ def test_others_may_add_to_a_directory_above_only_if_it_is_sticky(place, mode, t
 
 @pytest.mark.parametrize("own", [True, False])
 def test_above_the_users_own_group_may_write(place, own, monkeypatch):
-    monkeypatch.setattr(_trust, "_is_own_group", lambda number: own)
+    monkeypatch.setattr(trust, "_is_own_group", lambda number: own)
     place.parent.chmod(0o775)
     assert (read_trusted(place / "code") is not None) is own
     place.chmod(0o770)  # the directory itself is made for the user alone
@@ -93,7 +100,7 @@ def test_what_belongs_to_another_user_is_read_only_if_that_is_root(place, monkey
 
 
 def test_without_posix_permissions_all_is_read(place, monkeypatch):
-    monkeypatch.setattr(_trust, "_POSIX", False)
+    monkeypatch.setattr(trust, "_POSIX", False)
     (place / "code").chmod(0o666)
     assert read_trusted(place / "code") == b"code"
 
@@ -137,23 +144,28 @@ class Target:
 
 
 @pytest.fixture
-def attacked(tmp_path, monkeypatch):
+def reachable():
+    """A directory that other users can reach; those of pytest are closed to them."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def attacked(reachable, monkeypatch):
     """A cache in a directory that is open to all, the file it looks for, and a mark that tells of a load."""
-    open_to_all = tmp_path / "open"
+    open_to_all = reachable / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o1777)
-    for above in tmp_path.parents[:2]:
-        above.chmod(0o755)
-    tmp_path.chmod(0o755)
-    monkeypatch.setattr(_kernel_cache.config, "CACHE_DIR", str(open_to_all))
-    monkeypatch.setattr(_kernel_cache, "fingerprint", lambda: "0")
+    monkeypatch.setattr(kernel_cache.config, "CACHE_DIR", str(open_to_all))
+    monkeypatch.setattr(kernel_cache, "fingerprint", lambda: "0")
     cache = PackageCache(private_directory)
-    mark = tmp_path / "loaded"
+    mark = reachable / "loaded"
     data = pickle.dumps(Bomb(mark))
     key = cache._name, (), Target().magic_tuple()
-    _kernel_cache._places.cache_clear()
+    kernel_cache._places.cache_clear()
     yield cache, cache._file(key), hashlib.sha256(data).digest() + data, mark, open_to_all
-    _kernel_cache._places.cache_clear()
+    kernel_cache._places.cache_clear()
 
 
 def is_loaded(attacked):
@@ -168,7 +180,7 @@ def is_loaded(attacked):
 @two_users
 def test_what_this_user_wrote_is_loaded(attacked):
     _, name, content, _, _ = attacked
-    write_private(_kernel_cache.cache_directory() / name, content)
+    write_private(kernel_cache.cache_directory() / name, content)
     assert is_loaded(attacked)
 
 
@@ -180,7 +192,7 @@ def test_a_directory_of_another_user_is_not_used(attacked, mode):
     (open_to_all / "maxmargin").chmod(0o1777)
     plant_as(NOBODY, open_to_all / "maxmargin" / "kernels-0", name, content, mode)
     assert not is_loaded(attacked)
-    assert _kernel_cache.cache_directory() is None
+    assert kernel_cache.cache_directory() is None
 
 
 @two_users
@@ -196,7 +208,7 @@ def test_a_directory_above_of_another_user_is_not_used(attacked):
 @two_users
 def test_a_file_that_another_user_put_in_our_directory_is_not_loaded(attacked):
     _, name, content, _, _ = attacked
-    folder = _kernel_cache.cache_directory()
+    folder = kernel_cache.cache_directory()
     folder.parent.chmod(0o755)
     folder.chmod(0o777)
     plant_as(NOBODY, folder, name, content)
@@ -208,7 +220,7 @@ def test_a_file_that_another_user_put_in_our_directory_is_not_loaded(attacked):
 @two_users
 def test_our_file_in_a_directory_that_our_group_can_write_is_not_loaded(attacked):
     _, name, content, _, _ = attacked
-    folder = _kernel_cache.cache_directory()
+    folder = kernel_cache.cache_directory()
     write_private(folder / name, content)
     folder.chmod(0o770)
     assert not is_loaded(attacked)
@@ -225,17 +237,17 @@ def test_a_link_to_a_directory_of_another_user_is_not_followed(attacked):
 
 def _trusts(user, file, answers):
     os.setuid(user)
-    answers.put((read_trusted(file), _kernel_cache.cache_directory()))
+    answers.put((read_trusted(file), kernel_cache.cache_directory()))
 
 
 @two_users
 def test_what_root_keeps_for_all_is_read_by_others(attacked):
     _, name, content, _, _ = attacked
-    folder = _kernel_cache.cache_directory()
+    folder = kernel_cache.cache_directory()
     write_private(folder / name, content)
     for path, mode in ((folder.parent, 0o755), (folder, 0o755), (folder / name, 0o644)):
         path.chmod(mode)
-    _kernel_cache._places.cache_clear()
+    kernel_cache._places.cache_clear()
     context = get_context("fork")
     answers = context.Queue()
     process = context.Process(target=_trusts, args=(NOBODY, folder / name, answers))

@@ -13,9 +13,9 @@ import _store
 from _document import table
 from benchmark_utils.trajectory import Watch, Watched, checkpoints
 from maxmargin import Accelerated, Pairwise, Progress, solve
+from maxmargin.arrays import FloatArray
 from maxmargin.problems import Chain
 from maxmargin.problems._protocol import sizes
-from maxmargin.rows import FloatArray
 
 BASE_N, BASE_LAM, BASE_EPS = 200, 0.01, 0.005
 SIZES = 100, 200, 400, 800, 1600

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.encoding.kinds import described
 from maxmargin.methods._protocol import notes_gaps, projects, regularisation, scale_error, start
 from maxmargin.methods.sampling import SAMPLINGS, Visits
 from maxmargin.methods.steps import step_size
 from maxmargin.problems._protocol import REQUIRED, Sizes, is_projected, provides, sizes
+from maxmargin.wording import described
 
 _LEAST_LAM = 1e-305
 

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray
 from maxmargin.methods._move import add_entry, reset
 from maxmargin.methods._scratch import Scratch, new_scratch
 from maxmargin.problems import Custom, SlackRescaled, Weighted
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._protocol import Sizes, sizes
-from maxmargin.rows import FloatArray
 
 # How far rounding may part two ways to the same number, relative to its terms.
 _ROUNDING = 1e-9

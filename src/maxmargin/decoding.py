@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._threads import n_threads, run_all
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling.threads import n_threads, run_all
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import predictions
 from maxmargin.problems._checked import checked_weights
 from maxmargin.problems._protocol import output_size, sizes
-from maxmargin.rows import FloatArray, IntArray
 
 
 def decode_all(problem: Any, w: FloatArray) -> IntArray:

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._kernel_cache import cache_directory
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling.kernel_cache import cache_directory
 from maxmargin.datasets import load_digit_words
 from maxmargin.decoding import decode_all
 from maxmargin.display import CertificateLines, ProgressLine, plot_convergence
 from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.problems import Chain
 from maxmargin.result import Result, Status
-from maxmargin.rows import FloatArray, IntArray
 from maxmargin.solve import solve
 
 # Each classifier has the C of least error of digits in 5-fold cross-validation on the training words, with

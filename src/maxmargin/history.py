@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.rows import FloatArray
+from maxmargin.arrays import FloatArray
 
 
 class Measurement(NamedTuple):

@@ -30,13 +30,13 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._threads import run_all
+from maxmargin.arrays import FloatArray
+from maxmargin.compiling.threads import run_all
 from maxmargin.methods._protocol import ROUNDING, BrokenOracle, Point
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import broken_example, fault, hinges
 from maxmargin.problems._checked import checked_weights
 from maxmargin.problems._protocol import is_bounded, is_exact, sizes
-from maxmargin.rows import FloatArray
 
 _CHUNK = 256
 _TINY = float(np.finfo(np.float64).tiny)

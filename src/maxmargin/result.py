@@ -4,9 +4,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
+from maxmargin.arrays import FloatArray
 from maxmargin.history import History, Measurement
 from maxmargin.resume import Stopped
-from maxmargin.rows import FloatArray
 
 
 class Status(Enum):

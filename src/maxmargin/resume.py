@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray
 from maxmargin.methods._protocol import (
     Carry,
     Point,
@@ -31,7 +32,6 @@ from maxmargin.methods._protocol import (
 from maxmargin.objective import hinge_losses
 from maxmargin.problems._checked import checked_weights
 from maxmargin.problems._protocol import output_size, sizes, unpack
-from maxmargin.rows import FloatArray
 
 # How far weights made anew from the dual variables may be from those of before, relative to their length.
 _SAME = 1e-6

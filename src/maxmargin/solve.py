@@ -20,8 +20,9 @@ from maxmargin._arguments import (
     drawer,
     generator,
 )
-from maxmargin._interrupts import uninterrupted
-from maxmargin._threads import threads
+from maxmargin.arrays import FloatArray
+from maxmargin.compiling.interrupts import uninterrupted
+from maxmargin.compiling.threads import threads
 from maxmargin.history import History, Measurement
 from maxmargin.methods._protocol import (
     Point,
@@ -36,7 +37,6 @@ from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import is_bounded, sizes, unpack
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_anew, begin_from
-from maxmargin.rows import FloatArray
 
 # A piece of a pass, one batch or more, is made to last about this long: interrupts and limits are heard.
 _PIECE_SECONDS = 0.1

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse
 from tqdm import tqdm
 
-from maxmargin._compile import KERNELS
-from maxmargin._kernel_cache import cache_directory
+from maxmargin.compiling import KERNELS
+from maxmargin.compiling.kernel_cache import cache_directory
 from maxmargin.decoding import decode_all
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.links import encode_links

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maxmargin.encoding.arc_features import ArcEncoder
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.sentences import Tagged, encode_tagged
-from maxmargin.problems.arc_features import ArcEncoder
 from support.naive import all_trees
 
 Sentence = list[tuple[str, str]]

@@ -9,6 +9,7 @@ import scipy.sparse
 
 from maxmargin import BlockFrankWolfe, WarmStart, solve
 from maxmargin.decoding import decode_all
+from maxmargin.encoding.arc_features import ArcEncoder
 from maxmargin.encoding.arcs import Arcs, Indicators
 from maxmargin.encoding.graphs import Graphs
 from maxmargin.encoding.grids import edge_differences, grid_directions, grid_edges
@@ -27,7 +28,6 @@ from maxmargin.problems import (
 )
 from maxmargin.problems._k_best import k_best_outputs
 from maxmargin.problems._protocol import sizes
-from maxmargin.problems.arc_features import ArcEncoder
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0], [1.0, 3.0, 5.0], [2.0, 4.0, 6.0]])
 FORBIDDEN = np.zeros((4, 4), dtype=np.bool_)

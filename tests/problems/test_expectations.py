@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin._compile import kernel
+from maxmargin.compiling import kernel
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.problems._protocol import expectation, score, sizes, statistics_size
 from support.catalogue import Case, chain_case, chain_cases, layout, multiclass_case, multiclass_cases

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray
 from maxmargin.datasets import (
     alignment_error_rate,
     load_conll2000,
@@ -16,7 +17,6 @@ from maxmargin.datasets import (
 from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.problems import Chain, Matching, Multiclass
-from maxmargin.rows import FloatArray
 
 # Features of fewer tokens are left out of CoNLL-2000, for all systems alike.
 MIN_COUNT = 3

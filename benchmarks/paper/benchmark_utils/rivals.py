@@ -108,8 +108,8 @@ def crammer_singer_row(raw: Raw, problem: Any, lam: float, iterations: int) -> R
 def primal_of_classes(problem: Any, coef: Any, lam: float) -> float:
     """Return the objective at weights given class by class."""
     from maxmargin import objective
+    from maxmargin.arrays import aligned_zeros
     from maxmargin.problems._protocol import sizes
-    from maxmargin.rows import aligned_zeros
 
     w = aligned_zeros(sizes(problem).weights)
     problem.unpack(w).unary[:] = coef

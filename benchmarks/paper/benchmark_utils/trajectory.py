@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin import objective
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.methods._protocol import (
     Point,
     advance,
@@ -22,7 +23,6 @@ from maxmargin.methods._protocol import (
 )
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import sizes
-from maxmargin.rows import FloatArray, IntArray
 
 PER_DECADE = 12
 

@@ -1,7 +1,7 @@
 """Users' sequences, labels and links to arrays."""
 
-from .labels import encode_labels
-from .sequences import SequenceEncoder
-from .tokens import Tokens
+from maxmargin.encoding.labels import encode_labels
+from maxmargin.encoding.sequences import SequenceEncoder
+from maxmargin.encoding.tokens import Tokens
 
 __all__ = ["SequenceEncoder", "Tokens", "encode_labels"]

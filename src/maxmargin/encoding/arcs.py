@@ -7,9 +7,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from .kinds import described, is_numeric
-from .matrices import checked_csr, frozen
-from .tokens import Offsets, first_not_finite
+from maxmargin.arrays import frozen
+from maxmargin.encoding.kinds import is_numeric
+from maxmargin.encoding.matrices import checked_csr
+from maxmargin.encoding.tokens import Offsets, first_not_finite
+from maxmargin.wording import described
 
 Ints = NDArray[np.int64]
 _HEADS = "the head of each word, 0 for the root and 1 for the first word"

@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from .kinds import described, is_numeric, kind_of, mixture
-from .matrices import as_csr, check_entries, frozen
-from .rows import assemble
-from .tokens import Offsets, Tokens, first_not_finite, offsets_of, place
+from maxmargin.arrays import frozen
+from maxmargin.encoding.kinds import is_numeric, kind_of, mixture
+from maxmargin.encoding.matrices import as_csr, check_entries
+from maxmargin.encoding.rows import assemble
+from maxmargin.encoding.tokens import Offsets, Tokens, first_not_finite, offsets_of, place
+from maxmargin.wording import described
 
 _INT32 = np.iinfo(np.int32).max
 

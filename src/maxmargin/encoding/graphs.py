@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse, vstack
 from scipy.sparse.csgraph import connected_components
 
-from .kinds import described, is_numeric
-from .labels import Labels, Words, encode_labels
-from .matrices import checked_csr, frozen
-from .tokens import first_not_finite
+from maxmargin.arrays import frozen
+from maxmargin.encoding.kinds import is_numeric
+from maxmargin.encoding.labels import Labels, Words, encode_labels
+from maxmargin.encoding.matrices import checked_csr
+from maxmargin.encoding.tokens import first_not_finite
+from maxmargin.wording import described
 
 _FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
 Matrix: TypeAlias = NDArray[np.float64] | csr_array

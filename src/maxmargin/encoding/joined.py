@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from .matrices import frozen
+from maxmargin.arrays import frozen
 
 # Arrays of these names say where something begins, and where the last ends.
 _PLACES = ("offsets", "edge_offsets", "start")

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from maxmargin.encoding.kinds import described, is_numeric, quoted
+from maxmargin.encoding.kinds import is_numeric
+from maxmargin.wording import described, quoted
 
 Entries = tuple[NDArray[np.int64], NDArray[np.float64]]
 

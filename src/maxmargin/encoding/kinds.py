@@ -1,11 +1,13 @@
 """What kind of sequences X holds, and errors for what is none."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Number
 from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
+
+from maxmargin.wording import described, quoted
 
 Kind = Literal["dense", "sparse", "dicts", "strings"]
 
@@ -50,24 +52,6 @@ def _advice_on_container(X: Any) -> str:
     if isinstance(X, np.ndarray) and X.ndim < 2 and X.dtype != object:
         return "pass a list of 2-D arrays of shape (length, n_features)"
     return "" if isinstance(X, Iterable) else "pass a list"
-
-
-def quoted(value: Any) -> str:
-    """The representation of a value, not too long for a message."""
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def described(value: Any) -> str:
-    """A short description of a value for an error message."""
-    name = type(value).__name__
-    if isinstance(value, str | bytes | Number | None):
-        return f"{quoted(value)} ({name})"
-    article = "an" if name[0] in "aeiouAEIOU" or name.startswith("nd") else "a"
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple):
-        return f"{article} {name} of shape {shape}"
-    return f"an empty {name}" if isinstance(value, Sized) and not len(value) else f"{article} {name}"
 
 
 def find_kind(sequences: list[Any], owner: str) -> Kind:

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .kinds import described, is_numeric
-from .matrices import frozen
-from .tokens import first_not_finite
+from maxmargin.arrays import frozen
+from maxmargin.encoding.kinds import is_numeric
+from maxmargin.encoding.tokens import first_not_finite
+from maxmargin.wording import described
 
 _MATCHINGS = (
     "the target of each source word or -1, a list of (source, target) pairs, or a 2-D array of zeros and ones"

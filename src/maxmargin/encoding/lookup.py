@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .chunks import CHUNK, edges_of_runs
-from .packed import SEPARATOR, PackedTable, Search
+from maxmargin.encoding.chunks import CHUNK, edges_of_runs
+from maxmargin.encoding.packed import SEPARATOR, PackedTable, Search
 
 Bags = Sequence[Iterable[str]]
 Codes = NDArray[np.int32]

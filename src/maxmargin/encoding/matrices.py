@@ -1,4 +1,4 @@
-"""Feature matrices whose structure is sound, and arrays that can no longer be changed."""
+"""Feature matrices whose structure is sound."""
 
 from typing import Any
 
@@ -7,22 +7,6 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
 
 _ADVICE = "build the matrix anew"
-
-
-def frozen(X: Any) -> Any:
-    """Return a matrix that was just made, with its arrays read-only.
-
-    An array that is read-only and owns its memory cannot change under a problem that uses it, so that no copy
-    of it is needed.
-    """
-    for array in (X.data, X.indices, X.indptr) if issparse(X) else (X,):
-        array.flags.writeable = False
-    return X
-
-
-def is_frozen(array: Any) -> bool:
-    """Whether an array is one that `frozen` has made read-only."""
-    return type(array) is np.ndarray and array.flags.owndata and not array.flags.writeable
 
 
 def checked_csr(X: Any, what: str) -> Any:

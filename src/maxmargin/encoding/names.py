@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .chunks import CHUNK
-from .kinds import NOUNS, Kind, described, kind_of, kind_of_token, mixture, quoted
-from .lookup import Bags
-from .tokens import Offsets, first_not_finite, offsets_of, place
+from maxmargin.encoding.chunks import CHUNK
+from maxmargin.encoding.kinds import NOUNS, Kind, kind_of, kind_of_token, mixture
+from maxmargin.encoding.lookup import Bags
+from maxmargin.encoding.tokens import Offsets, first_not_finite, offsets_of, place
+from maxmargin.wording import described, quoted
 
 PLAIN: dict[str, set[type]] = {"dicts": {dict}, "strings": {list, tuple, set, frozenset}}
 

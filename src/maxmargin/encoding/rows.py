@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from .chunks import CHUNK, edges_of_runs
-from .matrices import frozen
+from maxmargin.arrays import frozen
+from maxmargin.encoding.chunks import CHUNK, edges_of_runs
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .kinds import described, quoted
-from .tokens import Offsets
+from maxmargin.encoding.tokens import Offsets
+from maxmargin.wording import described, quoted
 
 Ints = NDArray[np.int64]
 Segment = tuple[int, int, Any]

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arcs import as_sentences
-from .kinds import described, quoted
-from .tokens import Offsets
+from maxmargin.encoding.arcs import as_sentences
+from maxmargin.encoding.tokens import Offsets
+from maxmargin.wording import described, quoted
 
 
 class Tagged(NamedTuple):

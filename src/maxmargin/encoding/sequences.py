@@ -5,12 +5,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from .arrays import stack_dense, stack_sparse
-from .kinds import NOUNS, Kind, as_sequences, find_kind
-from .lookup import Vocabulary, learn
-from .names import NamedFeatures, not_a_name, read_named
-from .rows import drop_columns, sparse_rows
-from .tokens import Tokens
+from maxmargin.encoding.arrays import stack_dense, stack_sparse
+from maxmargin.encoding.kinds import NOUNS, Kind, as_sequences, find_kind
+from maxmargin.encoding.lookup import Vocabulary, learn
+from maxmargin.encoding.names import NamedFeatures, not_a_name, read_named
+from maxmargin.encoding.rows import drop_columns, sparse_rows
+from maxmargin.encoding.tokens import Tokens
 
 ARRAYS = ("dense", "sparse")
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .kinds import described
+from maxmargin.wording import described
 
 
 class Marks(NamedTuple):

@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from maxmargin._arguments import shown
-from maxmargin._threads import threads
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling.threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.display import ProgressLine
-from maxmargin.encoding.kinds import described
 from maxmargin.estimators._examples import Examples, Seen, mean_weight, per_weight, weighted
 from maxmargin.history import History
 from maxmargin.methods import (
@@ -37,8 +37,8 @@ from maxmargin.problems._protocol import is_projected, sizes
 from maxmargin.problems.slack import check_rescalable
 from maxmargin.result import Progress, Result, Status
 from maxmargin.resume import UnfitStart
-from maxmargin.rows import FloatArray, IntArray
 from maxmargin.solve import solve
+from maxmargin.wording import described
 
 DUAL_METHODS: dict[str, Callable[[float], Any]] = {
     "auto": lambda lam: Accelerated(Pairwise(lam=lam)),

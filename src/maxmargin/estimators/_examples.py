@@ -20,11 +20,11 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.joined import joined
 from maxmargin.history import Measurement
 from maxmargin.problems import Weighted
 from maxmargin.result import Result
-from maxmargin.rows import FloatArray, IntArray
 
 
 class Examples(NamedTuple):

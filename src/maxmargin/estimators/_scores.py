@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.encoding.kinds import described
 from maxmargin.estimators._examples import weighed
+from maxmargin.wording import described
 
 
 def check_kind(label: Any, classes: Any, owner: str) -> None:

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
-from maxmargin.encoding.kinds import described
 from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
 from maxmargin.estimators._examples import Examples, appended, check_fixed, label_weights, weighed
@@ -20,7 +20,7 @@ from maxmargin.problems._k_best import KBest, check_k, k_best_outputs
 from maxmargin.problems._labels import check_several
 from maxmargin.problems.chain import unpack_chain
 from maxmargin.problems.second_order import unpack_second_order
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.wording import described
 
 _MODELS: dict[int, type[Chain] | type[SecondOrderChain]] = {1: Chain, 2: SecondOrderChain}
 

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.encoding.arc_features import ArcEncoder
 from maxmargin.encoding.arcs import Arcs, as_sentences, encode_arcs, encode_heads
 from maxmargin.encoding.sentences import encode_tagged
 from maxmargin.estimators._base import StructuralSVC
@@ -15,8 +17,6 @@ from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Arborescence
 from maxmargin.problems.arborescence import LOSSES
-from maxmargin.problems.arc_features import ArcEncoder
-from maxmargin.rows import FloatArray, IntArray
 
 
 class DependencySVC(StructuralSVC):

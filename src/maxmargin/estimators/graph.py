@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
+from maxmargin.arrays import FloatArray
 from maxmargin.encoding.graphs import (
     Graphs,
     check_features,
@@ -23,7 +24,6 @@ from maxmargin.problems._labelling import LABELLINGS
 from maxmargin.problems._labels import check_several
 from maxmargin.problems._protocol import output_size, sizes
 from maxmargin.problems.graph import LOSSES
-from maxmargin.rows import FloatArray
 
 
 class GraphSVC(StructuralSVC):

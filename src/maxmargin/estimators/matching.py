@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_matchings
 from maxmargin.estimators._base import StructuralSVC
 from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Matching
-from maxmargin.rows import FloatArray, IntArray
 
 
 class MatchingSVC(StructuralSVC):

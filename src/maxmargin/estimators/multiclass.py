@@ -9,7 +9,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
-from maxmargin.encoding.matrices import frozen, sound
+from maxmargin.arrays import FloatArray, IntArray, frozen
+from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, check_loss, rescaled
 from maxmargin.estimators._examples import Examples, appended, check_fixed, label_weights, weighed
@@ -17,7 +18,6 @@ from maxmargin.estimators._scores import check_kind, mean_right
 from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Multiclass, SlackRescaled
 from maxmargin.problems._labels import check_several
-from maxmargin.rows import FloatArray, IntArray
 
 # What scikit-learn checks; that features are finite is checked here, to say which one is not.
 _FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}

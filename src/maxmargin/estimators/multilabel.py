@@ -8,15 +8,15 @@ import scipy.sparse
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from maxmargin.arrays import FloatArray, IntArray, frozen
 from maxmargin.encoding.graphs import Graphs
-from maxmargin.encoding.matrices import frozen, sound
+from maxmargin.encoding.matrices import sound
 from maxmargin.estimators._base import RESCALINGS, StructuralSVC, rescaled
 from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.estimators._scores import mean_right
 from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.problems import Graph
-from maxmargin.rows import FloatArray, IntArray
 
 _INFERENCE = {"independent": "tree", "tree": "tree", "full": "messages"}
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.segments import (
     EncodedSegments,
@@ -26,7 +27,6 @@ from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Segments, SegmentWeights
 from maxmargin.problems._k_best import KBestSegments, check_k, k_best_outputs
 from maxmargin.problems.segments import LOSSES, check_choice, unpack_segments
-from maxmargin.rows import FloatArray, IntArray
 
 
 class SegmentSVC(StructuralSVC):

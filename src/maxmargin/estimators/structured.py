@@ -7,15 +7,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from maxmargin.arrays import FloatArray
 from maxmargin.encoding.joint import Joint, NamedJoint
-from maxmargin.encoding.kinds import described
 from maxmargin.estimators._base import StructuralSVC
 from maxmargin.estimators._errors import noted
 from maxmargin.estimators._examples import Examples, appended, weighed
 from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.problems import Custom
 from maxmargin.problems.signs import SignedCustom
-from maxmargin.rows import FloatArray
+from maxmargin.wording import described
 
 
 class StructuredSVC(StructuralSVC):

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import helper
 
 
 class AssignmentWork(NamedTuple):

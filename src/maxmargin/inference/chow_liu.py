@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.arrays import FloatArray, IntArray
 
 # What every pair of labels is taken to share at least, so that the tree joins them all.
 _LEAST = 1e-9

@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray, aligned_zeros
+from maxmargin.compiling import helper
 from maxmargin.inference.second_order import best_pair
 from maxmargin.inference.viterbi import best_predecessor, best_predecessors
-from maxmargin.rows import FloatArray, add_scaled, aligned_zeros, fill
+from maxmargin.loops import add_scaled, fill
 
 
 class Counted(NamedTuple):

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray
+from maxmargin.compiling import helper
 from maxmargin.inference.segments import write_segment
-from maxmargin.rows import FloatArray, add_scaled, clear, fill
+from maxmargin.loops import add_scaled, clear, fill
 
 
 class CountedSegments(NamedTuple):

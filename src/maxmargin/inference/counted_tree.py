@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import helper
 from maxmargin.inference.tree import ROOT, add_given, first_best, send
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros, copy, fill
+from maxmargin.loops import copy, fill
 
 
 class CountedTree(NamedTuple):

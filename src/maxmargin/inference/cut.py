@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import helper
 
 # To which search tree a node belongs.
 _FREE, _SOURCE, _SINK = 0, 1, 2

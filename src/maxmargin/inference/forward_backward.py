@@ -22,10 +22,10 @@ import math
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.compiling import helper
 from maxmargin.inference.softmax import softmax
 from maxmargin.inference.viterbi import best_predecessors
-from maxmargin.rows import add_scaled, clear, copy
+from maxmargin.loops import add_scaled, clear, copy
 
 # Exponentials of numbers in (-_NEAR, 0] have products and quotients that are neither lost nor infinite.
 _NEAR = 300.0

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
-from maxmargin.rows import FloatArray, IntArray, check_memory
+from maxmargin.arrays import FloatArray, IntArray, check_memory
+from maxmargin.compiling import helper
 
 
 class KBestWork(NamedTuple):

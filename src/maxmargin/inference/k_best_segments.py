@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import IntArray
+from maxmargin.compiling import helper
 from maxmargin.inference.k_best import KBestWork, k_best_work, merge_best, pick_best
 from maxmargin.inference.segments import write_segment
-from maxmargin.rows import IntArray, add_scaled, clear
+from maxmargin.loops import add_scaled, clear
 
 
 class KBestTrellis(NamedTuple):

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import helper
 from maxmargin.inference.tree import add_given, first_best, send
-from maxmargin.rows import FloatArray, IntArray, add_scaled, clear, copy
+from maxmargin.loops import add_scaled, clear, copy
 
 # How near to its bound a labelling is the best one; relative to the scores.
 _ROUNDING = 1e-9

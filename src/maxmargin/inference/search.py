@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray
+from maxmargin.compiling import helper
 from maxmargin.inference.messages import MessageWork, is_best, message_work, send_down
 from maxmargin.inference.tree import add_given, first_best
-from maxmargin.rows import FloatArray, add_scaled, copy
+from maxmargin.loops import add_scaled, copy
 
 
 class SearchWork(NamedTuple):

@@ -1,6 +1,6 @@
 """The best path through a trellis in which a score depends on three labels in a row."""
 
-from maxmargin._compile import helper
+from maxmargin.compiling import helper
 from maxmargin.inference.viterbi import best_predecessor, best_predecessors
 
 

@@ -4,9 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import helper
 from maxmargin.inference.viterbi import best_predecessor, best_predecessors
-from maxmargin.rows import FloatArray, IntArray, add_scaled, aligned_zeros, clear, fill
+from maxmargin.loops import add_scaled, clear, fill
 
 # The rows of labels that a token has side by side: as any token, as the first and as the last of a segment.
 PARTS = 3

@@ -2,7 +2,7 @@
 
 import math
 
-from maxmargin._compile import helper
+from maxmargin.compiling import helper
 
 
 @helper

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.compiling import helper
 from maxmargin.inference.viterbi import best_predecessors
-from maxmargin.rows import add_scaled, copy
+from maxmargin.loops import add_scaled, copy
 
 # In the place of an arc: a root has none to a parent.
 ROOT = -1

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from maxmargin._compile import generic
+from maxmargin.compiling import generic
 from maxmargin.inference.arborescence import arborescence, arborescence_work
 from maxmargin.inference.eisner import eisner, eisner_work
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from maxmargin._compile import helper
-from maxmargin.rows import add_scaled, copy
+from maxmargin.compiling import helper
+from maxmargin.loops import add_scaled, copy
 
 
 @helper

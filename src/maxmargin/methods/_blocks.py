@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import helper
 from maxmargin.methods._move import next_mark
 from maxmargin.methods._pool import (
     SIZE,
@@ -17,7 +18,6 @@ from maxmargin.methods._pool import (
     packed,
     prefetch_part,
 )
-from maxmargin.rows import FloatArray, IntArray
 
 _FIRST_ROOM = 8
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import helper
 from maxmargin.methods._planes import (
     Planes,
     dot_plane,
@@ -25,7 +26,6 @@ from maxmargin.methods._planes import (
     plane_entries,
 )
 from maxmargin.methods._pool import SIZE, START
-from maxmargin.rows import FloatArray, IntArray
 
 _SHARE = 1.0  # F
 _FLOOR = 0.01  # nu

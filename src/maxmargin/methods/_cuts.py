@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import helper
 from maxmargin.methods._protocol import scale_error
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import batch_corner, fault
 from maxmargin.methods.steps import LineSearch, step_size
 from maxmargin.problems._protocol import sizes
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 # Of the program, whose largest loss is made one: gap between its primal and its dual, and residuals.
 _ACCURACY = 1e-11

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import kernel
+from maxmargin.arrays import FloatArray, aligned_zeros
+from maxmargin.compiling import kernel
 from maxmargin.methods._move import add_entry, reset
 from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import undefined
@@ -24,7 +25,6 @@ from maxmargin.problems._protocol import (
     sizes,
     statistics_size,
 )
-from maxmargin.rows import FloatArray, aligned_zeros
 
 
 class GibbsMean(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import helper
 
 
 class Move(NamedTuple):

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import helper
 from maxmargin.methods._move import add_entry
 from maxmargin.methods._pool import ROOM, SIZE, START, can_claim, claim, enlarged, new_extents, packed
-from maxmargin.rows import FloatArray, IntArray
 
 # Room for the planes of an example and for their entries, on average; a plane has no more entries than parts.
 _FIRST_ROOM = 4

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._compile import helper
-from maxmargin._prefetch import prefetch
-from maxmargin.rows import IntArray
+from maxmargin.arrays import IntArray
+from maxmargin.compiling import helper
+from maxmargin.compiling.prefetch import prefetch
 
 START, SIZE, ROOM = 0, 1, 2
 

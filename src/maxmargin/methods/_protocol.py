@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import generic, generic_with_default, subroutine
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import generic, generic_with_default, subroutine
 from maxmargin.methods._scratch import find_corner, score_terms
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import is_exact
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 # What a step or a sweep reports. BROKEN is a gap that an oracle may be to blame for, UNDEFINED a number that
 # is not finite whatever the oracle answers.

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper, subroutine
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import helper, subroutine
 from maxmargin.methods._move import Move, add_entry, new_move
 from maxmargin.problems._protocol import argmax, loss, psi, push, score, scores_at, sizes, workspace
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
 class Corner(NamedTuple):

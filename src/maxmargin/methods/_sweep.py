@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._compile import generic_with_default, helper, kernel, subroutine
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import generic_with_default, helper, kernel, subroutine
+from maxmargin.loops import clear
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._move import reset
 from maxmargin.methods._planes import add_plane
@@ -42,7 +44,6 @@ from maxmargin.problems._protocol import (
 from maxmargin.problems.custom import Custom
 from maxmargin.problems.signs import SignedCustom
 from maxmargin.problems.weighted import Weighted
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros, clear
 
 # Scores beyond this are as good as infinite: a few of them, with losses and factors, have no sum.
 _LARGEST_SCORE = 1e300

@@ -6,7 +6,7 @@ In those of acceleration ``w`` are the weights after a pass, ``centre`` is v, ``
 
 from typing import Any
 
-from maxmargin._compile import helper
+from maxmargin.compiling import helper
 from maxmargin.problems._protocol import sizes
 
 _SHARE = 0.02  # of the work of a pass

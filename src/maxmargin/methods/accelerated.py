@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.methods._protocol import (
     Carry,
     Point,
@@ -55,7 +56,6 @@ from maxmargin.methods._walks import affordable_walks, measure_dual, mix, move_o
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.steps import LineSearch, step_size
 from maxmargin.problems._protocol import image, is_projected, projected, settle, sizes, weights_alone
-from maxmargin.rows import FloatArray, IntArray
 
 _FIRST_KAPPA = 1.6  # c
 _MOMENTUM = 0.3  # b

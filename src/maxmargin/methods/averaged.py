@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import generic
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import generic
 from maxmargin.methods._blocks import add_to_block, clear_blocks, empty_blocks, has_slack, prefetch_block
 from maxmargin.methods._protocol import (
     DONE,
@@ -46,7 +47,6 @@ from maxmargin.methods._scratch import new_scratch
 from maxmargin.methods._sweep import push_blocks, sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import sizes, weights_alone
-from maxmargin.rows import FloatArray, IntArray
 
 
 class Weighted(NamedTuple):

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods._blocks import (
     Blocks,
     add_to_block,
@@ -55,7 +56,6 @@ from maxmargin.methods._sweep import push_blocks, sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, Predefined, dual_gain, step_size
 from maxmargin.problems._protocol import norm2, push, sizes, weights_alone
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
 class BlockFrankWolfe(NamedTuple):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods._cuts import (
     Cuts,
     cut_weights,
@@ -44,7 +45,6 @@ from maxmargin.methods._protocol import (
 )
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import sizes
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
 class _BMRM(NamedTuple):

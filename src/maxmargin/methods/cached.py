@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import IntArray
 from maxmargin.methods._cache import (
     Cache,
     age_planes,
@@ -53,7 +54,6 @@ from maxmargin.methods._scratch import corner_at_scores
 from maxmargin.methods._sweep import sweep_all
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import score, sizes
-from maxmargin.rows import IntArray
 
 # The oracle must cost this much, in visits without it, for a cache to pay.
 _WORTHWHILE = 2.0

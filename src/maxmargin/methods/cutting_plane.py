@@ -7,6 +7,7 @@ The formulas are those of `methods._cuts`.
 
 from typing import Any, NamedTuple
 
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods._cuts import (
     Cuts,
     cut_weights,
@@ -31,7 +32,6 @@ from maxmargin.methods._protocol import (
 )
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import sizes
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 # A plane that has not touched the envelope for this many passes is dropped, as in the authors' SVM-struct.
 _LIFE = 50

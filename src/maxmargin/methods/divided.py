@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._threads import run_all
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling.threads import run_all
 from maxmargin.methods._protocol import (
     Carry,
     Point,
@@ -44,7 +45,6 @@ from maxmargin.methods._sweep import sweep, sweep_all
 from maxmargin.methods._walks import affordable_walks, meet
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.problems._protocol import sizes
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 _MEETINGS = 8  # at most, in a pass
 

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
 from maxmargin.methods._protocol import (
     Point,
@@ -46,7 +47,6 @@ from maxmargin.methods._protocol import (
 )
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import sizes
-from maxmargin.rows import FloatArray, IntArray
 
 _EASING = 0.9  # of L after a step
 _TIGHTENING = 2.0  # of L after a step that is taken back

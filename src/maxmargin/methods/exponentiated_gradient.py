@@ -32,7 +32,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import kernel, subroutine
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import kernel, subroutine
+from maxmargin.loops import copy, weighted_sum
 from maxmargin.methods._gibbs import check_expectations
 from maxmargin.methods._move import add_entry, dot_move, reset
 from maxmargin.methods._protocol import (
@@ -53,7 +55,6 @@ from maxmargin.methods._sweep import sweep_all, undefined
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import dual_gain
 from maxmargin.problems._protocol import expectation, gram, push, score, sizes, statistics_size
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros, copy, weighted_sum
 
 _FIRST_STEP = 0.5
 _GROWTH = 1.05

@@ -44,6 +44,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
 from maxmargin.methods._protocol import (
     Point,
@@ -57,7 +58,6 @@ from maxmargin.methods._protocol import (
 )
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import sizes
-from maxmargin.rows import FloatArray, IntArray
 
 _GROWTH = 1.2  # of eta after a step
 _SHRINKING = 0.5  # of eta after a step that is taken back

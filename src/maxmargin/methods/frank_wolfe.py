@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods._protocol import (
     Carry,
     Point,
@@ -32,7 +33,6 @@ from maxmargin.methods._sweep import batch_corner, fault
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
 from maxmargin.problems._protocol import image, settle, sizes, weights_alone
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
 class FrankWolfe(NamedTuple):

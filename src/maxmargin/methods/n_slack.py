@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import helper
 from maxmargin.methods._planes import has_plane_room, include_corner
 from maxmargin.methods._pool import SIZE
 from maxmargin.methods._protocol import (
@@ -42,7 +43,6 @@ from maxmargin.methods._sweep import sweep_all
 from maxmargin.methods.pairwise import ActiveState, Pairwise, move_block
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import score, sizes
-from maxmargin.rows import FloatArray, IntArray
 
 # Of the duality gap that a pass finds: how much may be left of the program's own gap, and by how much a hinge
 # must exceed its working set in the next pass: what is below adds up to no more than these two shares.

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import generic, helper, subroutine
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import generic, helper, subroutine
 from maxmargin.methods._move import reset
 from maxmargin.methods._planes import (
     Planes,
@@ -60,7 +61,6 @@ from maxmargin.methods._sweep import push_planes, sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import dual_gain
 from maxmargin.problems._protocol import gram, norm2, push, sizes, weights_alone
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
 class Pairwise(NamedTuple):

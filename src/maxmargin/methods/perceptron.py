@@ -8,6 +8,7 @@ A visit decodes the example at the present weights, without the loss, and where 
 
 from typing import Any, NamedTuple
 
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
@@ -28,7 +29,6 @@ from maxmargin.methods._scratch import corner_of_answer, push_corner
 from maxmargin.methods._sweep import sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.problems._protocol import decode, score, sizes
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros
 
 
 class Perceptron(NamedTuple):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import generic, helper
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import generic, helper
 
 _UNIFORM_SHARE = 0.2
 

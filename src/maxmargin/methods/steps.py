@@ -3,7 +3,7 @@
 from numbers import Real
 from typing import NamedTuple
 
-from maxmargin._compile import generic, helper
+from maxmargin.compiling import generic, helper
 
 
 class LineSearch(NamedTuple):

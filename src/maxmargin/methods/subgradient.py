@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.loops import scaled_copy
 from maxmargin.methods._protocol import (
     BROKEN,
     DONE,
@@ -46,7 +48,6 @@ from maxmargin.methods._sweep import sweep_all
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, step_size
 from maxmargin.problems._protocol import score, sizes, statistics_size, weights_alone
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros, scaled_copy
 
 
 class Subgradient(NamedTuple):

@@ -1,6 +1,7 @@
 """The feature map of chains: from labels and transitions to weights, and back to scores."""
 
-from maxmargin._prefetch import prefetch
+from maxmargin.compiling.prefetch import prefetch
+from maxmargin.loops import add_product, add_scaled, clear, copy
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._products import (
     has_table,
@@ -12,7 +13,7 @@ from maxmargin.problems._products import (
     transitions_norm2,
 )
 from maxmargin.problems.chain import Chain
-from maxmargin.rows import add_product, add_scaled, clear, copy, row_push_few, row_scores
+from maxmargin.rows import row_push_few, row_scores
 
 
 @protocol.foresee.register(Chain)

@@ -1,6 +1,6 @@
 """The expectation oracle of chains."""
 
-from maxmargin._compile import subroutine
+from maxmargin.compiling import subroutine
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._transitions import path_means
 from maxmargin.problems.chain import Chain, add_costs

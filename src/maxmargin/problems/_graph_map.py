@@ -6,7 +6,7 @@ that this costs as much as the features of what moves.
 
 import numpy as np
 
-from maxmargin._compile import helper, subroutine
+from maxmargin.compiling import helper, subroutine
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._labelling import edge_size
 from maxmargin.problems.graph import Graph

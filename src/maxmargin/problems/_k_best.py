@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import generic, kernel
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import generic, kernel
 from maxmargin.encoding.segments import Segment
 from maxmargin.inference.k_best import KBestWork, k_best_paths, k_best_second_order, k_best_work
 from maxmargin.inference.k_best_segments import KBestTrellis, k_best_segmentations, k_best_trellis
@@ -17,7 +18,6 @@ from maxmargin.problems._transitions import LEAST, lay_out
 from maxmargin.problems.chain import Chain
 from maxmargin.problems.second_order import SecondOrderChain, first_trigram, n_trigrams
 from maxmargin.problems.segments import Segments, head_size
-from maxmargin.rows import FloatArray, IntArray
 
 
 class KBest(NamedTuple):

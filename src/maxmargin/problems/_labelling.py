@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import generic, helper
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import generic, helper
 from maxmargin.inference.cut import CutWork, cut, cut_work
 from maxmargin.inference.messages import best_by_messages, is_best
 from maxmargin.inference.search import SearchWork, best_by_search, search_work
 from maxmargin.inference.tree import best_on_tree, span
-from maxmargin.rows import FloatArray, IntArray
 
 
 class Tree(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.rows import FloatArray, aligned_zeros
+from maxmargin.arrays import FloatArray, aligned_zeros
 
 _LANES = 4
 

@@ -5,8 +5,8 @@ A matrix ``x`` has a row for each feature, with its values at all links.
 
 import numpy as np
 
-from maxmargin._compile import helper
-from maxmargin.rows import add_scaled, clear
+from maxmargin.compiling import helper
+from maxmargin.loops import add_scaled, clear
 
 
 @helper

@@ -9,22 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._compile import helper, kernel, subroutine
-from maxmargin._prefetch import prefetch
-from maxmargin.rows import (
-    FloatArray,
-    add_product,
-    add_scaled,
-    aligned_zeros,
-    clear,
-    count_nonzero,
-    row_add,
-    row_clear,
-    row_dot,
-    row_push,
-    row_scores,
-    rows_prefetch,
-)
+from maxmargin.arrays import FloatArray, aligned_zeros
+from maxmargin.compiling import helper, kernel, subroutine
+from maxmargin.compiling.prefetch import prefetch
+from maxmargin.loops import add_product, add_scaled, clear, count_nonzero
+from maxmargin.rows import row_add, row_clear, row_dot, row_push, row_scores, rows_prefetch
 
 # Longest sequence whose inner products are tabulated, at 8 length bytes a token.
 _TABULATED = 128

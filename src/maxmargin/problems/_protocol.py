@@ -28,8 +28,8 @@ A plain Python object may have methods of these names instead; it then runs inte
 
 from typing import Any, NamedTuple
 
-from maxmargin._compile import generic, generic_with_default, helper
-from maxmargin.rows import FloatArray, aligned_zeros
+from maxmargin.arrays import FloatArray, aligned_zeros
+from maxmargin.compiling import generic, generic_with_default, helper
 
 
 class Sizes(NamedTuple):

@@ -1,7 +1,8 @@
 """The feature map of segmentations: from labels of tokens, lengths and transitions to weights, and back."""
 
-from maxmargin._prefetch import prefetch
+from maxmargin.compiling.prefetch import prefetch
 from maxmargin.inference.segments import PARTS
+from maxmargin.loops import add_product, add_scaled, clear, copy
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._products import (
     has_table,
@@ -13,7 +14,7 @@ from maxmargin.problems._products import (
     stream_products,
 )
 from maxmargin.problems.segments import Segments, head_size
-from maxmargin.rows import add_product, add_scaled, clear, copy, row_push_few, row_scores
+from maxmargin.rows import row_push_few, row_scores
 
 
 @protocol.foresee.register(Segments)

@@ -1,10 +1,10 @@
 """The max oracle of segmentations."""
 
-from maxmargin._compile import helper, subroutine
+from maxmargin.compiling import helper, subroutine
 from maxmargin.inference.segments import PARTS, Marked, segment_viterbi
+from maxmargin.loops import add_scaled, copy, scaled_copy, weighted_sum
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems.segments import Segments, head_size
-from maxmargin.rows import add_scaled, copy, scaled_copy, weighted_sum
 
 
 @protocol.argmax.register(Segments)

@@ -5,7 +5,7 @@ statistics begin with the counts of transitions and of lengths, rows of ``width`
 such rows follow: its label, once more if it is the first of a segment, and if it is the last.
 """
 
-from maxmargin._compile import helper
+from maxmargin.compiling import helper
 from maxmargin.inference.segments import PARTS
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems.segments import Segments, head_size

@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import generic, helper
+from maxmargin.arrays import FloatArray
+from maxmargin.compiling import generic, helper
 from maxmargin.inference.forward_backward import forward_backward
 from maxmargin.inference.viterbi import viterbi
-from maxmargin.rows import FloatArray, add_scaled, copy, weighted_sum
+from maxmargin.loops import add_scaled, copy, weighted_sum
 
 # What a forbidden transition scores: finite, so that sums and differences are; no scores can make up for it.
 _BARRIER = -1e30

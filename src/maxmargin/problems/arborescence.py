@@ -11,22 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import subroutine
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import subroutine
 from maxmargin.encoding.arcs import Arcs, Indicators, encode_arcs, encode_heads
+from maxmargin.encoding.checked import checked_heads, checked_offsets
 from maxmargin.inference.trees import AnyTrees, ProjectiveTrees, Trees, best_tree, tree_work
 from maxmargin.problems import _protocol as protocol
-from maxmargin.problems._checked import checked_heads, checked_offsets, fitting
-from maxmargin.rows import (
-    FloatArray,
-    IntArray,
-    Rows,
-    as_indicators,
-    as_rows,
-    n_rows,
-    row_add,
-    row_dot,
-    row_wipe,
-)
+from maxmargin.problems._checked import fitting
+from maxmargin.rows import Rows, as_indicators, as_rows, n_rows, row_add, row_dot, row_wipe
 
 LOSSES = ("normalized_hamming", "hamming")
 

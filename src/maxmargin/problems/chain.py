@@ -13,21 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import subroutine
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import subroutine
 from maxmargin.encoding import SequenceEncoder, encode_labels
+from maxmargin.encoding.checked import checked_count, checked_forbidden, checked_numbers, checked_offsets
 from maxmargin.encoding.forbidden import check_allowed, encode_forbidden
+from maxmargin.loops import weighted_sum
 from maxmargin.problems import _protocol as protocol
-from maxmargin.problems._checked import (
-    checked_count,
-    checked_forbidden,
-    checked_numbers,
-    checked_offsets,
-    fitting,
-)
+from maxmargin.problems._checked import fitting
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
 from maxmargin.problems._products import image_work, tabulated
 from maxmargin.problems._transitions import Transitions, as_transitions, best_path
-from maxmargin.rows import FloatArray, IntArray, Rows, aligned_zeros, as_rows, n_rows, weighted_sum
+from maxmargin.rows import Rows, as_rows, n_rows
 
 
 class ChainWeights(NamedTuple):

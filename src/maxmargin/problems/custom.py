@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import helper
 from maxmargin.encoding.joint import Entries, flaw, joint_of
-from maxmargin.encoding.kinds import described
+from maxmargin.loops import copy
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._checked import fitting
-from maxmargin.rows import FloatArray, IntArray, copy
+from maxmargin.wording import described
 
 
 class Space(NamedTuple):

@@ -25,16 +25,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import subroutine
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros, plain
+from maxmargin.compiling import subroutine
+from maxmargin.encoding.checked import checked_count, checked_graphs, checked_importance, checked_numbers
 from maxmargin.encoding.graphs import Graphs, encode_graphs, encode_node_labels, encode_node_weights
+from maxmargin.loops import weighted_sum
 from maxmargin.problems import _protocol as protocol
-from maxmargin.problems._checked import (
-    checked_count,
-    checked_graphs,
-    checked_importance,
-    checked_numbers,
-    fitting,
-)
+from maxmargin.problems._checked import fitting
 from maxmargin.problems._labelling import (
     LABELLINGS,
     Cut,
@@ -49,16 +46,7 @@ from maxmargin.problems._labelling import (
     n_bonds,
 )
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
-from maxmargin.rows import (
-    FloatArray,
-    IntArray,
-    Rows,
-    aligned_zeros,
-    as_rows,
-    n_rows,
-    plain,
-    weighted_sum,
-)
+from maxmargin.rows import Rows, as_rows, n_rows
 
 LOSSES = ("normalized_hamming", "hamming")
 

@@ -15,13 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import subroutine
+from maxmargin.arrays import FloatArray, IntArray, plain
+from maxmargin.compiling import subroutine
+from maxmargin.encoding.checked import checked_count, checked_flags, checked_links
 from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_matchings
 from maxmargin.inference.assignment import AssignmentWork, assignment, assignment_work
+from maxmargin.loops import add_scaled, clear, copy, weighted_sum
 from maxmargin.problems import _protocol as protocol
-from maxmargin.problems._checked import checked_count, checked_flags, checked_links, fitting
+from maxmargin.problems._checked import fitting
 from maxmargin.problems._link_features import push_links, sum_features
-from maxmargin.rows import FloatArray, IntArray, add_scaled, clear, copy, plain, weighted_sum
 
 
 class MatchingWeights(NamedTuple):

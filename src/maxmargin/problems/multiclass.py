@@ -8,23 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.encoding.checked import checked_count, checked_numbers
 from maxmargin.encoding.matrices import sound
 from maxmargin.inference.softmax import softmax
+from maxmargin.loops import weighted_sum
 from maxmargin.problems import _protocol as protocol
-from maxmargin.problems._checked import checked_count, checked_numbers, fitting
+from maxmargin.problems._checked import fitting
 from maxmargin.problems._labels import check_several, cost_matrix, pad_columns, padded
-from maxmargin.rows import (
-    FloatArray,
-    IntArray,
-    Rows,
-    as_rows,
-    n_rows,
-    row_push,
-    row_scores,
-    rows_prefetch,
-    squared_norms,
-    weighted_sum,
-)
+from maxmargin.rows import Rows, as_rows, n_rows, row_push, row_scores, rows_prefetch, squared_norms
 
 
 class MulticlassWeights(NamedTuple):

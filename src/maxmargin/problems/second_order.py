@@ -10,14 +10,15 @@ for each pair of the others: first all that have the first label in the middle, 
 
 from typing import Any, NamedTuple
 
-from maxmargin._compile import subroutine
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import subroutine
 from maxmargin.inference.second_order import second_order_viterbi
+from maxmargin.loops import clear, copy
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems._checked import fitting
 from maxmargin.problems._labels import padded
 from maxmargin.problems._transitions import lay_out
 from maxmargin.problems.chain import Chain, ChainWork, add_costs, unpack_chain
-from maxmargin.rows import FloatArray, IntArray, aligned_zeros, clear, copy
 
 
 class SecondOrderWeights(NamedTuple):

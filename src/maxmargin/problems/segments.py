@@ -16,15 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import subroutine
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import subroutine
 from maxmargin.encoding import SequenceEncoder
+from maxmargin.encoding.checked import checked_numbers, checked_offsets
 from maxmargin.encoding.segments import EncodedSegments, encode_limits, encode_segments
 from maxmargin.inference.segments import PARTS, Trellis, new_trellis
 from maxmargin.problems import _protocol as protocol
-from maxmargin.problems._checked import checked_numbers, checked_offsets, fitting
+from maxmargin.problems._checked import fitting
 from maxmargin.problems._labels import padded
 from maxmargin.problems._products import image_work, tabulated
-from maxmargin.rows import FloatArray, IntArray, Rows, aligned_zeros, as_rows, n_rows
+from maxmargin.rows import Rows, as_rows, n_rows
 
 LOSSES = ("normalized_hamming", "hamming", "segments")
 

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import helper
-from maxmargin.encoding.kinds import described
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import helper
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems.custom import Custom
-from maxmargin.rows import FloatArray, IntArray
+from maxmargin.wording import described
 
 
 class _SignConstrained(NamedTuple):

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compile import generic
-from maxmargin.encoding.kinds import described
+from maxmargin.arrays import FloatArray
+from maxmargin.compiling import generic
 from maxmargin.problems import _protocol as protocol
 from maxmargin.problems.multiclass import Multiclass
-from maxmargin.rows import FloatArray
+from maxmargin.wording import described
 
 
 class _SlackRescaled(NamedTuple):

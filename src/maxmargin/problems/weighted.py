@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.encoding.kinds import described
+from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.problems import _protocol as protocol
-from maxmargin.rows import FloatArray, aligned_zeros
+from maxmargin.wording import described
 
 
 class _Weighted(NamedTuple):

@@ -1,8 +1,8 @@
 """The generic functions by which feature rows are reached, for each way of storing them."""
 
-from maxmargin._compile import generic, subroutine
-from maxmargin._prefetch import prefetch
-from maxmargin.rows._arrays import add_scaled, clear, list_nonzero
+from maxmargin.compiling import generic, subroutine
+from maxmargin.compiling.prefetch import prefetch
+from maxmargin.loops import add_scaled, clear, list_nonzero
 from maxmargin.rows._storage import DenseRows, IndicatorRows, SparseRows
 
 # Up to this share of nonzeros they are pushed two by two, faster than whole rows of labels.

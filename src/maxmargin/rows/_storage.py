@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from maxmargin.encoding.kinds import described, is_numeric
-from maxmargin.encoding.matrices import checked_csr, frozen, is_frozen
-from maxmargin.rows._arrays import FloatArray, IntArray, owned
+from maxmargin.arrays import FloatArray, IntArray, frozen, is_frozen, owned
+from maxmargin.encoding.kinds import is_numeric
+from maxmargin.encoding.matrices import checked_csr
+from maxmargin.wording import described
 
 # Up to this share of nonzeros a sparse row is walked faster than a dense one.
 _SPARSE_BELOW = 2 / 3

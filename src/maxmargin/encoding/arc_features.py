@@ -3,10 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.encoding.arcs import Arcs, Indicators
-from maxmargin.encoding.matrices import frozen
-from maxmargin.encoding.sentences import Tagged
-from maxmargin.problems._arc_templates import (
+from maxmargin.arrays import IntArray, frozen
+from maxmargin.encoding._arc_templates import (
     N_AROUND,
     N_TEMPLATES,
     REACH,
@@ -14,8 +12,9 @@ from maxmargin.problems._arc_templates import (
     known_columns,
     true_keys,
 )
-from maxmargin.problems._checked import checked_heads
-from maxmargin.rows import IntArray
+from maxmargin.encoding.arcs import Arcs, Indicators
+from maxmargin.encoding.checked import checked_heads
+from maxmargin.encoding.sentences import Tagged
 
 # Numbers of what is no word and no tag; words and tags have those that follow.
 _UNKNOWN, _ROOT, _PAD, _FIRST = 0, 1, 2, 3

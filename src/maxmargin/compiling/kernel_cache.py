@@ -22,22 +22,12 @@ from typing import Any, NamedTuple
 import numba
 from numba import config
 
-from maxmargin import _numba
-from maxmargin._trust import private_directory, read_trusted, write_private
+from maxmargin.compiling import numba_private
+from maxmargin.compiling.trust import private_directory, read_trusted, write_private
 
-_ROOT = Path(__file__).parent
+_ROOT = Path(__file__).parents[1]
 _PACKAGE = __name__.partition(".")[0]
-_SOURCES = (
-    "_compile.py",
-    "_kernel_cache.py",
-    "_numba.py",
-    "_parts.py",
-    "_prefetch.py",
-    "rows",
-    "inference",
-    "problems",
-    "methods",
-)
+_SOURCES = ("compiling", "loops.py", "encoding/_arc_templates.py", "rows", "inference", "problems", "methods")
 KEPT_CACHES = 4
 _CHECK_BYTES = hashlib.sha256().digest_size
 
@@ -77,7 +67,7 @@ def cache_directory() -> Path | None:
 def _places() -> _Places:
     readable: list[Path] = []
     refused: list[str] = []
-    for parent in _cache_parents() if _numba.CAN_KEEP else ():
+    for parent in _cache_parents() if numba_private.CAN_KEEP else ():
         try:
             directory = private_directory(parent / f"kernels-{fingerprint()}")
             readable.append(directory)
@@ -124,24 +114,24 @@ class PackageCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the code compiled for ``signature``, or None."""
         target.refresh()
-        key = self._name, signature, _numba.processor(target.codegen())
+        key = self._name, signature, numba_private.processor(target.codegen())
         for directory in _places().readable:
             content = _unpickled(read_trusted(directory / self._file(key)))
             if content is not None and content[0] == key:
-                return _numba.rebuild_code(target, *content[1])
+                return numba_private.rebuild_code(target, *content[1])
         return None
 
     def save_overload(self, signature: Any, code: Any) -> None:
         """Write the code compiled for ``signature``, if it is for the package's classes alone."""
         ours = all(is_ours(cls) for type_ in signature for cls in _classes_of_type(type_))
-        if not ours or not _numba.can_be_kept(code):
+        if not ours or not numba_private.can_be_kept(code):
             return
         directory = cache_directory()
         if directory is None:
             _warn_of_no_directory()
             return
-        key = self._name, signature, _numba.processor(code.codegen)
-        data = _numba.pickled((key, _numba.reduce_code(code)))
+        key = self._name, signature, numba_private.processor(code.codegen)
+        data = numba_private.pickled((key, numba_private.reduce_code(code)))
         write_private(directory / self._file(key), hashlib.sha256(data).digest() + data)
 
     def _file(self, key: Any) -> str:

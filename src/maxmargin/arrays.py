@@ -1,13 +1,11 @@
-"""Arrays in the form that kernels are compiled for, and loops over them."""
+"""Arrays in the form that kernels are compiled for, and arrays that can no longer be changed."""
 
 import math
 import os
 from typing import Any
 
 import numpy as np
-
-from maxmargin._compile import helper
-from maxmargin.encoding.matrices import is_frozen
+from scipy.sparse import issparse
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
@@ -27,6 +25,22 @@ def aligned_zeros(*shape: int) -> FloatArray:
 def plain(array: Any, dtype: Any) -> Any:
     """Return the array in the one form that kernels are compiled for: contiguous, aligned and writeable."""
     return np.require(array, dtype, ["C", "A", "W"])
+
+
+def frozen(X: Any) -> Any:
+    """Return a matrix that was just made, with its arrays read-only.
+
+    An array that is read-only and owns its memory cannot change under a problem that uses it, so that no copy
+    of it is needed.
+    """
+    for array in (X.data, X.indices, X.indptr) if issparse(X) else (X,):
+        array.flags.writeable = False
+    return X
+
+
+def is_frozen(array: Any) -> bool:
+    """Whether an array is one that `frozen` has made read-only."""
+    return type(array) is np.ndarray and array.flags.owndata and not array.flags.writeable
 
 
 def owned(array: Any, dtype: Any) -> Any:
@@ -57,71 +71,3 @@ def check_memory(n_bytes: int, what: str, advice: str) -> None:
             f"{what} must fit into the memory of {most / 2**30:.1f} GiB, got {n_bytes / 2**30:.1f} GiB; "
             f"{advice}."
         )
-
-
-@helper
-def add_scaled(scale, x, out):
-    """``out += scale * x``"""
-    for k in range(out.shape[0]):
-        out[k] += scale * x[k]
-
-
-@helper
-def add_product(scale, x, y, out):
-    """``out += scale * x * y``"""
-    for k in range(out.shape[0]):
-        out[k] += scale * x[k] * y[k]
-
-
-@helper
-def weighted_sum(a, x, b, y, out):
-    """``out[:] = a * x + b * y``"""
-    for k in range(out.shape[0]):
-        out[k] = a * x[k] + b * y[k]
-
-
-@helper
-def scaled_copy(scale, x, out):
-    """``out[:] = scale * x``"""
-    for k in range(out.shape[0]):
-        out[k] = scale * x[k]
-
-
-@helper
-def copy(x, out):
-    """``out[:] = x``"""
-    for k in range(out.shape[0]):
-        out[k] = x[k]
-
-
-@helper
-def fill(out, value):
-    """``out[:] = value``"""
-    for k in range(out.shape[0]):
-        out[k] = value
-
-
-@helper
-def clear(out):
-    """``out[:] = 0``"""
-    for k in range(out.shape[0]):
-        out[k] = 0.0
-
-
-@helper
-def count_nonzero(x):
-    """``np.count_nonzero(x)``"""
-    count = 0
-    for k in range(x.shape[0]):
-        count += x[k] != 0.0
-    return count
-
-
-@helper
-def list_nonzero(x, out):
-    """``out[:count] = np.flatnonzero(x)``; return the count. ``out`` has one entry to spare."""
-    count = 0
-    for k in range(x.shape[0]):
-        out[count] = k
-        count += x[k] != 0.0
-    return count

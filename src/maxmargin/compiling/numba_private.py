@@ -48,7 +48,7 @@ def options(**wanted: Any) -> dict[str, Any]:
 # touches would double the time of a step. Calls are inlined, as their cost is that of a row of arithmetic.
 KERNEL = {"nogil": True} | options(_nrt=False, no_cfunc_wrapper=True)
 try:
-    from maxmargin._parts import PartCompiler
+    from maxmargin.compiling.parts import PartCompiler
 except (ImportError, AttributeError):
     note_loss("the first fit takes longer to compile")
     PART: dict[str, Any] = KERNEL | options(forceinline=True)

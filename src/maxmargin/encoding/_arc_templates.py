@@ -11,7 +11,7 @@ for h = 0, the root, stands at h + REACH, and there are as many pads behind the 
 
 import numpy as np
 
-from maxmargin._compile import helper
+from maxmargin.compiling import helper
 
 # Templates that every arc fills once; it has one more feature for each tag between its ends.
 N_TEMPLATES = 38

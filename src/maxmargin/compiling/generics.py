@@ -23,9 +23,9 @@ from typing import Any
 from numba import config, njit
 from numba.extending import overload, register_jitable
 
-from maxmargin._interrupts import uninterruptible
-from maxmargin._kernel_cache import PackageCache, is_ours
-from maxmargin._numba import CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
+from maxmargin.compiling.interrupts import uninterruptible
+from maxmargin.compiling.kernel_cache import PackageCache, is_ours
+from maxmargin.compiling.numba_private import CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
 
 
 def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:

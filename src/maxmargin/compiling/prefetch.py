@@ -10,8 +10,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from maxmargin._compile import helper
-from maxmargin._numba import note_loss
+from maxmargin.compiling.generics import helper
+from maxmargin.compiling.numba_private import note_loss
 
 try:
     from numba.core.cgutils import get_or_insert_function

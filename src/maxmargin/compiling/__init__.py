@@ -1,0 +1,13 @@
+"""Compiled code: generic functions and kernels, the cache on disk, prefetching, interrupts and threads.
+
+A model or a method of your own needs four names of this package, all documented in
+`maxmargin.compiling.generics`: `generic` functions are dispatched on the class of their first argument,
+`kernel` loops call them, and `helper` and `subroutine` mark the functions that such loops are made of.
+"""
+
+from maxmargin.compiling.generics import KERNELS as KERNELS
+from maxmargin.compiling.generics import generic as generic
+from maxmargin.compiling.generics import generic_with_default as generic_with_default
+from maxmargin.compiling.generics import helper as helper
+from maxmargin.compiling.generics import kernel as kernel
+from maxmargin.compiling.generics import subroutine as subroutine

@@ -1,0 +1,71 @@
+"""Loops over arrays, compiled in every mode."""
+
+from maxmargin.compiling import helper
+
+
+@helper
+def add_scaled(scale, x, out):
+    """``out += scale * x``"""
+    for k in range(out.shape[0]):
+        out[k] += scale * x[k]
+
+
+@helper
+def add_product(scale, x, y, out):
+    """``out += scale * x * y``"""
+    for k in range(out.shape[0]):
+        out[k] += scale * x[k] * y[k]
+
+
+@helper
+def weighted_sum(a, x, b, y, out):
+    """``out[:] = a * x + b * y``"""
+    for k in range(out.shape[0]):
+        out[k] = a * x[k] + b * y[k]
+
+
+@helper
+def scaled_copy(scale, x, out):
+    """``out[:] = scale * x``"""
+    for k in range(out.shape[0]):
+        out[k] = scale * x[k]
+
+
+@helper
+def copy(x, out):
+    """``out[:] = x``"""
+    for k in range(out.shape[0]):
+        out[k] = x[k]
+
+
+@helper
+def fill(out, value):
+    """``out[:] = value``"""
+    for k in range(out.shape[0]):
+        out[k] = value
+
+
+@helper
+def clear(out):
+    """``out[:] = 0``"""
+    for k in range(out.shape[0]):
+        out[k] = 0.0
+
+
+@helper
+def count_nonzero(x):
+    """``np.count_nonzero(x)``"""
+    count = 0
+    for k in range(x.shape[0]):
+        count += x[k] != 0.0
+    return count
+
+
+@helper
+def list_nonzero(x, out):
+    """``out[:count] = np.flatnonzero(x)``; return the count. ``out`` has one entry to spare."""
+    count = 0
+    for k in range(x.shape[0]):
+        out[count] = k
+        count += x[k] != 0.0
+    return count
