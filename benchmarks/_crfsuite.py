@@ -1,4 +1,4 @@
-"""The time to label CoNLL-2000's test set from lists of strings, against python-crfsuite."""
+"""The time to label the test set of CoNLL-2000 from lists of strings, compared with python-crfsuite."""
 
 import tempfile
 import warnings
@@ -14,7 +14,7 @@ OURS, THEIRS = "ChainSVC.predict", "crfsuite Tagger.tag"
 
 
 def tagging_figures(X: Any, y: Any, X_test: Any, repetitions: int) -> list[Figure]:
-    """Train both briefly on the same features and time both on the test set."""
+    """Train both briefly on the same features, and time both on the test set."""
     with tempfile.TemporaryDirectory() as folder:
         tagger = train_crfsuite(X, y, Path(folder) / "model")
         model = train_chain(X, y)
@@ -45,19 +45,19 @@ def train_crfsuite(X: Any, y: Any, path: Path) -> Any:
 
 
 def train_chain(X: Any, y: Any) -> ChainSVC:
-    """Train as briefly: labelling takes the same time however good the weights are."""
+    """Return a chain trained for a few passes: the time to label does not depend on the weights."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ChainSVC(min_count=MIN_COUNT, max_iter=5, verbose=0, random_state=0).fit(X, y)
 
 
 def fresh(X: Any) -> Any:
-    """Return equal strings that nobody has hashed yet, as a user's feature function makes them."""
+    """Return equal strings that have not been hashed yet, as a user's feature function makes them."""
     return [[[name.encode().decode() for name in token] for token in tokens] for tokens in X]
 
 
 def time_both(model: ChainSVC, tagger: Any, copies: list[tuple[Any, Any]]) -> dict[str, Times]:
-    """Time both, each repetition on copies of its own: whoever reads a string first hashes it."""
+    """Time both, each repetition on its own copies: whoever reads a string first has to hash it."""
     ours, theirs = (iter(column) for column in zip(*copies, strict=True))
     tasks = {
         OURS: lambda: model.predict(next(ours)),

@@ -1,4 +1,4 @@
-"""Clocks, memory, processes and the table: what every benchmark needs, and nothing of what is measured."""
+"""Clocks, memory, processes and tables: what all benchmarks share."""
 
 import json
 import os
@@ -15,13 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from maxmargin.problems.problem import sizes
+
 _SAMPLING_SECONDS = 0.005
-# A median this far above the minimum says more of the machine than of the program.
+# A median this far above the minimum says more about the machine than about the program.
 _NOISY = 1.2
 
 
 class Times(NamedTuple):
-    """Seconds of one task, a measurement per repetition, in order."""
+    """Seconds of one task, one measurement per repetition."""
 
     seconds: tuple[float, ...]
 
@@ -35,16 +37,16 @@ class Times(NamedTuple):
 
     @property
     def noise(self) -> float:
-        """How far the median is above the minimum, as a factor."""
+        """The ratio of the median to the minimum."""
         return self.median / self.least
 
     def ratio_to(self, other: "Times") -> float:
-        """Median over rounds of the ratio within a round: what slows the machine down slows both."""
+        """Return the median over rounds of the ratio within a round: load on the machine slows both."""
         return statistics.median(a / b for a, b in zip(self.seconds, other.seconds, strict=True))
 
 
 class Target(NamedTuple):
-    """What a figure must reach and what it should; a ceiling unless ``floor``."""
+    """What a figure must reach, and what it aims at: upper limits, or lower limits if ``floor``."""
 
     must: float
     aim: float | None = None
@@ -70,10 +72,10 @@ class Figure(NamedTuple):
 
 
 def ratio(name: str, pairs: list[tuple[Times, Times]], target: Target) -> Figure:
-    """Return the ratio of two tasks, the median over processes, with its range and a warning of noise.
+    """Return the ratio of two tasks: the median over processes, with its range and a warning about noise.
 
-    Where its arrays happen to lie makes a process faster or slower for all its life, which no number of
-    repetitions in it shows.
+    The placement of its arrays in memory makes a process faster or slower throughout its life. No number of
+    repetitions within it shows that.
     """
     ratios = [times.ratio_to(other) for times, other in pairs]
     noise = statistics.median(max(times.noise, other.noise) for times, other in pairs)
@@ -86,7 +88,7 @@ def ratio(name: str, pairs: list[tuple[Times, Times]], target: Target) -> Figure
 def interleaved(tasks: Mapping[str, Callable[[], Any]], repetitions: int) -> dict[str, Times]:
     """Time all tasks once, in random order, then all again, ...
 
-    Noise that lasts hits all of them alike, and none always follows the same other one.
+    Lasting noise then affects all tasks alike, and no task always follows the same other one.
     """
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     shuffle = random.Random(0)
@@ -128,7 +130,7 @@ def print_figures(figures: list[Figure]) -> None:
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process that is in RAM."""
+    """Return the resident memory of this process, in bytes."""
     try:
         import psutil
     except ImportError:
@@ -138,7 +140,7 @@ def resident_bytes() -> int:
 
 
 class PeakMemory:
-    """Context in which ``peak`` follows the largest memory seen; kernels let other threads run."""
+    """A context in which ``peak`` tracks the largest resident memory; kernels release the GIL."""
 
     def __enter__(self) -> "PeakMemory":
         self.peak = resident_bytes()
@@ -159,7 +161,7 @@ class PeakMemory:
 
 @contextmanager
 def pickled(problem: Any) -> Iterator[str]:
-    """Yield the path of a file from which new processes read the problem."""
+    """Yield the path of a file from which new processes can read the problem."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "problem.pickle"
         path.write_bytes(pickle.dumps(problem, protocol=5))
@@ -177,7 +179,7 @@ def _solve_and_report(path: str, passes: int) -> None:
     with open(path, "rb") as stream:
         problem = pickle.load(stream)
     before = resident_bytes()
-    method = Averaged(BlockFrankWolfe(lam=1.0 / (len(problem.offsets) - 1)), "weighted")
+    method = Averaged(BlockFrankWolfe(lam=1.0 / sizes(problem).examples), "weighted")
     with PeakMemory() as memory:
         solve(problem, method, tol=0.0, max_passes=passes, random_state=0)
     print(json.dumps({"before": before, "peak": memory.peak}))

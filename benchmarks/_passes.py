@@ -15,18 +15,18 @@ import numpy as np
 
 from _measure import Times, interleaved
 from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Subgradient
-from maxmargin.methods._protocol import advance, start
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
-from maxmargin.problems import Chain
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.protocol import start
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import advance, predictions
+from maxmargin.problems.chain import ChainProblem
+from maxmargin.problems.problem import sizes
 
 DECODE, PLAIN, WEIGHTED = "decoding only", "BCFW", "BCFW, weighted average"
 SSG = "SSG"
 
 
 class Runner:
-    """A method at work on a problem; each call is a pass."""
+    """A method running on a problem; each call is a pass."""
 
     def __init__(self, problem: Any, method: Any) -> None:
         self.problem, self.method = problem, method
@@ -40,7 +40,7 @@ class Runner:
         self.passes += 1
 
     def run_to(self, passes: int) -> None:
-        """Go on until that many passes are done."""
+        """Continue until that many passes are done."""
         while self.passes < passes:
             self()
 
@@ -61,14 +61,14 @@ def methods(problem: Any) -> dict[str, Any]:
     }
 
 
-def decoding_pass(problem: Chain, w: Any) -> Callable[[], None]:
+def decoding_pass(problem: ChainProblem, w: Any) -> Callable[[], None]:
     """Return a function that decodes all training examples at fixed weights."""
-    out = np.empty(problem.offsets[-1], dtype=np.int64)
+    out = np.empty(len(problem.oracle.labels), dtype=np.int64)
     return partial(predictions, problem, w, 0, sizes(problem).examples, out, new_scratch(problem))
 
 
-def time_passes(problem: Chain, rounds: int, warmup: int) -> dict[str, Times]:
-    """Time passes once the methods are compiled and past their first, untypical passes."""
+def time_passes(problem: ChainProblem, rounds: int, warmup: int) -> dict[str, Times]:
+    """Time passes after compilation and the first, atypical passes."""
     runners = {name: Runner(problem, method) for name, method in methods(problem).items()}
     for runner in runners.values():
         runner.run_to(warmup)

@@ -1,4 +1,4 @@
-"""Graphs of pictures, as the gallery makes them, for the benchmarks of models of graphs."""
+"""Graphs of pictures, made by the examples, for the benchmarks of graph models."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How many passes, oracle calls and seconds each method takes to a certified gap.
+"""Passes, oracle calls and seconds that each method takes to reach a certified gap.
 
     python benchmarks/convergence.py [--seeds 5] [--max-passes 600] [--only OCR] [--data DIRECTORY]
 
@@ -25,7 +25,7 @@ from _measure import Figure, Target, interleaved, print_figures
 from _problems import conll_problem, if_there, letters_problem, ocr_problem
 from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, Divided, History, Pairwise, c_path, solve
 from maxmargin.datasets import load_conll2000
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.problem import sizes
 
 GAPS = 0.1, 0.05, 0.01, 0.0065, 0.001
 AUTO, PLAIN = "accelerated pairwise", "BCFW"
@@ -45,7 +45,7 @@ METHODS: dict[str, tuple[Callable[[float], Any], str]] = {
 
 
 class Run(NamedTuple):
-    """Passes and seconds to each gap, infinite where it was not reached; seconds per pass and in all."""
+    """Passes and seconds to each gap, infinite if it was not reached; seconds per pass and in total."""
 
     passes: dict[float, float]
     seconds: dict[float, float]
@@ -58,7 +58,7 @@ class Run(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A problem at one lam, the gap to go to, and what is to be reached: (gap, must, aim)."""
+    """A problem at one lam, the gap at which to stop, and the targets: (gap, must, aim)."""
 
     name: str
     problem: Any
@@ -82,7 +82,7 @@ def run_of(history: History) -> Run:
 def measure(
     setting: Setting, seeds: int, max_passes: int, methods: Sequence[str] = tuple(METHODS)
 ) -> dict[str, list[Run]]:
-    """Run the methods, seed by seed, so that what slows the machine down slows all of them."""
+    """Run the methods seed by seed, so that load on the machine slows all of them."""
     runs: dict[str, list[Run]] = {name: [] for name in methods}
     jobs = [(seed, name) for seed in range(seeds) for name in methods]
     for seed, name in tqdm(jobs, desc=setting.name, unit="run", leave=False):

@@ -1,4 +1,4 @@
-"""How fast and how small the core is, against its targets, all in one run on one thread.
+"""Speed and memory of the core, compared with targets, all in one run on one thread.
 
     python benchmarks/core.py [--quick] [--data DIRECTORY]
 
@@ -7,6 +7,8 @@ OCR and CoNLL-2000 are read from --data or $MAXMARGIN_DATA. A pass is compared w
 """
 
 import os
+
+from maxmargin.problems.chain import ChainProblem
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -43,8 +45,7 @@ from _problems import conll_problem, if_there, ocr_problem
 from maxmargin.compiling.kernel_cache import fingerprint
 from maxmargin.datasets import load_conll2000
 from maxmargin.methods._blocks import Blocks, state_bytes
-from maxmargin.problems import Chain
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.problem import sizes
 
 PASSES = str(Path(__file__).with_name("_passes.py"))
 PASS = Target(must=2.2, aim=1.5)
@@ -65,7 +66,7 @@ ChainSVC(C=0.01, random_state=0).fit(X, y)
 
 
 class Effort(NamedTuple):
-    """How often things are measured."""
+    """Numbers of repetitions."""
 
     processes: int = 9
     ocr: int = 15
@@ -91,7 +92,7 @@ QUICK = Effort(
 )
 
 
-def time_passes(name: str, problem: Chain, path: str, rounds: int, effort: Effort) -> None:
+def time_passes(name: str, problem: ChainProblem, path: str, rounds: int, effort: Effort) -> None:
     """Print the time of a pass of each method, measured in several processes."""
     runs = [
         {task: Times(tuple(seconds)) for task, seconds in json.loads(output).items()}
@@ -99,7 +100,7 @@ def time_passes(name: str, problem: Chain, path: str, rounds: int, effort: Effor
             run_python(PASSES, path, str(rounds), str(effort.warmup)) for _ in range(effort.processes)
         )
     ]
-    n, n_tokens = sizes(problem).examples, problem.offsets[-1]
+    n, n_tokens = sizes(problem).examples, len(problem.oracle.labels)
     print(f"{name}: passes over {n} examples, {n_tokens} tokens; lam = 1/n;", end=" ")
     print(f"{effort.processes} processes of {rounds} rounds")
     print_times(runs)
@@ -145,8 +146,8 @@ def bytes_per_example(runner: Runner) -> float:
     return pools / n + np.dtype(np.float64).itemsize
 
 
-def measure_state(problem: Chain, passes: int) -> None:
-    """Print how large the dual state is after some passes."""
+def measure_state(problem: ChainProblem, passes: int) -> None:
+    """Print the size of the dual state after some passes."""
     figures = []
     for name in (PLAIN, WEIGHTED):
         runner = Runner(problem, methods(problem)[name])
@@ -159,7 +160,7 @@ def measure_state(problem: Chain, passes: int) -> None:
 
 
 def measure_memory(path: str, passes: int) -> None:
-    """Print by how much the memory of a process grows while it solves the problem."""
+    """Print the growth of the memory of a process while it solves the problem."""
     memory = memory_of_solving(path, passes)
     growth = (memory["peak"] - memory["before"]) / 1e6
     label = f"CoNLL-2000: growth of memory in {passes} passes, weighted average"
@@ -196,7 +197,7 @@ def cold_start() -> tuple[float, ...]:
 
 
 def measure_ocr(data: str | None, effort: Effort, sources: str) -> None:
-    """Measure all that needs the OCR words."""
+    """Take all measurements that need the OCR words."""
     problem = ocr_problem(data)
     with pickled(problem) as path:
         time_passes("OCR", problem, path, effort.ocr, effort)
@@ -204,7 +205,7 @@ def measure_ocr(data: str | None, effort: Effort, sources: str) -> None:
 
 
 def measure_conll(data: str | None, effort: Effort, sources: str) -> None:
-    """Measure all that needs CoNLL-2000."""
+    """Take all measurements that need CoNLL-2000."""
     X, y, X_test, _ = load_conll2000(data_home=data)
     problem = conll_problem(X, y)
     with pickled(problem) as path:
@@ -219,10 +220,12 @@ def measure_conll(data: str | None, effort: Effort, sources: str) -> None:
 
 
 def check_sources(before: str) -> None:
-    """Say if the package was edited meanwhile: new processes then ran another program than this one."""
+    """Stop if the package was edited in the meantime: new processes then ran a different program."""
     fingerprint.cache_clear()
     if fingerprint() != before:
-        raise SystemExit("core.py: the package's sources changed during the run; its figures mean nothing.")
+        raise SystemExit(
+            "core.py: the package's sources changed during the run; its figures are meaningless."
+        )
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Problems of three Python functions: the library's time per step beside the functions' own.
+"""Problems of three Python functions: the time per step of the library and that of the functions.
 
     python benchmarks/own_oracle.py [--rounds 9]
 
@@ -21,7 +21,8 @@ import numpy as np
 
 from _measure import Figure, Target, print_figures
 from maxmargin import Accelerated, BlockFrankWolfe, Pairwise
-from maxmargin.methods._protocol import advance, start
+from maxmargin.methods.protocol import start
+from maxmargin.methods.sweep import advance
 from maxmargin.problems import Custom
 
 STEP = Target(must=30.0, aim=10.0)

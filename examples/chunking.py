@@ -20,7 +20,7 @@ def load():
 
 
 def dark_pixels(words):
-    """Name the dark pixels of every scan: anything that can be named can be a feature."""
+    """Return the names of the dark pixels of every scan: anything with a name can be a feature."""
     return [[[f"pixel{k}" for k in np.flatnonzero(scan > 0.5)] for scan in word] for word in words]
 
 
@@ -30,14 +30,14 @@ def main():
     model = ChainSVC(C=0.1, min_count=3, tol=0.01, max_iter=500, random_state=0)
     model.fit(X_train, y_train)
     print(f"{len(X_train)} training sequences, {model.n_features_in_} features, {model.n_iter_} passes.")
-    # The certificate: no weights at all have an objective lower than ours by more than this.
+    # The certificate: no weights have an objective that is lower by more than this.
     print(f"The objective is certified to be within {model.gap_:.2g} of its minimum.")
 
     print(f"Token accuracy on {len(X_test)} test sequences: {model.score(X_test, y_test):.2%}")
     if isinstance(y_test[0][0], str):
         print(f"Chunk F1: {chunk_f1(y_test, model.predict(X_test)):.2%}")
 
-    # What the model has learnt about neighbours: transitions_[j, k] scores label k after label j.
+    # What the model has learnt about neighbouring labels: transitions_[j, k] scores label k after label j.
     print("Most favoured transitions:")
     best = np.argsort(model.transitions_, axis=None)[::-1][:5]
     for j, k in zip(*np.unravel_index(best, model.transitions_.shape), strict=True):

@@ -1,4 +1,4 @@
-"""A problem of your own, here digits with a tree-shaped loss: mistakes within a branch cost half."""
+"""Define your own problem: digits with a tree-shaped loss, in which mistakes within a branch cost half."""
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -17,9 +17,6 @@ class TreeDigits:
 
     def sizes(self):  # the arrays that the methods below fill are made this long
         return Sizes(examples=len(self.X), weights=10 * self.X.shape[1], statistics=10, output=1, parts=2)
-
-    def workspace(self):  # handed back as `work`; none is needed here
-        return None
 
     def score(self, i, w, theta):  # the score of each class
         theta[:] = w.reshape(10, -1) @ self.X[i]
@@ -42,9 +39,6 @@ class TreeDigits:
 
     def push(self, i, move, scale, w, work):  # w += scale * Phi_i delta
         w += scale * np.outer(move.delta, self.X[i]).ravel()
-
-    def output_size(self, i):  # one number
-        return 1
 
     def unpack(self, w):  # the weights in the shapes you like
         return (w.reshape(10, -1),)

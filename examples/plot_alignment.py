@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from maxmargin import MatchingSVC
-from maxmargin.datasets import alignment_error_rate, load_hansards
-from maxmargin.datasets.hansards import Aligned
+from maxmargin.datasets import alignment_error_rate
+from word_alignment import DescribedPairs, load_described_hansards
 
 
 def load():
     """Return training and test pairs."""
     try:
-        return load_hansards(n_text=20_000)[:2]  # all text makes better features, and takes minutes
+        return load_described_hansards(n_text=20_000)[:2]  # all text takes minutes, for better features
     except FileNotFoundError as error:
         print(f"{error}\nInstead: rows of scanned digits.")
     scans, digits = load_digits(return_X_y=True)
@@ -23,8 +23,8 @@ def load():
 
 
 def rows_of_digits(scans, digits, n_pairs=150):
-    """Draw pairs of rows of scans; the features of a link are how far its scans differ, pixel by pixel."""
-    rng, found = np.random.default_rng(0), Aligned([], [], [], [], [])
+    """Draw pairs of rows of scans; the features of a link are the differences of its scans at each pixel."""
+    rng, found = np.random.default_rng(0), DescribedPairs([], [], [], [], [])
     for _ in range(n_pairs):
         rows = [[rng.choice(np.flatnonzero(digits == d)) for d in rng.permutation(10)[:6]] for _ in range(2)]
         same = np.equal.outer(digits[rows[0]], digits[rows[1]])
@@ -37,7 +37,7 @@ def rows_of_digits(scans, digits, n_pairs=150):
 
 def main():
     train, test = load()
-    # Possible links, which are not in y but not wrong either, cost nothing in training.
+    # Possible links are not in y, but they are not wrong either: in training they cost nothing.
     model = MatchingSVC(C=1.0, tol=0.05, random_state=0).fit(train.X, train.y, possible=train.possible)
     print(f"{len(train.X)} training pairs, {model.n_features_in_} features, {model.n_iter_} passes.")
     print(f"The objective is certified to be within {model.gap_:.2g} of its minimum.")

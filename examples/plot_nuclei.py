@@ -1,4 +1,4 @@
-"""Find the nuclei of cells: minimum cuts of images, beside logistic regression on the same features.
+"""Find cell nuclei: minimum cuts of images, compared with logistic regression on the same features.
 
 Trains on the 2018 Data Science Bowl, read from $MAXMARGIN_DATA; without it, on discs drawn at random.
 """
@@ -23,14 +23,14 @@ def load():
 
 
 def draw_discs(rng):
-    """Return an image of bright discs under noise, and which of its pixels are theirs."""
+    """Return a noisy image of bright discs, and which pixels belong to them."""
     places = np.indices((24, 24))
     y = np.any([np.hypot(*(places - rng.integers(24, size=(2, 1, 1)))) < 4 for _ in range(4)], axis=0)
     return np.uint8(np.clip(90 + 60 * y[:, :, None] + 40 * rng.normal(size=(24, 24, 3)), 0, 255)), y * 1
 
 
 def as_graph(image):
-    """Pixels with their colours, beside the image's; edges by how far colours are apart, blurred and not."""
+    """Return pixels with colours, theirs and the image's, and edges with differences of colours."""
     colours, edges = image.reshape(-1, 3) / 255, grid_edges(image.shape[:2], connectivity=8)
     apart, spread = colours - np.median(colours, axis=0), colours.std(axis=0) + 0.02
     scaled = np.clip(apart / spread, -4, 4) / 4

@@ -1,6 +1,6 @@
-"""An output space of your own, by three Python functions: learn to sort scanned digits.
+"""Define your own output space by three Python functions: learn to sort scanned digits.
 
-An example x is a row of scans, one scan a line; an output y is the rank of each.
+An example x is a row of scans, one scan per line of the array; an output y is the rank of each scan.
 """
 
 import matplotlib.pyplot as plt
@@ -13,17 +13,17 @@ LENGTH = 6
 
 
 def features(x, y):
-    """The score of an order is that of its scans, times their ranks: to sort by score is best."""
+    """Features are the scans times their ranks, so the best order sorts the scans by their scores."""
     return y @ x
 
 
 def loss(y_true, y):
-    """How far the sum of products of ranks, largest for the true order, falls short."""
+    """Return how far the sum of products of ranks is below its maximum, which the true order attains."""
     return y_true @ (y_true - y) / LENGTH
 
 
 def argmax(x, w, y_true=None):
-    """The loss is a sum over scans too, so that the oracle is a sort."""
+    """Return the order of largest score plus loss; the loss is a sum over scans too, so this is a sort."""
     return ranks(x @ w if y_true is None else x @ w - y_true / LENGTH)
 
 

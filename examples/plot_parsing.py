@@ -14,10 +14,10 @@ NOUNS, VERBS, ADJECTIVES = ["dog", "cat", "house", "child"], ["sees", "likes", "
 
 
 def load():
-    """Return sentences to train on and to test."""
+    """Return training and test sentences."""
     try:
         train, _, test = load_ud_ewt()
-        return Treebank(train.X[:3000], train.y[:3000]), test  # all sentences do better, and take minutes
+        return Treebank(train.X[:3000], train.y[:3000]), test  # all sentences are better, but take minutes
     except FileNotFoundError as error:
         print(f"{error}\nInstead: sentences of a toy grammar.")
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Cut sentences into phrases, segments of words with a label, and show what the length of a phrase scores.
+"""Divide sentences into phrases, which are labelled segments of words, and plot the scores of their lengths.
 
 Trains on CoNLL-2000, read from $MAXMARGIN_DATA or fetched; without it, on sentences of a toy grammar.
 """
@@ -14,10 +14,10 @@ VERBS = [["sees"], ["has", "seen"], ["likes"], ["has", "been", "chasing"]]
 
 
 def load():
-    """Return sentences to train and to test on, with a tag for each word."""
+    """Return training and test sentences, with a tag for each word."""
     try:
         X_train, y_train, X_test, y_test = load_conll2000()
-        return X_train[:2000], y_train[:2000], X_test, y_test  # all sentences do better, and take minutes
+        return X_train[:2000], y_train[:2000], X_test, y_test  # all sentences are better, but take minutes
     except FileNotFoundError as error:
         print(f"{error}\nInstead: sentences of a toy grammar.")
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Predict sets of labels: independent ones, a tree of them, and all pairs, with a picture of the pairs.
+"""Predict sets of labels with independent labels, a tree of labels, and all pairs; plot the pairs.
 
 Trains on photographs of scenes, read from $MAXMARGIN_DATA; without them, on sets made at random.
 """
@@ -12,7 +12,7 @@ from maxmargin.datasets import load_scene
 
 
 def load():
-    """Return features and labels to train and to test on, and the names of the labels."""
+    """Return training and test data, and the names of the labels."""
     try:
         return load_scene()
     except FileNotFoundError as error:

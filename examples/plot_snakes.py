@@ -1,4 +1,4 @@
-"""Tell which cell of a snake is which: a grid whose edges score by direction and colour, and any two labels.
+"""Number the cells of a snake: a grid whose edges score directions, colours and pairs of labels.
 
 Trains on the snakes, read from $MAXMARGIN_DATA; without them, on snakes drawn at random.
 """
@@ -22,7 +22,7 @@ def load():
 
 
 def draw_snake(rng, length=5):
-    """Return a picture of a snake, each cell in the colour of the way to the next, and its labels."""
+    """Return a picture of a snake, in which colours show the direction of the next cell, and its labels."""
     image, y, (r, c) = np.zeros((7, 11, 3), dtype=np.uint8), np.zeros((7, 11), dtype=np.int64), (3, 5)
     for cell in range(1, length + 1):
         steps = [(0, 1), (0, -1), (1, 0)][: 3 if r < 6 else 2]
@@ -33,7 +33,7 @@ def draw_snake(rng, length=5):
 
 
 def as_graph(image):
-    """Pixels with the colours around them; edges with their direction and the colours of both ends."""
+    """Return pixels with the colours around them, and edges with direction and the colours of both ends."""
     colours = np.eye(36)[image.astype(int) @ [1, 2, 4] // 51]
     (rows, columns), around = image.shape[:2], np.pad(colours, ((1, 1), (1, 1), (0, 0)))
     nodes = np.dstack([around[r : r + rows, c : c + columns] for r in range(3) for c in range(3)])

@@ -1,4 +1,4 @@
-"""Read handwritten words: chains in which a letter depends on the one before it, and on the two before it.
+"""Read handwritten words with chains of first and second order: a letter depends on one or two before it.
 
 Trains on the OCR letters, read from $MAXMARGIN_DATA or fetched; without them, on words of scanned digits.
 """
@@ -11,12 +11,12 @@ from maxmargin.datasets import load_digit_words, load_ocr
 
 
 def load():
-    """Return words to train and to test on, and the names of the labels; a label is a number."""
+    """Return training and test words, and the names of the labels, which are numbers."""
     try:
         return *load_ocr(), "abcdefghijklmnopqrstuvwxyz"
     except FileNotFoundError as error:
         print(f"{error}\nInstead: words of scanned digits.")
-    # Poor scans: at the default noise of 0.4 both orders err on 12 % of the digits.
+    # Noisy scans: at the default noise of 0.4 both orders get 12 % of the digits wrong.
     X_train, y_train, X_test, y_test = load_digit_words(noise=0.6)
     return [x - 0.5 for x in X_train], y_train, [x - 0.5 for x in X_test], y_test, "0123456789"
 
@@ -31,7 +31,7 @@ def main():
         )
         print(f"is certified to be within {model.gap_:.2g} of its minimum after {model.n_iter_} passes.")
 
-    # What the model has learnt of three in a row: trigrams_[i, j, k] scores k after j after i.
+    # What the model has learnt about three letters in a row: trigrams_[i, j, k] scores k after j after i.
     letters = [names[k] for k in model.classes_]
     best = np.argsort(model.trigrams_, axis=None)[::-1][:5]
     for i, j, k in zip(*np.unravel_index(best, model.trigrams_.shape), strict=True):

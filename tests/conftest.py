@@ -1,11 +1,16 @@
-"""What all tests share: the modules in ``support``, hypothesis' profile, and where the real data are."""
+"""What all tests share: the modules in ``support``, how kernels run, and where the real data are."""
 
 import os
 import sys
+from collections import Counter
+from collections.abc import Generator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from maxmargin.compiling.interpreting import interpreted
 
 _TESTS = Path(__file__).parent
 # Appended, so that no folder of tests can hide an installed package.
@@ -15,6 +20,56 @@ if str(_TESTS) not in sys.path:
 # The first example of a kind may wait for the compiler; the same examples every time.
 settings.register_profile("maxmargin", deadline=None, derandomize=True)
 settings.load_profile("maxmargin")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of this suite."""
+    group = parser.getgroup("maxmargin")
+    group.addoption("--compiled", action="store_true", help="compile the kernels of every test")
+    group.addoption("--few", type=int, metavar="N", help="run each test with its first N sets of parameters")
+    group.addoption("--costs", metavar="FILE", help="append what each test costs to FILE: .ci/costs shows it")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the costs of tests if asked to."""
+    file = config.getoption("--costs")
+    if file:
+        from support.costs import Costs
+
+        config.pluginmanager.register(Costs(Path(file)))
+
+
+@pytest.hookimpl(tryfirst=True)  # before the choice by marks
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark tests that train on real data as slow: interpreted they would take hours."""
+    reads = {"real_data", "ocr_home", "reference_home"} & set(getattr(item, "fixturenames", ()))
+    if reads and "datasets" not in item.path.parts:
+        item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(trylast=True)  # after the choice by marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what ``--few`` leaves out."""
+    most = config.getoption("--few")
+    if most is None:
+        return
+    seen, chosen, left_out = Counter[str](), list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        seen[function] += 1
+        (chosen if seen[function] <= most else left_out).append(item)
+    items[:] = chosen
+    config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Interpret kernels, except in tests marked as compiled or slow: most are not about compiled code."""
+    marks = {mark.name for mark in item.iter_markers()}
+    is_compiled = item.config.getoption("--compiled") or marks & {"compiled", "slow"}
+    with nullcontext() if is_compiled else interpreted():
+        return (yield)
+
 
 # Read before any test hides the variables.
 _PLACES = {name: os.environ.get(f"MAXMARGIN_{name.upper()}") for name in ("data", "reference")}

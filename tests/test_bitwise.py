@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from inspect import unwrap
 from pathlib import Path
 from typing import Any
@@ -15,20 +16,35 @@ from maxmargin import Away, BlockFrankWolfe, Pairwise
 from maxmargin.compiling import kernel
 from maxmargin.methods._blocks import Blocks, empty_blocks
 from maxmargin.methods._planes import Planes
-from maxmargin.methods._protocol import DONE, start
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import batch_corner, hinges, predictions, push_blocks, sweep
+from maxmargin.methods.protocol import DONE, start
 from maxmargin.methods.sampling import ByGap, Listed
-from maxmargin.problems._products import head_norm2
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import batch_corner, hinges, predictions, push_blocks, sweep
+from maxmargin.problems.maps._products import head_norm2
+from maxmargin.problems.problem import sizes
 from support.active_sets import planes_of, with_room
 from support.bitwise_runs import RUNS, bits, run
 from support.catalogue import Case, chain_case, layout, matching_case, multiclass_case, tree_case
 from support.maps import as_move
 from support.runs import random_order
 
+pytestmark = pytest.mark.compiled
 METHOD = BlockFrankWolfe(0.05)
 MODES = ("cached", "compiled", "interpreted")
+# Each run compiles kernels for some seconds. These few have most kinds of models, methods and wrappers.
+DAILY = {
+    "chain, BCFW",
+    "multiclass, BCFW",
+    "tree, BCFW",
+    "functions, accelerated",
+    "classes with signs, accelerated",
+}
+DAILY_CASES = {"multiclass"}
+
+
+def marked(names: Iterable[str], daily: set[str]) -> list[Any]:
+    """Return parameters of which all but the daily ones are slow."""
+    return [pytest.param(name, marks=() if name in daily else pytest.mark.slow) for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +58,20 @@ def without_compiler() -> dict[str, dict[str, list[str]]]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", marked(RUNS, DAILY))
 def test_solve_without_the_compiler(name: str, without_compiler: dict[str, dict[str, list[str]]]) -> None:
     compiled = run(name)
     assert len(compiled["gap"]) == 8
     assert compiled == without_compiler[name]
 
 
+def test_daily_runs_exist() -> None:
+    assert set(RUNS) >= DAILY
+    assert set(CASES) >= DAILY_CASES
+
+
 def test_squares_are_rounded_alike() -> None:
-    """One of a thousand powers of the interpreter is not the product that the compiler makes of it."""
+    """In the interpreter, x**2 differs from x * x for one number in a thousand; compiled, it is x * x."""
     drawn = np.random.default_rng(0).normal(size=10_000)
     for x in (drawn[0], *(x for x in drawn if x**2 != x * x)):
         move = as_move(np.array([x]))
@@ -85,7 +106,7 @@ CASES = {
 }
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=marked(CASES, DAILY_CASES))
 def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]()
 
@@ -95,7 +116,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     problem, size = case.problem, sizes(case.problem)
     w = layout(problem, np.random.default_rng(0).normal(size=case.data.psi[0].shape[1]))
     order, state = random_order(problem, 25, seed=2), start(METHOD, problem)
-    state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # room for the whole sweep
+    state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # enough for the whole sweep
     moved = called(sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem))
     assert tuple(moved) == (25, DONE)
     found = {"sweep": numbers(state)}
@@ -103,7 +124,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     labels = np.zeros(sum(len(outputs[0]) for outputs in case.data.outputs), dtype=np.int64)
     called(hinges, mode, problem, w, 0, out, new_scratch(problem))
     total = called(batch_corner, mode, problem, w, 0.1, corner, new_scratch(problem))
-    called(push_blocks, mode, problem, state.z, 0.1, rebuilt, new_scratch(problem))
+    called(push_blocks, mode, problem.map, state.z, 0.1, rebuilt, new_scratch(problem).block)
     called(predictions, mode, problem, w, 0, size.examples, labels, new_scratch(problem))
     return found | {
         "hinges": numbers(out),
@@ -121,7 +142,7 @@ def test_loops_in_all_modes(case: Case) -> None:
     assert cached == interpreted
 
 
-# A kernel is compiled anew here for each, so each method has one kind of problem only.
+# Each entry compiles a kernel, so each method has only one kind of problem.
 ACTIVE = {
     "pairwise": (lambda: chain_case(51, (3, 2, 4)), Pairwise(0.05)),
     "away": (lambda: multiclass_case(51, n=6), Away(0.05)),
@@ -129,7 +150,7 @@ ACTIVE = {
 
 
 def visits_by_gap(n: int) -> ByGap:
-    """Return visits of which half are drawn by gap."""
+    """Return visits, half of them drawn by gap."""
     rng = np.random.default_rng(3)
     order = np.where(rng.random(40) < 0.5, -1, rng.integers(n, size=40))
     return ByGap(order, rng.random(40), np.zeros(2 << (n - 1).bit_length()))
@@ -144,6 +165,7 @@ def swept_by_gap(problem: Any, method: Any, mode: str) -> list[str]:
     return numbers((state, visits, moved))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACTIVE)
 def test_active_sets_in_all_modes(name: str) -> None:
     made, method = ACTIVE[name]

@@ -9,6 +9,7 @@ import pytest
 
 from maxmargin import StructuredSVC, check_problem
 from maxmargin.problems import Sizes
+from maxmargin.problems.feature_map import norm2
 from support.catalogue import Case, chain_case, multiclass_case
 from support.counting import Counting
 from support.naive import Array
@@ -118,13 +119,13 @@ MUTANTS: dict[str, tuple[str, Function, set[str], str]] = {
         "argmax",
         without_loss,
         {"argmax"},
-        "answers as the prediction does: add the loss",
+        "argmax returns the prediction: add the loss",
     ),
     "oracle with another loss": (
         "argmax",
         with_too_much_loss,
         {"argmax"},
-        "must be the largest of all outputs",
+        "must return the best of all outputs",
     ),
     "oracle that overlooks": ("decode", never_the_last, {"decode"}, "without the loss"),
     "oracle of chance": ("argmax", in_turn, {"twice"}, "two answers of argmax at the same weights"),
@@ -167,12 +168,10 @@ def test_each_defect_is_found(name: str) -> None:
 
 
 def test_norm2_is_held_against_push(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maxmargin.problems import _protocol as protocol
-
     class Mutant(Classes):
         pass
 
-    protocol.norm2.register(Mutant)(lambda problem, i, move, image, work: 1.0)
+    norm2.register(Mutant)(lambda problem, i, move, image, work: 1.0)
     (finding,) = check_problem(Mutant()).findings
     assert "has norm2 1, expected that of the weights pushed" in finding.message
 
@@ -190,7 +189,7 @@ def all_right() -> dict[str, Any]:
 def test_nothing_is_found_where_nothing_is_wrong(name: str) -> None:
     report = check_problem(all_right()[name], n_examples=3)
     assert report.ok, str(report)
-    assert str(report) == "check_problem: nothing wrong with the 3 examples looked at"
+    assert str(report) == "check_problem: nothing wrong with the 3 examples checked"
     report.raise_if_any()
 
 
@@ -241,7 +240,7 @@ OWN_MUTANTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "prediction with the sign turned": (
         {"argmax": lambda x, w, y_true=None: argmax(x, w if y_true is not None else -w, y_true)},
         "decode",
-        "where the prediction scores",
+        "but the prediction scores",
     ),
     "features that are not those of the scores": (
         {"features": lambda x, y: np.eye(2)[y] * x**2},
@@ -282,4 +281,4 @@ def test_functions_of_an_estimator(name: str) -> None:
 def test_what_is_no_problem() -> None:
     (finding,) = check_problem(object()).findings
     assert finding.check == "functions"
-    assert "define sizes, workspace" in finding.message
+    assert "define sizes, score" in finding.message

@@ -1,6 +1,6 @@
 """The cache of compiled code, on copies of the package and in processes of their own.
 
-Each trap of Numba's own cache has a test here: stale code after an edit in another file, a user's
+Each fault of Numba's own cache has a test here: stale code after an edit in another file, a user's
 class that spoils the index, a renamed class, a file per run, a compilation per kind of array.
 """
 
@@ -15,124 +15,66 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import maxmargin
-from maxmargin import BlockFrankWolfe, solve
 from maxmargin.compiling import helper
 from maxmargin.compiling.kernel_cache import KEPT_CACHES
-from maxmargin.problems import Multiclass
+from support.package_copies import (
+    BUILT_IN,
+    TRAIN,
+    WARNED,
+    X,
+    cold,
+    command_environment,
+    copy_package,
+    reference,
+    run,
+)
 
-X = [[0.5, 1.0], [1.5, -1.0], [-0.5, 2.0], [1.0, 1.0], [-1.0, -2.0], [0.3, -0.7]]
-Y = [0, 1, 2, 0, 1, 2]
+pytestmark = pytest.mark.compiled
+
 TWICE = 2.0 * (1.0 - np.eye(3))
-
-# Trains on X and Y with the class Model, and says what came of it.
-TRAIN = f"""
-import json
-from pathlib import Path
-import numpy as np
-import maxmargin
-from maxmargin import BlockFrankWolfe, solve
-from maxmargin.compiling.kernel_cache import cache_directory
-from maxmargin.methods._sweep import sweep
-
-def train(Model, X={X!r}, lam=0.1):
-    problem = Model.from_arrays(X, {Y!r})
-    return solve(problem, BlockFrankWolfe(lam), tol=0.0, max_passes=3, random_state=0)
-
-def report(result):
-    stats = getattr(sweep.cached, "stats", None)
-    folder = cache_directory()
-    print(json.dumps({{
-        "weights": result.weights.tolist(),
-        "bounds": [result.dual, result.primal],
-        "hits": sum(stats.cache_hits.values()) if stats else None,
-        "misses": sum(stats.cache_misses.values()) if stats else None,
-        "signatures": len(getattr(sweep.cached, "signatures", ())),
-        "directory": str(folder),
-        "files": sorted(p.name for p in folder.iterdir()) if folder else None,
-        "package": str(Path(maxmargin.__file__).parent),
-        "warnings": [str(each.message) for each in globals().get("caught", ())],
-    }}))
-"""
-# Notes warnings, which are errors otherwise.
-WARNED = """
-import warnings
-catching = warnings.catch_warnings(record=True)
-caught = catching.__enter__()
-warnings.simplefilter("always")
-"""
-BUILT_IN = TRAIN + "from maxmargin.problems import Multiclass\nreport(train(Multiclass))\n"
-# A model of the user's: multiclass, with every mistake costing FACTOR.
+# A user's model: multiclass, where every mistake costs FACTOR.
 USER_CLASS = """
 from maxmargin.problems import Multiclass
-from maxmargin.problems._protocol import argmax, loss
+from maxmargin.problems.oracle import argmax, loss
+from maxmargin.problems.oracles.multiclass import MulticlassOracle
 
-class Costly(Multiclass):
+class CostlyOracle(MulticlassOracle):
     __slots__ = ()
 
-@loss.register(Costly)
-def _(problem, i, y):
-    return FACTOR * problem.cost[problem.labels[i], y[0]]
+class Costly:
+    @staticmethod
+    def from_arrays(X, y):
+        problem = Multiclass.from_arrays(X, y)
+        return problem._replace(oracle=CostlyOracle(*problem.oracle))
 
-@argmax.register(Costly)
-def _(problem, i, theta, y, work):
+@loss.register(CostlyOracle)
+def costly_loss(classes, i, y):
+    return FACTOR * classes.cost[classes.labels[i], y[0]]
+
+@argmax.register(CostlyOracle)
+def costly_argmax(classes, i, theta, y, work):
     y[0] = 0
-    cost = problem.cost[problem.labels[i]]
-    for k in range(1, problem.n_labels):
+    cost = classes.cost[classes.labels[i]]
+    for k in range(1, classes.n_labels):
         if theta[k] + FACTOR * cost[k] > theta[y[0]] + FACTOR * cost[y[0]]:
             y[0] = k
 """
 USER = TRAIN + "from user_module import Costly\nreport(train(Costly))\n"
 
 
-def command_environment(root, **extra):
-    """A process that finds the copy of the package in ``root`` and no other cache."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "PYTHON"))}
-    # Byte code is told stale by the second of the edit, which is too coarse for a test.
-    return kept | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(root)} | extra
-
-
-def run(root, program, **extra):
-    """Run the text of a program and return what it reported."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        env=command_environment(root, **extra),
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert Path(said["package"]) == root / "maxmargin"
-    return said
-
-
-def reference(**options):
-    """The same training in this process."""
-    problem = Multiclass.from_arrays(X, Y, **options)
-    return solve(problem, BlockFrankWolfe(0.1), tol=0.0, max_passes=3, random_state=0).weights.tolist()
-
-
 @pytest.fixture(scope="module")
 def warm_copy(tmp_path_factory):
-    """A copy of the package that has trained a built-in model once, and what it said."""
+    """Return a copy of the package that has trained a built-in model once, and its report."""
     root = tmp_path_factory.mktemp("warm")
-    source = Path(maxmargin.__file__).parent
-    shutil.copytree(source, root / "maxmargin", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(root)
     return root, run(root, BUILT_IN)
 
 
 @pytest.fixture
 def package(warm_copy, tmp_path):
-    """A directory with such a copy, for a test to change; the caches' names do not depend on the place."""
+    """Return a directory with such a copy that a test may change; names of caches do not depend on paths."""
     shutil.copytree(warm_copy[0] / "maxmargin", tmp_path / "maxmargin")
     return tmp_path
-
-
-def cold(package):
-    """Forget what was compiled."""
-    shutil.rmtree(package / "maxmargin" / "__pycache__")
 
 
 def write_user_module(package, factor):
@@ -150,15 +92,16 @@ def test_first_process_compiles_and_second_loads(warm_copy):
 
 
 def test_edit_in_another_file_than_the_loop_is_seen(package):
-    edited = package / "maxmargin" / "problems" / "multiclass.py"
+    edited = package / "maxmargin" / "problems" / "oracles" / "multiclass.py"
     again = USER_CLASS[USER_CLASS.index("@loss") :].replace("FACTOR", "2.0").replace("Costly", "Multiclass")
-    names = "\nfrom maxmargin.problems._protocol import argmax, loss\n"
+    names = "\nfrom maxmargin.problems.oracle import argmax, loss\n"
     edited.write_text(edited.read_text() + names + again)
     said = run(package, BUILT_IN)
     assert said["weights"] == reference(loss=TWICE) != reference()
     assert said["hits"] == 0
 
 
+@pytest.mark.slow
 def test_users_model_is_compiled_anew_and_leaves_nothing_behind(package, warm_copy):
     write_user_module(package, "1.0")
     assert run(package, USER)["weights"] == reference()
@@ -172,17 +115,19 @@ def test_users_model_is_compiled_anew_and_leaves_nothing_behind(package, warm_co
     assert said["hits"] == 1
 
 
+@pytest.mark.slow
 def test_renamed_class_does_no_harm(package):
     for file in (package / "maxmargin").rglob("*.py"):
-        file.write_text(re.sub(r"\bMulticlass\b", "Categories", file.read_text()))
+        file.write_text(re.sub(r"\bMulticlass(Map|Oracle)?\b", r"Categories\1", file.read_text()))
     said = run(package, BUILT_IN.replace("Multiclass", "Categories"))
     assert said["weights"] == reference()
 
 
+@pytest.mark.slow
 def test_class_of_a_script_adds_no_file(package, warm_copy):
-    # Also a helper that is handed a class of the script's.
+    # Also a helper that gets an object of a class defined in the script.
     moves = """
-from maxmargin.methods._move import Move, new_move, reset
+from maxmargin.problems.moves import Move, new_move, reset
 
 class MyMove(Move):
     __slots__ = ()
@@ -219,6 +164,7 @@ report(train(Multiclass))
     assert (said["hits"], said["misses"]) == (1, 0)
 
 
+@pytest.mark.slow
 def test_four_cold_processes_at_once(package):
     cold(package)
     cache = package / "cache"
@@ -237,11 +183,12 @@ def test_four_cold_processes_at_once(package):
     np.testing.assert_allclose([each["weights"] for each in said], [reference()] * 4, rtol=1e-12)
     for program in (BUILT_IN, sparse):
         assert run(package, program, NUMBA_CACHE_DIR=str(cache))["hits"] == 1
-    # The variable is honoured: everything is there, and nothing in the package.
+    # NUMBA_CACHE_DIR is honoured: everything is there, and nothing in the package.
     assert Path(said[0]["directory"]).parent == cache / "maxmargin"
     assert not list((package / "maxmargin").rglob("kernels-*"))
 
 
+@pytest.mark.slow
 def test_without_a_directory_each_process_compiles(package):
     cold(package)
     no_directory = package / "file"
@@ -262,7 +209,7 @@ def test_falls_back_to_the_users_cache(package):
     for compiled in folder.iterdir():
         compiled.rename(package / "home" / "maxmargin" / compiled.name)
     folder.rmdir()
-    folder.touch()  # no directory can be made here
+    folder.touch()  # so that no directory can be made here
     said = run(package, BUILT_IN, XDG_CACHE_HOME=str(package / "home"))
     assert Path(said["directory"]).parent == package / "home" / "maxmargin"
     assert said["hits"] == 1
@@ -274,44 +221,7 @@ def test_without_compilation(package):
     assert said["signatures"] == 0
 
 
-# What to remove from Numba before the package is imported, and what the warning says is lost.
-PRIVATE_NAMES = {
-    "serialize": ('sys.modules["numba.core.serialize"] = None', "not kept on disk"),
-    "_reduce": ("del numba.core.compiler.CompileResult._reduce", "not kept on disk"),
-    "magic_tuple": ("del numba.core.codegen.CPUCodegen.magic_tuple", "not kept on disk"),
-    "has_dynamic_globals": ("del numba.core.codegen.CodeLibrary.has_dynamic_globals", "not kept on disk"),
-    "_parts": ('sys.modules["maxmargin.compiling.parts"] = None', "longer to compile"),
-    "arrayobj": ("del numba.np.arrayobj.make_array", "prefetching"),
-    "cgutils": ("del numba.core.cgutils.get_or_insert_function", "prefetching"),
-    "options": (
-        "mixin = numba.core.cpu.CPUTargetOptions.__mro__[1]\n"
-        "for name in ('_nrt', 'no_cfunc_wrapper', 'forceinline'): delattr(mixin, name)",
-        "_nrt, no_cfunc_wrapper",
-    ),
-}
-REMOVE = """
-import sys, numba.core.cpu, numba.core.codegen, numba.np.arrayobj, numba.core.cgutils, numba.extending
-kept = sys.modules["numba.core.serialize"], numba.np.arrayobj.make_array
-names = vars(numba.core.cgutils).copy()
-{removal}
-import maxmargin
-# Only the package is to miss them: Numba has them under other names.
-sys.modules["numba.core.serialize"], numba.np.arrayobj.make_array = kept
-vars(numba.core.cgutils).update(names)
-"""
-
-
-@pytest.mark.parametrize(("removal", "lost"), PRIVATE_NAMES.values(), ids=PRIVATE_NAMES)
-def test_without_a_private_name_of_numba_results_are_the_same(package, removal, lost):
-    cold(package)
-    said = run(package, WARNED + REMOVE.format(removal=removal) + BUILT_IN)
-    assert said["weights"] == reference()
-    assert (said["hits"], said["misses"]) == (0, 1)
-    assert len(said["warnings"]) == 1
-    assert lost in said["warnings"][0]
-    assert (said["directory"] == "None") is ("disk" in lost)
-
-
+@pytest.mark.slow
 def test_damaged_files_are_compiled_anew(package):
     folder = next((package / "maxmargin" / "__pycache__").iterdir())
     files = sorted(folder.iterdir())
@@ -319,7 +229,7 @@ def test_damaged_files_are_compiled_anew(package):
     half = len(files) // 2
     for file, content in zip(files[:half], contents, strict=False):
         file.write_bytes(content[:-1])
-    # Whole files, but of another function or signature.
+    # Undamaged files, but of another function or signature.
     for file, content in zip(files[half:], contents[half - 1 :], strict=False):
         file.write_bytes(content)
     said = run(package, BUILT_IN)
@@ -327,6 +237,7 @@ def test_damaged_files_are_compiled_anew(package):
     assert run(package, BUILT_IN)["hits"] == 1
 
 
+@pytest.mark.slow
 def test_directory_removed_while_running(package):
     removal = "import shutil\nshutil.rmtree(cache_directory())\n"
     said = run(package, BUILT_IN.replace("report(train(", removal + "report(train("))
@@ -337,7 +248,7 @@ def test_directory_removed_while_running(package):
 def test_old_directories_are_pruned(package):
     folder = package / "maxmargin" / "__pycache__"
     current = next(folder.iterdir())
-    os.utime(current, (1, 1))  # long unused, but used now
+    os.utime(current, (1, 1))  # old, but in use now
     for age in range(6):
         old = folder / f"kernels-{age}"
         old.mkdir()

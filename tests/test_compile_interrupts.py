@@ -1,4 +1,4 @@
-"""Ctrl-C while kernels compile: it is heard afterwards, and the process can go on."""
+"""Ctrl-C while kernels compile: it is delivered afterwards, and the process can continue."""
 
 import json
 import os
@@ -8,7 +8,10 @@ import sys
 import numba
 import pytest
 
-pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled"),
+]
 
 # Presses Ctrl-C at chosen passes of the compiler, counted from the start of the process, and solves until
 # nothing interrupts any more.
@@ -60,7 +63,7 @@ print(json.dumps([answers, press.count]))
 
 
 def run(moments, folder, *, in_thread=False):
-    """What each solve of a new process with an empty cache came to, and how many passes the compiler made."""
+    """Return how each solve of a new process with an empty cache ended, and the number of compiler passes."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps([moments, in_thread])],
         env=os.environ | {"NUMBA_CACHE_DIR": str(folder)},
@@ -80,8 +83,8 @@ def undisturbed(tmp_path_factory):
     return answers[0][1], passes
 
 
-@pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
-def test_an_interrupt_is_heard_and_the_next_solve_is_the_same(undisturbed, tmp_path, times):
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)], ids=["once", "twice"])
+def test_an_interrupt_is_delivered_and_the_next_solve_is_the_same(undisturbed, tmp_path, times):
     weights, passes = undisturbed
     moments = [1, passes // 3, passes // 2, passes - 1]
     answers, made = run(times * moments, tmp_path)
@@ -92,6 +95,7 @@ def test_an_interrupt_is_heard_and_the_next_solve_is_the_same(undisturbed, tmp_p
     assert {status for status, _ in interrupted} <= {"KeyboardInterrupt", "INTERRUPTED"}
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_a_thread_compiles_reaches_the_main_thread(undisturbed, tmp_path):
     weights, passes = undisturbed
     answers, _ = run([passes // 3], tmp_path, in_thread=True)

@@ -32,8 +32,11 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import Multiclass
-from maxmargin.problems import _protocol as protocol
-from support.catalogue import Array
+from maxmargin.problems.problem import as_problem, sizes
+from support.naive import Array
+from support.plain import Plain, asked
+
+pytestmark = pytest.mark.long
 
 METHODS: dict[str, Callable[[float], Any]] = {
     "bcfw": BlockFrankWolfe,
@@ -61,17 +64,14 @@ Y = np.arange(6) % 3
 TOL = 1e-6
 
 
-class Multiclasses:
+class Multiclasses(Plain):
     """A multiclass problem as a plain object: it runs interpreted, with or without the compiler."""
 
     def __init__(self, X: Array) -> None:
-        self.problem = Multiclass.from_arrays(X, Y)
+        super().__init__(Multiclass.from_arrays(X, Y))
 
-    def __getattr__(self, name: str) -> Any:
-        function = getattr(protocol, name, None)
-        if name in ("is_exact", "shortfall", "unpack") or function is None:
-            return getattr(self.problem, name)
-        return lambda *args: function(self.problem, *args)
+    def expectation(self, *args: Any) -> Any:
+        return asked(self.problem, "expectation", *args)
 
 
 def solved(X: Array, method: Any, **options: Any) -> Result:
@@ -171,8 +171,8 @@ class SecondBest(Multiclasses):
 
 def hinges_by_second_best(share: float) -> Array:
     """Return the hinges where class 0 scores 1e20, and the others less by this share."""
-    problem = SecondBest(np.ones((6, 2)))
-    w = np.zeros(protocol.sizes(problem).weights)
+    problem = as_problem(SecondBest(np.ones((6, 2))))
+    w = np.zeros(sizes(problem).weights)
     w.reshape(2, -1)[0, :3] = 1e20 * (1.0 - share * np.array([0.0, 1.0, 1.0]))
     return objective.hinge_losses(problem, w)
 

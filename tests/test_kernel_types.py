@@ -1,4 +1,4 @@
-"""Whatever the user's arrays are, kernels see one type: any other would be compiled anew."""
+"""Whatever arrays users pass, kernels see one type; another type would need another compilation."""
 
 import numba
 import numpy as np

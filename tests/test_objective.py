@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import BlockFrankWolfe, objective
-from maxmargin.methods._protocol import point
+from maxmargin.methods.protocol import point
 from maxmargin.problems import Multiclass
 from support import naive, naive_methods
 from support.catalogue import Case, chain_case, chain_cases, flat, layout, multiclass_cases

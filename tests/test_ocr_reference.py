@@ -15,10 +15,12 @@ import pytest
 
 from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Subgradient, objective
 from maxmargin.datasets import load_ocr
-from maxmargin.methods._protocol import advance, point, start
+from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sampling import uniform
+from maxmargin.methods.sweep import advance
 from maxmargin.problems import Chain
-from maxmargin.problems._protocol import sizes, unpack
+from maxmargin.problems.feature_map import unpack
+from maxmargin.problems.problem import sizes
 from support.naive import Array
 from support.runs import batch_states
 
@@ -93,7 +95,7 @@ def deviations(ours: Array, theirs: Array) -> Array:
 
 def test_the_problem_is_the_papers(ocr: Chain) -> None:
     assert sizes(ocr).examples == 6251
-    assert sum(part.size for part in unpack(ocr, np.zeros(sizes(ocr).weights))) == 4082
+    assert sum(part.size for part in unpack(ocr.map, np.zeros(sizes(ocr).weights))) == 4082
 
 
 def test_the_dual_is_theirs(comparison: Comparison) -> None:

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import BlockFrankWolfe, FrankWolfe
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import push_blocks
-from maxmargin.problems import Chain
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import push_blocks
+from maxmargin.problems.maps.chain import ChainMap
+from maxmargin.problems.problem import sizes
 from support import naive
 from support.catalogue import (
     Case,
@@ -85,7 +85,8 @@ def test_weights_are_the_image_of_the_blocks(case: Case, seed: int, rule: str) -
     method, size = BlockFrankWolfe(LAM, RULES[rule]), sizes(case.problem)
     *_, state = block_states(case.problem, method, random_order(case.problem, 40, seed))
     rebuilt, by_hand = np.zeros(size.weights), np.zeros(size.weights)
-    push_blocks(case.problem, state.z, 1.0 / (LAM * size.examples), rebuilt, new_scratch(case.problem))
+    work, scale = new_scratch(case.problem).block, 1.0 / (LAM * size.examples)
+    push_blocks(case.problem.map, state.z, scale, rebuilt, work)
     for i in range(size.examples):
         Phi, z = feature_map(case, i), dense_block(state.z, i, size.statistics)
         by_hand += Phi @ z[: Phi.shape[1]] / (LAM * size.examples)
@@ -95,10 +96,10 @@ def test_weights_are_the_image_of_the_blocks(case: Case, seed: int, rule: str) -
 
 def marginals(case: Case, state, i: int) -> tuple[Array, Array]:
     """Return mu_i = s_i(y_i) - z_i: pairs of labels (none but for a chain), and labels per position."""
-    problem, width, K = case.problem, case.problem.width, case.problem.n_labels
-    chain = isinstance(problem, Chain)
+    phi = case.problem.map
+    width, K, chain = phi.width, phi.n_labels, isinstance(phi, ChainMap)
     truth = case.data.outputs[i][case.data.truths[i]]
-    s = np.zeros((K + problem.longest if chain else 1, width))
+    s = np.zeros((K + phi.longest if chain else 1, width))
     for t, label in enumerate(truth):
         s[(K if chain else 0) + t, label] = 1.0
         if t > 0:
@@ -117,11 +118,11 @@ def test_blocks_stay_in_the_marginal_polytope(case: Case, seed: int, rule: str) 
             pairs, labels = marginals(case, state, i)
             assert min(labels.min(), pairs.min(initial=0.0)) >= -1e-13
             assert labels.sum(axis=1) == pytest.approx(1.0, abs=1e-13)
-            assert not labels[:, case.problem.n_labels :].any()
-            assert not pairs[:, case.problem.n_labels :].any()
+            assert not labels[:, case.problem.map.n_labels :].any()
+            assert not pairs[:, case.problem.map.n_labels :].any()
             if len(pairs):
                 assert pairs.sum() == pytest.approx(len(labels) - 1, abs=1e-12)
                 first, last = labels[:-1].sum(axis=0), labels[1:].sum(axis=0)
-                K = case.problem.n_labels
+                K = case.problem.map.n_labels
                 assert pairs.sum(axis=1) == pytest.approx(first[:K], abs=1e-12)
                 assert pairs.sum(axis=0) == pytest.approx(last, abs=1e-12)

@@ -71,6 +71,7 @@ def oracle_calls(method: Any) -> tuple[Array, Array]:
     return on_path, from_nothing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [BlockFrankWolfe(1.0), Pairwise(1.0)], ids=["bcfw", "pairwise"])
 def test_a_path_costs_little_more_than_its_hardest_point(method: Any) -> None:
     on_path, from_nothing = oracle_calls(method)
@@ -78,6 +79,7 @@ def test_a_path_costs_little_more_than_its_hardest_point(method: Any) -> None:
     assert on_path[-1] < from_nothing[-1]
 
 
+@pytest.mark.slow
 def test_an_accelerated_path_costs_less_than_its_points() -> None:
     # From nothing it needs so few passes that there is less to gain.
     on_path, from_nothing = oracle_calls(None)

@@ -1,4 +1,4 @@
-"""Asking for memory ahead: the request is made, and nothing else happens."""
+"""Prefetching: memory is requested, and nothing else happens."""
 
 from inspect import unwrap
 
@@ -8,9 +8,11 @@ import pytest
 
 from maxmargin.compiling.prefetch import _MOST_LINES, prefetch
 
+pytestmark = pytest.mark.compiled
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there are no instructions to look at")
-def test_compiled_code_asks_for_memory():
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_compiled_code_prefetches():
     compiled = numba.njit(unwrap(prefetch))
     compiled(np.zeros(20), 3, 17)
     (code,) = compiled.inspect_llvm().values()
@@ -25,11 +27,11 @@ def test_nothing_is_read_or_written(first, stop):
     assert (array == np.arange(20)).all()
 
 
-def test_each_line_once_and_no_more_than_some(monkeypatch):
-    asked = []
-    monkeypatch.setitem(unwrap(prefetch).__globals__, "_ask", lambda array, p: asked.append(p))
+def test_each_line_is_requested_once_up_to_a_limit(monkeypatch):
+    requested = []
+    monkeypatch.setitem(unwrap(prefetch).__globals__, "_request", lambda array, p: requested.append(p))
     unwrap(prefetch)(np.zeros(100), 4, 30)
-    assert asked == [4, 12, 20, 28]
-    asked.clear()
+    assert requested == [4, 12, 20, 28]
+    requested.clear()
     unwrap(prefetch)(np.zeros(10**5), 0, 10**5)
-    assert len(asked) == _MOST_LINES
+    assert len(requested) == _MOST_LINES

@@ -12,6 +12,8 @@ from support import naive
 from support.catalogue import Case, chain_case, flat, layout, multiclass_case
 from support.naive import Array
 
+pytestmark = pytest.mark.slow
+
 
 def chain_of_two_labels(seed: int) -> Case:
     return chain_case(seed, (2, 1, 3, 2, 1), 2, loss="hamming")
@@ -152,6 +154,7 @@ def test_two_classes_are_a_linear_svm() -> None:
     assert X @ (w_1 - w_0) == pytest.approx(X @ u, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_many_classes_are_crammer_and_singers_svm() -> None:
     r"""LIBLINEAR has :math:`\frac12 \|W\|^2 + C \sum_i \xi_i`: ours over lam, with C = 1 / (lam n)."""
     (X, y), lam = noisy_classes(4), 0.05

@@ -18,14 +18,16 @@ from maxmargin import (
     WarmStart,
     solve,
 )
-from maxmargin.methods._protocol import start as new_state
-from maxmargin.methods._protocol import with_lam
+from maxmargin.methods.protocol import start as new_state
+from maxmargin.methods.protocol import with_lam
 from support import naive
 from support.catalogue import Case, flat, layout
 from support.dual_variables import alpha_of, iterate_of
 from support.growing import KINDS, LENGTHS, growing
 from support.naive import Array
 from support.warm_starts import ALL_METHODS, BLOCK_METHODS, LAM, Counted, some_passes
+
+pytestmark = pytest.mark.long
 
 KEEPS = ("best", "weights", "dual")
 # Those whose dual bound is that of their iterate.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from maxmargin import BlockFrankWolfe, Status, WarmStart, solve
+from maxmargin.problems import Multiclass
 from support.catalogue import Case
 from support.growing import KINDS, LENGTHS, Growing, growing
 from support.warm_starts import ALL_METHODS, LAM, Counted, some_passes
@@ -109,7 +110,7 @@ def test_other_problems_of_the_same_shape(name: str, other: Any, kind: str) -> N
     examples, method = growing(kind, 29, (2,) * 8), ALL_METHODS[name]
     message = message_of(other(examples).first(8), method, some_passes(examples.first(8), method))
     assert message == (
-        "solve: start must come from this problem, or from one with the first of its examples, got a result "
+        "solve: start must come from this problem, or from a problem of its first examples, got a result "
         "for 8 other examples; leave start out."
     )
 
@@ -131,9 +132,9 @@ def test_another_number_of_labels(n_labels: int, name: str) -> None:
     # Of the same width, so that the weights are as long.
     examples, method = growing("multiclass", 37), ALL_METHODS[name]
     case, y = examples.first(6), np.concatenate(examples.y[:6])
-    problem = type(case.problem).from_encoded(np.concatenate(examples.X[:6]), y % n_labels, n_labels)
+    problem = Multiclass.from_encoded(np.concatenate(examples.X[:6]), y % n_labels, n_labels)
     result = some_passes(case, method)
-    assert problem.width == case.problem.width
+    assert problem.map.width == case.problem.map.width
     assert "leave start out" in message_of(Case(problem, case.data, case.X), method, result)
 
 

@@ -109,7 +109,7 @@ def test_what_encoders_made_is_neither_copied_nor_changed():
     for X in (dense, sparse, names):
         tokens = SequenceEncoder().fit_transform([X])
         for rows, offsets in (tokens, joined(tokens, tokens)):
-            held = Chain.for_prediction(rows, offsets, 2).rows
+            held = Chain.for_prediction(rows, offsets, 2).map.rows
             if X is dense:
                 assert np.shares_memory(held.values, rows)
                 arrays = [rows]
@@ -161,9 +161,7 @@ def test_estimators_refuse_matrices_with_indices_outside(place):
     ]
     for model, X, y in cases:
         name = type(model).__name__
-        with pytest.raises(
-            ValueError, match=f"^{name}: .* must (have|be) .*; build the matrix anew"
-        ) as caught:
+        with pytest.raises(ValueError, match=f"^{name}: .* must (have|be) .*; rebuild the matrix") as caught:
             model.fit(X, y)
         assert "\n" not in str(caught.value)
 
@@ -173,5 +171,5 @@ def test_predictions_refuse_matrices_with_indices_outside(place):
     bad = list(bad_matrices((6, 4)))[place]
     good = np.eye(6, 4)
     fitted = MulticlassSVC(verbose=0, tol=10.0).fit(good, np.arange(6) % 3)
-    with pytest.raises(ValueError, match=r"^MulticlassSVC: X must .* build the matrix anew"):
+    with pytest.raises(ValueError, match=r"^MulticlassSVC: X must .* rebuild the matrix"):
         fitted.predict(bad)

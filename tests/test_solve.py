@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
-from maxmargin.methods._protocol import Point, advance, moves_blocks, point, start
+from maxmargin.methods.protocol import BATCH, Point, point, start, traits
+from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass
 from support.crammer_singer import least_objective, objective
 
@@ -219,22 +220,22 @@ class Scripted(NamedTuple):
 
 
 @start.register(Scripted)
-def _(method, problem):
+def scripted_start(method, problem):
     return 0
 
 
 @advance.register(Scripted)
-def _(method, state, problem, visits):
+def scripted_advance(method, state, problem, visits):
     return state + 1
 
 
-@moves_blocks.register(Scripted)
-def _(method):
-    return False
+@traits.register(Scripted)
+def scripted_traits(method):
+    return BATCH
 
 
 @point.register(Scripted)
-def _(method, state, problem):
+def scripted_point(method, state, problem):
     w, *others = method.answers[state - 1]
     return Point(w, 0.0, 0.0, tuple(others))
 

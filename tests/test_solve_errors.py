@@ -12,7 +12,9 @@ from maxmargin import (
     Away,
     BlockFrankWolfe,
     BrokenOracle,
+    Cached,
     CuttingPlane,
+    Divided,
     FrankWolfe,
     LineSearch,
     NSlackCuttingPlane,
@@ -21,8 +23,12 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import Chain, Multiclass, Sizes
-from maxmargin.problems._protocol import REQUIRED, loss
+from maxmargin.problems.feature_map import MAP_REQUIRED
+from maxmargin.problems.oracle import ORACLE_REQUIRED, loss
+from maxmargin.problems.problem import sizes
+from support.plain import NEEDED, asked, both_workspaces
 
+REQUIRED = (*MAP_REQUIRED, *ORACLE_REQUIRED)
 X = np.array([[1.0, 0.5], [0.2, 1.5], [2.0, -1.0], [-0.3, 0.8], [1.2, 1.1], [-1.0, 0.4]])
 Y = np.array([0, 1, 2, 1, 2, 0])
 PROBLEM = Multiclass.from_arrays(X, Y)
@@ -46,11 +52,17 @@ class Plain:
     """A multiclass problem as a plain Python object."""
 
     def __init__(self):
-        self.inner = PROBLEM
+        self.problem = PROBLEM
+
+    def sizes(self):
+        return sizes(self.problem)
+
+    def workspace(self):
+        return both_workspaces(self.problem)
 
 
-for _function in REQUIRED:
-    setattr(Plain, _function.__name__, lambda self, *args, f=_function: f(self.inner, *args))
+for _name in NEEDED:
+    setattr(Plain, _name, lambda self, *args, name=_name: asked(self.problem, name, *args))
 
 
 def message_of(kind, *args, **options):
@@ -134,16 +146,23 @@ def test_inner_steps(make, steps):
         (0.1, "0.1"),
         (LineSearch(), "an empty LineSearch"),
         (np.zeros((2, 2)), "an ndarray of shape (2, 2)"),
-        (Averaged("bcfw"), "'bcfw'"),
-        (Averaged(None), "None"),
-        (Averaged(BlockFrankWolfe), "the class BlockFrankWolfe"),
-        (Accelerated("bcfw"), "'bcfw'"),
-        (Accelerated(Pairwise), "the class Pairwise"),
     ],
 )
 def test_methods(method, got):
     expected = "solve: method must be one of maxmargin's methods, such as BlockFrankWolfe(lam=0.01), got "
     assert message_of(TypeError, PROBLEM, method) == f"{expected}{got}."
+
+
+@pytest.mark.parametrize(
+    ("inner", "got"),
+    [("bcfw", "'bcfw'"), (None, "None"), (BlockFrankWolfe, "the class BlockFrankWolfe"), (0.1, "0.1")],
+)
+@pytest.mark.parametrize("wrapper", [Averaged, Accelerated, Cached, Divided])
+def test_methods_within_methods(wrapper, inner, got):
+    with pytest.raises(ValueError, match=f"^{wrapper.__name__}: inner must be ") as caught:
+        wrapper(inner)
+    assert str(caught.value).endswith(f", got {got}.")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +185,8 @@ def test_step_rules(step, got):
     ],
 )
 def test_problems_that_are_none(problem, got):
-    names = ", ".join(function.__name__ for function in REQUIRED)
+    names = "sizes, score, gram, push, argmax, decode, loss, psi"
+    names = names if not isinstance(problem, tuple) else ", ".join(f.__name__ for f in REQUIRED)
     expected = f"solve: problem must be made by maxmargin.problems or define {names}, got {got}."
     assert message_of(ValueError, problem, METHODS["bcfw"]) == expected
 
@@ -182,7 +202,7 @@ def test_a_problem_that_lacks_functions():
         argmax = None
         push = None
 
-    expected = "solve: problem must be made by maxmargin.problems or define argmax, push, got a Partial."
+    expected = "solve: problem must be made by maxmargin.problems or define push, argmax, got a Partial."
     assert message_of(ValueError, Partial(), METHODS["bcfw"]) == expected
 
 
@@ -196,7 +216,7 @@ class Registered(NamedTuple):
 
 
 @loss.register(Registered)
-def _(problem, i, y):
+def registered_loss(problem, i, y):
     return 0.0
 
 
@@ -234,15 +254,15 @@ class WrongAnswer(Plain):
     calls = 0
 
     def argmax(self, i, theta, y, work):
-        costs = self.inner.cost[self.inner.labels[i]]
-        values = (theta + costs)[: self.inner.n_labels]
+        oracle = self.problem.oracle
+        values = (theta + oracle.cost[oracle.labels[i]])[: oracle.n_labels]
         self.calls += 1
         y[0] = values.argmin() if i == 3 and self.calls > 20 else values.argmax()
 
 
 class NegativeLoss(Plain):
     def loss(self, i, y):
-        return -1.0 if i == 3 else loss(self.inner, i, y)
+        return -1.0 if i == 3 else loss(self.problem.oracle, i, y)
 
 
 class UndefinedScores(Plain):

@@ -24,14 +24,14 @@ from maxmargin.compiling.threads import as_number, n_threads, run_all, threads
 from maxmargin.decoding import decode_all
 from maxmargin.methods import divided
 from maxmargin.problems import Multiclass
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.problem import as_problem, sizes
 from support import naive
 from support.catalogue import Case, chain_case, layout, multiclass_case
 from support.counting import Counting
 from support.naive import Array
 
 LAM = 0.05
-# More than two pieces of a certificate, and no multiple of any number of threads.
+# More examples than two pieces of a certificate have, and not a multiple of any number of threads below.
 MANY = 613
 
 
@@ -60,7 +60,7 @@ def test_one_thread_is_none() -> None:
 
 
 def test_answers_are_in_order() -> None:
-    turn = threading.Barrier(2)  # none goes on before another thread is there
+    turn = threading.Barrier(2)  # each waits until another thread arrives
     with threads(2):
         assert n_threads() == 2
         assert run_all(lambda part: (turn.wait(10), part)[1], range(6)) == list(range(6))
@@ -95,7 +95,7 @@ def test_no_more_threads_than_parts_of_work(
 ) -> None:
     with threads(n_jobs):
         assert run_all(abs, range(n_parts)) == list(range(n_parts))
-    assert len(started) <= max(n_parts - 1, 0)  # the one that asks takes a part
+    assert len(started) <= max(n_parts - 1, 0)  # the calling thread takes a part
     assert len(started) < max(32, joblib.cpu_count())
 
 
@@ -128,7 +128,7 @@ def test_nested_use() -> None:
             assert n_threads() == 2
             assert run_all(abs, [-1, -2, -3]) == [1, 2, 3]
         assert n_threads() == 3
-        # A part does not wait for threads that may all be waiting like itself.
+        # Parts do not wait for threads of the pool: all of these may be waiting, too.
         counts = run_all(lambda part: (n_threads(), sum(run_all(abs, range(part)))), range(9))
         assert counts == [(1, part * (part - 1) // 2) for part in range(9)]
     assert n_threads() == 1
@@ -201,7 +201,7 @@ def test_fewer_examples_than_threads() -> None:
 
 
 class OneThread(Counting):
-    """A problem that knows from which threads it was called."""
+    """A problem that records the threads from which it is called."""
 
     def __init__(self, problem: Any) -> None:
         super().__init__(problem)
@@ -214,13 +214,14 @@ class OneThread(Counting):
 
 def test_users_objects_are_called_from_one_thread() -> None:
     case = multiclass_case(6, n=300)  # more than a piece of a certificate
-    problem, w = OneThread(case.problem), layout(case.problem, random_weights(case))
+    counted, w = OneThread(case.problem), layout(case.problem, random_weights(case))
     expected = decode_all(case.problem, w), objective.hinge_losses(case.problem, w)
+    problem = as_problem(counted)
     with threads(2):
         assert (decode_all(problem, w) == expected[0]).all()
         assert objective.hinge_losses(problem, w) == pytest.approx(expected[1], abs=1e-12)
-    solve(problem, Divided(BlockFrankWolfe(LAM)), max_passes=1, tol=0.0, random_state=0, n_jobs=2)
-    assert problem.callers == {threading.get_ident()}
+    solve(counted, Divided(BlockFrankWolfe(LAM)), max_passes=1, tol=0.0, random_state=0, n_jobs=2)
+    assert counted.callers == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("example", [0, 300, MANY - 1])
@@ -243,7 +244,7 @@ METHODS = {
 
 
 def assert_brackets(case: Case, result: Any) -> None:
-    """The objective is that of the weights, and no dual is above that of better ones."""
+    """Assert that the primal belongs to the weights, and that no weights have a primal below the dual."""
     assert result.status is Status.INTERRUPTED
     assert result.primal == pytest.approx(naive.primal(case.data, result.weights, LAM), abs=1e-9)
     better = solve(case.problem, Pairwise(LAM), max_passes=60, tol=0.0, random_state=0)
@@ -252,6 +253,7 @@ def assert_brackets(case: Case, result: Any) -> None:
     assert n_threads() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_interrupted_with_two_threads(method: Any) -> None:
     case = CASES["multiclass"]()
@@ -266,20 +268,21 @@ def test_interrupted_with_two_threads(method: Any) -> None:
     assert result.dual > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("presses", [1, 2])
-def test_interrupted_while_parts_meet(presses: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once is heard after the piece under way, which is done; twice at once, with the bound of before."""
+def test_interrupted_while_parts_synchronise(presses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One Ctrl-C stops the run after the current piece; two stop it at once, with the last certificate."""
     case, calls = CASES["multiclass"](), SimpleNamespace(count=0)
-    meet = divided.meet
+    average = divided.average
 
-    def press_and_meet(*args: Any) -> None:
+    def press_and_average(*args: Any) -> None:
         calls.count += 1
         if calls.count == 60:
             for _ in range(presses):
                 signal.raise_signal(signal.SIGINT)
-        meet(*args)
+        average(*args)
 
-    monkeypatch.setattr(divided, "meet", press_and_meet)
+    monkeypatch.setattr(divided, "average", press_and_average)
     result = solve(case.problem, METHODS["divided"], tol=0.0, check_every=1, random_state=0, n_jobs=2)
     assert_brackets(case, result)
     assert result.dual > 0

@@ -1,4 +1,4 @@
-"""Nothing is loaded that another user could have written: modes, owners, links, and two real users."""
+"""No file that another user could have written is loaded: modes, owners, links, and two real users."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def place(tmp_path):
-    """A directory of this user's, with a file in it."""
+    """Return a directory of this user's with a file in it."""
     folder = private_directory(tmp_path / "kernels")
     write_private(folder / "code", b"code")
     return folder
@@ -106,7 +106,7 @@ def test_without_posix_permissions_all_is_read(place, monkeypatch):
 
 
 class Bomb:
-    """What an attacker pickles: it leaves a mark when it is loaded."""
+    """An attacker's pickle: it leaves a mark when it is loaded."""
 
     def __init__(self, mark):
         self.mark = mark
@@ -131,7 +131,7 @@ def plant_as(user, folder, name, content, mode=0o755):
 
 
 class Target:
-    """As much of Numba's target as is asked before a file is read."""
+    """What the cache needs of Numba's target before it reads a file."""
 
     def refresh(self):
         pass
@@ -145,7 +145,7 @@ class Target:
 
 @pytest.fixture
 def reachable():
-    """A directory that other users can reach; those of pytest are closed to them."""
+    """Return a directory that other users can reach; they cannot reach those of pytest."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -153,7 +153,7 @@ def reachable():
 
 @pytest.fixture
 def attacked(reachable, monkeypatch):
-    """A cache in a directory that is open to all, the file it looks for, and a mark that tells of a load."""
+    """Return a cache in a directory open to all, the file it looks for, and the mark that a load leaves."""
     open_to_all = reachable / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o1777)
@@ -172,7 +172,7 @@ def is_loaded(attacked):
     cache, *_, mark, _ = attacked
     try:
         cache.load_overload((), Target())
-    except TypeError:  # what was loaded is no code
+    except TypeError:  # what was loaded is not code
         assert mark.is_dir()
     return mark.is_dir()
 
@@ -212,7 +212,7 @@ def test_a_file_that_another_user_put_in_our_directory_is_not_loaded(attacked):
     folder.parent.chmod(0o755)
     folder.chmod(0o777)
     plant_as(NOBODY, folder, name, content)
-    assert not is_loaded(attacked)  # the directory can be written by others
+    assert not is_loaded(attacked)  # others can write to the directory
     folder.chmod(0o700)
     assert not is_loaded(attacked)  # the file belongs to another user
 
@@ -252,7 +252,7 @@ def test_what_root_keeps_for_all_is_read_by_others(attacked):
     answers = context.Queue()
     process = context.Process(target=_trusts, args=(NOBODY, folder / name, answers))
     process.start()
-    assert answers.get(timeout=30) == (content, None)  # read, and not written
+    assert answers.get(timeout=30) == (content, None)  # it can be read, but not written
     process.join()
 
 

@@ -6,42 +6,50 @@ import sys
 from typing import get_args
 
 import numpy as np
+import pytest
 
-from maxmargin import problems, warm
-from maxmargin.estimators._base import DUAL_METHODS
-from maxmargin.problems._labelling import LABELLINGS
+from maxmargin import warm
+from maxmargin.estimators._parameters import DUAL_METHODS
+from maxmargin.problems.maps.arborescence import ArborescenceMap
+from maxmargin.problems.maps.chain import ChainMap
+from maxmargin.problems.maps.graph import GraphMap
+from maxmargin.problems.maps.matching import MatchingMap
+from maxmargin.problems.maps.multiclass import MulticlassMap
+from maxmargin.problems.maps.second_order import SecondOrderMap
+from maxmargin.problems.maps.segments import SegmentsMap
+from maxmargin.problems.oracles._labelling import LABELLINGS
 from maxmargin.rows import DenseRows, Rows
 
 
 def _rows(problem):
     """How a problem stores features; None if there is but one way."""
-    held = getattr(problem, "chain", problem)  # of second order
+    held = getattr(problem.map, "inner", problem.map)  # of second order
     return type(held.rows) if hasattr(held, "rows") else None
 
 
 def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
     solved, decoded = [], []
     monkeypatch.setattr(
-        warm, "solve", lambda problem, method, **_: solved.append((type(problem), _rows(problem), method))
+        warm, "solve", lambda problem, method, **_: solved.append((type(problem.map), _rows(problem), method))
     )
-    monkeypatch.setattr(warm, "decode_all", lambda problem, *_: decoded.append(type(problem)))
+    monkeypatch.setattr(warm, "decode_all", lambda problem, *_: decoded.append(type(problem.map)))
     compiled = warm.compile_kernels()
     made = [method(1.0) for method in DUAL_METHODS.values()]
     expected = [
-        *itertools.product((problems.Chain, problems.Multiclass, problems.Segments), get_args(Rows), made),
-        *itertools.product((problems.SecondOrderChain, *(problems.Arborescence,) * 2), get_args(Rows), made),
-        *itertools.product((problems.Matching,), (None,), made),
-        *itertools.product((problems.Graph,) * len(LABELLINGS), (DenseRows,), made),
+        *itertools.product((ChainMap, MulticlassMap, SegmentsMap), get_args(Rows), made),
+        *itertools.product((SecondOrderMap, *(ArborescenceMap,) * 2), get_args(Rows), made),
+        *itertools.product((MatchingMap,), (None,), made),
+        *itertools.product((GraphMap,) * len(LABELLINGS), (DenseRows,), made),
     ]
     assert sorted(solved, key=repr) == sorted(expected, key=repr)
     assert set(decoded) == {
-        problems.Arborescence,
-        problems.Chain,
-        problems.Graph,
-        problems.Multiclass,
-        problems.Matching,
-        problems.SecondOrderChain,
-        problems.Segments,
+        ArborescenceMap,
+        ChainMap,
+        GraphMap,
+        MulticlassMap,
+        MatchingMap,
+        SecondOrderMap,
+        SegmentsMap,
     }
     assert compiled.seconds >= 0
 
@@ -49,6 +57,7 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
 PROGRAM = """
 import warnings
 import numpy as np
+import pytest
 from maxmargin import ChainSVC, DependencySVC, GraphSVC, MatchingSVC, MulticlassSVC, SegmentSVC, warm
 
 warm.DUAL_METHODS = {"bcfw": warm.DUAL_METHODS["bcfw"]}
@@ -82,10 +91,11 @@ assert str(compiled) == f"{before} kernels ready in {compiled.seconds:.1f} s, in
 """
 
 
+@pytest.mark.slow
 def test_afterwards_estimators_compile_nothing():
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=600)
 
 
 def test_without_a_directory():
     said = str(warm.Compiled(12, np.float64(3.21), None))
-    assert said == "12 kernels ready in 3.2 s, but not kept: no directory can be written"
+    assert said == "12 kernels ready in 3.2 s, but not kept: no directory is writeable"

@@ -22,8 +22,9 @@ from maxmargin.arrays import FloatArray
 from maxmargin.datasets import chunk_f1, load_conll2000, load_ocr
 from maxmargin.decoding import decode_all
 from maxmargin.encoding import SequenceEncoder, encode_labels
-from maxmargin.estimators._base import METHODS
+from maxmargin.estimators._parameters import METHODS
 from maxmargin.problems import Chain
+from maxmargin.problems.chain import ChainProblem
 
 Score = Callable[[list[Any]], float]
 ITERATIONS = 10, 30, 50, 100
@@ -103,7 +104,7 @@ def theirs(race: Race, raw: Raw) -> Time:
 class Encoded(NamedTuple):
     """The training set as a problem, the seconds that took, and what weights miss of a perfect test score."""
 
-    problem: Chain
+    problem: ChainProblem
     seconds: float
     missing: Callable[[FloatArray], float]
 

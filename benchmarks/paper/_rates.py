@@ -15,7 +15,8 @@ from benchmark_utils.trajectory import Watch, Watched, checkpoints
 from maxmargin import Accelerated, Pairwise, Progress, solve
 from maxmargin.arrays import FloatArray
 from maxmargin.problems import Chain
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.chain import ChainProblem
+from maxmargin.problems.problem import sizes
 
 BASE_N, BASE_LAM, BASE_EPS = 200, 0.01, 0.005
 SIZES = 100, 200, 400, 800, 1600
@@ -64,12 +65,12 @@ class Run(NamedTuple):
 class Drawn(NamedTuple):
     """A problem drawn for a setting, and its least objective."""
 
-    problem: Chain
+    problem: ChainProblem
     optimum: float
     seed: int
 
 
-def synthetic_chain(n: int, seed: int) -> Chain:
+def synthetic_chain(n: int, seed: int) -> ChainProblem:
     """Return n noisy chains: labels follow one another, features are noise around the label's own."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(LABELS, FEATURES)) / np.sqrt(FEATURES)

@@ -21,7 +21,7 @@ from _plan import PROFILES, Group
 from benchmark_utils.data import LOADERS, Data
 from benchmark_utils.trajectory import checkpoints
 from maxmargin import objective
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.problem import sizes
 
 OBJECTIVE = "structural SVM"
 # Starting benchopt on a group, and loading kernels.

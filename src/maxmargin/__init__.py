@@ -33,8 +33,8 @@ from maxmargin.methods import Pairwise as Pairwise
 from maxmargin.methods import Perceptron as Perceptron
 from maxmargin.methods import Predefined as Predefined
 from maxmargin.methods import Subgradient as Subgradient
-from maxmargin.methods._protocol import BrokenOracle as BrokenOracle
-from maxmargin.methods._protocol import ScaleError as ScaleError
+from maxmargin.methods.protocol import BrokenOracle as BrokenOracle
+from maxmargin.methods.protocol import ScaleError as ScaleError
 from maxmargin.path import CPath as CPath
 from maxmargin.path import c_path as c_path
 from maxmargin.result import Progress as Progress

@@ -1,4 +1,4 @@
-"""The driver's arguments, checked: an error is one line that says what was expected and what was got."""
+"""Checks of the driver's arguments; an error is one line that says what was expected and what was got."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -7,34 +7,45 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.methods._protocol import notes_gaps, projects, regularisation, scale_error, start
+from maxmargin.compiling import is_wrapper
+from maxmargin.methods.protocol import is_method, regularisation, scale_error, traits
 from maxmargin.methods.sampling import SAMPLINGS, Visits
 from maxmargin.methods.steps import step_size
-from maxmargin.problems._protocol import REQUIRED, Sizes, is_projected, provides, sizes
-from maxmargin.wording import described
+from maxmargin.problems.feature_map import MapSizes, is_projected, map_sizes
+from maxmargin.problems.oracle import OutputSizes, output_sizes
+from maxmargin.problems.problem import AnyProblem, Problem, as_problem, missing_functions, sizes
+from maxmargin.wording import shown
 
 _LEAST_LAM = 1e-305
 
 
-def check_protocol(problem: Any) -> None:
-    """Raise unless ``problem`` defines all that methods ask of it, and has an example."""
-    missing = ", ".join(f.__name__ for f in REQUIRED if not provides(problem, f))
-    if isinstance(problem, tuple) and type(problem) is not tuple:
+def checked_problem(problem: object) -> AnyProblem:
+    """Return the problem as a pair; raise unless it is complete and has an example."""
+    pair = as_problem(problem)
+    missing = ", ".join(missing_functions(pair))
+    if isinstance(problem, tuple) and type(problem) not in (tuple, Problem):
         _expect(not missing, "problem", f"of a class for which {missing} are registered", problem)
     _expect(not missing, "problem", f"made by maxmargin.problems or define {missing}", problem)
-    size = sizes(problem)
-    _expect(isinstance(size, Sizes), "sizes(problem)", "a maxmargin.problems.Sizes", size)
-    _expect(size.examples >= 1, "problem", "of one example or more", size.examples)
+    names = ("Sizes", "Sizes") if pair.map is pair.oracle else ("MapSizes", "OutputSizes")
+    _check_sizes(map_sizes(pair.map), MapSizes._fields, names[0])
+    _check_sizes(output_sizes(pair.oracle), OutputSizes._fields, names[1])
+    _expect(sizes(pair).examples >= 1, "problem", "of one example or more", sizes(pair).examples)
+    return pair
+
+
+def _check_sizes(size: object, fields: tuple[str, ...], expected: str) -> None:
+    known = all(hasattr(size, field) for field in fields)
+    _expect(known, "sizes(problem)", f"a maxmargin.problems.{expected}", size)
 
 
 def checked_method(method: Any) -> Any:
-    """Return ``method`` with its numbers as kernels are compiled for them; raise if it is none."""
-    if not _is_registered(start, method):
+    """Return ``method`` with its numbers in the types that kernels expect; raise if it is not a method."""
+    if not is_method(method):
         raise TypeError(
             f"solve: method must be one of maxmargin's methods, such as BlockFrankWolfe(lam=0.01), "
             f"got {shown(method)}."
         )
-    if hasattr(method, "inner"):
+    if is_wrapper(type(method)):
         return method._replace(inner=checked_method(method.inner))
     rule = getattr(method, "step", None)
     known = rule is None or _is_registered(step_size, rule)
@@ -44,7 +55,7 @@ def checked_method(method: Any) -> Any:
 
 
 def _checked_numbers(method: Any) -> dict[str, float]:
-    """Return the method's numbers as kernels are compiled for them; raise if one is out of range."""
+    """Return the method with its numbers in the types that kernels expect; raise if one is out of range."""
     has_lam = hasattr(method, "lam")
     lam = method.lam if has_lam else regularisation(method)
     _expect(_is_positive(lam), "the method's lam", "a number > 0", lam)
@@ -55,15 +66,15 @@ def _checked_numbers(method: Any) -> dict[str, float]:
     return numbers
 
 
-def check_scale(problem: Any, method: Any) -> None:
-    """Raise unless lam n and its inverse are in the range of float64, with room for what methods add."""
+def check_scale(problem: AnyProblem, method: object) -> None:
+    """Raise unless lam n and its inverse are in the range of float64, with a margin for the methods."""
     lam, n = regularisation(method), sizes(problem).examples
     if not (lam >= _LEAST_LAM and lam * n <= 1.0 / _LEAST_LAM):
         raise scale_error(f"lam = {lam:g} for {n} examples, and its inverse,")
 
 
 def check_limits(tol: Any, max_passes: Any, time_limit: Any, check_every: Any) -> None:
-    """Raise unless each says when to stop or to measure."""
+    """Raise unless the limits of a run are valid."""
     _expect(isinstance(tol, Real) and float(tol) >= 0, "tol", "a number >= 0", tol)
     for name, value in (("max_passes", max_passes), ("check_every", check_every)):
         _expect(_is_count(value), name, "an int >= 1", value)
@@ -71,7 +82,7 @@ def check_limits(tol: Any, max_passes: Any, time_limit: Any, check_every: Any) -
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Raise unless it is a number of threads as scikit-learn counts them."""
+    """Raise unless ``n_jobs`` is valid, by scikit-learn's convention."""
     valid = n_jobs is None or (isinstance(n_jobs, Integral) and int(n_jobs) != 0)
     _expect(valid, "n_jobs", "an int other than 0, or None", n_jobs)
 
@@ -85,18 +96,18 @@ def checked_callbacks(callbacks: Any) -> tuple[Callable[[Any], Any], ...]:
 
 
 def check_sampling(sampling: Any, method: Any) -> None:
-    """Raise if examples are to be drawn by gaps of which the method takes no note."""
-    expected = f"'permutation' or 'uniform' for {type(method).__name__}, which takes no note of block gaps"
-    _expect(sampling != "gap" or notes_gaps(method), "sampling", expected, sampling)
+    """Raise if examples are to be drawn by gaps that the method does not record."""
+    expected = f"'permutation' or 'uniform' for {type(method).__name__}, which does not record block gaps"
+    _expect(sampling != "gap" or traits(method).notes_gaps, "sampling", expected, sampling)
 
 
-def check_projection(problem: Any, method: Any) -> None:
-    """Raise if weights are a projection with which the method is not sound."""
+def check_projection(problem: AnyProblem, method: object) -> None:
+    """Raise if weights are a projection that the method cannot handle."""
     expected = (
         "FrankWolfe, BlockFrankWolfe, Pairwise, Away or Subgradient, averaged, cached, accelerated or not, "
-        "for weights with signs"
+        "for sign-constrained weights"
     )
-    _expect(projects(method) or not is_projected(problem), "method", expected, method)
+    _expect(traits(method).projects or not is_projected(problem.map), "method", expected, method)
 
 
 def drawer(sampling: Any, n: int) -> Callable[[np.random.Generator], Visits]:
@@ -136,10 +147,3 @@ def _expect(holds: bool, name: str, expected: str, value: Any) -> None:
 
 def _message(name: str, expected: str, value: Any) -> str:
     return f"solve: {name} must be {expected}, got {shown(value)}."
-
-
-def shown(value: Any) -> str:
-    """The value in a few words, on one line."""
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    return repr(value) if isinstance(value, str | Real | None) else described(value)

@@ -1,4 +1,4 @@
-"""One example of a problem, with all that can be asked of it: the checks of `check_problem`."""
+"""The checks of `check_problem` for one example."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -6,70 +6,71 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray
-from maxmargin.methods._move import add_entry, reset
-from maxmargin.methods._scratch import Scratch, new_scratch
-from maxmargin.problems import Custom, SlackRescaled, Weighted
-from maxmargin.problems import _protocol as protocol
-from maxmargin.problems._protocol import Sizes, sizes
+from maxmargin.methods.scratch import Scratch, new_scratch
+from maxmargin.problems.feature_map import gram, inner, norm2, push, score
+from maxmargin.problems.moves import add_entry, reset
+from maxmargin.problems.oracle import argmax, decode, is_exact, loss, psi, write_output
+from maxmargin.problems.oracles.slack import is_rescaled
+from maxmargin.problems.problem import AnyProblem, sizes
 
-# How far rounding may part two ways to the same number, relative to its terms.
+# Tolerance for rounding between two ways to compute a number, relative to its terms.
 _ROUNDING = 1e-9
-# Weights at which the oracle is asked: so many times those at which scores are as large as losses.
+# Scales of the weights at which the oracle is called; at scale 1, scores are as large as losses.
 _SCALES = (0.0, 0.1, 0.1, 1.0, 1.0, 10.0, 10.0)
 _TRUTH_STEPS = 20
 
 
 class Finding(NamedTuple):
-    """Something that is wrong: which check found it, for which example, and what to do about it."""
+    """A defect: the check that found it, the example, and a message that says what to do."""
 
     check: str
     example: int | None
     message: str
 
 
-class Plane(NamedTuple):
-    """An output as the oracle is judged by: its loss, and its psi by index and value."""
+class Judged(NamedTuple):
+    """An output to compare the oracle's answers with: its loss, and its psi by index and value."""
 
     loss: float
     where: Any
     value: FloatArray
 
     def score(self, theta: FloatArray) -> float:
-        """Return how much better than the truth it scores."""
+        """Return its score minus the truth's."""
         return -float(self.value @ theta[self.where])
 
 
 class Asked(NamedTuple):
-    """Weights, the scores that follow from them, and the planes of both answers."""
+    """Weights, their scores, and the planes of both oracles' answers."""
 
     w: FloatArray
     theta: FloatArray
-    argmax: Plane
-    decode: Plane
+    argmax: Judged
+    decode: Judged
 
 
 class Flawed(Exception):
-    """A finding, on its way out."""
+    """A check has failed; its name and message are the arguments."""
 
 
 class Probe:
-    """One example, with all that is asked of it."""
+    """The checks of one example."""
 
-    def __init__(self, problem: Any, i: int, outputs: Iterable[Any], rng: np.random.Generator) -> None:
+    def __init__(self, problem: AnyProblem, i: int, outputs: Iterable[Any], rng: np.random.Generator) -> None:
         self.problem, self.i, self.outputs, self.rng = problem, i, outputs, rng
-        self.unweighted = problem.inner if isinstance(problem, Weighted) else problem
-        self.size: Sizes = sizes(problem)
+        self.map, self.oracle = problem
+        self.size = sizes(problem)
         self.scratch: Scratch = new_scratch(problem)
         self.asked: list[Asked] = []
-        self.planes: list[Plane] = []
+        self.planes: list[Judged] = []
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what each check finds; those that need answers need all functions to work."""
+        """Yield the finding of each check; if a function fails, the checks of its answers are skipped."""
         checks: list[Callable[[], None]] = [self.answers, self.truth]
         checks += [self.linearity, self.adjoint, self.gram]
-        if protocol.is_exact(self.problem):
-            checks.append(self.oracle)
-            if not isinstance(self.unweighted, SlackRescaled):  # whose psi is not that of predictions
+        if is_exact(self.oracle):
+            checks.append(self.maximum)
+            if not is_rescaled(self.oracle):  # its psi is not that of predictions
                 checks.append(self.prediction)
         for check in checks:
             try:
@@ -81,7 +82,7 @@ class Probe:
                     return
 
     def answers(self) -> None:
-        """Ask both oracles at a few weights."""
+        """Call both oracles at a few weights."""
         try:
             unit = self._unit()
             for scale in _SCALES:
@@ -94,55 +95,50 @@ class Probe:
             raise Flawed("functions", f"makes a function raise {type(error).__name__}: {said}") from error
 
     def _unit(self) -> float:
-        """Return about which size of weights makes scores as large as losses."""
-        plane = self._answer(protocol.argmax, np.zeros(self.size.weights))
+        """Return the size of weights that makes scores about as large as losses."""
+        plane = self._answer(argmax, np.zeros(self.size.weights))
         w = self._pushed(plane)
-        return max(plane.loss, 1.0) / max(float(np.linalg.norm(w)), 1e-12)
+        return max(plane.loss, 1.0) / max(float(np.sqrt(inner(self.map, w, w))), 1e-12)
 
     def _ask(self, w: FloatArray) -> None:
-        pair = [self._answer(oracle, w) for oracle in (protocol.argmax, protocol.decode)]
-        for oracle, plane in zip((protocol.argmax, protocol.decode), pair, strict=True):
+        pair = [self._answer(oracle, w) for oracle in (argmax, decode)]
+        for oracle, plane in zip((argmax, decode), pair, strict=True):
             if not _same(plane, self._answer(oracle, w)):
                 name = oracle.__name__
                 raise Flawed(
-                    "twice", f"gets two answers of {name} at the same weights; it must always be one"
+                    "twice", f"gets two answers of {name} at the same weights; it must be deterministic"
                 )
         self.asked.append(Asked(w, self._theta(w), *pair))
         self.planes += pair
 
     def _theta(self, w: FloatArray) -> FloatArray:
-        before, theta = w.copy(), self.scratch.theta
-        protocol.score(self.problem, self.i, w, theta)
-        _expect_same(w, before, "score changes the weights; write to theta alone")
+        before, theta = w.copy(), self.scratch.block.theta
+        score(self.map, self.i, w, theta)
+        _expect_same(w, before, "score changes the weights; write to theta only")
         return theta.copy()
 
-    def _answer(self, oracle: Any, w: FloatArray) -> Plane:
+    def _answer(self, oracle: Any, w: FloatArray) -> Judged:
         theta, scratch, name = self._theta(w), self.scratch, oracle.__name__
-        oracle(self.problem, self.i, scratch.theta, scratch.y, scratch.oracle)
-        _expect_same(scratch.theta, theta, f"{name} changes the scores it is given; work on a copy")
+        oracle(self.oracle, self.i, scratch.block.theta, scratch.y, scratch.oracle)
+        _expect_same(scratch.block.theta, theta, f"{name} changes the scores it is given; work on a copy")
         return self._plane()
 
-    def _plane_of(self, output: Any) -> Plane:
-        if isinstance(self.unweighted, Custom):
-            self.unweighted.recall(self.i, output)
-        else:
-            self.scratch.y[: len(output)] = output
+    def _plane_of(self, output: Any) -> Judged:
+        write_output(self.oracle, self.i, output, self.scratch.y)
         return self._plane()
 
-    def _plane(self) -> Plane:
-        """Return the plane of the output in hand, made twice."""
+    def _plane(self) -> Judged:
+        """Return the plane of the current output, after computing it twice."""
         first, second = (self._plane_once() for _ in range(2))
         if not _same(first, second):
-            raise Flawed(
-                "twice", "gets two values of loss or psi for one output; they must depend on it alone"
-            )
+            raise Flawed("twice", "gets two values of loss or psi for one output; they must be deterministic")
         return first
 
-    def _plane_once(self) -> Plane:
-        corner, y = self.scratch.corner, self.scratch.y
+    def _plane_once(self) -> Judged:
+        corner, y = self.scratch.block.corner, self.scratch.y
         before = y.copy()
-        count = protocol.psi(self.problem, self.i, y, corner.where, corner.value)
-        loss = protocol.loss(self.problem, self.i, y)
+        count = psi(self.oracle, self.i, y, corner.where, corner.value)
+        loss_y = loss(self.oracle, self.i, y)
         _expect_same(y, before, "loss or psi changes the output; work on a copy")
         if not 0 <= count <= self.size.parts:
             raise Flawed(
@@ -151,28 +147,28 @@ class Probe:
         where, value = corner.where[:count].copy(), corner.value[:count].copy()
         if (where >= self.size.statistics).any() or not np.isfinite(value).all():
             raise Flawed("psi", "has entries of psi outside sizes().statistics, or that are not finite")
-        if not 0.0 <= loss < np.inf:
-            raise Flawed("loss", f"has an output of loss {loss}; losses are finite and at least 0")
-        return Plane(float(loss), where, value)
+        if not 0.0 <= loss_y < np.inf:
+            raise Flawed("loss", f"has an output of loss {loss_y}; losses are finite and at least 0")
+        return Judged(float(loss_y), where, value)
 
-    def _pushed(self, *planes: Plane, by: Any = (1.0,)) -> FloatArray:
+    def _pushed(self, *planes: Judged, by: Any = (1.0,)) -> FloatArray:
         """Return the weights of a sum of planes."""
         w, move = np.zeros(self.size.weights), self._move(planes, by)
-        protocol.push(self.problem, self.i, move, 1.0, w, self.scratch.oracle)
+        push(self.map, self.i, move, 1.0, w, self.scratch.block.map)
         return w
 
-    def _move(self, planes: Sequence[Plane], by: Any) -> Any:
-        reset(self.scratch.move)
+    def _move(self, planes: Sequence[Judged], by: Any) -> Any:
+        reset(self.scratch.block.move)
         for plane, scale in zip(planes, by, strict=True):
             for p, value in zip(plane.where, plane.value, strict=True):
-                add_entry(self.scratch.move, p, scale * value)
-        return self.scratch.move
+                add_entry(self.scratch.block.move, p, scale * value)
+        return self.scratch.block.move
 
     def truth(self) -> None:
-        """Learn the example until the truth is predicted, and see that it costs nothing."""
+        """Check that the truth, once the example is learnt and predicted, has no loss."""
         w = np.zeros(self.size.weights)
         for _ in range(_TRUTH_STEPS):
-            plane = self._answer(protocol.decode, w)
+            plane = self._answer(decode, w)
             step = self._pushed(plane)
             if not step.any():
                 break
@@ -185,76 +181,75 @@ class Probe:
             )
 
     def linearity(self) -> None:
-        """Scores of a sum of weights are the sum of scores."""
+        """Check that the scores of a sum of weights are the sum of their scores."""
         a, b = self.asked[-1], self.asked[-2]
         found, expected = self._theta(a.w + 0.5 * b.w), a.theta + 0.5 * b.theta
         if not _close(found, expected):
             raise Flawed("score", "has scores that are not linear in the weights; score is Phi_i' w")
 
     def _direction(self) -> tuple[Any, FloatArray]:
-        """Return a random sum of psi, as a move, and the weights it is pushed to."""
+        """Return a random combination of psi, as a move, and the weights that `push` makes of it."""
         by = self.rng.normal(size=len(self.planes))
         w = self._pushed(*self.planes, by=by)
         return self._move(self.planes, by), w
 
     def adjoint(self) -> None:
-        """``<push(delta), w> == <delta, score(w)>``"""
+        """Check that ``<push(delta), w> == <delta, score(w)>``."""
         move, pushed = self._direction()
         for asked in self.asked:
-            found, expected = float(pushed @ asked.w), float(move.delta @ asked.theta)
-            if not _close(found, expected, float(np.abs(pushed) @ np.abs(asked.w))):
+            found, expected = inner(self.map, pushed, asked.w), float(move.delta @ asked.theta)
+            size = np.sqrt(inner(self.map, pushed, pushed) * inner(self.map, asked.w, asked.w))
+            if not _close(found, expected, float(size)):
                 raise Flawed(
                     "push",
-                    f"pushes a direction to weights that score {found:.6g}, expected {expected:.6g} by its "
-                    "scores; push adds scale * Phi_i delta, with the Phi_i of score",
+                    f"has pushed weights that score {found:.6g}, expected {expected:.6g}; "
+                    "push adds scale * Phi_i delta, with the Phi_i of score",
                 )
 
     def gram(self) -> None:
-        """``gram(delta) == score(push(delta))`` where psi has entries, and norm2 is what follows."""
+        """Check that ``gram(delta) == score(push(delta))`` where psi has entries, and that norm2 agrees."""
         move, pushed = self._direction()
-        image, work = self.scratch.image, self.scratch.oracle
+        image, work = self.scratch.block.image, self.scratch.block.map
         expected = self._theta(pushed)
-        protocol.gram(self.problem, self.i, move, image, work)
+        gram(self.map, self.i, move, image, work)
         places = np.unique(np.concatenate([plane.where for plane in self.planes]))
         if not _close(image[places], expected[places]):
             raise Flawed("gram", "has a gram that is not score(push(delta)): it is Phi_i' Phi_i delta")
-        norm2 = protocol.norm2(self.problem, self.i, move, image, work)
-        if not _close(norm2, float(pushed @ pushed)):
-            raise Flawed(
-                "gram", f"has norm2 {norm2:.6g}, expected that of the weights pushed, {pushed @ pushed:.6g}"
-            )
+        found, square = norm2(self.map, self.i, move, image, work), inner(self.map, pushed, pushed)
+        if not _close(found, square):
+            raise Flawed("gram", f"has norm2 {found:.6g}, expected that of the weights pushed, {square:.6g}")
 
-    def oracle(self) -> None:
-        """No output met is better than the max oracle's answer, nor is the truth."""
+    def maximum(self) -> None:
+        """Check that neither the truth nor any output seen is better than the max oracle's answer."""
         for asked in self.asked:
             found = asked.argmax.loss + asked.argmax.score(asked.theta)
             best = max([0.0, *(plane.loss + plane.score(asked.theta) for plane in self.planes)])
             if not found >= best - _ROUNDING * (1.0 + abs(best)):
                 raise Flawed(
                     "argmax",
-                    f"has an output of loss plus score {best:.6g} above the truth's, where argmax returns "
-                    f"one of {found:.6g}; {self._advice()}",
+                    f"has an output with loss plus score {best:.6g} above the truth's, but argmax returns "
+                    f"one with {found:.6g}; {self._advice()}",
                 )
 
     def _advice(self) -> str:
         if all(_same(asked.argmax, asked.decode) for asked in self.asked):
-            return "argmax answers as the prediction does: add the loss to the scores"
-        return "it must be the largest of all outputs, by the features and the loss of the other functions"
+            return "argmax returns the prediction: add the loss to the scores"
+        return "it must return the best of all outputs, by the features and the loss of the other functions"
 
     def prediction(self) -> None:
-        """No output met scores more than the prediction, nor does the truth."""
+        """Check that neither the truth nor any output seen scores more than the prediction."""
         for asked in self.asked:
             found = asked.decode.score(asked.theta)
             best = max([0.0, *(plane.score(asked.theta) for plane in self.planes)])
             if not found >= best - _ROUNDING * (1.0 + abs(best)):
                 raise Flawed(
                     "decode",
-                    f"has an output that scores {best:.6g} above the truth, where the prediction scores "
-                    f"{found:.6g}; it must be the largest of all outputs, without the loss",
+                    f"has an output that scores {best:.6g} above the truth, but the prediction scores "
+                    f"{found:.6g}; it must be the best of all outputs, without the loss",
                 )
 
 
-def _same(a: Plane, b: Plane) -> bool:
+def _same(a: Judged, b: Judged) -> bool:
     return a.loss == b.loss and np.array_equal(a.where, b.where) and np.array_equal(a.value, b.value)
 
 
@@ -265,4 +260,4 @@ def _close(found: Any, expected: Any, size: float = 0.0) -> bool:
 
 def _expect_same(array: Any, before: Any, message: str) -> None:
     if not np.array_equal(array, before):
-        raise Flawed("arguments", f"is not safe: {message}")
+        raise Flawed("arguments", f"shows a side effect: {message}")

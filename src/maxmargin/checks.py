@@ -1,25 +1,25 @@
-"""What is wrong with a problem: a diagnosis of a user's functions, with an explanation of what was found."""
+"""Checks of a user's problem, with an explanation of each defect found."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._arguments import check_protocol
+from maxmargin._arguments import checked_problem
 from maxmargin._probe import Finding, Probe
-from maxmargin.problems._protocol import sizes
-from maxmargin.problems.signs import Signed
+from maxmargin.problems.maps.signs import SignedMap
+from maxmargin.problems.problem import Problem, sizes
 
 
 class Report(NamedTuple):
-    """What `check_problem` found; as text, one line for each finding.
+    """The findings of `check_problem`; as text, one line for each.
 
     Attributes
     ----------
     findings : tuple of Finding
-        The first of each check.
+        The first finding of each check.
     examples : int
-        How many examples were looked at.
+        Number of examples checked.
     """
 
     findings: tuple[Finding, ...]
@@ -32,7 +32,7 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         if self.ok:
-            return f"check_problem: nothing wrong with the {self.examples} examples looked at"
+            return f"check_problem: nothing wrong with the {self.examples} examples checked"
         return "\n".join(finding.message for finding in self.findings)
 
     def raise_if_any(self) -> None:
@@ -50,31 +50,32 @@ def check_problem(
     n_examples: int = 10,
     random_state: Any = 0,
 ) -> Report:
-    """Look for what is wrong with a problem: its oracle, its loss, its features.
+    """Look for defects of a problem: of its oracle, its loss and its features.
 
-    On a few examples, at weights that are zero, random or learnt from the example: all functions give the
-    same answer twice, and change none of their arguments; losses are at least zero, and zero for the truth;
-    the max oracle is as good as every other output met, the prediction as well; and `score`, `push` and
-    `gram` are made of one linear map.
+    The checks use a few examples, and weights that are zero, random or learnt from the example. They check
+    that all functions are deterministic and do not change their arguments; that losses are at least zero, and
+    zero for the truth; that the answers of the max oracle and of the prediction are as good as all other
+    outputs seen; and that `score`, `push` and `gram` use the same linear map.
 
     Parameters
     ----------
     subject : problem, or StructuredSVC
-        A problem as `solve` takes it; or an estimator, together with its data.
+        A problem for `solve`; or an estimator, together with its data.
     X, y : lists, optional
         Examples and truths, for an estimator.
     outputs : sequence of iterables, optional
-        Outputs that example i may have: the oracle must be as good as each of ``outputs[i]`` too. By default
-        those that it returns itself, at other weights.
+        Further outputs of the examples: the oracle's answer for example i must be as good as each of
+        ``outputs[i]``. Outputs that the oracle returns at other weights are always compared.
     n_examples : int
-        Look at the first so many examples.
+        Check this many examples, from the first on.
     random_state : int or Generator
-        Seed of the weights.
+        Seed of the random weights.
 
     Returns
     -------
     Report
-        ``report.ok`` if nothing was found; ``print(report)`` explains, ``report.raise_if_any()`` raises.
+        ``report.ok`` if nothing was found; ``print(report)`` explains the findings, and
+        ``report.raise_if_any()`` raises the first.
 
     Examples
     --------
@@ -84,12 +85,12 @@ def check_problem(
     ...     return int(np.argmax([w @ np.eye(2)[y] * x for y in (0, 1)]))
     >>> model = StructuredSVC(lambda x, y: np.eye(2)[y] * x, lambda y_true, y: float(y != y_true), argmax)
     >>> print(check_problem(model, [1.0, 2.0], [0, 1]))  # doctest: +ELLIPSIS
-    argmax: example 0 has an output ...; argmax answers as the prediction does: add the loss to the scores.
+    argmax: example 0 has an output ...; argmax returns the prediction: add the loss to the scores.
     """
     try:
         problem = subject.problem(X, y) if callable(getattr(subject, "problem", None)) else subject
-        check_protocol(problem)
-        problem = problem.inner if isinstance(problem, Signed) else problem  # whose map is linear
+        phi, oracle = checked_problem(problem)
+        problem = Problem(phi.inner if isinstance(phi, SignedMap) else phi, oracle)  # a linear map
     except (TypeError, ValueError) as error:
         return Report((Finding("functions", None, f"functions: {error}"),), 0)
     rng, found = np.random.default_rng(random_state), dict[str, Finding]()

@@ -30,15 +30,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, 1 if something failed, 2 if the arguments make no sense, 130 after Ctrl-C.
+        Exit code: 0, 1 after an error, 2 if the arguments are invalid, 130 after Ctrl-C.
     """
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))
     except KeyboardInterrupt:
-        return _fail("stopped by you (Ctrl-C).", _INTERRUPTED)
+        return _fail("interrupted (Ctrl-C).", _INTERRUPTED)
     except BrokenPipeError:
-        # The reader has gone, as in `maxmargin demo | head`: let the exit not stumble over the pipe.
+        # The reader is gone, as in `maxmargin demo | head`. Without this, flushing at exit would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     except (ImportError, OSError, ValueError) as error:
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
 
-    demo = commands.add_parser("demo", help="train and certify a chain on data that is always there")
+    demo = commands.add_parser("demo", help="train and certify a chain on data that come with scikit-learn")
     demo.add_argument(
         "--plot",
         type=_plot_path,
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help=f"file of the convergence plot, {', '.join(_FORMATS)} (default: {_PLOT})",
     )
-    demo.add_argument("--quiet", action="store_true", help="say the result only")
+    demo.add_argument("--quiet", action="store_true", help="print only the result")
     demo.set_defaults(run=_demo)
 
     compile_ = commands.add_parser("compile", help="compile all kernels now, so that no later run waits")

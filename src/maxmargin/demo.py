@@ -1,11 +1,11 @@
-"""The demonstration: train a chain, certify it, compare it with a classifier without structure, plot."""
+"""The demonstration: train a chain, certify it, compare it with an unstructured classifier, plot."""
 
 import sys
 import textwrap
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from maxmargin.decoding import decode_all
 from maxmargin.display import CertificateLines, ProgressLine, plot_convergence
 from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.problems import Chain
-from maxmargin.result import Result, Status
+from maxmargin.result import Progress, Result, Status
 from maxmargin.solve import solve
 
-# Each classifier has the C of least error of digits in 5-fold cross-validation on the training words, with
-# folds by distinct word, among 0.003, 0.01, 0.03, 0.1 and 0.3; the held-out words had no say.
+# Each C, among 0.003, 0.01, 0.03, 0.1 and 0.3, gives the smallest error of digits in 5-fold cross-validation
+# on the training words, with folds by distinct word. The held-out words were not used.
 CHAIN_C, SINGLE_C = 0.01, 0.1
 TOL = 3e-4
 CHECK_EVERY = 10
@@ -41,21 +41,21 @@ class Words(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Shares of held-out digits and of whole words that are wrong."""
+    """The shares of wrong digits and of wrong words among the held-out words."""
 
     digits: float
     words: float
 
 
 def run(plot: Path, *, quiet: bool = False) -> int:
-    """Run the demonstration on standard output.
+    """Run the demonstration and print to standard output.
 
     Parameters
     ----------
     plot : Path
         File of the convergence plot.
     quiet : bool
-        Say the result only.
+        Print only the result.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def run(plot: Path, *, quiet: bool = False) -> int:
     result = train(data, quiet=quiet)
     _say(_certificate(result))
     if result.status is Status.INTERRUPTED:
-        _say("Stopped by you; run the demo again to see it to its end.")
+        _say("Interrupted; run the demo again to see it to the end.")
         return INTERRUPTED
     _say(_comparison(chain_errors(result, data), single_errors(data)))
     _say(_plotted(result, plot))
@@ -93,7 +93,7 @@ def train(data: Words, *, quiet: bool = False) -> Result:
     method = Accelerated(Pairwise(lam=1.0 / (CHAIN_C * len(data.X_train))))
     on_terminal = sys.stderr.isatty()
     with ProgressLine("training", enabled=on_terminal and not quiet, delay=0) as line:
-        callbacks: list[Any] = [line]
+        callbacks: list[Callable[[Progress], None]] = [line]
         if not on_terminal and not quiet:
             callbacks = [CertificateLines()]
         return solve(
@@ -127,9 +127,9 @@ def _errors(predicted: IntArray, truth: list[IntArray]) -> Errors:
 def _warn_of_compilation(tell: Say) -> None:
     directory = cache_directory()
     if directory is None:
-        tell("Compiling kernels, at every start: no directory for them can be written. Some 15 seconds.")
+        tell("Compiling kernels, some 15 seconds at every start: no directory for them is writeable.")
     elif not any(directory.iterdir()):
-        tell("Compiling kernels, once per installation: some 15 seconds.")
+        tell("Compiling kernels: some 15 seconds, once per installation.")
 
 
 def _introduction(data: Words) -> str:
@@ -147,7 +147,7 @@ def _certificate(result: Result) -> str:
     last = result.history.rows[-1]
     return (
         f"After {last.passes:.0f} passes over the words, {last.seconds:.1f} seconds, the objective is "
-        f"{result.primal:.5f}, and no weights whatever bring it below {result.dual:.5f}: the answer is "
+        f"{result.primal:.5f}, and no weights can bring it below {result.dual:.5f}: the answer is "
         f"certified to be within {result.gap:.2g} of the best ({result.status.value}; tol is {TOL:g})."
     )
 
@@ -162,7 +162,7 @@ def _comparison(chain: Errors, single: Errors) -> str:
 
 
 def _plotted(result: Result, path: Path) -> str:
-    """Write the plot; return a sentence that says where it is, or why it is not."""
+    """Write the plot; return a sentence that says where it is, or why there is none."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

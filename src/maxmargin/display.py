@@ -1,4 +1,4 @@
-"""What people look at: the progress line, the certificates in words, and the convergence plot."""
+"""Progress line, certificates as text, and convergence plot."""
 
 import sys
 from types import TracebackType
@@ -7,13 +7,14 @@ from typing import IO, Any, Self
 import numpy as np
 from tqdm import tqdm
 
+from maxmargin.arrays import FloatArray
 from maxmargin.history import History, Measurement
 from maxmargin.result import Progress
 
 _DELAY = 2.0
-# The bar stands last and takes what room is left: tqdm cuts a line at the terminal's edge.
+# The bar comes last and takes the space that is left: tqdm cuts lines at the edge of the terminal.
 _FORMAT = "{desc}: pass {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix} {bar}"
-# Okabe and Ito's colours are told apart with any colour vision.
+# The colours of Okabe and Ito, which people with any colour vision can distinguish.
 _BLUE, _VERMILION, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
 
 
@@ -21,15 +22,15 @@ class ProgressLine:
     """A callback that shows passes, primal, dual and gap in one line.
 
     The line appears on a terminal once a run has lasted two seconds, or at once with ``delay=0``, and
-    is gone when the run ends. Where the stream is no terminal there is no line. The time left is that
-    to ``max_passes``; a run that reaches its tol ends sooner.
+    disappears when the run ends. Nothing is written to a stream that is not a terminal. The remaining
+    time is that until ``max_passes``; a run that reaches its tol ends sooner.
 
     Parameters
     ----------
     name : str
-        Stands before the line.
+        Text at the beginning of the line.
     enabled : bool or None
-        False for no line at all; True and None are the same.
+        False for no line at all; True and None mean the same.
     delay : float
         Seconds before the line appears.
     stream : text stream, optional
@@ -55,25 +56,25 @@ class ProgressLine:
         stream: IO[str] | None = None,
     ) -> None:
         self.name, self.enabled, self.delay, self.stream = name, enabled, delay, stream
-        self._bar: Any = None
+        self._bar: tqdm | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __call__(self, progress: Progress) -> None:
-        """Show where the run is; called after each pass."""
+        """Update the line; called after each pass."""
         if self._bar is None:
             self._bar = self._open(progress.max_passes)
         if progress.last is not None:
             self._bar.set_postfix_str(certificate_text(progress.last), refresh=False)
         self._bar.update(int(progress.passes) - self._bar.n)
 
-    def _open(self, max_passes: int) -> Any:
+    def _open(self, max_passes: int) -> tqdm:
         return tqdm(
             total=max_passes,
             desc=self.name,
             bar_format=_FORMAT,
-            disable=True if self.enabled is False else None,  # None: unless the stream is a terminal
+            disable=True if self.enabled is False else None,  # None: disabled unless the stream is a terminal
             delay=self.delay,
             leave=False,
             dynamic_ncols=True,
@@ -104,7 +105,7 @@ class CertificateLines:
         self._shown: Measurement | None = None
 
     def __call__(self, progress: Progress) -> None:
-        """Write the last certificate unless it has been written."""
+        """Write the last certificate, unless it has been written before."""
         last = progress.last
         if last is not None and last is not self._shown:
             print(f"pass {last.passes:4.0f}  {certificate_text(last)}", file=self.stream, flush=True)
@@ -134,7 +135,8 @@ def certificate_text(row: Measurement) -> str:
 def plot_convergence(history: History, axes: Any = None, *, tol: float | None = None) -> Any:
     """Plot primal and dual against passes, and below them, on a log axis, the certified gap.
 
-    The certified gap is that between the best primal and the best dual so far: what a run stops on.
+    The certified gap is the difference between the best primal and the best dual so far. A run stops when it
+    reaches tol.
 
     Parameters
     ----------
@@ -143,12 +145,12 @@ def plot_convergence(history: History, axes: Any = None, *, tol: float | None = 
     axes : pair of matplotlib Axes, optional
         Where to draw the objectives and the gap; by default in a new figure of two panels.
     tol : float, optional
-        Marked in the panel of the gap.
+        The tolerance to mark in the panel of the gap.
 
     Returns
     -------
     array of two Axes
-        The panel of the objectives and that of the gap.
+        The panels of the objectives and of the gap.
     """
     if len(history) == 0:
         raise ValueError("plot_convergence: history must hold at least one certificate, got an empty one.")
@@ -176,19 +178,19 @@ def _new_panels() -> Any:
 
 def _plot_objectives(ax: Any, history: History) -> None:
     passes, primal, dual = history.passes, history.primal, history.dual
-    marks = {"marker": "o", "markersize": 3.5}
+    style = {"marker": "o", "markersize": 3.5}
     ax.fill_between(passes, dual, primal, color=_GREY, alpha=0.12, linewidth=0)
-    ax.plot(passes, primal, color=_BLUE, label="primal: objective of the weights", **marks)
-    ax.plot(passes, dual, "--", color=_VERMILION, label="dual: no weights are below this", **marks)
+    ax.plot(passes, primal, color=_BLUE, label="primal: objective of the weights", **style)
+    ax.plot(passes, dual, "--", color=_VERMILION, label="dual: no weights are below this", **style)
     ax.set_ylabel("objective")
     _tidy(ax)
 
 
-def _plot_gap(ax: Any, passes: Any, gap: Any, tol: float | None) -> None:
+def _plot_gap(ax: Any, passes: FloatArray, gap: FloatArray, tol: float | None) -> None:
     ax.plot(passes, gap, color=_GREEN, marker="o", markersize=3.5, label="gap: best primal − best dual")
     if tol is not None and tol > 0:
         ax.axhline(tol, color=_GREY, linestyle=":", label=f"tol = {tol:g}")
-    # A gap of exactly zero, which a log axis cannot show, means an optimum found.
+    # A gap of exactly zero means an optimum, but a log axis cannot show it.
     ax.set_yscale("log", nonpositive="mask")
     ax.set_xlabel("passes over the data")
     ax.set_ylabel("certified gap (log)")

@@ -1,6 +1,6 @@
-"""What a run measured, column by column."""
+"""The certificates of a run, as columns of measurements."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +16,12 @@ class Measurement(NamedTuple):
     passes : float
         Passes over the data so far: oracle calls / n.
     oracle_calls : int
-        Calls of the max oracle by the method, one for each example visited, none if a cache served it, two
-        if the corner found in a batch was out of date; those of the certificates themselves are not counted.
+        Calls of the max oracle by the method: one for each visit of an example, none if a cache served it,
+        two if the corner found in a batch was out of date. Calls for certificates are not counted.
     seconds : float
-        Time spent optimising, without the certificates.
+        Time spent on optimisation, without certificates.
     primal, dual, gap : float
-        Objective, its lower bound, and their difference, at this point.
+        Objective, its lower bound, and their difference.
     """
 
     passes: float
@@ -33,7 +33,7 @@ class Measurement(NamedTuple):
 
 
 class History:
-    """The certificates of a run, oldest first; columns are arrays: ``history.gap``, ``history["gap"]``."""
+    """The certificates of a run, oldest first. Columns are arrays: ``history.gap`` or ``history["gap"]``."""
 
     columns = Measurement._fields
 
@@ -65,8 +65,8 @@ class History:
         return as_frame(list(self.rows), list(self.columns), "History")
 
 
-def as_frame(rows: list[Any], columns: list[str], owner: str) -> Any:
-    """Return rows and columns as a pandas DataFrame, if there is pandas."""
+def as_frame(rows: Sequence[object], columns: list[str], owner: str) -> Any:
+    """Return a pandas DataFrame; raise a one-line error if pandas is not installed."""
     try:
         import pandas as pd
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Loops over arrays, compiled in every mode."""
+"""Compiled loops over vectors."""
 
 from maxmargin.compiling import helper
 
@@ -63,7 +63,7 @@ def count_nonzero(x):
 
 @helper
 def list_nonzero(x, out):
-    """``out[:count] = np.flatnonzero(x)``; return the count. ``out`` has one entry to spare."""
+    """``out[:count] = np.flatnonzero(x)``; return the count. ``out`` needs one spare entry."""
     count = 0
     for k in range(x.shape[0]):
         out[count] = k

@@ -1,4 +1,4 @@
-r"""The objective, its dual and the gap between them: each formula once.
+r"""The objective, its dual and the duality gap.
 
 .. math::
 
@@ -12,60 +12,112 @@ At :math:`w = A \alpha` the gap equals the linearisation gap of Frank-Wolfe, the
 :math:`g_i = \frac1n (\max_y H_i(y; w) - \ell_i + \langle w, A_i \alpha_i \rangle)` (the paper's
 appendix on its gap).
 
-With an approximate oracle every D is a lower bound still, as dual variables are feasible whatever outputs
-they belong to. The maxima in P are not found, however, so that P and the gap would come out too small: by
-the mean of what the oracle's answers fall short of the maxima. Where the oracle has an upper bound on that,
-its `shortfall` :math:`r_i`, as from a relaxation, it is added,
+With an approximate oracle, every D is still a lower bound, as dual variables are feasible whatever outputs
+they belong to. But P and the gap are under-estimated, by the mean shortfall of the oracle's answers from the
+maxima. If the oracle has an upper bound :math:`r_i` on its `shortfall`, for instance from a relaxation, it is
+added,
 
 .. math:: \bar P(w) = \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i \left( H_i(y_i^*; w) + r_i \right) \ge P(w) ,
 
-and the bounds hold as they do for an exact one, for which :math:`r_i = 0`: the minimum of P is between D and
-:math:`\bar P(w)`, and so is P(w). Where relaxations are loose the gap stays above the mean of the
-:math:`r_i`, and a run does not claim to have converged. Without a bound no certificate follows, and a run
-may stop too early.
+and the bounds hold as for an exact oracle, for which :math:`r_i = 0`: the minimum of P is between D and
+:math:`\bar P(w)`, and so is P(w). If relaxations are loose, the gap stays above the mean of the
+:math:`r_i`, and a run does not claim convergence. Without a bound there is no certificate, and a run may stop
+too early.
 """
 
-import math
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray
+from maxmargin.compiling import can_compile, python_generic
 from maxmargin.compiling.threads import run_all
-from maxmargin.methods._protocol import ROUNDING, BrokenOracle, Point
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import broken_example, fault, hinges
-from maxmargin.problems._checked import checked_weights
-from maxmargin.problems._protocol import is_bounded, is_exact, sizes
+from maxmargin.methods.protocol import (
+    ROUNDING,
+    BrokenOracle,
+    NamedMethod,
+    Point,
+    State,
+    point,
+    regularisation,
+)
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import broken_example, fault, hinges
+from maxmargin.problems.feature_map import inner, map_sizes
+from maxmargin.problems.oracle import is_bounded, is_exact
+from maxmargin.problems.problem import AnyProblem, checked_weights
 
 _CHUNK = 256
 _TINY = float(np.finfo(np.float64).tiny)
-# Weights worse than zero are tried again times this power of two, once or more.
+# Weights that are worse than zero are scaled by this power of two, repeatedly, until they are better.
 _SHRINKING, _SHRINKINGS = 8, 8
 
 
-def primal(problem: Any, w: FloatArray, lam: float) -> float:
-    """Return P(w), or the upper bound on it of an approximate oracle, by one oracle call per example."""
-    return _quadratic(lam, w) + float(hinge_losses(problem, w).mean())
+class Certificate(NamedTuple):
+    """The bounds on a method's answer.
+
+    Attributes
+    ----------
+    w : array
+        The weights of lowest objective among those measured.
+    primal : float
+        Their objective, or an upper bound on it.
+    dual : float
+        A lower bound on the optimum.
+    ell : float
+        A lower bound on the objective of zero weights: the dual loss.
+    is_other : bool
+        Whether the weights are one of the answer's other weights, not its first.
+    """
+
+    w: FloatArray
+    primal: float
+    dual: float
+    ell: float
+    is_other: bool
 
 
-def _quadratic(lam: float, w: FloatArray) -> float:
-    r"""Return :math:`\frac{\lambda}{2} \|w\|^2`, also where the squared length alone is not in range."""
-    norm2 = float(w @ w)
+@python_generic
+def certificate(method: NamedMethod, state: State, problem: AnyProblem, compare: bool) -> Certificate:
+    """Return the certificate of a method's current answer; costs one pass of the oracle.
+
+    The driver gets certificates only from here: a method for problems other than structural SVMs registers
+    its own. With ``compare``, the other weights of the answer are measured too, each by another pass, and
+    the best are returned.
+    """
+    answer: Point = point(method, state, problem)
+    lam, candidates = regularisation(method), (answer.w, *answer.others) if compare else (answer.w,)
+    measured = [(primal(problem, w, lam), k) for k, w in enumerate(candidates)]
+    lowest, k = min(measured)
+    return Certificate(candidates[k], lowest, dual(answer, lam), answer.ell, k > 0)
+
+
+def primal(problem: AnyProblem, w: FloatArray, lam: float) -> float:
+    """Return P(w), or an approximate oracle's upper bound on it; costs one oracle call per example."""
+    return _quadratic(problem, lam, w) + float(hinge_losses(problem, w).mean())
+
+
+def _quadratic(problem: AnyProblem, lam: float, w: FloatArray) -> float:
+    r"""Return :math:`\frac{\lambda}{2} \|w\|^2`, even if the square of w is out of range."""
+    with np.errstate(all="ignore"):
+        norm2 = float(inner(problem.map, w, w))
     if _TINY < norm2 < np.inf:
         return 0.5 * lam * norm2
     largest = float(np.abs(w).max(initial=0.0))
-    if largest == 0.0:
-        return 0.0
-    unit, length = w / largest, math.sqrt(lam) * largest
-    return 0.5 * length * length * float(unit @ unit)
+    if largest == 0.0 or not np.isfinite(largest):
+        return 0.5 * lam * largest
+    _, exponent = np.frexp(largest)  # scaling by a power of two rounds nothing
+    unit, length = np.ldexp(w, -exponent), np.sqrt(lam) * np.ldexp(1.0, exponent)
+    return float(0.5 * length * length * inner(problem.map, unit, unit))
 
 
-def no_worse_than_zero(problem: Any, w: FloatArray, objective: float, lam: float) -> tuple[FloatArray, float]:
-    r"""Return w, or other weights if zero has a lower objective than w, which has this one; and theirs.
+def no_worse_than_zero(
+    problem: AnyProblem, w: FloatArray, objective: float, lam: float
+) -> tuple[FloatArray, float]:
+    r"""Return w and its objective, or better weights if zero weights have a lower one.
 
-    Others are the first of :math:`2^{-8} w, 2^{-16} w, \dots` with a lower objective than zero, as they
-    predict what w does; zero, if a few of them have none.
+    The better weights are the first of :math:`2^{-8} w, 2^{-16} w, \dots` with a lower objective than zero,
+    as they predict the same as w; or zero, if the first few are no better.
     """
     zero = np.zeros_like(w)
     if _is_at_most_that_of(problem, zero, objective):
@@ -79,54 +131,54 @@ def no_worse_than_zero(problem: Any, w: FloatArray, objective: float, lam: float
     return zero, least
 
 
-def _is_at_most_that_of(problem: Any, zero: FloatArray, objective: float) -> bool:
-    """Whether zero weights have this objective or more.
+def _is_at_most_that_of(problem: AnyProblem, zero: FloatArray, objective: float) -> bool:
+    """Whether the objective of zero weights is at least this.
 
-    No hinge is negative, so that examples are asked only until theirs add up to it: the better the weights,
-    the fewer.
+    No hinge is negative, so it is enough to add up hinges until they reach it: the better the weights, the
+    fewer examples this takes.
     """
-    n, total, first, length = sizes(problem).examples, 0.0, 0, 1
+    n, total, first, length = map_sizes(problem.map).examples, 0.0, 0, 1
     scratch = new_scratch(problem, zero)
     while first < n and total < n * objective:
         out = np.empty(min(length, n - first))
         hinges(problem, zero, first, out, scratch)
         total += float(np.maximum(out, 0.0).sum())
         first, length = first + length, 2 * length
-    return total >= n * objective
+    return bool(total >= n * objective)
 
 
 def dual(point: Point, lam: float) -> float:
     """Return D of a dual point."""
-    return point.ell - 0.5 * lam * point.norm2
+    return float(point.ell - 0.5 * lam * point.norm2)
 
 
-def hinge_losses(problem: Any, w: FloatArray) -> FloatArray:
-    """Return the structured hinge loss of every example, `shortfall` included; raise if an oracle is broken.
+def hinge_losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
+    """Return the structured hinge loss of every example, plus its `shortfall`; raise if an oracle is broken.
 
-    The pass is cut into pieces, for threads to share, and so that an interrupt is heard in the middle.
+    The pass is split into pieces, which threads share, and between which it can be interrupted.
     """
-    out, w = np.empty(sizes(problem).examples), checked_weights(problem, w)
+    out, w = np.empty(map_sizes(problem.map).examples), checked_weights(problem, w)
 
     def measure(first: int) -> None:
         hinges(problem, w, first, out[first : first + _CHUNK], new_scratch(problem, w))
 
     pieces = range(0, len(out), _CHUNK)
-    if hinges.mode(problem) == "interpreted":  # a user's object may not stand threads
+    if can_compile(problem):
+        run_all(measure, pieces)
+    else:  # a user's Python object may not be thread-safe
         for first in pieces:
             measure(first)
-    else:
-        run_all(measure, pieces)
     broken = broken_example(problem, w, out)
     if broken >= 0:
         raise fault(problem, broken, w)
     # An approximate oracle may overlook the truth, whose margin is zero.
-    return out if is_exact(problem) else np.maximum(out, 0.0)
+    return out if is_exact(problem.oracle) else np.maximum(out, 0.0)
 
 
-def check_bounds(problem: Any, primal: float, dual: float) -> None:
-    """Raise if the dual is above the objective, as only an oracle that does not find the best can make it."""
-    if is_bounded(problem) and dual - primal > ROUNDING * (1.0 + abs(primal) + abs(dual)):
+def check_bounds(problem: AnyProblem, primal: float, dual: float) -> None:
+    """Raise if the dual is above the objective, which shows that the oracle missed a maximum."""
+    if is_bounded(problem.oracle) and dual - primal > ROUNDING * (1.0 + abs(primal) + abs(dual)):
         raise BrokenOracle(
             f"solve: the dual must be at most the objective, got {dual:.9g} above {primal:.9g}: some argmax "
-            f"returned an output that is not the best; check argmax and loss, by check_problem."
+            f"returned an output that is not the best; check argmax and loss with check_problem."
         )

@@ -1,16 +1,17 @@
-"""Solutions for many values of C, each from the one before."""
+"""Solutions for many values of C, each with a warm start from the one before."""
 
 from collections.abc import Iterable
 from numbers import Real
 from typing import Any, NamedTuple
 
-from maxmargin._arguments import check_protocol, checked_method, shown
+from maxmargin._arguments import checked_method, checked_problem
 from maxmargin.history import as_frame
 from maxmargin.methods import Accelerated, Pairwise
-from maxmargin.methods._protocol import with_lam
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.protocol import with_lam
+from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.result import Result
 from maxmargin.solve import solve
+from maxmargin.wording import shown
 
 
 class CPath(NamedTuple):
@@ -38,8 +39,8 @@ class CPath(NamedTuple):
         return as_frame(rows, columns, "CPath")
 
 
-def c_path(problem: Any, Cs: Iterable[float], *, method: Any = None, **options: Any) -> CPath:
-    r"""Solve for each C, where :math:`\lambda = 1 / (C n)`, from the least to the largest.
+def c_path(problem: AnyProblem, Cs: Iterable[float], *, method: Any = None, **options: Any) -> CPath:
+    r"""Solve for each C, where :math:`\lambda = 1 / (C n)`, in ascending order.
 
     Each solution starts from the dual variables of the one before it, which are feasible for every C.
 
@@ -53,14 +54,14 @@ def c_path(problem: Any, Cs: Iterable[float], *, method: Any = None, **options: 
         Any method that `solve` can start from a result; its lam is replaced. By default
         ``Accelerated(Pairwise(lam))``.
     **options
-        Handed to `solve`: tol, max_passes, time_limit, callbacks and so on, for each C.
+        Passed to `solve` for each C: tol, max_passes, time_limit, callbacks and so on.
 
     Returns
     -------
     CPath
     """
     values = _ascending(Cs)
-    check_protocol(problem)
+    problem = checked_problem(problem)
     n = sizes(problem).examples
     method = Accelerated(Pairwise(lam=1.0)) if method is None else checked_method(method)
     results: list[Result] = []
@@ -71,7 +72,7 @@ def c_path(problem: Any, Cs: Iterable[float], *, method: Any = None, **options: 
 
 
 def _ascending(Cs: Any) -> tuple[float, ...]:
-    """Return the values in ascending order; raise unless there are some, all of them numbers > 0."""
+    """Return the values in ascending order; raise unless there are one or more, all > 0."""
     several = isinstance(Cs, Iterable) and not isinstance(Cs, str)
     values = list(Cs) if several else []
     bad = [C for C in values if not (isinstance(C, Real) and 0 < float(C) < float("inf"))]

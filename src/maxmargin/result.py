@@ -1,8 +1,8 @@
-"""What a run tells: where it is, why it ended, and what it found."""
+"""The result of a run, its status, and the progress report for callbacks."""
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from maxmargin.arrays import FloatArray
 from maxmargin.history import History, Measurement
@@ -20,34 +20,34 @@ class Status(Enum):
 
 
 class Result(NamedTuple):
-    r"""The best weights found and what is known of them.
+    r"""The best weights found, and bounds on how good they are.
 
     Attributes
     ----------
     weights : array of shape (d,)
-        The weights of lowest primal objective among those measured, unpadded: for a chain the feature
-        weights label by label, start, end, then transitions row by row. If zero weights have a lower one,
-        they are divided by a power of two until that is not so any more, or zero.
+        The weights of lowest primal objective among those measured, without padding: for a chain the feature
+        weights label by label, start, end, then transitions row by row. If zero weights have a lower
+        objective, the weights are divided by a power of two until they are better, or are zero.
     primal : float
-        Objective at ``weights``, never above that of zero weights by more than ``tol``. With an approximate
-        oracle that bounds its own shortfall, as messages on graphs do, an upper bound on it; with one that
-        does not, an under-estimate: the objective as far as the oracle's answers tell.
+        Objective at ``weights``, never above that of zero weights by more than ``tol``. It is an upper bound
+        if the oracle is approximate but bounds its shortfall, as messages on graphs do, and an
+        under-estimate if the oracle is approximate without a bound.
     dual : float
         Largest lower bound seen.
     gap : float
-        ``primal - dual``: how far ``weights`` are from optimal, at most.
+        ``primal - dual``, an upper bound on the suboptimality of ``weights``.
     certified : bool
-        Whether the bound holds for certain: the certificates used an exact oracle, or an upper bound on
-        what it falls short of the best (a relaxation). An approximate one without such a bound
-        under-estimates ``primal`` and ``gap``; ``dual`` is a lower bound all the same.
+        Whether ``gap`` is a guaranteed bound: the oracle is exact, or bounds its shortfall (by a relaxation).
+        An approximate oracle without such a bound under-estimates ``primal`` and ``gap``; ``dual`` is a
+        lower bound in any case.
     status : Status
         Why the run ended.
     history : History
         All certificates.
     w : array
-        The same weights in the problem's own layout.
+        The weights in the problem's own layout.
     stopped : Stopped
-        Where the method stopped: what ``solve(..., start=result)`` goes on from.
+        Where the method stopped; ``solve(..., start=result)`` continues from here.
     """
 
     weights: FloatArray
@@ -62,12 +62,12 @@ class Result(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a callback is told after each pass: the last certificate and where the run is now.
+    """The argument of callbacks after each pass: the last certificate, and the progress since.
 
     Attributes
     ----------
     passes, oracle_calls, seconds
-        Where the run is; a pass is n visits of examples, with or without a call of the oracle.
+        Progress of the run; a pass is n visits of examples, with or without oracle calls.
     last : Measurement or None
         The last certificate.
     max_passes : int
@@ -82,4 +82,4 @@ class Progress(NamedTuple):
     tol: float
 
 
-Callback = Callable[[Progress], Any]
+Callback = Callable[[Progress], object]

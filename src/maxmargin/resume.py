@@ -1,25 +1,25 @@
-r"""Going on from a result: at another lam, or with more examples.
+r"""Continuing from a result: at another lam, or with more examples.
 
-Dual variables times a share c in [0, 1], for all outputs but the truth, are feasible. With
-:math:`s = \lambda' n' / (\lambda n)` they belong to the weights :math:`(c / s) \, A \alpha`, so that
+If all dual variables except the truth's are scaled by c in [0, 1], they remain feasible. With
+:math:`s = \lambda' n' / (\lambda n)` they belong to the weights :math:`(c / s) \, A \alpha`, so
 
 .. math:: D'(c) = c \, \frac{n}{n'} \, \ell - \frac{\lambda'}{2} \frac{c^2}{s^2} \|A \alpha\|^2 , \qquad
           P'(w) = P(w) + \frac{\lambda' - \lambda}{2} \|w\|^2 .
 
-c = s keeps the weights, where s is at most one; c = 1 keeps the dual variables; and the largest D' is
-that of one c in closed form. As hinges are nowhere negative, every lower bound D carries over as
-:math:`\min(n / n', \lambda' / \lambda) \, D`, also one that the state does not reach any more.
-On the same problem the gap follows without an oracle call; with the weights kept and n' = n it changes by
+c = s keeps the weights, if s is at most one; c = 1 keeps the dual variables; and the c of largest D' has a
+closed form. As hinges are nonnegative, every lower bound D carries over as
+:math:`\min(n / n', \lambda' / \lambda) \, D`, even if the state no longer attains it.
+On the same problem the gap follows without oracle calls; if the weights are kept and n' = n, it changes by
 :math:`(1 - s)(\ell - \lambda \|w\|^2)`.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray
-from maxmargin.methods._protocol import (
+from maxmargin.methods.protocol import (
     Carry,
     Point,
     carried,
@@ -29,58 +29,78 @@ from maxmargin.methods._protocol import (
     scale_error,
     start,
 )
-from maxmargin.objective import hinge_losses
-from maxmargin.problems._checked import checked_weights
-from maxmargin.problems._protocol import output_size, sizes, unpack
+from maxmargin.objective import Certificate, certificate, dual, hinge_losses, primal
+from maxmargin.problems.feature_map import inner
+from maxmargin.problems.oracle import output_size
+from maxmargin.problems.problem import AnyProblem, checked_weights, is_same_problem, sizes
 
-# How far weights made anew from the dual variables may be from those of before, relative to their length.
+# Tolerance for weights recomputed from the dual variables, relative to their length.
 _SAME = 1e-6
-# How far rounding may part the hinges of the same example.
+# Tolerance for rounding in the hinges of the same example.
 _SAME_HINGE = 1e-9
 _PROBES = 2
 
 
 class UnfitStart(ValueError):
-    """A result from which the run cannot go on: of another kind of method, or of another problem."""
+    """A result from which the run cannot continue: of another kind of method, or of another problem."""
 
 
 class Stopped(NamedTuple):
     """Where a run stopped: the problem, the method and its state; None if a step was left half done."""
 
-    problem: Any
-    method: Any
-    state: Any
+    problem: AnyProblem
+    method: object
+    state: object
+
+
+class Continued(Protocol):
+    """The part of a result that a run needs to continue from it."""
+
+    @property
+    def w(self) -> FloatArray:
+        """The best weights."""
+
+    @property
+    def primal(self) -> float:
+        """Their objective."""
+
+    @property
+    def dual(self) -> float:
+        """The best lower bound."""
+
+    @property
+    def stopped(self) -> Stopped:
+        """Where the run stopped."""
 
 
 class WarmStart(NamedTuple):
-    """How to go on from a result; a result alone stands for ``WarmStart(result)``.
+    """How to continue from a result; a plain result means ``WarmStart(result)``.
 
     Parameters
     ----------
     result : Result
-        Of `solve`, by the same kind of method; on the same problem, or on one to which examples were
-        appended.
+        A result of `solve` by the same kind of method, for the same problem or for its first examples.
     keep : {"best", "weights", "dual"}
-        What stays of the dual variables if lam changes: the share of best dual objective; the share that
-        keeps the weights (all, where lam n grows); all.
+        How to scale the dual variables if lam changes: for the best dual objective; to keep the weights (not
+        at all if lam n grows); not at all.
     """
 
-    result: Any
+    result: Continued
     keep: str = "best"
 
 
 class Beginning(NamedTuple):
-    """A state to begin from; weights, and their objective where it is known; a lower bound."""
+    """An initial state, with weights, their objective if it is known, and a lower bound."""
 
-    state: Any
+    state: object
     w: FloatArray
     primal: float | None = None
     dual: float = 0.0
 
 
-def as_warm_start(start: Any) -> WarmStart:
+def as_warm_start(start: object) -> WarmStart:
     """Return ``start``, a result or a warm start, as a warm start."""
-    warm = start if isinstance(start, WarmStart) else WarmStart(start)
+    warm = start if isinstance(start, WarmStart) else WarmStart(cast(Continued, start))
     if not isinstance(getattr(warm.result, "stopped", None), Stopped):
         got = type(warm.result).__name__
         raise ValueError(
@@ -99,29 +119,41 @@ def as_warm_start(start: Any) -> WarmStart:
     return warm
 
 
-def begin_from(warm: WarmStart, problem: Any, method: Any) -> Beginning:
+def begin_from(warm: WarmStart, problem: AnyProblem, method: object) -> Beginning:
     """Return the state of ``warm`` carried over to the problem and the method."""
     before, result = warm.result.stopped, warm.result
+    is_same = is_same_problem(before.problem, problem)
     _check_kind(method, before.method)
-    if before.problem is not problem:
+    if not is_same:
         _check_problem(result, problem)
     checked_weights(problem, result.w)
     carry = _carry(warm, problem, method)
     state, lam = carried(method, before.state, problem, carry), regularisation(method)
     dual = min(carry.n / sizes(problem).examples, lam / carry.lam) * result.dual
-    if before.problem is not problem:
+    if not is_same:
         return Beginning(state, result.w, dual=dual)
-    primal = result.primal + 0.5 * (lam - carry.lam) * float(result.w @ result.w)
+    primal = result.primal + 0.5 * (lam - carry.lam) * float(inner(problem.map, result.w, result.w))
     return Beginning(state, result.w, primal, dual)
 
 
-def begin_anew(problem: Any, method: Any) -> Beginning:
+def first_certificate(beginning: Beginning, problem: AnyProblem, method: object) -> Certificate:
+    """Return the certificate of the initial state, without oracle calls if its objective is known."""
+    lam, w = regularisation(method), beginning.w
+    if beginning.primal is not None:
+        answer: Point = point(method, beginning.state, problem)
+        return Certificate(w, beginning.primal, dual(answer, lam), answer.ell, False)
+    found: Certificate = certificate(method, beginning.state, problem, True)
+    carried_over = primal(problem, w, lam)
+    return found._replace(w=w, primal=carried_over) if carried_over <= found.primal else found
+
+
+def begin_anew(problem: AnyProblem, method: object) -> Beginning:
     """Return the state at zero weights."""
     state = start(method, problem)
-    return Beginning(state, np.zeros_like(point(method, state, problem).w))
+    return Beginning(state, np.zeros(sizes(problem).weights))
 
 
-def _carry(warm: WarmStart, problem: Any, method: Any) -> Carry:
+def _carry(warm: WarmStart, problem: AnyProblem, method: object) -> Carry:
     before = warm.result.stopped
     n, n_new = sizes(before.problem).examples, sizes(problem).examples
     lam, lam_new = regularisation(before.method), regularisation(method)
@@ -129,7 +161,7 @@ def _carry(warm: WarmStart, problem: Any, method: Any) -> Carry:
     if not 0.0 < s < np.inf:
         raise scale_error(f"the ratio of lam to that of start, {lam_new:g} to {lam:g},")
     whole = carried(method, before.state, problem, Carry(1.0, 1.0 / s, lam, n))
-    answer: Point = point(method, whole, problem)  # for an average, that of the iterate which is carried
+    answer: Point = point(method, whole, problem)  # of an average: the iterate's, which is carried over
     share = _SHARES[warm.keep](s, answer.ell, lam_new * answer.norm2)
     return Carry(share, share / s, lam, n)
 
@@ -146,58 +178,64 @@ _SHARES: dict[str, Callable[[float, float, float], float]] = {
 }
 
 
-def _check_kind(method: Any, before: Any) -> None:
+def _check_kind(method: object, before: object) -> None:
     if _kind(method) != _kind(before):
         raise UnfitStart(
             f"solve: start must come from the same kind of method, {_kind(method)}, got {_kind(before)}."
         )
 
 
-def _kind(method: Any) -> str:
+def _kind(method: object) -> str:
     name = type(method).__name__
-    return f"{name}({_kind(method.inner)})" if hasattr(method, "inner") else name
+    inner = getattr(method, "inner", None)
+    return name if inner is None else f"{name}({_kind(inner)})"
 
 
-def _check_problem(result: Any, problem: Any) -> None:
-    """Raise unless weights and losses follow from dual variables as they did on the problem of before."""
+def _check_problem(result: Continued, problem: AnyProblem) -> None:
+    """Raise unless the dual variables have the same weights and losses on both problems."""
     before = result.stopped
     alike = _same_shape(before.problem, problem) and _same_weights(before, problem)
     if not (alike and _same_hinges(before.problem, problem, result.w)):
         raise UnfitStart(
-            f"solve: start must come from this problem, or from one with the first of its examples, got a "
+            f"solve: start must come from this problem, or from a problem of its first examples, got a "
             f"result for {sizes(before.problem).examples} other examples; leave start out."
         )
 
 
-def _same_shape(old: Any, new: Any) -> bool:
-    """Whether outputs and weights of the old problem are outputs and weights of the new one."""
+def _same_shape(old: AnyProblem, new: AnyProblem) -> bool:
+    """Whether outputs and weights of the old problem are valid for the new one."""
     a, b = sizes(old), sizes(new)
-    alike = type(old) is type(new) and a.weights == b.weights
+    alike = type(old.map) is type(new.map) and type(old.oracle) is type(new.oracle)
+    alike = alike and a.weights == b.weights
     alike = alike and a.examples <= b.examples and a.statistics <= b.statistics
     if not alike or _shapes(old) != _shapes(new):
         return False
-    return all(output_size(old, i) == output_size(new, i) for i in range(a.examples))
+    return all(output_size(old.oracle, i) == output_size(new.oracle, i) for i in range(a.examples))
 
 
-def _shapes(problem: Any) -> list[tuple[int, ...]]:
-    parts = unpack(problem, np.zeros(sizes(problem).weights)) if hasattr(problem, "unpack") else []
-    return [np.shape(part) for part in parts]
+def _shapes(problem: AnyProblem) -> list[tuple[int, ...]]:
+    return [np.shape(part) for part in problem.unpack(np.zeros(sizes(problem).weights))]
 
 
-def _same_weights(before: Stopped, problem: Any) -> bool:
-    """Whether the dual variables make the same weights on both problems; true if they are not kept."""
+def _same_weights(before: Stopped, problem: AnyProblem) -> bool:
+    """Whether the dual variables give the same weights on both problems; true if they are not kept."""
     expected = dual_weights(before.method, before.state, before.problem)
     found = dual_weights(before.method, before.state, problem)
     if expected is None or found is None:
         return True
-    return bool(np.linalg.norm(found - expected) <= _SAME * (1.0 + np.linalg.norm(expected)))
+    change = _length(problem, found - expected)
+    return change <= _SAME * (1.0 + _length(problem, expected))
 
 
-def _same_hinges(old: Any, new: Any, w: FloatArray) -> bool:
-    """Whether the examples have the same labels and losses, which dual weights do not tell.
+def _length(problem: AnyProblem, w: FloatArray) -> float:
+    return float(np.sqrt(inner(problem.map, w, w)))
 
-    A hinge depends on the features, the truth and the loss of an output; random signs make that another
-    output for each probe, and the weights' own size one of some loss.
+
+def _same_hinges(old: AnyProblem, new: AnyProblem, w: FloatArray) -> bool:
+    """Whether the examples have the same labels and losses, which the weights alone do not show.
+
+    A hinge depends on the features, the truth and the loss of an output. Random signs of the weights give
+    another output for each probe, and weights of this size give outputs of positive loss.
     """
     rng, n = np.random.default_rng(0), sizes(old).examples
     for _ in range(_PROBES):

@@ -1,9 +1,8 @@
-"""The one driver: passes, certificates, stopping, time limit, interrupts. All that is not arithmetic."""
+"""The driver of all methods: passes, certificates, stopping, time limit and interrupts; no arithmetic."""
 
 import math
 import time
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -12,40 +11,33 @@ from maxmargin._arguments import (
     check_limits,
     check_n_jobs,
     check_projection,
-    check_protocol,
     check_sampling,
     check_scale,
     checked_callbacks,
     checked_method,
+    checked_problem,
     drawer,
     generator,
 )
-from maxmargin.arrays import FloatArray
 from maxmargin.compiling.interrupts import uninterrupted
 from maxmargin.compiling.threads import threads
 from maxmargin.history import History, Measurement
-from maxmargin.methods._protocol import (
-    Point,
-    advance,
-    grain,
-    moves_blocks,
-    oracle_calls,
-    point,
-    regularisation,
-)
+from maxmargin.methods.protocol import grain, oracle_calls, regularisation, traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.problems._protocol import is_bounded, sizes, unpack
+from maxmargin.methods.sweep import advance
+from maxmargin.problems.oracle import is_bounded
+from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.result import Callback, Progress, Result, Status
-from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_anew, begin_from
+from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_anew, begin_from, first_certificate
 
-# A piece of a pass, one batch or more, is made to last about this long: interrupts and limits are heard.
+# A pass is split into pieces of about this length, so that interrupts and limits take effect.
 _PIECE_SECONDS = 0.1
 _FIRST_PIECE = 1
 
 
 def solve(
-    problem: Any,
-    method: Any,
+    problem: object,
+    method: object,
     *,
     tol: float = 1e-3,
     max_passes: int = 1000,
@@ -53,11 +45,11 @@ def solve(
     check_every: int = 5,
     sampling: str = "permutation",
     callbacks: Iterable[Callback] = (),
-    random_state: Any = None,
-    start: Any = None,
+    random_state: object = None,
+    start: object = None,
     n_jobs: int | None = None,
 ) -> Result:
-    r"""Minimise the structural SVM objective and certify how far from the minimum the answer is.
+    r"""Minimise the structural SVM objective, and certify how far the answer is from the minimum.
 
     .. math:: \min_w \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i \max_y
               \left( L_i(y) - \langle w, \phi(x_i, y_i) - \phi(x_i, y) \rangle \right)
@@ -71,22 +63,22 @@ def solve(
     tol : float
         Stop when the duality gap is at most this.
     max_passes : int
-        Stop after this many passes over the data; those of a cache are not counted.
+        Stop after this many passes over the data, not counting those of a cache.
     time_limit : float, optional
-        Stop after this many seconds of optimisation; the certificates' time is not counted.
+        Stop after this many seconds of optimisation, not counting the time of certificates.
     check_every : int
-        Passes between certificates. A certificate costs about one pass.
+        Number of passes between certificates. A certificate costs about one pass.
     sampling : {"permutation", "uniform", "gap"}
-        Visit the examples in a new random order each pass, draw them with replacement, or draw them by
-        the size of their block gaps, which need dual variables.
+        Visit the examples in a new random order each pass, draw them with replacement, or draw them in
+        proportion to their block gaps, which need dual variables.
     callbacks : iterable of callables
         Each is called after every pass with a `Progress`; the run stops when one returns False.
     random_state : int, Generator, RandomState or None
         Seed; the same seed gives the same result.
     start : Result or WarmStart, optional
-        Go on from where another run stopped: that of the same kind of method, at any lam, on the same
-        problem or on one to which examples were appended. On the same problem the first certificate
-        costs no oracle call.
+        Continue from the result of another run, by the same kind of method at any lam. The problem must be
+        the same, or the same with examples appended. On the same problem, the first certificate costs no
+        oracle call.
     n_jobs : int, optional
         Threads for the certificates and for the parts of `Divided`: one by default, -1 for one per
         processor. The result does not depend on it.
@@ -94,30 +86,27 @@ def solve(
     Returns
     -------
     Result
-        An interrupt (Ctrl-C) ends the run after the piece of a pass under way, and the best point so
-        far is returned with its certificate. A second one ends the run at once; the bound is then
-        the last one known.
+        An interrupt (Ctrl-C) ends the run after the current piece of a pass, and the best point so far is
+        returned with its certificate. A second one ends the run at once; the bound is then the last one
+        known.
 
     Raises
     ------
     BrokenOracle
         If an example's block gap is negative or undefined.
     ScaleError
-        If numbers leave the range of float64, as features or lam are too large or too small.
+        If numbers leave the range of float64, because features or lam are too large or too small.
     """
-    check_protocol(problem)
-    method = checked_method(method)
+    pair, method = checked_problem(problem), checked_method(method)
     check_limits(tol, max_passes, time_limit, check_every)
-    check_scale(problem, method)
+    check_scale(pair, method)
     check_n_jobs(n_jobs)
     check_sampling(sampling, method)
-    check_projection(problem, method)
-    draw, rng = drawer(sampling, sizes(problem).examples), generator(random_state)
-    if start is None:
-        beginning = begin_anew(problem, method)
-    else:
-        beginning = begin_from(as_warm_start(start), problem, method)
-    run = _Run(problem, method, beginning, tol, max_passes, time_limit, checked_callbacks(callbacks))
+    check_projection(pair, method)
+    draw, rng = drawer(sampling, sizes(pair).examples), generator(random_state)
+    warm = None if start is None else as_warm_start(start)
+    beginning = begin_anew(pair, method) if warm is None else begin_from(warm, pair, method)
+    run = _Run(pair, method, beginning, tol, max_passes, time_limit, checked_callbacks(callbacks))
     with threads(n_jobs):
         status = run.begin() if start is not None else None
         try:
@@ -138,8 +127,8 @@ class _Run:
 
     def __init__(
         self,
-        problem: Any,
-        method: Any,
+        problem: AnyProblem,
+        method: object,
         beginning: Beginning,
         tol: float,
         max_passes: int,
@@ -157,26 +146,21 @@ class _Run:
         self.rows: list[Measurement] = []
         self.whole, self.other_was_best = True, False
         self.best_w, self.best_primal = beginning.w, math.inf
-        self.best_dual = self.best_ell = beginning.dual  # zero at the start from nothing
+        self.best_dual = self.best_ell = beginning.dual  # zero without a warm start
 
     def _compile(self) -> None:
-        """Have the kernels compiled or loaded, by a step of no block: not a part of the run's seconds."""
-        if moves_blocks(self.method):
+        """Compile or load the kernels by a pass without visits, which is not timed."""
+        if traits(self.method).moves_blocks:
             advance(self.method, self.state, self.problem, np.zeros(0, dtype=np.int64))
 
     def begin(self) -> Status | None:
-        """Certify the state to begin from; return a status if that is enough."""
-        answer: Point = point(self.method, self.state, self.problem)
-        w, primal = self.beginning.w, self.beginning.primal
-        if primal is None:
-            found = objective.primal(self.problem, w, self.lam), w
-            primal, w = min(found, self._best_of(answer), key=lambda pair: pair[0])
-        self._note(primal, w, answer)
+        """Certify the initial state; return a status if its gap is small enough."""
+        self._note(first_certificate(self.beginning, self.problem, self.method))
         return Status.CONVERGED if self.best_primal - self.best_dual <= self.tol else None
 
     def one_pass(self, visits: Visits) -> bool:
-        """Make the visits of a pass, piece by piece; return False if the time ran out."""
-        cut, together = moves_blocks(self.method), grain(self.method, self.problem)
+        """Make the visits of a pass, piece by piece; return False if the time limit is reached."""
+        cut, together = traits(self.method).moves_blocks, grain(self.method, self.problem)
         done, total = 0, n_visits(visits)
         while done < total:
             if self.seconds >= self.time_limit:
@@ -184,14 +168,14 @@ class _Run:
             length = min(self.piece * together, total - done) if cut else total
             elapsed = self._advance(some_visits(visits, done, done + length))
             done += length
-            # Doubling at most: the time of a short piece says little of a long one.
+            # At most double the length: the time of a short piece says little about a long one.
             lasting = int(length / together * _PIECE_SECONDS / max(elapsed, 1e-9))
             self.piece = max(1, min(2 * self.piece, lasting))
         self.passes += 1
         return True
 
     def _advance(self, visits: Visits) -> float:
-        """Make the visits; return the seconds it took."""
+        """Make the visits; return the seconds they took."""
         begin = time.perf_counter()
         with uninterrupted():
             self.whole = False
@@ -203,47 +187,37 @@ class _Run:
         return elapsed
 
     def certify(self) -> None:
-        """Measure primal, dual and gap of the method's answer, by one pass of the oracle.
+        """Measure primal, dual and gap of the method's answer.
 
-        If a step was left half done, weights and dual loss may not belong together: no bound follows
-        from them, and the best one of before stands.
+        An answer may have several weight vectors, and each costs a pass of the oracle. All but the first are
+        measured only in certificates 1, 2, 4, 8, ..., and as long as one of them is the best.
         """
-        answer: Point = point(self.method, self.state, self.problem)
-        primal, w = self._best_of(answer)
-        self._note(primal, w, answer)
+        count = len(self.rows) + 1
+        compare = self.other_was_best or count & (count - 1) == 0
+        found = objective.certificate(self.method, self.state, self.problem, compare)
+        self.other_was_best = found.is_other
+        self._note(found)
 
-    def _note(self, primal: float, w: FloatArray, answer: Point) -> None:
-        """Add a certificate to the history, and keep the best bounds."""
-        calls, dual = self.oracle_calls(), self.best_dual
+    def _note(self, found: objective.Certificate) -> None:
+        """Add a certificate to the history, and keep the best bounds.
+
+        After a step that was left half done, weights and dual loss may not belong together. They give no
+        lower bound then, and the best one so far is kept.
+        """
+        calls, dual, primal = self.oracle_calls(), self.best_dual, found.primal
         if self.whole:
-            dual, self.best_ell = objective.dual(answer, self.lam), max(self.best_ell, answer.ell)
+            dual, self.best_ell = found.dual, max(self.best_ell, found.ell)
         self.rows.append(Measurement(calls / self.n, calls, self.seconds, primal, dual, primal - dual))
         self.certified_visits = self.visits
         self.best_dual = max(self.best_dual, dual)
         if primal < self.best_primal:
-            self.best_primal, self.best_w = primal, w.copy()
+            self.best_primal, self.best_w = primal, found.w.copy()
         objective.check_bounds(self.problem, self.best_primal, self.best_dual)
 
-    def _best_of(self, answer: Point) -> tuple[float, FloatArray]:
-        """Return the lowest objective among the answer's weights, and its weights.
-
-        Each costs a pass of the oracle, so that others than the first are measured with certificate
-        1, 2, 4, 8, ... and as long as one of them is the best.
-        """
-        count = len(self.rows) + 1
-        compares = self.other_was_best or count & (count - 1) == 0
-        measured = [
-            (objective.primal(self.problem, w, self.lam), k, w)
-            for k, w in enumerate((answer.w, *answer.others) if compares else (answer.w,))
-        ]
-        primal, k, w = min(measured)
-        self.other_was_best = k > 0
-        return primal, w
-
     def compare_with_zero(self, status: Status) -> None:
-        """See to it that the result is no worse than zero weights, but for ``tol``.
+        """Make sure that the result is no worse than zero weights, up to ``tol``.
 
-        Their objective is the mean of the largest losses, and so at least every dual loss: a run that came
+        Their objective is the mean of the largest losses, so it is at least every dual loss: a run that came
         close to its optimum need not measure it.
         """
         is_known = self.best_primal < math.inf
@@ -258,7 +232,7 @@ class _Run:
             self.best_w, self.best_primal = found
 
     def certify_the_rest(self) -> None:
-        """Certify what was done since the last certificate, unless interrupted in doing so."""
+        """Certify the steps since the last certificate; an interrupt skips this."""
         if self.rows and self.certified_visits == self.visits:
             return
         try:
@@ -268,7 +242,7 @@ class _Run:
                 raise
 
     def status(self, finished: bool) -> Status | None:
-        """Tell the callbacks of a finished pass; return why to stop now, or None to go on."""
+        """Call the callbacks after a finished pass; return why to stop now, or None to continue."""
         answers = [callback(self.progress()) for callback in self.callbacks] if finished else []
         status = None
         if self.seconds >= self.time_limit:
@@ -286,14 +260,13 @@ class _Run:
         return Progress(self.visits / self.n, calls, self.seconds, last, self.max_passes, self.tol)
 
     def oracle_calls(self) -> int:
-        """Return how often the method has called the oracle."""
+        """Return the number of oracle calls of the method."""
         return oracle_calls(self.method, self.state, self.visits)
 
     def result(self, status: Status) -> Result:
         w = self.best_w
-        parts = unpack(self.problem, w) if hasattr(self.problem, "unpack") else [w]
-        weights = np.concatenate([np.ravel(part) for part in parts])
+        weights = np.concatenate([np.ravel(part) for part in self.problem.unpack(w)])
         gap, history = self.best_primal - self.best_dual, History(tuple(self.rows))
         stopped = Stopped(self.problem, self.method, self.state if self.whole else None)
-        certified = is_bounded(self.problem)
+        certified = is_bounded(self.problem.oracle)
         return Result(weights, self.best_primal, self.best_dual, gap, certified, status, history, w, stopped)

@@ -1,4 +1,4 @@
-"""Compile everything now, so that no later run waits: for images, and before workers start."""
+"""Compile kernels ahead of time, for container images and before workers start."""
 
 import itertools
 import time
@@ -11,29 +11,31 @@ import numpy as np
 import scipy.sparse
 from tqdm import tqdm
 
+from maxmargin.arrays import CsrMatrix, FloatArray
 from maxmargin.compiling import KERNELS
 from maxmargin.compiling.kernel_cache import cache_directory
 from maxmargin.decoding import decode_all
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.links import encode_links
-from maxmargin.estimators._base import DUAL_METHODS
+from maxmargin.estimators._parameters import DUAL_METHODS
 from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain, Segments
-from maxmargin.problems._labelling import LABELLINGS
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.arborescence import ArborescenceProblem
+from maxmargin.problems.oracles._labelling import LABELLINGS
+from maxmargin.problems.problem import sizes
 from maxmargin.solve import solve
 
 
 class Compiled(NamedTuple):
-    """What `compile_kernels` did; as text, one line.
+    """The outcome of `compile_kernels`; ``str`` makes one line of it.
 
     Attributes
     ----------
     kernels : int
-        Specialisations of kernels that are ready: one per kernel, model, kind of features and method.
+        Number of specialisations that are ready: one per kernel, model, kind of features and method.
     seconds : float
-        Time it took; little if they were on disk already.
+        Time that it took; little if the kernels were on disk.
     directory : Path or None
-        Where they are kept; None if nothing can be written, and each process compiles anew.
+        Where they are stored; None if no directory is writeable, so that each process compiles again.
     """
 
     kernels: int
@@ -41,18 +43,19 @@ class Compiled(NamedTuple):
     directory: Path | None
 
     def __str__(self) -> str:
-        kept = f"in {self.directory}" if self.directory else "but not kept: no directory can be written"
+        kept = f"in {self.directory}" if self.directory else "but not kept: no directory is writeable"
         return f"{self.kernels} kernels ready in {self.seconds:.1f} s, {kept}"
 
 
 def compile_kernels() -> Compiled:
     """Compile the kernels of every model, kind of features and method of the dual, or load them from disk.
 
-    Those for weights of examples, rescaled slacks, signs of weights, forbidden transitions and graphs with
-    sparse features are compiled when they are first used: with them this would take more than twice as long.
+    Kernels for weights of examples, rescaled slacks, signs of weights, forbidden transitions and graphs with
+    sparse features are compiled when they are first used. Compiling them here would take more than twice as
+    long.
 
-    They are kept for the user who compiles them. Others load them too if root compiled them into the
-    installed package and made them readable (``chmod -R a+rX``).
+    The kernels are stored for the user who compiles them. Other users can load them if root compiled them
+    into the installed package and made them readable (``chmod -R a+rX``).
 
     Returns
     -------
@@ -70,7 +73,7 @@ def compile_kernels() -> Compiled:
 
 
 def _problems() -> Iterator[tuple[str, Any]]:
-    """Yield a tiny problem for each model and each way in which features are stored."""
+    """Yield a tiny problem for each model and each way of storing features."""
     sequence = np.array([0, 2]), np.array([0, 1]), 2
     builders: list[tuple[str, Callable[[Any], Any]]] = [
         ("multiclass", lambda X: Multiclass.from_encoded(X, np.array([0, 1]), 2)),
@@ -94,11 +97,11 @@ def _problems() -> Iterator[tuple[str, Any]]:
     yield "matching", Matching.from_encoded(links, np.ones(1, dtype=np.bool_))
 
 
-def _trees(X: Any, *, projective: bool) -> Arborescence:
+def _trees(X: FloatArray | CsrMatrix, *, projective: bool) -> ArborescenceProblem:
     arcs, heads = Arcs(X, np.array([0, 1])), np.array([0])
     return Arborescence.from_encoded(arcs, heads, projective=projective)
 
 
 def _n_specialisations() -> int:
-    """Return the number of compiled versions of all kernels; zero when compilation is turned off."""
+    """Return the number of compiled versions of all kernels; zero if compilation is disabled."""
     return sum(len(getattr(loop.cached, "signatures", ())) for loop in KERNELS)

@@ -1,18 +1,17 @@
-"""Values in the words of error messages."""
+"""Descriptions of values for error messages."""
 
 from collections.abc import Sized
-from numbers import Number
-from typing import Any
+from numbers import Number, Real
 
 
-def quoted(value: Any) -> str:
-    """The representation of a value, not too long for a message."""
+def quoted(value: object) -> str:
+    """Return the representation of a value, shortened to fit into a message."""
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def described(value: Any) -> str:
-    """A short description of a value for an error message."""
+def described(value: object) -> str:
+    """Return a short description of a value: its type, with its shape or, if it is short, itself."""
     name = type(value).__name__
     if isinstance(value, str | bytes | Number | None):
         return f"{quoted(value)} ({name})"
@@ -21,3 +20,10 @@ def described(value: Any) -> str:
     if isinstance(shape, tuple):
         return f"{article} {name} of shape {shape}"
     return f"an empty {name}" if isinstance(value, Sized) and not len(value) else f"{article} {name}"
+
+
+def shown(value: object) -> str:
+    """Return a value as users wrote it if it is short, else described."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return repr(value) if isinstance(value, str | Real | None) else described(value)

@@ -16,7 +16,10 @@ ROOT = Path(__file__).parents[2]
 def paper(tmp_path: Path) -> Path:
     """Return a copy of the benchmark, with nothing run yet."""
     unwanted = shutil.ignore_patterns("outputs", "__cache__", "__pycache__")
-    return Path(shutil.copytree(ROOT / "benchmarks" / "paper", tmp_path / "paper", ignore=unwanted))
+    aligner = Path("examples", "word_alignment")  # which the benchmark finds relative to itself
+    shutil.copytree(ROOT / aligner, tmp_path / aligner, ignore=unwanted)
+    copy = tmp_path / "benchmarks" / "paper"
+    return Path(shutil.copytree(ROOT / "benchmarks" / "paper", copy, ignore=unwanted))
 
 
 def printed(paper: Path, *arguments: str) -> str:
@@ -28,6 +31,7 @@ def printed(paper: Path, *arguments: str) -> str:
     return run.stdout
 
 
+@pytest.mark.slow
 def test_runs_are_stored_and_drawn(paper: Path, tmp_path: Path) -> None:
     run = ("run", "--profile", "short", "--only", "digits", "--jobs", "1")
     assert "0 of 3 groups of runs are there" in printed(paper, *run)
@@ -43,6 +47,7 @@ def test_runs_are_stored_and_drawn(paper: Path, tmp_path: Path) -> None:
     assert (tmp_path / "figures" / "rivals.svg").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_missing_data_are_skipped(paper: Path) -> None:
     text = printed(paper, "run", "--only", "CoNLL", "--jobs", "1")
     assert "Skipped CoNLL: load_conll2000: no 'conll2000/train.txt.gz'" in text

@@ -52,6 +52,7 @@ def test_claims_follow_the_results(frame, factor, verdict):
     assert "online-EG" not in text  # what was not run has no verdict
 
 
+@pytest.mark.slow
 def test_figures_are_the_same_for_the_same_results(frame, tmp_path):
     from _curves import Results
     from _figures import draw_all

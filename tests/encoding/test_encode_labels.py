@@ -112,8 +112,8 @@ WRONG = {
     "frame": (pd.DataFrame({"a": [1]}), TypeError, "got a DataFrame of shape (1, 1)"),
     "no sequence": ([], ValueError, "y has no sequence, expected at least one"),
     "empty": ([["a"], []], ValueError, "y[1] is empty, expected at least one label"),
-    "huge": ([[2**63]], ValueError, "an integer label of y does not fit 64 bits"),
-    "nul": ([["a\0"]], ValueError, "a label of y ends with the character NUL"),
+    "huge": ([[2**63]], ValueError, "an integer label of y does not fit into 64 bits"),
+    "nul": ([["a\0"]], ValueError, "a label of y ends with the NUL character"),
 }
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.encoding import lookup, packed
-from maxmargin.encoding.chunks import edges_of_runs
+from maxmargin.encoding.chunks import chunk_edges
 
 # All characters, lone surrogates and NUL too, and repeats that make names of all lengths.
 PIECES = st.text(st.characters(exclude_categories=()), max_size=5)
@@ -90,12 +90,12 @@ def test_hash_spreads_names_that_differ_little():
 
 
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 20))
-def test_runs_cover_all_items_once(sizes, limit):
-    edges = edges_of_runs(np.array(sizes, np.int64), limit).tolist()
+def test_chunks_cover_all_items_once(sizes, limit):
+    edges = chunk_edges(np.array(sizes, np.int64), limit).tolist()
     assert edges[0] == 0
     assert edges[-1] == len(sizes)
     assert edges == sorted(set(edges))
-    # Only the last item may take a run beyond the limit.
+    # Only the last item may take a chunk beyond the limit.
     for start, stop in pairwise(edges):
         assert sum(sizes[start : stop - 1]) <= limit
 

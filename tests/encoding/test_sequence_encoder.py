@@ -14,7 +14,7 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from maxmargin.encoding import SequenceEncoder, Tokens, labels, lookup, sequences
-from maxmargin.encoding.rows import sparse_rows
+from maxmargin.encoding.sparse_rows import sparse_rows
 
 NAMES = st.sampled_from(["a", "b", "c", "d=1", "", "é", "x\0y", "long name " * 9])
 BAGS = st.lists(st.lists(st.lists(NAMES, max_size=6), min_size=1, max_size=4), min_size=1, max_size=5)

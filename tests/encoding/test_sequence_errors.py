@@ -58,7 +58,7 @@ WRONG = {
     ),
     "huge in dict": ([[{"a": 10**400}]], ValueError, "feature 'a' of token 0 of sequence 0"),
     "huge among texts": ([[{"b": "x", "a": 10**400}]], ValueError, "feature 'a' of token 0"),
-    "complex": ([A * 1j], ValueError, "no 2-D array of real numbers"),
+    "complex": ([A * 1j], ValueError, "not a 2-D array of real numbers"),
     "complex sparse": ([sparse.csr_array(A * 1j)], TypeError, "dtype complex128, expected real"),
     "one array": (A, TypeError, "got an ndarray of shape (2, 2); if it is one sequence pass [X]"),
     "one sparse": (sparse.csr_array(A), TypeError, "if it is one sequence pass [X]"),
@@ -86,7 +86,7 @@ WRONG = {
     ),
     "number in set": ([[{"a", 1}]], TypeError, "has the feature 1 (int), expected a string"),
     "list in strings": ([[["a", ["b"]]]], TypeError, "has the feature a list, expected a string"),
-    "string in numbers": ([[[1, "a"]]], ValueError, "no 2-D array of real numbers"),
+    "string in numbers": ([[[1, "a"]]], ValueError, "not a 2-D array of real numbers"),
     "list as value": (
         [[{"a": [1]}]],
         TypeError,
@@ -98,7 +98,7 @@ WRONG = {
     "number names mix": ([[{"b": 1, 1: "a"}]], TypeError, "has the feature 1 (int)"),
     "nested": ([[[[1]]]], TypeError, "token 0 of sequence 0 of X starts with a list"),
     "object": ([[object()]], TypeError, "is an object, expected a dict, a list of feature strings"),
-    "used up": ([WORDS, [used_up()]], ValueError, "sequence 1 of X is a generator that was used"),
+    "used up": ([WORDS, [used_up()]], ValueError, "sequence 1 of X is a generator that is already exhausted"),
     "strings, array": (
         [WORDS, A],
         TypeError,

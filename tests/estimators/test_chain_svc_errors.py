@@ -77,7 +77,7 @@ FEATURES = {
         TypeError,
         "sequence 1 of X is a list of lists of feature strings, but the first",
     ),
-    "complex": ([x + 1j for x in X], ValueError, "no 2-D array of real numbers"),
+    "complex": ([x + 1j for x in X], ValueError, "not a 2-D array of real numbers"),
     "none": (None, TypeError, "X must be a list of sequences, .*got None"),
 }
 

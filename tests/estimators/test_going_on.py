@@ -14,6 +14,8 @@ from sklearn.datasets import load_iris
 from maxmargin import Accelerated, ChainSVC, MulticlassSVC, Pairwise, solve
 from maxmargin.problems import Chain, Multiclass
 
+pytestmark = pytest.mark.long
+
 _rng = np.random.default_rng(0)
 LENGTHS = [3, 1, 4, 2, 3, 5, 2, 4, 3, 1, 4, 2]
 # Three labels that follow each other in a circle, seen through noise.
@@ -212,6 +214,7 @@ def parts_of(setting: Setting) -> list[tuple[Any, Any]]:
     return [(setting.X[a:b], setting.y[a:b]) for a, b in pairwise(cuts)]
 
 
+@pytest.mark.slow
 def test_partial_fit_is_certified_for_all_examples(setting: Setting) -> None:
     model, seen = clone(setting.estimator), 0
     for X, y in parts_of(setting):
@@ -225,6 +228,7 @@ def test_partial_fit_is_certified_for_all_examples(setting: Setting) -> None:
     assert seen == size(setting.X)
 
 
+@pytest.mark.slow
 def test_the_last_partial_fit_needs_fewer_passes(setting: Setting) -> None:
     """Where there is something to save: the fit from nothing needs many."""
     model = clone(setting.estimator).set_params(C=10.0)

@@ -7,7 +7,8 @@ import pytest
 
 from maxmargin import GraphSVC, Result, solve
 from maxmargin.estimators import _base
-from maxmargin.problems import SignConstrained
+from maxmargin.problems import Problem, SignConstrained
+from maxmargin.problems.maps.signs import layout_order
 from support import naive
 from support.plain import Plain
 
@@ -45,7 +46,9 @@ def weights_of(model: GraphSVC) -> naive.Array:
 
 def interpreted(problem: Any, *args: Any, **options: Any) -> Result:
     """Solve without waiting for the compiler."""
-    return solve(SignConstrained(Plain(problem.inner), problem.nonnegative), *args, **options)
+    order = layout_order(problem.map.inner)
+    chosen = np.isin(order, problem.map.where)
+    return solve(SignConstrained(Plain(Problem(problem.map.inner, problem.oracle)), chosen), *args, **options)
 
 
 @pytest.mark.parametrize(("inference", "solver"), [("cut", solve), ("tree", interpreted)])

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from maxmargin import ChainSVC
 from maxmargin.inference.k_best import k_best_paths, k_best_second_order, k_best_work
-from maxmargin.problems._k_best import find_k_best, search_space
-from maxmargin.problems._protocol import score, sizes, workspace
+from maxmargin.problems.feature_map import score
+from maxmargin.problems.oracle import oracle_workspace
+from maxmargin.problems.oracles._k_best import find_k_best, search_space
+from maxmargin.problems.problem import sizes
 from support import naive
 from support.catalogue import Case, flat, layout, segment_cases
 from support.naive import Array, Output
@@ -62,8 +64,9 @@ def test_segmentations_in_order(case: Case, seed: int, k: int, whole: bool) -> N
     w = layout(problem, np.round(weights) if whole else weights)
     theta, y, found = np.zeros(size.statistics), np.full((k, size.output), -1), np.zeros(k)
     for i, outputs in enumerate(case.data.outputs):
-        score(problem, i, w, theta)
-        find_k_best(problem, i, theta, workspace(problem), search_space(problem, k), y, found)
+        oracle = problem.oracle
+        score(problem.map, i, w, theta)
+        find_k_best(oracle, i, theta, oracle_workspace(oracle), search_space(oracle, k), y, found)
         scores = naive.margins(case.data, i, flat(problem, w)) - case.data.losses[i]
         expected = np.sort(scores)[::-1][:k]
         count = len(expected)

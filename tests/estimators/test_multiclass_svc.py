@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import MulticlassSVC
-from maxmargin.estimators._base import METHODS
+from maxmargin.estimators._parameters import METHODS
 
 X, Y = load_iris(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -31,6 +31,7 @@ def failing_checks(estimator):
     return {"check_class_weight_classifiers": "without an intercept no class can have all examples"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [MulticlassSVC(tol=1e-2), MulticlassSVC(method="fw", fit_intercept=False, tol=0.1)],

@@ -23,6 +23,8 @@ from maxmargin import (
 )
 from maxmargin.inference.chow_liu import chow_liu, mutual_information
 
+pytestmark = pytest.mark.long
+
 _rng = np.random.default_rng(0)
 IRIS, SPECIES = load_iris(return_X_y=True)
 IRIS = (IRIS - IRIS.mean(axis=0)) / IRIS.std(axis=0)

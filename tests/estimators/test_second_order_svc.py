@@ -52,6 +52,7 @@ def flat(sequences: Any) -> list[Any]:
     return [label for labels in sequences for label in labels]
 
 
+@pytest.mark.slow
 def test_certificate_and_predictions_by_enumeration() -> None:
     model = clone(MODEL).fit(X, Y)
     assert objective(model, len(X)) == pytest.approx(model.history_.primal.min(), rel=1e-9)

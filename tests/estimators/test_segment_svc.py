@@ -106,6 +106,7 @@ def test_objective_is_the_documented_one(loss):
     assert 0 <= model.gap_ <= 1e-3
 
 
+@pytest.mark.slow
 def test_k_best_segmentations_and_margins():
     model = fitted()
     for x, first, (segments, margins) in zip(X, model.predict(X), model.predict_k_best(X, 20), strict=True):
@@ -248,7 +249,10 @@ def test_partial_fit_is_certified_for_all_sequences():
             "sequence 0 of y has the segment .*, expected a label of the first call",
         ),
         ([[(0, 4, "NP")]], "has 4 tokens, but max_length is 3; set max_length to at least 4"),
-        ([[(0, 2, "NP"), (2, 3, "VP")]], "y has tokens outside of segments, but there were none at first"),
+        (
+            [[(0, 2, "NP"), (2, 3, "VP")]],
+            "y has tokens outside of segments, but the first call had none",
+        ),
     ],
 )
 def test_partial_fit_with_what_the_first_call_had_not(y, message):

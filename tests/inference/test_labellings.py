@@ -67,7 +67,7 @@ def by_search(
 def cut_of(gains: Array, strengths: Array, ends: Array, work: CutWork | None = None) -> Array:
     n_nodes, n_edges = len(gains), len(ends)
     work = cut_work(n_nodes + 1, n_edges + 1) if work is None else work
-    work.excess[:n_nodes], work.room[: 2 * n_edges] = gains, np.repeat(strengths, 2)
+    work.excess[:n_nodes], work.residual[: 2 * n_edges] = gains, np.repeat(strengths, 2)
     y = np.full(n_nodes, -1)
     cut(*arcs_of(ends, n_nodes), n_nodes, work, y)
     return y

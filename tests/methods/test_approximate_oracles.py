@@ -18,10 +18,13 @@ from maxmargin import (
     objective,
     solve,
 )
-from maxmargin.methods._protocol import advance, start
+from maxmargin.methods.protocol import start
+from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import step_size
-from maxmargin.problems import Custom
-from maxmargin.problems._protocol import is_bounded, is_exact
+from maxmargin.methods.sweep import advance
+from maxmargin.problems import Custom, Weighted
+from maxmargin.problems.oracle import is_bounded, is_exact
+from maxmargin.problems.problem import as_problem
 from support import naive
 from support.approximate import Approximate, Quality
 from support.catalogue import Case, chain_case, flat, multiclass_case
@@ -50,7 +53,7 @@ class Runs:
             run = []
             for i in (None, *random_order(case.problem, N_STEPS, seed)):
                 if i is not None:
-                    problem.state = advance(method, problem.state, problem, np.array([i]))
+                    problem.state = advance(method, problem.state, as_problem(problem), np.array([i]))
                 dual, w = dual_of(case.problem, method, problem.state), flat(case.problem, problem.state.w)
                 run.append((best - dual, naive.primal(case.data, w, LAM) - dual))
             errors.append([error for error, _ in run])
@@ -68,6 +71,7 @@ def assert_bounded(runs: Runs, n: int, nu: float, curvature: float) -> None:
     assert max(runs.shortfalls) > 1e-3  # the oracle does fall short
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("nu", [0.25, 0.7])
 @pytest.mark.parametrize("rule", ["line search", "predefined"])
@@ -79,6 +83,7 @@ def test_multiplicative_quality(name: str, nu: float, rule: str) -> None:
     assert_bounded(runs, len(curvatures), nu, curvatures.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("delta", [0.5, 4.0])
 @pytest.mark.parametrize("rule", ["line search", "predefined"])
@@ -107,9 +112,9 @@ def test_qualities_that_are_none(nu: Any) -> None:
         Predefined(nu)
 
 
-def shy(case: Case, exact: bool) -> Custom:
+def shy(case: Case, exact: bool) -> Any:
     """Return the case with an oracle that looks at the first two outputs alone."""
-    own, data = custom(case), case.data
+    own, data = custom(case).oracle, case.data
 
     def argmax(i: int, w: Array, truth: Any = None) -> Any:
         return i, int(np.argmax((data.losses[i] - data.psi[i] @ w)[:2]))
@@ -169,13 +174,14 @@ def test_an_oracle_that_bounds_what_it_lacks_is_certified() -> None:
 
 def test_problems_are_exact_unless_they_say_otherwise() -> None:
     case = CASES["multiclass"]
-    for problem in (case.problem, custom(case), object()):
-        assert is_exact(problem)
-        assert is_bounded(problem)
-    for problem in (Approximate(case, BlockFrankWolfe(LAM), lambda gap, i, k: gap), shy(case, exact=False)):
-        assert not is_exact(problem)
-        assert not is_bounded(problem)
-    assert not is_exact(shy(case, exact=False).space)
+    for oracle in (case.problem.oracle, custom(case).oracle, object()):
+        assert is_exact(oracle)
+        assert is_bounded(oracle)
+    plain = Approximate(case, BlockFrankWolfe(LAM), lambda gap, i, k: gap)
+    for oracle in (plain, shy(case, exact=False).oracle, Weighted(plain, np.ones(len(case.X))).oracle):
+        assert not is_exact(oracle)
+        assert not is_bounded(oracle)
+    assert not new_scratch(shy(case, exact=False)).block.exact
     assert solve(case.problem, BlockFrankWolfe(LAM), max_passes=1).certified
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Predefined, objective
-from maxmargin.methods._protocol import advance, point, start
+from maxmargin.methods.protocol import point, start
+from maxmargin.methods.sweep import advance
 from support.catalogue import Case, chain_case, multiclass_case
 from support.naive_primal import weights_of_iterates
 from support.runs import SCHEMES, batch_states, block_states, random_order
@@ -27,7 +28,7 @@ def check(case: Case, method: Averaged, states: Any, averaged: Any) -> None:
         iterate, answer = point(method.inner, state, case.problem), point(method, average, case.problem)
         ws.append(iterate.w.copy())
         ells.append(iterate.ell)
-        p = weights_of_iterates(type(method.scheme).__name__.lower(), k)
+        p = weights_of_iterates(type(method.scheme).__name__.lower().removesuffix("mean"), k)
         assert p.sum() == pytest.approx(1.0)
         w, ell = p @ np.array(ws), float(p @ np.array(ells))
         assert answer.w == pytest.approx(w, abs=1e-12)

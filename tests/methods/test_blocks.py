@@ -16,12 +16,12 @@ from maxmargin.methods._blocks import (
     load_block,
     state_bytes,
 )
-from maxmargin.methods._move import new_move
 from maxmargin.methods._pool import ROOM, SIZE, enlarged
-from maxmargin.methods._protocol import advance, start
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import push_blocks
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.protocol import start
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import advance, push_blocks
+from maxmargin.problems.moves import new_move
+from maxmargin.problems.problem import sizes
 from support.catalogue import chain_case, dense_block, multiclass_case
 from support.maps import as_move
 from support.naive import Array
@@ -92,6 +92,7 @@ def test_bytes_in_use() -> None:
     assert state_bytes(blocks) - empty == room * (4 + 8)
 
 
+@pytest.mark.slow
 def test_a_million_steps_do_not_drift() -> None:
     case, method = multiclass_case(30, n=20, n_labels=5, n_features=6), BlockFrankWolfe(0.05)
     size = sizes(case.problem)
@@ -99,11 +100,12 @@ def test_a_million_steps_do_not_drift() -> None:
     state = advance(method, start(method, case.problem), case.problem, order)
     assert state.steps[0] == 10**6
     rebuilt = np.zeros(size.weights)
-    push_blocks(case.problem, state.z, 1.0 / (0.05 * size.examples), rebuilt, new_scratch(case.problem))
+    work, scale = new_scratch(case.problem).block, 1.0 / (0.05 * size.examples)
+    push_blocks(case.problem.map, state.z, scale, rebuilt, work)
     assert np.abs(state.w).max() > 0.1
     assert state.w == pytest.approx(rebuilt, abs=1e-9)
-    mu = np.eye(case.problem.width)[case.data.truths]
-    mu -= [dense_block(state.z, i, case.problem.width) for i in range(size.examples)]
+    mu = np.eye(case.problem.map.width)[case.data.truths]
+    mu -= [dense_block(state.z, i, case.problem.map.width) for i in range(size.examples)]
     assert mu.min() >= -1e-12
     assert mu.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
 

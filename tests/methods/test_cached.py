@@ -23,10 +23,11 @@ from maxmargin.methods import _cost
 from maxmargin.methods._cache import is_hit, new_cache, set_floor
 from maxmargin.methods._planes import empty_planes
 from maxmargin.methods._pool import SIZE, START
-from maxmargin.methods._protocol import Carry, advance, carried, oracle_calls, point, start
 from maxmargin.methods.cached import CachedState
+from maxmargin.methods.protocol import Carry, carried, oracle_calls, point, start
+from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.problem import as_problem, sizes
 from support import naive
 from support.bitwise_runs import assert_same_bits, bits
 from support.catalogue import Case, chain_case, flat, multiclass_case
@@ -47,7 +48,7 @@ INNER = {
 
 def interpreted(case: Case) -> Case:
     """Return the case with a problem whose functions run in plain Python: nothing is to be compiled."""
-    return case._replace(problem=Counting(case.problem))
+    return case._replace(problem=as_problem(Counting(case.problem)))
 
 
 def many_alike() -> Case:
@@ -82,7 +83,7 @@ def test_against_a_naive_cache(kind: str, capacity: int, life: int) -> None:
     ):
         state, visits = advance(method, state, case.problem, order), visits + n
         found = point(method, state, case.problem)
-        assert flat(case.problem.problem, found.w) == pytest.approx(
+        assert flat(case.problem.map.problem, found.w) == pytest.approx(
             naive.weights_of(case.data, expected.alpha, LAM), abs=1e-9
         )
         assert found.ell == pytest.approx(naive.dual_loss(case.data, expected.alpha), abs=1e-9)
@@ -147,12 +148,13 @@ def test_an_empty_cache_gives_the_bits_of_the_plain_method_in_compiled_code(inne
 
 def test_an_empty_cache_is_asked_all_the_same() -> None:
     problem, method = Counting(multiclass_case(8, n=9).problem), Cached(INNER["bcfw"], COST, capacity=0)
-    state = advance(method, start(method, problem), problem, np.arange(9))
+    state = advance(method, start(method, as_problem(problem)), as_problem(problem), np.arange(9))
     assert np.isfinite(state.working.cache.gap).all()
     assert state.schedule.replays == 1  # it gained nothing
     assert oracle_calls(method, state, 9) == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["permutation", "uniform", "gap"])
 @pytest.mark.parametrize("inner", INNER)
 def test_the_certificate_brackets_the_optimum(inner: str, sampling: str) -> None:
@@ -185,6 +187,7 @@ def test_what_the_dual_gained_is_known(inner: str) -> None:
         assert state.working.cache.gain[0] == pytest.approx(12 * dual)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [INNER["bcfw"], INNER["pairwise"]])
 def test_true_calls_are_counted_and_fewer(method: Any) -> None:
     tol, calls = 1e-3, []
@@ -236,12 +239,12 @@ def test_a_warm_start_counts_anew_and_brackets_the_optimum(wrapper: Any) -> None
 def test_a_warm_start_keeps_the_planes() -> None:
     """They are copied, not shared, and new examples have none."""
     whole = many_alike().problem
-    X, y = whole.rows.values.reshape(40, -1), whole.labels
+    X, y = whole.map.rows.values.reshape(40, -1), whole.oracle.labels
     part, method = Counting(Multiclass.from_encoded(X[:30], y[:30], 4)), Cached(Pairwise(LAM), COST)
-    state = advance(method, start(method, part), part, np.tile(np.arange(30), 4))
+    state = advance(method, start(method, as_problem(part)), as_problem(part), np.tile(np.arange(30), 4))
     known = [tuple(map(np.copy, losses_and_lives(state, i))) for i in range(30)]
-    after = carried(method, state, Counting(whole), Carry(0.5, 0.5, LAM, 30))
-    advance(method, state, part, np.arange(30))
+    after = carried(method, state, as_problem(Counting(whole)), Carry(0.5, 0.5, LAM, 30))
+    advance(method, state, as_problem(part), np.arange(30))
     for i in range(40):
         expected = known[i] if i < 30 else ([], [])
         for found, kept in zip(losses_and_lives(after, i), expected, strict=True):
@@ -253,7 +256,7 @@ def test_a_warm_start_keeps_the_planes() -> None:
 @pytest.mark.parametrize("inner", INNER)
 def test_off_where_the_oracle_is_cheap(inner: str) -> None:
     problem, method = Counting(many_alike().problem), Cached(INNER[inner], oracle_cost=1.9)
-    assert len(start(method, problem).working.cache.gap) == 0
+    assert len(start(method, as_problem(problem)).working.cache.gap) == 0
     assert_same_bits(ran(problem, method), ran(problem, method.inner))
 
 
@@ -274,7 +277,7 @@ class Slow(Counting):
 def test_the_cost_is_measured(monkeypatch: pytest.MonkeyPatch, argmax: float, cost: float) -> None:
     problem = Slow(many_alike().problem, {"argmax": argmax, "score": 1.0, "gram": 1.0, "norm2": 1.0})
     monkeypatch.setattr(_cost, "time", problem)
-    state = start(Cached(INNER["bcfw"]), problem)
+    state = start(Cached(INNER["bcfw"]), as_problem(problem))
     assert state.schedule.cost == cost
     assert len(state.working.cache.gap) == (40 if cost >= 2 else 0)
     assert problem.calls["argmax"] <= 9
@@ -294,7 +297,7 @@ class Tiring(Counting):
     def argmax(self, i: int, theta: Array, y: Array, work: Any) -> None:
         self.call("argmax", i, theta, y, work)
         if self.calls["argmax"] > 60:
-            y[0] = self.problem.labels[i]
+            y[0] = self.problem.oracle.labels[i]
 
 
 def test_a_broken_oracle_is_reported() -> None:
@@ -307,11 +310,11 @@ def test_a_broken_oracle_is_reported() -> None:
     [
         (
             (FrankWolfe(LAM),),
-            r"inner must be BlockFrankWolfe, Pairwise, Away or an average .*, got FrankWolfe\.",
+            r"inner must be Away, BlockFrankWolfe or Pairwise, got FrankWolfe; it must move one block .*\.",
         ),
-        ((Averaged(FrankWolfe(LAM)),), r"inner must be .*, got Averaged\."),
-        ((Cached(INNER["bcfw"]),), r"inner must be .*, got Cached\."),
-        ((Accelerated(INNER["bcfw"]),), r"inner must be .*, got Accelerated\."),
+        ((Averaged(FrankWolfe(LAM)),), r"inner must be .*, got Averaged; it must move one block at a time\."),
+        ((Cached(INNER["bcfw"]),), r"inner must be .*, got Cached; it must leave the loop .*\."),
+        ((Accelerated(INNER["bcfw"]),), r"inner must be .*, got Accelerated; it must leave the loop .*\."),
         ((INNER["bcfw"], -1.0), r"oracle_cost must be a number >= 0 or None, got -1\.0\."),
         ((INNER["bcfw"], np.inf), r"oracle_cost must be a number >= 0 or None, got inf\."),
         ((INNER["bcfw"], None, -1), r"capacity must be an int >= 0, got -1\."),
@@ -325,7 +328,11 @@ def test_arguments(arguments: tuple[Any, ...], message: str) -> None:
 
 
 def test_what_cannot_go_around_a_cache() -> None:
-    with pytest.raises(ValueError, match=r"^Averaged: .*, got Cached; write Cached"):
+    with pytest.raises(
+        ValueError, match=r"^Averaged: .*, got Cached; it must not run its own loop; write Cached"
+    ):
         Averaged(Cached(INNER["bcfw"]))
-    with pytest.raises(ValueError, match=r"^Accelerated: .*\(averages are made anyway\), got Cached\.$"):
+    with pytest.raises(
+        ValueError, match=r"^Accelerated: .*, got Cached; its answer must not be an average .*\.$"
+    ):
         Accelerated(Cached(INNER["averaged"]))

@@ -21,6 +21,8 @@ from support.catalogue import (
 from support.naive import Optimum
 from support.runs import assert_brackets
 
+pytestmark = pytest.mark.slow
+
 CASES = {
     "chain of two labels": lambda seed: chain_case(seed, (2, 1, 3, 2, 1), 2, loss="hamming"),
     "chain of three labels": chain_case,
@@ -70,6 +72,7 @@ def test_certificates_bracket_the_optimum(method: str, name: str, lam: float) ->
             assert np.diff(result.history.dual).min(initial=0.0) >= -1e-14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_certificates_under_gap_sampling(name: str) -> None:
     for method in (Pairwise(0.1), Accelerated(Pairwise(0.1))):
@@ -81,6 +84,7 @@ def test_certificates_under_gap_sampling(name: str) -> None:
         assert result.gap <= 0.01 * best.dual
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lam", LAMS)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("sampling", ["permutation", "uniform"])

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, objective
-from maxmargin.methods._protocol import advance, point, start
+from maxmargin.methods.protocol import point, start
+from maxmargin.methods.sweep import advance
 from support import naive
 from support.catalogue import Case, chain_case, multiclass_case
 from support.naive import Array
@@ -90,6 +91,7 @@ def block_runs(case: Case, rule: str) -> tuple[Array, Array]:
     return np.array(duals), np.array(gaps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_block_frank_wolfe(given_setting: Setting, rule: str) -> None:
     """Theorem 2: E h_k <= 2n/(k + 2n) (C + h_0), and some iterate has E g <= 6n/(K + 1) (C + h_0)."""
@@ -104,6 +106,7 @@ def test_block_frank_wolfe(given_setting: Setting, rule: str) -> None:
     assert (np.minimum.accumulate(gaps.mean(axis=0)) <= 6 * n / (k + 1) * constant).all()
 
 
+@pytest.mark.slow
 def test_line_search_forgets_its_start(given_setting: Setting) -> None:
     """Theorem C.4: after k_0 steps the bound of line search no longer holds h_0."""
     n, C = len(given_setting.case.X), given_setting.product_curvature
@@ -114,6 +117,7 @@ def test_line_search_forgets_its_start(given_setting: Setting) -> None:
     assert (errors.mean(axis=0)[warm:] <= 2 * n * C / (k - warm + 2 * n)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_weighted_averages(given_setting: Setting, rule: str) -> None:
     """Theorem C.3: the gap of the weighted average after K steps has E g <= 6n/(K + 1) (C + h_0)."""

@@ -11,18 +11,20 @@ from hypothesis import strategies as st
 from maxmargin import BMRM, CuttingPlane, ScaleError, solve
 from maxmargin.methods import _cuts
 from maxmargin.methods._cuts import (
+    Cut,
     Cuts,
-    Plane,
+    cut_at,
     cut_weights,
     cuts_ell,
     lowest,
-    plane_at,
     risk_at,
     scaled_cuts,
-    with_plane,
+    with_cut,
     without_idle,
     zero_cut,
 )
+from maxmargin.problems.maps.identity import IdentityMap
+from maxmargin.problems.problem import Problem
 from support import naive, naive_cuts
 from support.catalogue import chain_case, flat, layout, multiclass_case
 from support.naive import Array
@@ -33,9 +35,9 @@ D = 4
 
 def cuts_of(slopes: Array, losses: Array) -> Cuts:
     """Return the zero plane and these."""
-    cuts = zero_cut()
+    cuts, problem = zero_cut(), Problem(IdentityMap(1, D), None)
     for slope, loss in zip(slopes, losses, strict=True):
-        cuts = with_plane(cuts, Plane(slope, float(loss)))
+        cuts = with_cut(problem, cuts, Cut(slope, float(loss)))
     return cuts
 
 
@@ -96,11 +98,11 @@ def test_a_plane_touches_the_risk_and_is_below_it(case: Any) -> None:
     rng = np.random.default_rng(0)
     d = case.data.psi[0].shape[1]
     w, others = rng.normal(size=d), rng.normal(size=(50, d))
-    plane = plane_at(case.problem, layout(case.problem, w))
+    plane = cut_at(case.problem, layout(case.problem, w))
     slope, loss = naive_cuts.plane(case.data, w)
     assert flat(case.problem, plane.slope) == pytest.approx(slope, abs=1e-12)
     assert plane.loss == pytest.approx(loss, abs=1e-12)
-    at_w = risk_at(plane, layout(case.problem, w))
+    at_w = risk_at(case.problem, plane, layout(case.problem, w))
     assert at_w == pytest.approx(naive.primal(case.data, w, 0.0), abs=1e-12)
     for other in others:
         assert loss - slope @ other <= naive.primal(case.data, other, 0.0) + 1e-12

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Averaged, ExponentiatedGradient, solve
-from maxmargin.methods._protocol import advance, oracle_calls, point, start
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import sweep
 from maxmargin.methods.exponentiated_gradient import _LARGEST_STEP, GibbsState
+from maxmargin.methods.protocol import oracle_calls, point, start
 from maxmargin.methods.sampling import ByGap
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import advance, sweep
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
 from support.maps import feature_map, statistics
@@ -92,6 +92,7 @@ def test_step_sizes_are_halved() -> None:
     assert max(extra) >= 5
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(small_cases, st.integers(0, 1000), st.sampled_from([0.001, 0.1, 5.0]))
 def test_what_holds_after_every_visit(case: Case, seed: int, lam: float) -> None:
@@ -136,6 +137,7 @@ def test_the_gap_reported_bounds_the_block_gap_from_below(case: Case) -> None:
     assert largest > 0.1
 
 
+@pytest.mark.slow
 def test_long_runs_stay_in_order() -> None:
     """Weights and means stay together, parameters stay finite, and step sizes do not grow for ever."""
     case, method = multiclass_case(30, n=10, n_labels=4, n_features=5), ExponentiatedGradient(0.1)

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Extragradient
-from maxmargin.methods._protocol import advance, point, start
 from maxmargin.methods.extragradient import SaddleState
+from maxmargin.methods.protocol import point, start
+from maxmargin.methods.sweep import advance
+from maxmargin.problems.problem import Problem
 from support import naive, naive_gibbs
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
 from support.runs import gap_of
@@ -100,7 +102,8 @@ def test_the_answer_before_the_first_step(case: Case) -> None:
 def test_losses_of_zero() -> None:
     """Where no output costs anything, w = 0 is optimal, and no scale follows from the losses."""
     case, method = multiclass_case(0), Extragradient(0.1)
-    problem = case.problem._replace(cost=np.zeros_like(case.problem.cost))
+    phi, oracle = case.problem
+    problem = Problem(phi, oracle._replace(cost=np.zeros_like(oracle.cost)))
     state = start(method, problem)
     for _ in range(30):
         state = advance(method, state, problem, NONE)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from maxmargin import CuttingPlane, NSlackCuttingPlane, solve
-from maxmargin.methods._protocol import advance, point, start
 from maxmargin.methods.n_slack import _SHARE
+from maxmargin.methods.protocol import point, start
+from maxmargin.methods.sweep import advance
 from support import naive
 from support.active_sets import dual_variables, planes_of
 from support.catalogue import Case, chain_case, flat, multiclass_case

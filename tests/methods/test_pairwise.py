@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from maxmargin import Away, BlockFrankWolfe, Pairwise
 from maxmargin.methods._planes import truth_planes
 from maxmargin.methods._pool import SIZE
-from maxmargin.methods._protocol import advance, start
 from maxmargin.methods.pairwise import ActiveState, _move_alpha
+from maxmargin.methods.protocol import start
+from maxmargin.methods.sweep import advance
 from support import naive
 from support.active_sets import dual_variables, planes_of, with_room
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
@@ -133,6 +134,7 @@ def test_one_inner_step_towards_the_corner_is_frank_wolfes() -> None:
     assert away.ell == pytest.approx(expected.ell, abs=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", METHODS)
 def test_a_million_steps_do_not_drift(kind: str) -> None:
     """Weights and dual variables stay together while lam goes to and fro, so that no optimum is reached."""

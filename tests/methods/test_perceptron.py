@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from maxmargin import Averaged, BrokenOracle, Divided, Perceptron, objective, solve
 from maxmargin.decoding import decode_all
-from maxmargin.methods._protocol import advance, point, start, with_lam
+from maxmargin.methods.protocol import point, start, with_lam
+from maxmargin.methods.sweep import advance
 from maxmargin.problems import Chain, Multiclass
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.problem import as_problem, sizes
 from support import naive, naive_primal
 from support.catalogue import chain_case, flat, multiclass_case
 from support.growing import growing
@@ -26,6 +27,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1))
@@ -71,6 +73,7 @@ def separable(kind: str) -> tuple[Any, Array]:
     return Chain.from_encoded(X, offsets, y, 3), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CASES)
 def test_a_separable_problem_is_separated(kind: str) -> None:
     """And nothing moves from then on; its average separates it too, in the end."""
@@ -106,10 +109,10 @@ class Pushes(Counted):
 def test_only_mistakes_move_the_weights(kind: str) -> None:
     case = CASES[kind](8)
     problem, order = Pushes(case.problem), random_order(case.problem, 60, seed=1)
-    state = start(METHOD, problem)
+    state = start(METHOD, as_problem(problem))
     mistakes = 0
     for i, visit in zip(order, naive_primal.perceptron(case.data, order), strict=True):
-        state = advance(METHOD, state, problem, np.array([i]))
+        state = advance(METHOD, state, as_problem(problem), np.array([i]))
         mistakes += visit.answer != case.data.truths[i]
         assert problem.pushes == mistakes
     assert 0 < mistakes < 60

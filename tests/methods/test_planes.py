@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from maxmargin.methods._move import new_move
 from maxmargin.methods._planes import (
     Planes,
     PlaneWork,
@@ -23,7 +22,8 @@ from maxmargin.methods._planes import (
     truth_planes,
 )
 from maxmargin.methods._pool import ROOM, SIZE, START, enlarged
-from maxmargin.methods._scratch import Corner
+from maxmargin.methods.scratch import Corner
+from maxmargin.problems.moves import new_move
 from support.active_sets import Plane, dense, planes_of
 from support.naive import Array
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from maxmargin import Averaged, Away, BlockFrankWolfe, Pairwise
-from maxmargin.methods._protocol import advance, start
+from maxmargin.methods.protocol import start
 from maxmargin.methods.sampling import (
     SAMPLINGS,
     ByGap,
@@ -24,6 +24,7 @@ from maxmargin.methods.sampling import (
     some_visits,
     visited,
 )
+from maxmargin.methods.sweep import advance
 from support import naive, naive_methods
 from support.active_sets import dual_variables
 from support.catalogue import Case, flat, multiclass_case

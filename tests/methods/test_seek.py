@@ -6,21 +6,11 @@ import numpy as np
 import pytest
 
 from maxmargin import Pairwise, objective, solve
-from maxmargin.methods._protocol import (
-    DONE,
-    Point,
-    advance,
-    has_room,
-    point,
-    regularisation,
-    seek,
-    start,
-    step,
-)
-from maxmargin.methods._scratch import find_corner, new_scratch
-from maxmargin.methods._sweep import sweep, sweep_all
+from maxmargin.methods.protocol import DONE, Point, has_room, point, regularisation, seek, start, step
 from maxmargin.methods.sampling import Listed
-from maxmargin.problems._protocol import score
+from maxmargin.methods.scratch import find_corner, new_scratch
+from maxmargin.methods.sweep import advance, sweep, sweep_all
+from maxmargin.problems.feature_map import score
 from support.active_sets import with_room
 from support.bitwise_runs import bits
 from support.catalogue import multiclass_case
@@ -32,48 +22,49 @@ INNER = Pairwise(0.1)
 class OddOnly(NamedTuple):
     """A method that answers for its oracle at every other example: with the truth, which moves nothing."""
 
-    inner: Pairwise
+    base: Pairwise
 
 
 @start.register(OddOnly)
-def _(method: OddOnly, problem: Any) -> Any:
-    return start(method.inner, problem)
+def odd_start(method: OddOnly, problem: Any) -> Any:
+    return start(method.base, problem)
 
 
 @seek.register(OddOnly)
-def _(method, state, problem, i, w, scratch):
+def odd_seek(method, state, problem, i, w, scratch):
     if i % 2 == 1:
         return find_corner(problem, i, w, scratch)
-    score(problem, i, w, scratch.theta)
-    scratch.corner.size[0] = 0
+    score(problem.map, i, w, scratch.block.theta)
+    scratch.block.corner.size[0] = 0
     return 0.0, 0.0
 
 
 @has_room.register(OddOnly)
-def _(method, state, problem, i):
-    return has_room(method.inner, state, problem, i)
+def odd_has_room(method, state, i, sizes):
+    return has_room(method.base, state, i, sizes)
 
 
 @step.register(OddOnly)
-def _(method, state, problem, i, loss_y, hinge, scratch):
-    return step(method.inner, state, problem, i, loss_y, hinge, scratch)
+def odd_step(method, state, phi, i, loss_y, hinge, work):
+    return step(method.base, state, phi, i, loss_y, hinge, work)
 
 
 @advance.register(OddOnly)
-def _(method: OddOnly, state: Any, problem: Any, visits: Any) -> Any:
+def odd_advance(method: OddOnly, state: Any, problem: Any, visits: Any) -> Any:
     return sweep_all(problem, method, state, visits)
 
 
 @point.register(OddOnly)
-def _(method: OddOnly, state: Any, problem: Any) -> Point:
-    return point(method.inner, state, problem)
+def odd_point(method: OddOnly, state: Any, problem: Any) -> Point:
+    return point(method.base, state, problem)
 
 
 @regularisation.register(OddOnly)
-def _(method: OddOnly) -> float:
-    return method.inner.lam
+def odd_regularisation(method: OddOnly) -> float:
+    return method.base.lam
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("mode", ["compiled", "interpreted"])
 def test_a_method_finds_its_own_corners(mode: str) -> None:
     """It does what the method inside does with the odd examples alone."""

@@ -19,8 +19,10 @@ from maxmargin import (
     objective,
     solve,
 )
-from maxmargin.methods._protocol import advance, factor, point, start, weights, with_lam
-from maxmargin.problems._protocol import sizes, statistics_size
+from maxmargin.methods.protocol import factor, point, start, weights, with_lam
+from maxmargin.methods.sweep import advance
+from maxmargin.problems.feature_map import statistics_size
+from maxmargin.problems.problem import sizes
 from support import naive, naive_primal
 from support.catalogue import Case, chain_case, flat, layout, multiclass_case
 from support.growing import KINDS, growing
@@ -42,6 +44,7 @@ def averages(visits: list[Array], scheme: str) -> list[Array]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1), lam=st.sampled_from([0.01, 0.2, 3.0]))
@@ -70,6 +73,7 @@ def alpha_of_visits(data: naive.Enumerated, order: Array, answers: list[int], sh
     return alpha
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), lam=st.sampled_from([0.02, 0.2, 2.0]))
@@ -199,10 +203,10 @@ def test_other_methods_have_the_factor_one() -> None:
 def test_where_the_statistics_of_an_example_end(case: Case) -> None:
     """No score of an example is read or written beyond."""
     size = sizes(case.problem).statistics
-    ends = [statistics_size(case.problem, i) for i in range(len(case.X))]
+    ends = [statistics_size(case.problem.map, i) for i in range(len(case.X))]
     assert max(ends) == size
     lengths = [len(outputs[0]) for outputs in case.data.outputs]
-    width = case.problem.width
+    width = case.problem.map.width
     assert [size - end for end in ends] == [(max(lengths) - length) * width for length in lengths]
 
 
@@ -219,5 +223,5 @@ def test_examples_are_not_drawn_by_gaps_that_they_do_not_have(method: Any) -> No
         solve(multiclass_case(1).problem, method, sampling="gap")
     assert str(caught.value) == (
         f"solve: sampling must be 'permutation' or 'uniform' for {type(method).__name__}, "
-        "which takes no note of block gaps, got 'gap'."
+        "which does not record block gaps, got 'gap'."
     )

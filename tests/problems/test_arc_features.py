@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maxmargin.encoding import _arc_templates
 from maxmargin.encoding.arc_features import ArcEncoder
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.sentences import Tagged, encode_tagged
@@ -102,6 +103,27 @@ def test_features_of_all_arcs(corpus: tuple[list[Sentence], list[tuple[int, ...]
         for name in known.intersection(named_features(sentences[i], h, j)) if h != j else ():
             by_name[name].add(arc)
     assert Counter(map(frozenset, by_column.values())) == Counter(map(frozenset, by_name.values()))
+
+
+def hashed(template: int, first: int, second: int) -> int:
+    """Return the hash of a template and its contents, in integers that never overflow."""
+    mix, spread = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
+    key = (first ^ template * spread % 2**64) * mix % 2**64
+    key = ((key ^ key >> 32) + second) * spread % 2**64
+    key = (key ^ key >> 32) * mix % 2**64
+    return key ^ key >> 32 | 1
+
+
+def test_hashes_wrap_around_at_64_bits() -> None:
+    """Compiled and interpreted kernels make the same hashes: those of exact arithmetic modulo 2^64."""
+    words, tags = (np.array([2, 2, 1, *numbers, 2, 2], dtype=np.uint64) for numbers in ((3, 4), (3, 5)))
+    seen, keys = np.full(9, -1), np.zeros(_arc_templates.N_TEMPLATES + 2, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        assert _arc_templates.arc_keys(words, tags, 1, 2, seen, keys) == _arc_templates.N_TEMPLATES
+    right, near = 1, 4 * 1 + 1
+    assert keys[0] == hashed(1, 3, near)  # the head's word
+    assert keys[8] == hashed(9, 3 << 16 | 5, right)  # both tags
+    assert keys[14] == hashed(15, 3 << 32 | 4, (3 << 16 | 5) << 8 | right)  # both words and both tags
 
 
 def test_words_not_seen_have_no_features_of_their_own() -> None:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.problems import Chain
-from maxmargin.problems._protocol import argmax, decode, loss, sizes
+from maxmargin.problems.oracle import argmax, decode, loss
+from maxmargin.problems.problem import sizes
 from support.catalogue import Case, chain_case, chain_cases
 from support.model_checks import (
     assert_compiled_hinges,
@@ -50,15 +51,15 @@ def test_loss_and_statistics_of_every_labelling(case: Case) -> None:
 @pytest.mark.parametrize("kind", ["normalized_hamming", "hamming"])
 def test_named_losses_count_wrong_labels(kind: str) -> None:
     problem = chain_case(0, (4, 2), 3, loss=kind).problem
-    wrong = (problem.labels + np.array([0, 1, 2, 1, 1, 0])) % 3
+    wrong = (problem.oracle.labels + np.array([0, 1, 2, 1, 1, 0])) % 3
     counts = {"hamming": (3.0, 1.0), "normalized_hamming": (3 / 4, 1 / 2)}[kind]
-    assert (loss(problem, 0, wrong[:4]), loss(problem, 1, wrong[4:])) == counts
+    assert (loss(problem.oracle, 0, wrong[:4]), loss(problem.oracle, 1, wrong[4:])) == counts
 
 
 def test_ties_go_to_the_smaller_label() -> None:
     problem = chain_case(0, (3, 2), 4, loss="hamming").problem
     w = np.zeros(sizes(problem).weights)
-    for i, truth in enumerate((problem.labels[:3], problem.labels[3:])):
+    for i, truth in enumerate(np.split(problem.oracle.labels, [3])):
         assert found_output(problem, i, w, decode) == (0,) * len(truth)
         assert found_output(problem, i, w, argmax) == tuple(1 if label == 0 else 0 for label in truth)
 
@@ -76,13 +77,14 @@ def test_weights_have_the_dimension_of_the_authors_code() -> None:
 def test_inner_products_of_tokens() -> None:
     case = chain_case(4, (3, 1, 4))
     squares = [(x @ x.T).ravel() for x in case.X]
-    assert case.problem.products == pytest.approx(np.concatenate(squares), abs=1e-14)
-    assert case.problem.product_offsets.tolist() == [0, 9, 10, 26]
+    assert case.problem.map.products == pytest.approx(np.concatenate(squares), abs=1e-14)
+    assert case.problem.map.product_spans.tolist() == [[0, 9], [9, 10], [10, 26]]
 
 
 def test_sequences_of_names_become_the_problem_they_describe() -> None:
     X = [np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[5.0, 6.0]])]
     problem = Chain.from_sequences(X, [["verb", "noun"], ["adverb"]])
-    assert problem.rows.values.tolist() == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
-    assert (problem.offsets.tolist(), problem.labels.tolist()) == ([0, 2, 3], [2, 1, 0])
-    assert problem.scale.tolist() == [0.5, 1.0]
+    assert problem.map.rows.values.tolist() == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    assert problem.map.tokens.tolist() == problem.oracle.tokens.tolist() == [[0, 2], [2, 3]]
+    assert problem.oracle.labels.tolist() == [2, 1, 0]
+    assert problem.oracle.scale.tolist() == [0.5, 1.0]

@@ -26,8 +26,9 @@ from maxmargin.problems import (
     SecondOrderChain,
     Segments,
 )
-from maxmargin.problems._k_best import k_best_outputs
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.oracle import psi, write_output
+from maxmargin.problems.oracles._k_best import k_best_outputs
+from maxmargin.problems.problem import sizes
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0], [1.0, 3.0, 5.0], [2.0, 4.0, 6.0]])
 FORBIDDEN = np.zeros((4, 4), dtype=np.bool_)
@@ -141,7 +142,7 @@ def bad_features():
         yield model, {name: ends}, "must have an indptr of"
         falls = scipy.sparse.csr_array(np.ones((n, 3)))
         falls.indptr[1] = 10**7
-        yield model, {name: falls}, "indptr that never falls, got one that falls after row 1"
+        yield model, {name: falls}, "indptr that never decreases, got one that decreases after row 1"
         wide = scipy.sparse.csr_array((n, 2**32 + 1))
         yield model, {name: wide}, r"at most 2\*\*32 columns"
         large = scipy.sparse.csr_array((n, 2**32 - 1))
@@ -152,8 +153,8 @@ BAD_STRUCTURES = [
     ("segments", {"codes": np.array([1, 0, 3, 5, 6])}, "codes of segments must be from 0 to 5, got 6"),
     ("segments", {"codes": np.array([1, 0, 3, -5, 4])}, "codes of segments must be from 0 to 5, got -5"),
     ("segments", {"codes": np.array([1, 0, 3])}, "codes of segments must be 5 ints, got 3"),
-    ("segments", {"codes": np.array([0, 0, 3, 5, 4])}, "must be odd where one starts, got 0 at token 0"),
-    ("segments", {"codes": np.array([1, 0, 0, 5, 4])}, "must be odd where one starts, got 0 at token 2"),
+    ("segments", {"codes": np.array([0, 0, 3, 5, 4])}, "odd where a segment starts, got 0 at token 0"),
+    ("segments", {"codes": np.array([1, 0, 0, 5, 4])}, "odd where a segment starts, got 0 at token 2"),
     ("segments", {"codes": np.array([1, 0, 3, 2, 5])}, "the segment at token 2 must have at most 1 tokens"),
     ("segments", {"limits": np.array([2, 1])}, "codes of segments must be from 0 to 3"),
     ("segments", {"limits": np.array([2, 1, -2])}, "limits must be from 0"),
@@ -229,7 +230,7 @@ def test_builders_refuse_what_kernels_cannot_read(model, changes, message):
 def test_indicators_are_checked_like_matrices(start):
     columns = np.array([0, 1, 2, 0, 1, 2, 0, 1], dtype=np.uint32)
     indicators = Indicators(np.array([*start, 8, 8, 8, 8, 8, 8]), columns, 3)
-    with pytest.raises(ValueError, match="indptr that never falls") as caught:
+    with pytest.raises(ValueError, match="indptr that never decreases") as caught:
         build("trees", features=indicators)
     one_line(caught, "Arborescence")
     columns[3] = 7
@@ -241,7 +242,8 @@ def test_indicators_are_checked_like_matrices(start):
 
 def test_repeated_indicators_are_summed():
     columns = np.array([2, 0, 2, 1, 1, 1, 1, 1, 1], dtype=np.uint32)
-    rows = build("trees", features=Indicators(np.array([0, 3, 4, 5, 6, 7, 8, 9, 9]), columns, 3)).rows
+    given = Indicators(np.array([0, 3, 4, 5, 6, 7, 8, 9, 9]), columns, 3)
+    rows = build("trees", features=given).map.rows
     assert (rows.columns[:2].tolist(), rows.values[:2].tolist()) == ([0, 2], [1.0, 2.0])
 
 
@@ -299,7 +301,7 @@ def test_weights_of_another_size_are_refused(model, wrong):
     for use in uses:
         with pytest.raises(ValueError, match=r"w must be .* real numbers, one per weight") as caught:
             use()
-        one_line(caught, NAMES[model])
+        one_line(caught, type(problem.map).__name__)
 
 
 def test_warm_starts_with_weights_of_another_size_are_refused():
@@ -307,7 +309,7 @@ def test_warm_starts_with_weights_of_another_size_are_refused():
     result = solve(problem, BlockFrankWolfe(0.1), max_passes=2, random_state=0)
     for other in (problem, build("multiclass")):
         for start in (result._replace(w=result.w[:-1]), WarmStart(result._replace(w=result.w[:-1]))):
-            with pytest.raises(ValueError, match="Multiclass: w must be 12 real numbers"):
+            with pytest.raises(ValueError, match="MulticlassMap: w must be 12 real numbers"):
                 solve(other, BlockFrankWolfe(0.1), start=start)
 
 
@@ -353,8 +355,9 @@ def test_own_features_may_reuse_their_arrays():
     problem = Custom(features, unequal, lambda x, w, y=None: 1, [0, 1], [0, 2], n_features=3)
     where[0] = 10**8
     index, out = np.zeros(3, dtype=np.uint32), np.zeros(3)
-    problem.recall(1, 1)
-    count = problem.psi(1, np.zeros(1), index, out)
+    y = np.zeros(1, dtype=np.int64)
+    write_output(problem.oracle, 1, 1, y)
+    count = psi(problem.oracle, 1, y, index, out)
     assert sorted(zip(index[:count].tolist(), out[:count].tolist(), strict=True)) == [(1, -1.0), (2, 1.0)]
 
 

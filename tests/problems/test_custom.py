@@ -23,12 +23,12 @@ from maxmargin import (
 from maxmargin.decoding import decode_all
 from maxmargin.encoding.joint import NamedWeights
 from maxmargin.methods._blocks import state_bytes
-from maxmargin.methods._protocol import advance, dual_weights, start
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import sweep
+from maxmargin.methods.protocol import dual_weights, start
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import advance, sweep
 from maxmargin.problems import Custom
-from maxmargin.problems import _protocol as protocol
-from maxmargin.problems.custom import _write_difference
+from maxmargin.problems.feature_map import gram, norm2, push
+from maxmargin.problems.oracles.custom import _write_difference
 from support import naive
 from support.catalogue import chain_case, multiclass_case
 from support.maps import as_move
@@ -94,7 +94,7 @@ def test_weights_follow_from_the_dual_variables() -> None:
     problem = custom(CASES["chain"])
     for method in (BlockFrankWolfe(LAM), Pairwise(LAM)):
         state = advance(method, start(method, problem), problem, np.array([0, 1, 2, 1, 0, 2, 2]))
-        w = dual_weights(method, state, problem) / (LAM * len(problem.X))
+        w = dual_weights(method, state, problem) / (LAM * len(problem.oracle.X))
         np.testing.assert_allclose(w, state.w, rtol=1e-12, atol=1e-14)
 
 
@@ -125,24 +125,21 @@ def test_differences_of_sparse_vectors(seed: int) -> None:
     assert not seen.any()
 
 
-@pytest.mark.parametrize("kind", ["object", "space"])
-def test_the_map_is_the_identity(kind: str) -> None:
-    own = custom(CASES["chain"])
-    problem = own if kind == "object" else own.space
-    rng = np.random.default_rng(0)
-    scratch = new_scratch(own)
+def test_the_map_is_the_identity() -> None:
+    problem, rng = custom(CASES["chain"]), np.random.default_rng(0)
+    work = new_scratch(problem).block
     for _ in range(3):  # what was written for the last direction must be gone
-        delta = rng.normal(size=len(scratch.image)) * (rng.random(len(scratch.image)) < 0.5)
+        delta = rng.normal(size=len(work.image)) * (rng.random(len(work.image)) < 0.5)
         move, w = as_move(delta), rng.normal(size=len(delta))
-        protocol.gram(problem, 0, move, scratch.image, scratch.oracle)
-        np.testing.assert_array_equal(scratch.image, delta)
-        assert protocol.norm2(problem, 0, move, scratch.image, scratch.oracle) == pytest.approx(delta @ delta)
+        gram(problem.map, 0, move, work.image, work.map)
+        np.testing.assert_array_equal(work.image, delta)
+        assert norm2(problem.map, 0, move, work.image, work.map) == pytest.approx(delta @ delta)
         expected = w + 0.5 * delta
-        protocol.push(problem, 0, move, 0.5, w, scratch.oracle)
+        push(problem.map, 0, move, 0.5, w, work.map)
         np.testing.assert_array_equal(w, expected)
 
 
-def spread(n: int, size: int) -> Custom:
+def spread(n: int, size: int) -> Any:
     """Return a problem of two outputs whose features are two of very many."""
     rng = np.random.default_rng(0)
     places = rng.integers(size, size=(n, 2, 2))
@@ -167,7 +164,7 @@ def test_state_and_scores_cost_nonzeros() -> None:
         problem = spread(40, size)
         state = advance(method, start(method, problem), problem, np.arange(40))
         bytes_of[size] = state_bytes(state.z)
-        assert new_scratch(problem, state.w).theta is state.w  # not copied
+        assert new_scratch(problem, state.w).block.theta is state.w  # not copied
     assert 0 < bytes_of[100_000] <= 1.05 * bytes_of[1_000]
     assert bytes_of[100_000] < 40 * 200
 
@@ -176,9 +173,9 @@ def test_answers_are_kept_as_objects() -> None:
     case = CASES["chain"]
     problem, w = custom(case), np.random.default_rng(5).normal(size=case.data.psi[0].shape[1])
     decode_all(problem, w)
-    assert problem.answers == [(i, best_output(case.data, i, w, False)) for i in range(3)]
+    assert problem.oracle.answers == [(i, best_output(case.data, i, w, False)) for i in range(3)]
     assert objective.primal(problem, w, LAM) == pytest.approx(naive.primal(case.data, w, LAM))
-    assert problem.answers == [(i, best_output(case.data, i, w, True)) for i in range(3)]
+    assert problem.oracle.answers == [(i, best_output(case.data, i, w, True)) for i in range(3)]
 
 
 def test_weights_are_not_to_be_written_to() -> None:

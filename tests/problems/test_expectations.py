@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.compiling import kernel
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.problems._protocol import expectation, score, sizes, statistics_size
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.problems.feature_map import score, statistics_size
+from maxmargin.problems.oracle import expectation
+from maxmargin.problems.problem import sizes
 from support.catalogue import Case, chain_case, chain_cases, layout, multiclass_case, multiclass_cases
 from support.maps import statistics
 from support.naive import Array
@@ -22,16 +24,16 @@ SHARES = (0.0, 0.5, 1.0, 40.0)
 @kernel
 def answer(problem, i, theta, share, z, work):
     """Call the oracle from compiled code."""
-    return expectation(problem, i, theta, share, z, work)
+    return expectation(problem.oracle, i, theta, share, z, work)
 
 
 def found_mean(case: Case, i: int, w: Array, share: float) -> tuple[Array, float, float]:
     """Return the mean of psi, as long as the longest, the log-partition and the mean loss."""
     problem, scratch = case.problem, new_scratch(case.problem)
-    size = statistics_size(problem, i)
-    score(problem, i, w, scratch.theta)
+    size = statistics_size(problem.map, i)
+    score(problem.map, i, w, scratch.block.theta)
     z = np.full(size, np.nan)
-    log_partition, loss = answer(problem, i, scratch.theta, share, z, scratch.oracle)
+    log_partition, loss = answer(problem, i, scratch.block.theta, share, z, scratch.oracle)
     return np.pad(z, (0, sizes(problem).statistics - size)), log_partition, loss
 
 
@@ -86,11 +88,11 @@ def test_compiled_and_interpreted_means(made: Any) -> None:
     case = made(2)
     w = layout(case.problem, 3.0 * np.random.default_rng(2).normal(size=case.data.psi[0].shape[1]))
     for i in range(len(case.X)):
-        scratch, size = new_scratch(case.problem), statistics_size(case.problem, i)
-        score(case.problem, i, w, scratch.theta)
+        scratch, size = new_scratch(case.problem), statistics_size(case.problem.map, i)
+        score(case.problem.map, i, w, scratch.block.theta)
         modes = {mode: np.zeros(size) for mode in ("compiled", "interpreted")}
         numbers = [
-            tuple(getattr(answer, mode)(case.problem, i, scratch.theta, 0.7, z, scratch.oracle))
+            tuple(getattr(answer, mode)(case.problem, i, scratch.block.theta, 0.7, z, scratch.oracle))
             for mode, z in modes.items()
         ]
         assert numbers[0] == numbers[1]

@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.methods._blocks import add_to_block, empty_blocks
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import push_blocks
-from maxmargin.problems import Chain, Multiclass, _products
-from maxmargin.problems._protocol import gram, norm2, psi, push, score, sizes, workspace
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import push_blocks
+from maxmargin.problems import Chain, Multiclass
+from maxmargin.problems.feature_map import gram, map_workspace, norm2, push, score
+from maxmargin.problems.maps import _products
+from maxmargin.problems.oracle import psi
+from maxmargin.problems.problem import Problem, sizes
 from maxmargin.rows import DenseRows, IndicatorRows, SparseRows, _access
 from support.catalogue import (
     Case,
@@ -45,16 +48,16 @@ def applied(problem: Any, i: int, w: Array, delta: Array) -> tuple[Array, Array,
     """Return theta, Phi^T Phi delta, and w + 0.7 Phi delta."""
     theta, pushed, move = np.full(len(delta), np.nan), w.copy(), as_move(delta)
     image = np.full(len(delta), np.nan)
-    score(problem, i, w, theta)
-    push(problem, i, move, 0.7, pushed, workspace(problem))
-    gram(problem, i, move, image, workspace(problem))
+    score(problem.map, i, w, theta)
+    push(problem.map, i, move, 0.7, pushed, map_workspace(problem.map))
+    gram(problem.map, i, move, image, map_workspace(problem.map))
     return theta, image, pushed
 
 
 def length2(problem: Any, i: int, delta: Array) -> float:
     """Return |Phi delta|^2."""
     image = np.full(len(delta), np.nan)
-    return float(norm2(problem, i, as_move(delta), image, workspace(problem)))
+    return float(norm2(problem.map, i, as_move(delta), image, map_workspace(problem.map)))
 
 
 @given(cases, st.integers(0, 1000))
@@ -79,9 +82,9 @@ def test_feature_map_times_statistics_is_the_feature_vector(case: Case) -> None:
     for i in range(len(case.X)):
         for y, expected in zip(case.data.outputs[i], case.data.psi[i], strict=True):
             delta, w = np.zeros(size.statistics), np.zeros(size.weights)
-            count = psi(case.problem, i, np.array(y), where, value)
+            count = psi(case.problem.oracle, i, np.array(y), where, value)
             np.add.at(delta, where[:count], value[:count])
-            push(case.problem, i, as_move(delta), 1.0, w, workspace(case.problem))
+            push(case.problem.map, i, as_move(delta), 1.0, w, map_workspace(case.problem.map))
             assert w == pytest.approx(layout(case.problem, expected), abs=1e-12)
 
 
@@ -95,15 +98,15 @@ def test_compiled_push_of_all_blocks(case: Case, seed: int) -> None:
         add_to_block(blocks, i, 1.0, as_move(delta))
         expected += -0.3 * Phi @ delta[: Phi.shape[1]]
     w = np.zeros(size.weights)
-    push_blocks(case.problem, blocks, -0.3, w, new_scratch(case.problem))
+    push_blocks(case.problem.map, blocks, -0.3, w, new_scratch(case.problem).block)
     assert w == pytest.approx(expected, abs=1e-12)
 
 
-def chain_of(X: Any) -> Chain:
+def chain_of(X: Any) -> Problem[Any, Any]:
     return Chain.from_encoded(X, np.array([0, 2, 5, 6]), np.array([0, 1, 2, 2, 1, 0]), 3)
 
 
-def multiclass_of(X: Any) -> Multiclass:
+def multiclass_of(X: Any) -> Problem[Any, Any]:
     return Multiclass.from_encoded(X, np.array([0, 1, 2, 2, 1, 0]), 3)
 
 
@@ -112,7 +115,7 @@ def test_dense_sparse_and_indicator_rows_agree(made: Any) -> None:
     rng = np.random.default_rng(1)
     X = (rng.random((6, 5)) < 0.7).astype(float)
     indicator = made(scipy.sparse.csr_array(X))
-    held, w = indicator.rows, rng.normal(size=sizes(indicator).weights)
+    held, w = indicator.map.rows, rng.normal(size=sizes(indicator).weights)
     assert isinstance(held, IndicatorRows)
     others = DenseRows(X, 5), SparseRows(held.start, held.columns, np.ones(len(held.columns)), 5)
     examples = np.split(X, [2, 5]) if made is chain_of else list(X)
@@ -120,7 +123,7 @@ def test_dense_sparse_and_indicator_rows_agree(made: Any) -> None:
         delta = random_direction(Case(indicator, None, examples), i, rng)
         expected = applied(indicator, i, w, delta)
         for other in others:
-            found = applied(indicator._replace(rows=other), i, w, delta)
+            found = applied(indicator._replace(map=indicator.map._replace(rows=other)), i, w, delta)
             for a, b in zip(found, expected, strict=True):
                 np.testing.assert_allclose(a, b, atol=1e-13)
 
@@ -129,7 +132,7 @@ def test_dense_sparse_and_indicator_rows_agree(made: Any) -> None:
 def test_gram_of_sequences_too_long_for_a_table(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_products, "_TABULATED", 2)
     case = chain_case(5, (4, 2, 1, 3), rows=kind)
-    assert np.diff(case.problem.product_offsets).tolist() == [0, 4, 1, 0]
+    assert np.diff(case.problem.map.product_spans).ravel().tolist() == [0, 4, 1, 0]
     assert_gram_and_norm2(case)
 
 
@@ -141,7 +144,7 @@ def test_a_sequence_of_300_tokens() -> None:
     Phi, delta = feature_map(case, 0), random_direction(case, 0, rng)
     w = rng.normal(size=len(Phi))
     theta, image, pushed = applied(problem, 0, w, delta)
-    assert len(problem.products) == 0
+    assert len(problem.map.products) == 0
     assert theta == pytest.approx(Phi.T @ w, rel=1e-11)
     assert image == pytest.approx(Phi.T @ (Phi @ delta), rel=1e-10, abs=1e-10)
     assert pushed == pytest.approx(w + 0.7 * Phi @ delta, rel=1e-11)
@@ -185,5 +188,5 @@ def test_compiled_push_of_rows_with_so_many_nonzeros(per_row: int) -> None:
         add_to_block(blocks, i, 1.0, as_move(delta.ravel()))
         expected += Phi @ delta.ravel()[: Phi.shape[1]]
     w = np.zeros(size.weights)
-    push_blocks(problem, blocks, 1.0, w, new_scratch(problem))
+    push_blocks(problem.map, blocks, 1.0, w, new_scratch(problem).block)
     assert w == pytest.approx(expected, abs=1e-12)

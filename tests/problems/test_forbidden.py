@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from maxmargin import Accelerated, ChainSVC, Pairwise, solve
 from maxmargin.encoding.forbidden import encode_forbidden
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import predictions
 from maxmargin.objective import hinge_losses
 from maxmargin.problems import Chain
-from maxmargin.problems._protocol import argmax, decode, expectation, score, sizes, workspace
+from maxmargin.problems.feature_map import score, statistics_size
+from maxmargin.problems.oracle import argmax, decode, expectation, oracle_workspace
+from maxmargin.problems.problem import sizes
 from support import naive
 from support.catalogue import Case, flat, layout
 from support.naive import Array, Enumerated, Output, margins
@@ -66,9 +68,9 @@ def test_oracles_choose_among_what_is_allowed(drawn: tuple[Case, Array], seed: i
     scratch, found = new_scratch(case.problem), []
     for i, x in enumerate(case.X):
         outputs, scores = case.data.outputs[i], -case.data.psi[i] @ flat(case.problem, w)
-        score(case.problem, i, w, scratch.theta)
+        score(case.problem.map, i, w, scratch.block.theta)
         for oracle, values in ((argmax, scores + case.data.losses[i]), (decode, scores)):
-            oracle(case.problem, i, scratch.theta, scratch.y, scratch.oracle)
+            oracle(case.problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
             y = tuple(scratch.y[: len(x)].tolist())
             assert is_allowed(y, forbidden)
             assert values[outputs.index(y)] == pytest.approx(values.max(), abs=1e-11)
@@ -85,10 +87,11 @@ def test_oracles_choose_among_what_is_allowed(drawn: tuple[Case, Array], seed: i
 def test_means_are_over_what_is_allowed(drawn: tuple[Case, Array], seed: int) -> None:
     case, _ = drawn
     w = layout(case.problem, np.random.default_rng(seed).normal(size=case.data.psi[0].shape[1]))
-    theta, z = np.zeros(sizes(case.problem).statistics), np.zeros(sizes(case.problem).statistics)
+    (phi, oracle), theta = case.problem, np.zeros(sizes(case.problem).statistics)
     for i in range(len(case.X)):
-        score(case.problem, i, w, theta)
-        log_partition, loss = expectation(case.problem, i, theta, 1.0, z, workspace(case.problem))
+        score(phi, i, w, theta)
+        z = np.full(statistics_size(phi, i), np.nan)
+        log_partition, loss = expectation(oracle, i, theta, 1.0, z, oracle_workspace(oracle))
         weights = np.exp(margins(case.data, i, flat(case.problem, w)))
         assert log_partition == pytest.approx(np.log(weights.sum()), abs=1e-11)
         assert loss == pytest.approx(weights @ case.data.losses[i] / weights.sum(), abs=1e-12)
@@ -181,6 +184,6 @@ def test_refuses_lengths_that_no_labelling_has() -> None:
     model = ChainSVC(forbidden=forbidden, random_state=0).fit([np.ones((1, 1))] * 2, [["a"], ["b"]])
     assert [len(y) for y in model.predict([np.ones((1, 1))])] == [1]
     with pytest.raises(
-        ValueError, match=r"^ChainSVC: all labellings of 2 tokens are forbidden; drop some pairs"
+        ValueError, match=r"^ChainSVC: all labellings of 2 tokens are forbidden; remove some pairs"
     ):
         model.predict([np.ones((1, 1)), np.ones((2, 1))])

@@ -9,19 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import Accelerated, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
-from maxmargin.methods._scratch import find_corner, new_scratch
+from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.objective import hinge_losses
 from maxmargin.problems import Chain, Graph
-from maxmargin.problems._labelling import Messages
-from maxmargin.problems._protocol import (
-    argmax,
-    is_bounded,
-    is_exact,
-    loss,
-    output_size,
-    shortfall,
-    sizes,
-)
+from maxmargin.problems.oracle import argmax, is_bounded, is_exact, loss, output_size, shortfall
+from maxmargin.problems.oracles._labelling import Messages
+from maxmargin.problems.problem import sizes
 from support import naive
 from support.catalogue import Case, flat, graph_case, graph_cases, layout
 from support.model_checks import (
@@ -36,6 +29,11 @@ from support.naive import Array, Output, margins
 
 LAM = 0.1
 EXACT = ("tree", "cut")
+
+
+def with_inference(problem: Any, inference: Any) -> Any:
+    """Return the same graphs with another way to find the best labelling."""
+    return problem._replace(oracle=problem.oracle._replace(inference=inference))
 
 
 def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
@@ -57,19 +55,19 @@ def test_oracles_maximise_over_all_outputs(case: Case, seed: int, whole: bool) -
     graph_cases(("messages",)), st.integers(0, 1000), st.sampled_from([1, 20]), st.sampled_from([0, 3, 200])
 )
 def test_messages_are_an_output_and_bound_the_best(case: Case, seed: int, passes: int, steps: int) -> None:
-    problem = case.problem._replace(inference=Messages(passes, steps))
+    problem = with_inference(case.problem, Messages(passes, steps))
     w, scratch = draw_weights(case, seed, whole=False), new_scratch(problem)
     for i in range(len(case.X)):
         best = margins(case.data, i, flat(problem, w)).max()
         _, hinge = find_corner(problem, i, w, scratch)
-        found = case.data.outputs[i].index(tuple(scratch.y[: output_size(problem, i)].tolist()))
+        found = case.data.outputs[i].index(tuple(scratch.y[: output_size(problem.oracle, i)].tolist()))
         assert hinge == pytest.approx(margins(case.data, i, flat(problem, w))[found], abs=1e-11)
         assert hinge <= best + 1e-11
-        assert hinge + shortfall(problem, i, scratch.oracle) >= best - 1e-11 * (1.0 + abs(best))
+        assert hinge + shortfall(problem.oracle, i, scratch.oracle) >= best - 1e-11 * (1.0 + abs(best))
         if steps > 3**4:  # more than all labellings
             assert hinge == pytest.approx(best, abs=1e-8)
-    assert not is_exact(problem)
-    assert is_bounded(problem)
+    assert not is_exact(problem.oracle)
+    assert is_bounded(problem.oracle)
 
 
 @given(graph_cases(EXACT, rows=("dense",)), st.integers(0, 1000))
@@ -87,6 +85,7 @@ def test_loss_and_statistics_of_every_output(case: Case) -> None:
 METHODS = [FrankWolfe(LAM), BlockFrankWolfe(LAM), Accelerated(Pairwise(LAM))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inference", EXACT)
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_methods_come_close_to_the_optimum(method: Any, inference: str) -> None:
@@ -100,6 +99,7 @@ def test_methods_come_close_to_the_optimum(method: Any, inference: str) -> None:
     assert result.primal == pytest.approx(naive.primal(case.data, flat(case.problem, result.w), LAM))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [FrankWolfe(LAM), Pairwise(LAM)], ids=lambda m: type(m).__name__)
 def test_methods_go_on_where_the_oracle_misses_the_best(method: Any) -> None:
     """Frustrated cycles: no step is taken towards an answer that is worse than those of before.
@@ -107,7 +107,7 @@ def test_methods_go_on_where_the_oracle_misses_the_best(method: Any) -> None:
     The relaxation bounds what the answers lack, so that the bounds hold; and the run says it is not done.
     """
     case = graph_case(8, (4, 4, 4, 4), 3, inference="messages", density=1.0)  # where answers are missed
-    hasty = case.problem._replace(inference=Messages(1, 0))
+    hasty = with_inference(case.problem, Messages(1, 0))
     result = solve(hasty, method, tol=0.01, max_passes=300, random_state=0)
     w, best = flat(hasty, result.w), naive.optimum(case.data, LAM)
     all_margins = [margins(case.data, i, w) for i in range(4)]
@@ -133,7 +133,7 @@ def test_relaxations_that_are_tight_certify_the_optimum() -> None:
 def with_features_of_edges(case: Case, make: Any) -> Case:
     """Return the same graphs, labels and losses for other features of edges."""
     X = [(nodes, ends, make(edges)) for nodes, ends, edges in case.X]
-    labels = np.split(case.problem.labels, case.problem.offsets[1:-1])
+    labels = np.split(case.problem.oracle.labels, np.cumsum([len(x[0]) for x in X])[:-1])
     problem = Graph.from_graphs(X, labels, inference="cut", loss="hamming")
     ones = [np.ones(len(nodes)) for nodes, _, _ in X]
     return Case(problem, naive.enumerate_graphs(X, labels, 1.0 - np.eye(2), ones, True), X)
@@ -198,7 +198,7 @@ def test_nodes_without_edges_are_independent() -> None:
         assert hinge_losses(problem, w) == pytest.approx([margin.max(axis=1).sum()])
 
 
-def _zeros(problem: Graph) -> Array:
+def _zeros(problem: Any) -> Array:
     return np.zeros(sizes(problem).weights)
 
 
@@ -213,20 +213,22 @@ def test_forms_of_graphs() -> None:
         [X[1][0].tolist(), [(0, 1)], [[1]]],
     ]
     problem = Graph.from_graphs(given, [np.array(Y[0]), np.array([Y[1]])], node_weights=[np.ones(3), [1, 1]])
-    assert is_exact(problem)
-    for name in ("offsets", "edge_offsets", "start", "arcs", "heads", "labels", "importance"):
-        np.testing.assert_array_equal(getattr(problem, name), getattr(expected, name))
+    assert is_exact(problem.oracle)
+    for name in ("nodes", "edges", "start", "arcs", "heads", "labels", "importance"):
+        np.testing.assert_array_equal(getattr(problem.oracle, name), getattr(expected.oracle, name))
+    for name in ("nodes", "edges"):
+        np.testing.assert_array_equal(getattr(problem.map, name), getattr(expected.map, name))
     w = np.arange(1.0, 1 + sizes(expected).weights)
     assert hinge_losses(problem, w) == pytest.approx(hinge_losses(expected, w))
 
 
 def test_wrong_labels_cost_their_nodes_weights() -> None:
     problem = Graph.from_graphs(X, Y, node_weights=[[1, 2, 1], [3, 1]])
-    assert [loss(problem, 0, np.array(y)) for y in ([0, 1, 1], [1, 1, 1], [0, 0, 1])] == [0, 0.25, 0.5]
+    assert [loss(problem.oracle, 0, np.array(y)) for y in ([0, 1, 1], [1, 1, 1], [0, 0, 1])] == [0, 0.25, 0.5]
     problem = Graph.from_graphs(X, Y, loss="hamming", node_weights=[[1, 2, 1], [3, 1]])
-    assert [loss(problem, 1, np.array(y)) for y in ([0, 0], [1, 0], [1, 1])] == [0, 3, 4]
+    assert [loss(problem.oracle, 1, np.array(y)) for y in ([0, 0], [1, 0], [1, 1])] == [0, 3, 4]
     problem = Graph.from_graphs(X, Y, loss=[[0, 2], [1, 0]])
-    assert [loss(problem, 1, np.array(y)) for y in ([0, 0], [1, 0])] == [0, 1]
+    assert [loss(problem.oracle, 1, np.array(y)) for y in ([0, 0], [1, 0])] == [0, 1]
 
 
 NAN = np.where(np.arange(4).reshape(2, 2) == 3, np.nan, 1.0)

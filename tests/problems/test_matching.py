@@ -20,7 +20,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import Matching
-from maxmargin.problems._protocol import loss
+from maxmargin.problems.oracle import loss
 from support import naive
 from support.catalogue import Case, flat, matching_case, matching_cases
 from support.model_checks import (
@@ -38,7 +38,7 @@ LAM = 0.1
 def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
     """Return <w, phi(x, y)> as the model's definition has it, link by link."""
     links, places = case.problem.unpack(w)
-    fertility, total = case.problem.fertility, 0.0
+    fertility, total = case.problem.map.fertility, 0.0
     for place, k in enumerate(y):
         if k >= 0:
             total += float(case.X[i][place // fertility, k] @ links)
@@ -67,7 +67,7 @@ def test_the_truth_costs_nothing_at_all() -> None:
     for seed in range(20):
         case = matching_case(seed, ((3, 3), (4, 4)), fertility=1)
         for i, t in enumerate(case.data.truths):
-            assert loss(case.problem, i, np.array(case.data.outputs[i][t])) == 0.0
+            assert loss(case.problem.oracle, i, np.array(case.data.outputs[i][t])) == 0.0
 
 
 METHODS = [
@@ -95,9 +95,9 @@ X = [np.arange(12.0).reshape(2, 3, 2), np.ones((1, 2, 2))]
 
 def test_wrong_links_cost_one_and_missed_ones_three() -> None:
     problem = Matching.from_links(X, [[2, -1], [0]])
-    assert [loss(problem, 0, np.array(y)) for y in ([2, -1], [-1, -1], [2, 0], [0, 1])] == [0, 3, 1, 5]
+    assert [loss(problem.oracle, 0, np.array(y)) for y in ([2, -1], [-1, -1], [2, 0], [0, 1])] == [0, 3, 1, 5]
     problem = Matching.from_links(X, [[2, -1], [0]], wrong=0.5, missed=2.0, possible=[[(1, 0)], []])
-    assert [loss(problem, 0, np.array(y)) for y in ([2, 0], [-1, 1], [1, 0])] == [0, 2.5, 2.5]
+    assert [loss(problem.oracle, 0, np.array(y)) for y in ([2, 0], [-1, 1], [1, 0])] == [0, 2.5, 2.5]
 
 
 def test_forms_of_matchings() -> None:
@@ -111,9 +111,10 @@ def test_forms_of_matchings() -> None:
     for y in others:
         problem = Matching.from_links(X, y)
         assert numba.typeof(problem) == numba.typeof(expected)
-        for field, same in zip(problem, expected, strict=True):
-            np.testing.assert_array_equal(field, same)
-    assert Matching.from_links(X, [[], [-1]]).n_true.tolist() == [0, 0]
+        for half, same_half in zip(problem, expected, strict=True):
+            for field, same in zip(half, same_half, strict=True):
+                np.testing.assert_array_equal(field, same)
+    assert Matching.from_links(X, [[], [-1]]).oracle.n_true.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -122,12 +123,12 @@ def test_forms_of_matchings() -> None:
 def test_forms_of_features(convert: Any) -> None:
     problem = Matching.from_links([convert(x) for x in X], [[2, -1], [0]])
     assert numba.typeof(problem) == numba.typeof(Matching.from_links(X, [[2, -1], [0]]))
-    assert problem.features[:6].tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    assert problem.map.features[:6].tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
 
 
 def test_links_of_a_source_take_its_first_places() -> None:
     problem = Matching.from_links(X, [[(0, 2), (0, 0), (1, 1)], []], fertility=2)
-    assert problem.partners.tolist() == [0, 2, 1, -1, -1, -1]
+    assert problem.oracle.partners.tolist() == [0, 2, 1, -1, -1, -1]
 
 
 Y = [[2, -1], [0]]

@@ -6,11 +6,13 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import predictions
 from maxmargin.objective import hinge_losses
 from maxmargin.problems import Multiclass
-from maxmargin.problems._protocol import argmax, decode, loss, psi, score, sizes
+from maxmargin.problems.feature_map import score
+from maxmargin.problems.oracle import argmax, decode, loss, psi
+from maxmargin.problems.problem import sizes
 from support.catalogue import Case, flat, layout, multiclass_case, multiclass_cases
 from support.naive import margins
 
@@ -24,11 +26,11 @@ def test_oracles_maximise_over_the_classes(case: Case, seed: int, whole: bool) -
     decoded = []
     for i, x in enumerate(case.X):
         scores = np.array([sum(a * b for a, b in zip(row, x, strict=True)) for row in unary])
-        score(problem, i, w, scratch.theta)
-        argmax(problem, i, scratch.theta, scratch.y, scratch.oracle)
+        score(problem.map, i, w, scratch.block.theta)
+        argmax(problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
         augmented = scores + case.data.losses[i]
         assert augmented[scratch.y[0]] == pytest.approx(augmented.max(), abs=1e-12)
-        decode(problem, i, scratch.theta, scratch.y, scratch.oracle)
+        decode(problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
         assert scores[scratch.y[0]] == pytest.approx(scores.max(), abs=1e-12)
         decoded.append(int(scratch.y[0]))
     compiled = np.zeros(len(decoded), dtype=np.int64)
@@ -48,13 +50,13 @@ def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
 @given(multiclass_cases())
 def test_loss_and_statistics_of_every_class(case: Case) -> None:
     where, value = np.zeros(2, dtype=np.uint32), np.zeros(2)
-    one_hot = np.eye(case.problem.width)
+    one_hot = np.eye(case.problem.map.width)
     for i, truth in enumerate(case.data.truths):
         for k, expected in enumerate(case.data.losses[i]):
             y = np.array([k])
-            assert loss(case.problem, i, y) == expected
-            entries = np.zeros(case.problem.width)
-            count = psi(case.problem, i, y, where, value)
+            assert loss(case.problem.oracle, i, y) == expected
+            entries = np.zeros(case.problem.map.width)
+            count = psi(case.problem.oracle, i, y, where, value)
             np.add.at(entries, where[:count], value[:count])
             assert (entries == one_hot[truth] - one_hot[k]).all()
 
@@ -63,10 +65,10 @@ def test_ties_go_to_the_smaller_class() -> None:
     case = multiclass_case(0, n=8, n_labels=5, loss="zero_one")
     scratch = new_scratch(case.problem)
     for i, truth in enumerate(case.data.truths):
-        score(case.problem, i, np.zeros(sizes(case.problem).weights), scratch.theta)
-        decode(case.problem, i, scratch.theta, scratch.y, scratch.oracle)
+        score(case.problem.map, i, np.zeros(sizes(case.problem).weights), scratch.block.theta)
+        decode(case.problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
         assert scratch.y[0] == 0
-        argmax(case.problem, i, scratch.theta, scratch.y, scratch.oracle)
+        argmax(case.problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
         assert scratch.y[0] == (1 if truth == 0 else 0)
 
 
@@ -76,20 +78,21 @@ def test_squared_norms_of_sparse_rows(kind, shape: tuple[int, int]) -> None:
     # Between matrices, unlike arrays, * is the matrix product.
     X = np.random.default_rng(0).normal(size=shape)
     problem = Multiclass.from_arrays(kind(X), np.arange(shape[0]) % 3)
-    assert problem.squared_norms == pytest.approx((X**2).sum(axis=1))
+    assert problem.map.squared_norms == pytest.approx((X**2).sum(axis=1))
 
 
 def test_repeated_entries_of_a_sparse_matrix_add_up() -> None:
     data, columns, start = [1.0, 2.0, 4.0, 8.0, 16.0], [2, 0, 2, 1, 1], [0, 3, 5]
     X = scipy.sparse.csr_array((data, columns, start), shape=(2, 3))
     problem = Multiclass.from_encoded(X, np.array([0, 1]), 2)
-    assert problem.squared_norms.tolist() == [2.0**2 + 5.0**2, 24.0**2]
-    scores = np.zeros(problem.width)
-    score(problem, 0, layout(problem, np.array([1.0, 10.0, 100.0, 0.0, 0.0, 0.0])), scores)
+    assert problem.map.squared_norms.tolist() == [2.0**2 + 5.0**2, 24.0**2]
+    scores = np.zeros(problem.map.width)
+    score(problem.map, 0, layout(problem, np.array([1.0, 10.0, 100.0, 0.0, 0.0, 0.0])), scores)
     assert scores[:2].tolist() == [502.0, 0.0]
     assert (X.data.tolist(), X.indices.tolist()) == (data, columns)
 
 
 def test_classes_are_numbered_in_sorted_order() -> None:
     X = np.random.default_rng(0).normal(size=(4, 2))
-    assert Multiclass.from_arrays(X, ["pear", "apple", "fig", "fig"]).labels.tolist() == [2, 0, 1, 1]
+    problem = Multiclass.from_arrays(X, ["pear", "apple", "fig", "fig"])
+    assert problem.oracle.labels.tolist() == [2, 0, 1, 1]

@@ -19,10 +19,12 @@ from maxmargin import (
     objective,
     solve,
 )
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
-from maxmargin.problems import Chain, SecondOrderChain, _products
-from maxmargin.problems._protocol import argmax, decode, sizes
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import predictions
+from maxmargin.problems import Chain, SecondOrderChain
+from maxmargin.problems.maps import _products
+from maxmargin.problems.oracle import argmax, decode
+from maxmargin.problems.problem import Problem, sizes
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, layout
 from support.model_checks import (
@@ -88,6 +90,7 @@ def solved(problem: Any, tol: float = 2e-4) -> Result:
     return solve(problem, Accelerated(Pairwise(LAM)), tol=tol, max_passes=5000, random_state=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [BlockFrankWolfe(LAM), Accelerated(Pairwise(LAM))], ids=["BCFW", "auto"])
 def test_certificates_bracket_the_optimum(method: Any) -> None:
     case = chain_case(3, (3, 1, 2, 4, 3), 2, order=2)
@@ -118,7 +121,7 @@ def test_weights_of_the_chain_have_its_objective() -> None:
     assert solved(second.problem).dual < best.dual
 
 
-def forbidding_case(seed: int, lengths: tuple[int, ...]) -> tuple[SecondOrderChain, Enumerated]:
+def forbidding_case(seed: int, lengths: tuple[int, ...]) -> tuple[Problem[Any, Any], Enumerated]:
     """Return a problem with forbidden transitions, none of them in the truth, and what is left of outputs."""
     case, rng = chain_case(seed, lengths, order=2, loss="hamming"), np.random.default_rng(seed)
     K, truths = 3, [outputs[t] for outputs, t in zip(case.data.outputs, case.data.truths, strict=True)]
@@ -136,9 +139,9 @@ def forbidding_case(seed: int, lengths: tuple[int, ...]) -> tuple[SecondOrderCha
         [case.data.losses[i][rest] for i, rest in enumerate(kept)],
         [case.data.psi[i][rest] for i, rest in enumerate(kept)],
     )
-    inner = case.problem.chain
+    labels, offsets = case.problem.oracle.inner.labels, np.cumsum([0, *lengths])
     problem = SecondOrderChain.from_encoded(
-        inner.rows.values, inner.offsets, inner.labels, K, loss="hamming", forbidden=forbidden
+        np.vstack(case.X), offsets, labels, K, loss="hamming", forbidden=forbidden
     )
     return problem, data
 
@@ -167,10 +170,12 @@ Y = [["verb", "noun", "verb"], ["adverb"]]
 def test_sequences_become_the_chain_that_they_describe() -> None:
     problem = SecondOrderChain.from_sequences(X, Y, loss="hamming")
     expected = Chain.from_sequences(X, Y, loss="hamming")
-    assert problem.chain.rows.values.tolist() == expected.rows.values.tolist()
-    for field, same in zip(problem.chain[1:-4], expected[1:-4], strict=True):  # all arrays
-        np.testing.assert_array_equal(field, same)
-    assert problem.offsets.tolist() == [0, 3, 4]
+    assert problem.map.inner.rows.values.tolist() == expected.map.rows.values.tolist()
+    for name in ("tokens", "products", "product_spans"):
+        np.testing.assert_array_equal(getattr(problem.map.inner, name), getattr(expected.map, name))
+    for name in ("tokens", "labels", "cost", "scale"):
+        np.testing.assert_array_equal(getattr(problem.oracle.inner, name), getattr(expected.oracle, name))
+    assert problem.map.inner.tokens.tolist() == [[0, 3], [3, 4]]
     weights = problem.unpack(np.zeros(sizes(problem).weights))
     assert [part.shape for part in weights] == [(3, 2), (3,), (3,), (3, 3), (3, 3, 3)]
     assert check_problem(problem).ok
@@ -194,5 +199,5 @@ def test_refuses(features: Any, labels: Any, options: dict[str, Any], message: s
 
 def test_what_it_does_not_have() -> None:
     problem = SecondOrderChain.from_sequences(X, Y)
-    with pytest.raises(TypeError, match=r"^solve: ExponentiatedGradient needs .* got SecondOrderChain; use"):
+    with pytest.raises(TypeError, match=r"^solve: ExponentiatedGradient needs .* got SecondOrderOracle; use"):
         solve(problem, ExponentiatedGradient(LAM))

@@ -9,20 +9,11 @@ from hypothesis import strategies as st
 
 from maxmargin import Accelerated, Pairwise, Status, solve
 from maxmargin.encoding.segments import EncodedSegments
-from maxmargin.problems import Chain, Segments, _products
-from maxmargin.problems._protocol import (
-    argmax,
-    decode,
-    gram,
-    is_exact,
-    loss,
-    norm2,
-    psi,
-    push,
-    score,
-    sizes,
-    workspace,
-)
+from maxmargin.problems import Chain, Segments
+from maxmargin.problems.feature_map import gram, map_workspace, norm2, push, score
+from maxmargin.problems.maps import _products
+from maxmargin.problems.oracle import argmax, decode, is_exact, loss, psi
+from maxmargin.problems.problem import sizes
 from support import naive
 from support.catalogue import Case, flat, layout, segment_case, segment_cases
 from support.maps import as_move, feature_map, random_direction, statistics
@@ -55,25 +46,25 @@ def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
 
 @given(segment_cases(rows=ROWS), st.integers(0, 1000), st.booleans())
 def test_oracles_maximise_over_all_segmentations(case: Case, seed: int, whole: bool) -> None:
-    assert is_exact(case.problem)
+    assert is_exact(case.problem.oracle)
     assert_oracles_maximise(case, draw_weights(case, seed, whole), written_out_score)
 
 
 @given(segment_cases(rows=ROWS), st.integers(0, 1000))
 def test_score_gram_and_push_apply_the_feature_map(case: Case, seed: int) -> None:
     rng, problem = np.random.default_rng(seed), case.problem
-    w, work = draw_weights(case, seed, whole=False), workspace(case.problem)
+    w, work = draw_weights(case, seed, whole=False), map_workspace(case.problem.map)
     for i in range(len(case.X)):
         Phi, delta = feature_map(case, i), random_direction(case, i, rng)
         m, move, pushed = Phi.shape[1], as_move(delta), w.copy()
         theta, image = np.full((2, len(delta)), np.nan)
-        score(problem, i, w, theta)
+        score(problem.map, i, w, theta)
         assert theta[:m] == pytest.approx(Phi.T @ w, abs=1e-12)
-        gram(problem, i, move, image, work)
+        gram(problem.map, i, move, image, work)
         assert image[:m] == pytest.approx(Phi.T @ (Phi @ delta[:m]), abs=1e-10)
-        push(problem, i, move, 0.7, pushed, work)
+        push(problem.map, i, move, 0.7, pushed, work)
         assert pushed == pytest.approx(w + 0.7 * Phi @ delta[:m], abs=1e-12)
-        assert norm2(problem, i, move, image, work) == pytest.approx(
+        assert norm2(problem.map, i, move, image, work) == pytest.approx(
             np.sum((Phi @ delta[:m]) ** 2), rel=1e-10
         )
         for y, expected in zip(case.data.outputs[i], case.data.psi[i], strict=True):
@@ -95,18 +86,18 @@ def test_loss_and_statistics_of_every_segmentation(case: Case) -> None:
 
 def test_parts_that_agree_are_not_told() -> None:
     problem = segment_case(0, (4,), (3, 2, 1)).problem
-    truth = problem.truth.copy()
+    truth = problem.oracle.truth.copy()
     where, value = np.zeros(40, dtype=np.uint32), np.zeros(40)
-    assert psi(problem, 0, truth, where, value) == 0
-    problem = problem._replace(truth=np.array([1, 0, 3, 5]), starts=np.array([-1, 0, 2, 3]))
+    assert psi(problem.oracle, 0, truth, where, value) == 0
+    oracle = problem.oracle._replace(truth=np.array([1, 0, 3, 5]), starts=np.array([-1, 0, 2, 3]))
     # The last token changes its label: as a token, first and last, its length and the transition to it.
-    assert psi(problem, 0, np.array([1, 0, 3, 1]), where, value) == 10
+    assert psi(oracle, 0, np.array([1, 0, 3, 1]), where, value) == 10
 
 
 def test_gram_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_products, "_TABULATED", 2)
     case = segment_case(5, (4, 2, 1, 3))
-    assert np.diff(case.problem.product_offsets).tolist() == [0, 4, 1, 0]
+    assert np.diff(case.problem.map.product_spans).ravel().tolist() == [0, 4, 1, 0]
     assert_gram_and_norm2(case)
 
 
@@ -138,7 +129,7 @@ def test_segments_of_one_token_are_a_chain(name: str) -> None:
             expected = found_output(chain, i, v, oracle)
             assert found_output(problem, i, w, oracle) == tuple(2 * k + 1 for k in expected)
             y = np.array(expected)
-            assert loss(problem, i, 2 * y + 1) == pytest.approx(loss(chain, i, y))
+            assert loss(problem.oracle, i, 2 * y + 1) == pytest.approx(loss(chain.oracle, i, y))
 
 
 X = [np.arange(10.0).reshape(5, 2), np.ones((2, 2))]
@@ -148,25 +139,25 @@ Y: list[Any] = [[(0, 2, "a"), (3, 5, "b")], [(0, 2, "a")]]
 def test_segments_and_tags_are_the_same_problem() -> None:
     tags = [["B-a", "I-a", "O", "B-b", "I-b"], ["I-a", "I-a"]]
     problem, expected = Segments.from_sequences(X, tags), Segments.from_sequences(X, [Y[0][::-1], Y[1]])
-    assert problem.truth.tolist() == expected.truth.tolist() == [1, 0, 5, 3, 2, 1, 0]
-    assert problem.starts.tolist() == [-1, 0, 2, -1, 3, -1, 0]
-    assert (problem.n_labels, problem.n_lengths) == (3, 2)
-    assert np.isneginf(problem.limits[:, :3]).tolist() == [[False] * 3, [False, False, True]]
+    assert problem.oracle.truth.tolist() == expected.oracle.truth.tolist() == [1, 0, 5, 3, 2, 1, 0]
+    assert problem.oracle.starts.tolist() == [-1, 0, 2, -1, 3, -1, 0]
+    assert (problem.oracle.n_labels, problem.oracle.n_lengths) == (3, 2)
+    assert np.isneginf(problem.oracle.limits[:, :3]).tolist() == [[False] * 3, [False, False, True]]
 
 
 def test_losses() -> None:
     # The first segment is found, the second has another stop; token 2 is outside, token 4 is now.
     y = np.array([1, 0, 5, 3, 5])
     for name, expected in (("hamming", 1.0), ("normalized_hamming", 0.2), ("segments", 2.0)):
-        assert loss(Segments.from_sequences(X, Y, loss=name), 0, y) == pytest.approx(expected)
+        assert loss(Segments.from_sequences(X, Y, loss=name).oracle, 0, y) == pytest.approx(expected)
     # The same labels, but the second segment is cut in two.
     for name, expected in (("hamming", 1.0), ("normalized_hamming", 0.2), ("segments", 3.0)):
-        assert loss(Segments.from_sequences(X, Y, loss=name), 0, np.array([1, 0, 5, 3, 3])) == expected
+        assert loss(Segments.from_sequences(X, Y, loss=name).oracle, 0, np.array([1, 0, 5, 3, 3])) == expected
 
 
 def test_largest_lengths() -> None:
     for given_length, expected in ((None, [2, 2, 1]), (4, [4, 4, 1]), ({"b": 3}, [2, 3, 1])):
-        limits = Segments.from_sequences(X, Y, max_length=given_length).limits[:, :3]
+        limits = Segments.from_sequences(X, Y, max_length=given_length).oracle.limits[:, :3]
         assert (limits == 0.0).sum(axis=0).tolist() == expected
 
 

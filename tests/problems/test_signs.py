@@ -23,10 +23,21 @@ from maxmargin import (
     check_problem,
     solve,
 )
-from maxmargin.methods._protocol import advance, point, start
+from maxmargin.methods.protocol import point, start
+from maxmargin.methods.sweep import advance
 from maxmargin.problems import SignConstrained
-from maxmargin.problems import _protocol as protocol
-from maxmargin.problems._protocol import image, is_bounded, projected, sizes, weights_alone
+from maxmargin.problems.feature_map import (
+    inner,
+    is_projected,
+    map_sizes,
+    project,
+    projected,
+    settle,
+    unprojected,
+)
+from maxmargin.problems.maps.signs import SignedMap
+from maxmargin.problems.oracle import is_bounded
+from maxmargin.problems.problem import Problem
 from support import naive
 from support.catalogue import Case, chain_case, flat, graph_case, layout, multiclass_case
 from support.own_functions import custom
@@ -117,15 +128,21 @@ def test_weights_follow_from_the_image() -> None:
     """The vector that methods keep, the image of dual variables and its projection lead to one another."""
     case, where = CASES["multiclass"], SIGNED["multiclass"]
     problem = SignConstrained(case.problem, where)
-    v = np.append(layout(case.problem, np.random.default_rng(0).normal(size=9)), np.zeros(len(where)))
-    kept = np.full(sizes(problem).weights, np.nan)
-    protocol.settle(problem, v, kept)
-    expected = flat(problem, v)
+    phi, v = problem.map, layout(case.problem, np.random.default_rng(0).normal(size=9))
+    v = np.append(v, np.zeros(len(where)))
+    kept, expected = v.copy(), flat(problem, v)
+    project(phi, kept)
+    settled = np.full(len(v), np.nan)
+    settle(phi, v, settled)
     expected[where] = np.maximum(expected[where], 0.0)
-    assert (image(problem, kept) == v).all()
-    for w in (projected(problem, v), weights_alone(problem, kept)):
-        assert (flat(problem, w) == expected).all()
-        assert w @ w == pytest.approx(expected @ expected)
+    assert (unprojected(phi, kept) == v).all()
+    assert (projected(phi, v) == kept).all()
+    assert (settled == kept).all()
+    assert (flat(problem, kept) == expected).all()
+    assert inner(phi, kept, kept) == inner(phi, kept, v) == pytest.approx(expected @ expected)
+    assert len(kept) == map_sizes(phi).weights == map_sizes(case.problem.map).weights + len(where)
+    assert is_projected(phi)
+    assert not is_projected(case.problem.map)
 
 
 def test_bonds_of_cuts_with_signs() -> None:
@@ -137,7 +154,7 @@ def test_bonds_of_cuts_with_signs() -> None:
     result = solve(problem, Pairwise(LAM), tol=1e-3, max_passes=500, random_state=0)
     assert (problem.unpack(result.w).edges >= 0.0).all()
     assert best - 1e-7 <= result.primal <= best + 1e-3
-    assert is_bounded(problem)
+    assert is_bounded(problem.oracle)
 
 
 def test_runs_go_on_at_another_lam() -> None:
@@ -154,7 +171,7 @@ def test_runs_go_on_at_another_lam() -> None:
 @pytest.mark.parametrize("form", ["dict", "pairs"])
 def test_three_functions_with_signs(form: str) -> None:
     case, where = CASES["multiclass"], SIGNED["multiclass"]
-    own = custom(case, form)
+    own = custom(case, form).oracle
     nonnegative = {f"w{p}" for p in where} | {"no such name"} if form == "dict" else where.tolist()
     C = 1.0 / (LAM * len(own.X))
     names = own.joint.names if form == "dict" else None
@@ -182,11 +199,12 @@ def test_is_pickled() -> None:
     case = CASES["multiclass"]
     problem = SignConstrained(case.problem, [5, 1, 5])
     again = pickle.loads(pickle.dumps(problem))
-    assert type(again) is SignConstrained
-    for one, other in zip(problem[1:], again[1:], strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert (type(again), type(again.map)) == (Problem, SignedMap)
+    np.testing.assert_array_equal(again.map.where, problem.map.where)
+    np.testing.assert_array_equal(again.map.inner.rows.values, case.problem.map.rows.values)
+    np.testing.assert_array_equal(again.oracle.labels, case.problem.oracle.labels)
     mask = SignConstrained(case.problem, np.isin(np.arange(9), [1, 5]))
-    np.testing.assert_array_equal(mask.where, problem.where)
+    np.testing.assert_array_equal(mask.map.where, problem.map.where)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +212,7 @@ def test_is_pickled() -> None:
 )
 def test_refuses_methods(method: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"^solve: method must be FrankWolfe, .* for weights with signs, got"
+        ValueError, match=r"^solve: method must be FrankWolfe, .* for sign-constrained weights, got"
     ):
         solve(signed("multiclass"), method)
 

@@ -141,6 +141,7 @@ def test_a_path_is_a_chain() -> None:
     assert tree.scores == pytest.approx(chain.scores, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_optimum_is_that_of_a_quadratic_program(name: str) -> None:
     case = CASES[name]
@@ -157,7 +158,8 @@ def test_the_optimum_is_that_of_a_quadratic_program(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_features_that_are_not_finite_are_reported(name: str) -> None:
-    rows = getattr(CASES[name].problem, "chain", CASES[name].problem).rows
+    phi = CASES[name].problem.map
+    rows = getattr(phi, "inner", phi).rows  # of second order
     values = rows.values.reshape(-1)
     values[2], kept = np.nan, values[2]
     try:

@@ -20,9 +20,9 @@ from maxmargin import (
     solve,
 )
 from maxmargin.inference.counted import best_by_count, best_end, trace_back
-from maxmargin.methods._scratch import find_corner, new_scratch
+from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.problems import Chain, SlackRescaled
-from maxmargin.problems._protocol import decode
+from maxmargin.problems.oracle import decode
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, multiclass_case, multiclass_cases
 from support.own_functions import custom
@@ -47,12 +47,10 @@ def test_the_oracle_finds_the_largest_of_all_outputs(case: Case, seed: int) -> N
 
 def with_hamming(case: Case) -> Case:
     """Return the case with every wrong label counted once."""
-    hamming = 1.0 - np.eye(case.problem.n_labels)
-    Y = np.split(case.problem.labels, case.problem.offsets[1:-1])
-    data = naive.enumerate_chain(case.X, Y, case.problem.n_labels, hamming, per_token=False)
-    problem = Chain.from_encoded(
-        np.vstack(case.X), case.problem.offsets, case.problem.labels, case.problem.n_labels, loss="hamming"
-    )
+    chain, offsets = case.problem.oracle, np.cumsum([0, *map(len, case.X)])
+    Y, hamming = np.split(chain.labels, offsets[1:-1]), 1.0 - np.eye(chain.n_labels)
+    data = naive.enumerate_chain(case.X, Y, chain.n_labels, hamming, per_token=False)
+    problem = Chain.from_encoded(np.vstack(case.X), offsets, chain.labels, chain.n_labels, loss="hamming")
     return Case(problem, data, case.X)
 
 
@@ -113,20 +111,20 @@ def test_predictions_are_those_of_the_problem() -> None:
     for p in (problem, case.problem):
         scratch = new_scratch(p)
         find_corner(p, 2, w, scratch)
-        decode(p, 2, scratch.theta, scratch.y, scratch.oracle)
+        decode(p.oracle, 2, scratch.block.theta, scratch.y, scratch.oracle)
         answers.append(scratch.y.tolist())
     assert answers[0] == answers[1]
 
 
 def test_other_problems_are_refused_in_one_line() -> None:
     expected = (
-        "SlackRescaled: inner must be a Multiclass, or a Chain, SecondOrderChain, Segments or Graph with a "
-        "Hamming loss, got a Custom."
+        "SlackRescaled: problem must be a Multiclass, or a Chain, SecondOrderChain, Segments or Graph with a "
+        "Hamming loss, got a CustomOracle."
     )
     with pytest.raises(TypeError) as caught:
         SlackRescaled(custom(CASES["chain"]))
     assert str(caught.value) == expected
-    with pytest.raises(TypeError, match="got a SlackRescaled"):
+    with pytest.raises(TypeError, match=r"^SlackRescaled: problem must not have its slacks rescaled already"):
         SlackRescaled(SlackRescaled(CASES["chain"].problem))
     with pytest.raises(
         ValueError, match=r"^SlackRescaled: slack rescaling needs the loss .* got a cost matrix"
@@ -137,12 +135,13 @@ def test_other_problems_are_refused_in_one_line() -> None:
 @pytest.mark.parametrize("name", ["chain", "multiclass"])
 def test_features_that_are_not_finite_are_reported(name: str) -> None:
     problem = CASES[name].problem
-    problem.rows.values[1, 0], kept = np.nan, problem.rows.values[1, 0]
+    values = problem.map.rows.values
+    values[1, 0], kept = np.nan, values[1, 0]
     try:
         with pytest.raises(BrokenOracle, match="example 1 has a negative or undefined"):
             solve(SlackRescaled(problem), BlockFrankWolfe(LAM), random_state=0)
     finally:
-        problem.rows.values[1, 0] = kept
+        values[1, 0] = kept
 
 
 def test_estimators() -> None:

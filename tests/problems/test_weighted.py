@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Accelerated, ExponentiatedGradient, Pairwise, Status, check_problem, solve
-from maxmargin.methods._scratch import find_corner, new_scratch
-from maxmargin.methods._sweep import hinges, predictions
+from maxmargin.methods.scratch import find_corner, new_scratch
+from maxmargin.methods.sweep import hinges, predictions
 from maxmargin.problems import Multiclass, SlackRescaled, Weighted
-from maxmargin.problems._protocol import expectation, provides, psi, score, sizes, statistics_size
+from maxmargin.problems.feature_map import has_implementation, score, statistics_size
+from maxmargin.problems.oracle import expectation, psi
+from maxmargin.problems.problem import sizes
 from support import naive
 from support.catalogue import (
     Case,
@@ -58,7 +60,7 @@ def test_hinges_and_corners_are_multiplied(case: Case, seed: int) -> None:
     problem, data = Weighted(case.problem, weights), weighted(case.data, weights)
     w = layout(case.problem, np.random.default_rng(seed).normal(size=data.psi[0].shape[1]))
     scratch = new_scratch(problem)
-    index, value = (np.zeros_like(a) for a in scratch.corner[:2])
+    index, value = (np.zeros_like(a) for a in scratch.block.corner[:2])
     for i, c in enumerate(weights):
         loss, hinge = find_corner(problem, i, w, scratch)
         margins = naive.margins(data, i, flat(case.problem, w))
@@ -66,10 +68,10 @@ def test_hinges_and_corners_are_multiplied(case: Case, seed: int) -> None:
         answer = tuple(scratch.y[: len(data.outputs[i][0])].tolist())
         if answer in data.outputs[i]:  # a cut has entries for bonds besides
             assert loss == pytest.approx(data.losses[i][data.outputs[i].index(answer)])
-        size = psi(case.problem, i, scratch.y, index, value)
-        assert size == scratch.corner.size[0]
-        np.testing.assert_array_equal(scratch.corner.where[:size], index[:size])
-        np.testing.assert_array_equal(scratch.corner.value[:size], c * value[:size])
+        size = psi(case.problem.oracle, i, scratch.y, index, value)
+        assert size == scratch.block.corner.size[0]
+        np.testing.assert_array_equal(scratch.block.corner.where[:size], index[:size])
+        np.testing.assert_array_equal(scratch.block.corner.value[:size], c * value[:size])
 
 
 @given(st.one_of(chain_cases(), multiclass_cases()), st.integers(0, 1000), st.sampled_from([0.0, 0.5, 3.0]))
@@ -79,15 +81,15 @@ def test_means_are_those_of_all_outputs(case: Case, seed: int, share: float) -> 
     w = np.random.default_rng(seed).normal(size=data.psi[0].shape[1])
     scratch = new_scratch(problem)
     for i in range(len(weights)):
-        score(problem, i, layout(case.problem, w), scratch.theta)
-        z = np.full(statistics_size(problem, i), np.nan)
-        log_partition, loss = expectation(problem, i, scratch.theta, share, z, scratch.oracle)
+        score(problem.map, i, layout(case.problem, w), scratch.block.theta)
+        z = np.full(statistics_size(problem.map, i), np.nan)
+        log_partition, loss = expectation(problem.oracle, i, scratch.block.theta, share, z, scratch.oracle)
         exponents = share * data.losses[i] - data.psi[i] @ w
         p = np.exp(exponents - exponents.max())
         assert log_partition == pytest.approx(exponents.max() + math.log(p.sum()), abs=1e-10)
         assert loss == pytest.approx(p @ data.losses[i] / p.sum(), abs=1e-10)
         # <theta, z> is the mean of <w, psi>
-        assert scratch.theta[: len(z)] @ z == pytest.approx(p @ data.psi[i] @ w / p.sum(), abs=1e-9)
+        assert scratch.block.theta[: len(z)] @ z == pytest.approx(p @ data.psi[i] @ w / p.sum(), abs=1e-9)
 
 
 def assert_optimal(problem: Any, data: Enumerated, method: Any = METHOD, tol: float = 1e-6) -> None:
@@ -115,7 +117,7 @@ def test_the_optimum_of_a_plain_object(name: str) -> None:
     problem = Weighted(Counting(case.problem), weights)
     assert hinges.mode(problem) == "interpreted"
     assert_optimal(problem, weighted(case.data, weights), tol=1e-4)
-    assert problem.inner.calls["argmax"] > 0
+    assert problem.oracle.inner.calls["argmax"] > 0
 
 
 def test_the_optimum_of_three_functions() -> None:
@@ -129,11 +131,11 @@ def test_the_optimum_by_means_and_with_slacks_rescaled() -> None:
     case = multiclass_case(4)
     weights = some_weights(case)
     plain = Weighted(Counting(case.problem), weights)
-    assert provides(plain, expectation)
+    assert has_implementation(plain.oracle, expectation)
     assert_optimal(plain, weighted(case.data, weights), ExponentiatedGradient(LAM), tol=0.01)
     psi = [losses[:, None] * psi for losses, psi in zip(case.data.losses, case.data.psi, strict=True)]
     rescaled = Weighted(SlackRescaled(case.problem), weights)
-    assert not provides(rescaled, expectation)
+    assert not has_implementation(rescaled.oracle, expectation)
     assert not check_problem(rescaled, random_state=0).findings
     data = weighted(case.data._replace(psi=psi), weights)
     scratch, w = new_scratch(rescaled), np.random.default_rng(0).normal(size=data.psi[0].shape[1])
@@ -167,7 +169,7 @@ def test_predictions_and_pickles() -> None:
     case = chain_case(3)
     problem = pickle.loads(pickle.dumps(Weighted(case.problem, some_weights(case))))
     w = np.random.default_rng(0).normal(size=sizes(problem).weights)
-    answers = np.zeros((2, len(case.problem.labels)), dtype=np.int64)
+    answers = np.zeros((2, len(case.problem.oracle.labels)), dtype=np.int64)
     for each, out in zip((problem, case.problem), answers, strict=True):
         predictions.interpreted(each, w, 0, len(case.X), out, new_scratch(each))
     np.testing.assert_array_equal(*answers)
@@ -181,7 +183,10 @@ def test_predictions_and_pickles() -> None:
         ([1.0, 2.0], "weights must be 4 numbers, one per example, got"),
         ([[1.0]] * 4, "weights must be 4 numbers, one per example, got"),
         ("many", "weights must be 4 numbers, one per example, got"),
-        ([1.0, 0.0, 1.0, 1.0], "must be finite and > 0, got 0.0 for example 1; leave examples out"),
+        (
+            [1.0, 0.0, 1.0, 1.0],
+            "must be finite and > 0, got 0.0 for example 1; leave out",
+        ),
         ([1.0, 1.0, -2.0, 1.0], "must be finite and > 0, got -2.0 for example 2"),
         ([np.nan, 1.0, 1.0, 1.0], "must be finite and > 0, got nan for example 0"),
         ([1.0, 1.0, 1.0, np.inf], "must be finite and > 0, got inf for example 3"),
@@ -194,5 +199,5 @@ def test_weights_that_are_refused(weights: Any, message: str) -> None:
 
 
 def test_what_is_no_problem_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"^Weighted: inner must be a problem, got .* does not define sizes"):
+    with pytest.raises(TypeError, match=r"^Weighted: problem must be a Problem, got .* define sizes, score"):
         Weighted([1, 2], [1.0, 1.0])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.methods._planes import Planes, PlaneWork
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.problem import sizes
 from support.catalogue import Case
 from support.maps import statistics
 from support.naive import Array

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin import BlockFrankWolfe
-from maxmargin.methods._protocol import mean_margin, start
-from maxmargin.problems import _protocol as protocol
+from maxmargin.methods.protocol import mean_margin, start
+from maxmargin.problems.oracle import loss, output_sizes, psi
 from support.catalogue import Case
 from support.naive import Array
 from support.plain import Plain
@@ -42,7 +42,7 @@ class Approximate(Plain):
         y[: len(self.data.outputs[i][0])] = self.data.outputs[i][int(np.argmin(allowed))]
 
     def _margin(self, i: int, output: tuple[int, ...], theta: Array) -> float:
-        parts = protocol.sizes(self.problem).parts
+        parts = output_sizes(self.problem.oracle).parts
         y, where, value = np.array(output), np.zeros(parts, dtype=np.int64), np.zeros(parts)
-        count = protocol.psi(self.problem, i, y, where, value)
-        return float(protocol.loss(self.problem, i, y) - value[:count] @ theta[where[:count]])
+        count = psi(self.problem.oracle, i, y, where, value)
+        return float(loss(self.problem.oracle, i, y) - value[:count] @ theta[where[:count]])

@@ -10,7 +10,7 @@ from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.segments import EncodedSegments
 from maxmargin.methods._blocks import Blocks
 from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain, Segments
-from maxmargin.problems._protocol import sizes, unpack
+from maxmargin.problems.problem import as_problem, sizes
 from support import naive
 from support.naive import Array, Enumerated
 
@@ -300,14 +300,14 @@ def segment_cases(draw: Any, max_length: int = 5, rows: tuple[str, ...] = ROWS) 
 
 def flat(problem: Any, w: Array) -> Array:
     """Return weights in the naive layout."""
-    return np.concatenate([np.ravel(part) for part in unpack(problem, w)])
+    return np.concatenate([np.ravel(part) for part in problem.unpack(w)])
 
 
 def layout(problem: Any, weights: Array) -> Array:
     """Return weights given in the naive layout in the problem's own; what pads it is zero."""
-    w = np.zeros(sizes(problem).weights)
+    w = np.zeros(sizes(as_problem(problem)).weights)
     end = 0
-    for part in unpack(problem, w):
+    for part in problem.unpack(w):
         part[...] = weights[end : end + part.size].reshape(part.shape)
         end += part.size
     assert end == len(weights)

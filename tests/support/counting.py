@@ -5,27 +5,36 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from maxmargin.problems import _protocol as protocol
+from maxmargin.problems import feature_map, oracle
+from maxmargin.problems.problem import Problem, sizes
+from support.plain import OF_MAP, OF_ORACLE, asked, both_workspaces
+
+_OPTIONAL = ("expectation", "shortfall")
 
 
 class Counting:
     """The same problem, with each call of its functions counted in ``calls``."""
 
-    def __init__(self, problem: Any) -> None:
+    def __init__(self, problem: Problem[Any, Any]) -> None:
         self.problem, self.calls = problem, Counter[str]()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if not hasattr(protocol, name):
+        if name in ("sizes", "workspace"):
+            return partial(sizes if name == "sizes" else both_workspaces, self.problem)
+        if name not in OF_MAP + OF_ORACLE or (name in _OPTIONAL and not self._has(name)):
             raise AttributeError(name)
         return partial(self.call, name)
+
+    def _has(self, name: str) -> bool:
+        return feature_map.has_implementation(self.problem.oracle, getattr(oracle, name))
 
     def call(self, name: str, *args: Any) -> Any:
         """Answer as the problem does."""
         self.calls[name] += 1
-        return getattr(protocol, name)(self.problem, *args)
+        return asked(self.problem, name, *args)
 
 
-@protocol.norm2.register(Counting)
-def _(problem, i, move, image, work):
+@feature_map.norm2.register(Counting)
+def counting_norm2(counting, i, move, image, work):
     """A plain object's would be made by `gram`: the same but for rounding, which may break ties otherwise."""
-    return problem.call("norm2", i, move, image, work)
+    return counting.call("norm2", i, move, image, work)

@@ -5,28 +5,33 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import block_diag
 
-from maxmargin.methods._move import Move, add_entry, new_move
-from maxmargin.problems import Arborescence, Chain, Graph, Matching, SecondOrderChain, Segments
-from maxmargin.problems._labelling import Cut
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.feature_map import map_sizes
+from maxmargin.problems.maps.arborescence import ArborescenceMap
+from maxmargin.problems.maps.chain import ChainMap
+from maxmargin.problems.maps.graph import GraphMap
+from maxmargin.problems.maps.matching import MatchingMap
+from maxmargin.problems.maps.multiclass import MulticlassMap
+from maxmargin.problems.maps.second_order import SecondOrderMap
+from maxmargin.problems.maps.segments import SegmentsMap
+from maxmargin.problems.moves import Move, add_entry, new_move
 from support.catalogue import Case
 from support.naive import Array, Output, segments_of
 
 
 def feature_map(case: Case, i: int) -> Array:
     """Return Phi_i in the layouts of weights and statistics of the case's problem."""
-    x, problem = case.X[i], case.problem
-    if isinstance(problem, Matching):
-        return _link_map(x, problem.fertility - 1)
-    if isinstance(problem, Arborescence):
+    x, phi = case.X[i], case.problem.map
+    if isinstance(phi, MatchingMap):
+        return _link_map(x, phi.fertility - 1)
+    if isinstance(phi, ArborescenceMap):
         return x.reshape(-1, x.shape[2]).T
-    if isinstance(problem, Graph):
-        return _graph_map(*x, problem)
-    if isinstance(problem, SecondOrderChain):
-        return block_diag(_chain_map(x, problem.chain), np.eye(_n_trigrams(problem)))
-    if isinstance(problem, Segments):
-        return _segment_map(x, problem)
-    return _chain_map(x, problem) if isinstance(problem, Chain) else _class_map(x, problem.width)
+    if isinstance(phi, GraphMap):
+        return _graph_map(*x, phi)
+    if isinstance(phi, SecondOrderMap):
+        return block_diag(_chain_map(x, phi.inner), np.eye(phi.inner.n_labels**2 * phi.inner.width))
+    if isinstance(phi, SegmentsMap):
+        return _segment_map(x, phi)
+    return _chain_map(x, phi) if isinstance(phi, ChainMap) else _class_map(x, phi.width)
 
 
 def _link_map(x: Array, further: int) -> Array:
@@ -38,36 +43,27 @@ def _link_map(x: Array, further: int) -> Array:
     return Phi
 
 
-def _graph_map(nodes: Array, ends: Array, edges: Array, problem: Graph) -> Array:
+def _graph_map(nodes: Array, ends: Array, edges: Array, phi: GraphMap) -> Array:
     """Label k of a node maps to its features in the place of k, a table or bond of an edge to the edge's."""
-    per_edge = _edge_size(problem)
-    by_node, by_edge = np.kron(nodes.T, np.eye(problem.width)), np.kron(edges.T, np.eye(per_edge))
+    by_node, by_edge = np.kron(nodes.T, np.eye(phi.width)), np.kron(edges.T, np.eye(phi.per_edge))
     Phi = np.zeros((len(by_node) + len(by_edge), by_node.shape[1] + by_edge.shape[1]))
     Phi[: len(by_node), : by_node.shape[1]] = by_node
     Phi[len(by_node) :, by_node.shape[1] :] = by_edge
     return Phi
 
 
-def _edge_size(problem: Graph) -> int:
-    return 1 if isinstance(problem.inference, Cut) else problem.n_labels * problem.width
-
-
-def _n_trigrams(problem: SecondOrderChain) -> int:
-    return problem.chain.n_labels**2 * problem.chain.width
-
-
-def _segment_map(x: Array, problem: Segments) -> Array:
+def _segment_map(x: Array, phi: SegmentsMap) -> Array:
     """Transitions and lengths map to themselves; a token's labels in three roles to x_t in those of weights.
 
     Rows of weights are the features three times, transitions, lengths and start; those of statistics
     transitions, lengths and the tokens three times.
     """
-    shared, n_features = problem.n_labels + problem.n_lengths, x.shape[1]
+    shared, n_features = phi.n_labels + phi.n_lengths, x.shape[1]
     rows = np.zeros((3 * n_features + shared + 1, shared + 3 * len(x)))
     rows[: 3 * n_features, shared:] = np.kron(x.T, np.eye(3))
     rows[3 * n_features : -1, :shared] = np.eye(shared)
     rows[-1, shared + 1] = 1.0
-    return np.kron(rows, np.eye(problem.width))
+    return np.kron(rows, np.eye(phi.width))
 
 
 def _class_map(x: Array, width: int) -> Array:
@@ -75,14 +71,14 @@ def _class_map(x: Array, width: int) -> Array:
     return np.kron(x[:, None], np.eye(width))
 
 
-def _chain_map(x: Array, problem: Chain) -> Array:
+def _chain_map(x: Array, phi: ChainMap) -> Array:
     """Transitions map to themselves; label k at position t to x_t, and at the ends to the biases of k.
 
     Rows of weights are the features, start, end and the labels; those of statistics the labels, then the
     positions.
     """
     length, n_features = x.shape
-    K, width = problem.n_labels, problem.width
+    K, width = phi.n_labels, phi.width
     rows = np.zeros((n_features + 2 + K, K + length))
     rows[n_features + 2 :, :K] = np.eye(K)
     rows[:n_features, K:] = x.T
@@ -93,43 +89,46 @@ def _chain_map(x: Array, problem: Chain) -> Array:
 
 def statistics(case: Case, i: int, y: Output) -> Array:
     """Return s_i(y): the counts of transitions and the label at each position, links, arcs, or the class."""
-    problem = case.problem
-    if isinstance(problem, Matching):
+    phi = case.problem.map
+    if isinstance(phi, MatchingMap):
         return _link_statistics(case, i, y)
-    if isinstance(problem, Arborescence):
-        return _arc_statistics(case, y)
-    if isinstance(problem, Graph):
+    if isinstance(phi, ArborescenceMap):
+        return _arc_statistics(phi, y)
+    if isinstance(phi, GraphMap):
         return _graph_statistics(case, i, y)
-    if isinstance(problem, SecondOrderChain):
-        return _second_order_statistics(case, i, y)
-    if isinstance(problem, Segments):
-        return _segment_statistics(case, y)
-    if not isinstance(problem, Chain):
-        return np.eye(problem.width)[y[0]]
-    rows = np.zeros((problem.n_labels + problem.longest, problem.width))
+    if isinstance(phi, SecondOrderMap):
+        return _second_order_statistics(phi, y)
+    if isinstance(phi, SegmentsMap):
+        return _segment_statistics(phi, y)
+    return _chain_statistics(phi, y) if isinstance(phi, ChainMap) else np.eye(phi.width)[y[0]]
+
+
+def _chain_statistics(phi: ChainMap, y: Output) -> Array:
+    """Counts of transitions, then the label at each position."""
+    rows = np.zeros((phi.n_labels + phi.longest, phi.width))
     for t, label in enumerate(y):
-        rows[problem.n_labels + t, label] = 1.0
+        rows[phi.n_labels + t, label] = 1.0
         if t > 0:
             rows[y[t - 1], label] += 1.0
     return rows.ravel()
 
 
-def _second_order_statistics(case: Case, i: int, y: Output) -> Array:
+def _second_order_statistics(phi: SecondOrderMap, y: Output) -> Array:
     """Those of the chain, then the counts of trigrams by their label in the middle, as far as i has any."""
-    chain = case.problem.chain
-    first = statistics(Case(chain, case.data, case.X), i, y)[: (chain.n_labels + len(y)) * chain.width]
+    chain = phi.inner
+    first = _chain_statistics(chain, y)[: (chain.n_labels + len(y)) * chain.width]
     trigrams = np.zeros((chain.n_labels, chain.n_labels, chain.width))
     for t in range(2, len(y)):
         trigrams[y[t - 1], y[t - 2], y[t]] += 1.0
-    found = np.zeros(sizes(case.problem).statistics)
+    found = np.zeros(map_sizes(phi).statistics)
     found[: len(first) + trigrams.size] = np.concatenate([first, trigrams.ravel()])
     return found
 
 
 def _link_statistics(case: Case, i: int, y: Output) -> Array:
     """Counts of further places, then indicators of links, source by source."""
-    fertility, n = case.problem.fertility, case.X[i].shape[1]
-    found = np.zeros(sizes(case.problem).statistics)
+    fertility, n = case.problem.map.fertility, case.X[i].shape[1]
+    found = np.zeros(map_sizes(case.problem.map).statistics)
     for place, k in enumerate(y):
         if k >= 0:
             found[fertility - 1 + place // fertility * n + k] += 1.0
@@ -138,9 +137,9 @@ def _link_statistics(case: Case, i: int, y: Output) -> Array:
     return found
 
 
-def _arc_statistics(case: Case, y: Output) -> Array:
+def _arc_statistics(phi: ArborescenceMap, y: Output) -> Array:
     """Indicators of arcs, word by word."""
-    found = np.zeros(sizes(case.problem).statistics)
+    found = np.zeros(map_sizes(phi).statistics)
     for j, h in enumerate(y):
         found[j * (len(y) + 1) + h] = 1.0
     return found
@@ -148,8 +147,8 @@ def _arc_statistics(case: Case, y: Output) -> Array:
 
 def _graph_statistics(case: Case, i: int, y: Output) -> Array:
     """The label of each node, then the pair of labels or the bond of each edge."""
-    (nodes, ends, _), width = case.X[i], case.problem.width
-    found, per_edge = np.zeros(sizes(case.problem).statistics), _edge_size(case.problem)
+    (nodes, ends, _), phi = case.X[i], case.problem.map
+    found, width, per_edge = np.zeros(map_sizes(phi).statistics), phi.width, phi.per_edge
     for v in range(len(nodes)):
         found[v * width + y[v]] = 1.0
     begin = len(nodes) * width
@@ -161,10 +160,10 @@ def _graph_statistics(case: Case, i: int, y: Output) -> Array:
     return found
 
 
-def _segment_statistics(case: Case, y: Output) -> Array:
+def _segment_statistics(phi: SegmentsMap, y: Output) -> Array:
     """Counts of transitions and lengths, then the labels of tokens in their three roles."""
-    K, shared = case.problem.n_labels, case.problem.n_labels + case.problem.n_lengths
-    rows = np.zeros((shared + 3 * case.problem.longest, case.problem.width))
+    K, shared = phi.n_labels, phi.n_labels + phi.n_lengths
+    rows = np.zeros((shared + 3 * phi.longest, phi.width))
     segments = segments_of(y)
     for start, stop, k in segments:
         rows[K + stop - start - 1, k] += 1.0
@@ -179,43 +178,51 @@ def _segment_statistics(case: Case, y: Output) -> Array:
 
 def random_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
     """Return a vector in output space: zero where it pads, beyond example i, and in a few more places."""
-    problem = case.problem
-    if isinstance(problem, Matching):
-        m, n, _ = case.X[i].shape
-        delta = np.zeros(sizes(problem).statistics)
-        delta[: problem.fertility - 1 + m * n] = rng.normal(size=problem.fertility - 1 + m * n)
-        return np.where(rng.random(len(delta)) < 0.3, 0.0, delta)
-    if isinstance(problem, Arborescence):
-        delta, n_arcs = np.zeros(sizes(problem).statistics), int(np.prod(case.X[i].shape[:2]))
-        delta[:n_arcs] = np.where(rng.random(n_arcs) < 0.3, 0.0, rng.normal(size=n_arcs))
-        return delta
-    if isinstance(problem, Graph):
-        nodes, ends, _ = case.X[i]
-        delta = np.zeros(sizes(problem).statistics)
-        m = len(nodes) * problem.width + len(ends) * _edge_size(problem)
-        delta[:m] = np.where(rng.random(m) < 0.4, 0.0, rng.normal(size=m))
-        return delta
-    if isinstance(problem, SecondOrderChain):
+    phi = case.problem.map
+    if isinstance(phi, SecondOrderMap):
         return _second_order_direction(case, i, rng)
-    if isinstance(problem, Segments):
-        shared, length = problem.n_labels + problem.n_lengths, len(case.X[i])
-        delta = np.zeros((shared + 3 * problem.longest, problem.width))
-        delta[: shared + 3 * length, : problem.n_labels] = rng.normal(
-            size=(shared + 3 * length, problem.n_labels)
-        )
-        return np.where(rng.random(delta.shape) < 0.5, 0.0, delta).ravel()
-    length, K = (len(case.X[i]), problem.n_labels) if isinstance(problem, Chain) else (1, 0)
-    longest = problem.longest if isinstance(problem, Chain) else 1
-    delta = np.zeros((K + longest, problem.width))
-    delta[: K + length, : problem.n_labels] = rng.normal(size=(K + length, problem.n_labels))
+    if isinstance(phi, SegmentsMap):
+        return _segment_direction(case, i, rng)
+    if isinstance(phi, ChainMap | MulticlassMap):
+        return _rows_direction(case, i, rng)
+    delta = np.zeros(map_sizes(phi).statistics)
+    m, zeros = _n_statistics(case, i), 0.4 if isinstance(phi, GraphMap) else 0.3
+    delta[:m] = np.where(rng.random(m) < zeros, 0.0, rng.normal(size=m))
+    return delta
+
+
+def _n_statistics(case: Case, i: int) -> int:
+    """Return the number of statistics of example i: of links, of arcs, or of nodes and edges."""
+    phi = case.problem.map
+    if isinstance(phi, GraphMap):
+        nodes, ends, _ = case.X[i]
+        return len(nodes) * phi.width + len(ends) * phi.per_edge
+    further = phi.fertility - 1 if isinstance(phi, MatchingMap) else 0
+    return further + int(np.prod(case.X[i].shape[:2]))
+
+
+def _rows_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
+    phi = case.problem.map
+    chain = isinstance(phi, ChainMap)
+    length, longest, K = (len(case.X[i]), phi.longest, phi.n_labels) if chain else (1, 1, 0)
+    delta = np.zeros((K + longest, phi.width))
+    delta[: K + length, : phi.n_labels] = rng.normal(size=(K + length, phi.n_labels))
     delta[rng.random(len(delta)) < 0.3] = 0.0
     return delta.ravel()
 
 
+def _segment_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
+    phi = case.problem.map
+    shared, length = phi.n_labels + phi.n_lengths, len(case.X[i])
+    delta = np.zeros((shared + 3 * phi.longest, phi.width))
+    delta[: shared + 3 * length, : phi.n_labels] = rng.normal(size=(shared + 3 * length, phi.n_labels))
+    return np.where(rng.random(delta.shape) < 0.5, 0.0, delta).ravel()
+
+
 def _second_order_direction(case: Case, i: int, rng: np.random.Generator) -> Array:
-    chain, delta = case.problem.chain, np.zeros(sizes(case.problem).statistics)
-    rows, K = delta.reshape(-1, chain.width), chain.n_labels
-    m = K + len(case.X[i]) + K**2
+    phi = case.problem.map
+    delta, K = np.zeros(map_sizes(phi).statistics), phi.inner.n_labels
+    rows, m = delta.reshape(-1, phi.inner.width), K + len(case.X[i]) + K**2
     rows[:m, :K] = rng.normal(size=(m, K)) * (rng.random((m, K)) < 0.6)
     return delta
 

@@ -6,21 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import predictions
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import predictions
 from maxmargin.objective import hinge_losses
-from maxmargin.problems._protocol import (
-    argmax,
-    decode,
-    gram,
-    loss,
-    norm2,
-    output_size,
-    psi,
-    score,
-    sizes,
-    workspace,
-)
+from maxmargin.problems.feature_map import gram, map_workspace, norm2, score
+from maxmargin.problems.oracle import argmax, decode, loss, output_size, psi
+from maxmargin.problems.problem import sizes
 from support.catalogue import Case, flat, layout
 from support.maps import as_move, feature_map, random_direction, statistics
 from support.naive import Array, Output, margins
@@ -37,9 +28,9 @@ def draw_weights(case: Case, seed: int, whole: bool) -> Array:
 def found_output(problem: Any, i: int, w: Array, oracle: Any) -> Output:
     """Return what ``argmax`` or ``decode`` answers for example i."""
     scratch = new_scratch(problem)
-    score(problem, i, w, scratch.theta)
-    oracle(problem, i, scratch.theta, scratch.y, scratch.oracle)
-    return tuple(scratch.y[: output_size(problem, i)].tolist())
+    score(problem.map, i, w, scratch.block.theta)
+    oracle(problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
+    return tuple(scratch.y[: output_size(problem.oracle, i)].tolist())
 
 
 def assert_oracles_maximise(case: Case, w: Array, score_of: ScoreOf) -> None:
@@ -73,20 +64,20 @@ def assert_loss_and_statistics(case: Case) -> None:
     for i, outputs in enumerate(case.data.outputs):
         truth = statistics(case, i, outputs[case.data.truths[i]])
         for y, expected in zip(outputs, case.data.losses[i], strict=True):
-            assert loss(case.problem, i, np.array(y)) == pytest.approx(expected, abs=1e-13)
+            assert loss(case.problem.oracle, i, np.array(y)) == pytest.approx(expected, abs=1e-13)
             entries = np.zeros(size.statistics)
-            count = psi(case.problem, i, np.array(y), where, value)
+            count = psi(case.problem.oracle, i, np.array(y), where, value)
             np.add.at(entries, where[:count], value[:count])
             assert (entries == truth - statistics(case, i, y)).all()
 
 
 def assert_gram_and_norm2(case: Case) -> None:
     """They are those of the feature map as a matrix; the work arrays are used again."""
-    work, rng = workspace(case.problem), np.random.default_rng(0)
+    work, rng = map_workspace(case.problem.map), np.random.default_rng(0)
     for i in (*range(len(case.X)), 0):
         Phi, delta = feature_map(case, i), random_direction(case, i, rng)
         image, m = np.full(len(delta), np.nan), Phi.shape[1]
-        gram(case.problem, i, as_move(delta), image, work)
+        gram(case.problem.map, i, as_move(delta), image, work)
         assert image[:m] == pytest.approx(Phi.T @ (Phi @ delta[:m]), rel=1e-11, abs=1e-12)
-        found = norm2(case.problem, i, as_move(delta), np.full(len(delta), np.nan), work)
+        found = norm2(case.problem.map, i, as_move(delta), np.full(len(delta), np.nan), work)
         assert found == pytest.approx(np.sum((Phi @ delta[:m]) ** 2), rel=1e-11)

@@ -30,7 +30,7 @@ def best_output(data: Enumerated, i: int, w: Any, with_loss: bool) -> int:
     return int(np.argmax(values.max() - values < 1e-11))
 
 
-def custom(case: Case, form: str = "pairs") -> Custom:
+def custom(case: Case, form: str = "pairs") -> Any:
     """Return the case as a problem of three functions.
 
     An example x is its number, an output y the number of the example and that of the output.

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, LineSearch, Predefined, Result, objective
-from maxmargin.methods._protocol import advance, point, start
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.protocol import point, start
+from maxmargin.methods.sweep import advance
+from maxmargin.problems.problem import as_problem, sizes
 from support import naive
 from support.catalogue import Case, flat
 from support.naive import Array, Optimum
@@ -19,11 +20,12 @@ SCHEMES = ("weighted", "uniform", "suffix")
 
 def random_order(problem: Any, n_steps: int, seed: int) -> Array:
     """Return examples drawn with replacement."""
-    return np.random.default_rng(seed).integers(sizes(problem).examples, size=n_steps)
+    return np.random.default_rng(seed).integers(sizes(as_problem(problem)).examples, size=n_steps)
 
 
 def block_states(problem: Any, method: BlockFrankWolfe | Averaged, order: Iterable[int]) -> Iterator[Any]:
     """Yield the state after each step of a block; it changes in place."""
+    problem = as_problem(problem)
     state = start(method, problem)
     for i in order:
         state = advance(method, state, problem, np.array([i]))
@@ -32,6 +34,7 @@ def block_states(problem: Any, method: BlockFrankWolfe | Averaged, order: Iterab
 
 def batch_states(problem: Any, method: FrankWolfe | Averaged, n_steps: int) -> Iterator[Any]:
     """Yield the state after each step of all blocks; it changes in place."""
+    problem = as_problem(problem)
     state = start(method, problem)
     for _ in range(n_steps):
         state = advance(method, state, problem, np.zeros(0, dtype=np.int64))

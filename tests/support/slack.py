@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin.methods._scratch import find_corner, new_scratch
+from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.problems import SlackRescaled
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.problem import sizes
 from support import naive
 from support.catalogue import flat, layout
 from support.naive import Array, Enumerated

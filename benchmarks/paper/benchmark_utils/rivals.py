@@ -109,7 +109,7 @@ def primal_of_classes(problem: Any, coef: Any, lam: float) -> float:
     """Return the objective at weights given class by class."""
     from maxmargin import objective
     from maxmargin.arrays import aligned_zeros
-    from maxmargin.problems._protocol import sizes
+    from maxmargin.problems.problem import sizes
 
     w = aligned_zeros(sizes(problem).weights)
     problem.unpack(w).unary[:] = coef

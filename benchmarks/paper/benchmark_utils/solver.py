@@ -9,8 +9,8 @@ from benchopt import BaseSolver
 from benchmark_utils.rivals import CrfSuite, iterations_upto
 from benchmark_utils.trajectory import Row, Watch, Watched, checkpoints
 from maxmargin import Status, solve
-from maxmargin.problems import Chain
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.oracles.chain import ChainOracle
+from maxmargin.problems.problem import sizes
 
 
 class MethodSolver(BaseSolver):
@@ -89,8 +89,11 @@ class RivalSolver(BaseSolver):
     suits: ClassVar[type]
 
     def skip(self, problem: Any, **rest: Any) -> tuple[bool, str | None]:
-        suitable = isinstance(problem, self.suits)
-        return not suitable, None if suitable else f"{self.name} solves {self.suits.__name__} problems alone"
+        suitable = isinstance(problem.oracle, self.suits)
+        return (
+            not suitable,
+            None if suitable else f"{self.name} solves problems of {self.suits.__name__} alone",
+        )
 
     def set_objective(
         self, problem: Any, lam: float, passes: int, seconds: float, raw: Any, **rest: Any
@@ -115,7 +118,7 @@ class RivalSolver(BaseSolver):
 class CrfSuiteSolver(RivalSolver):
     """Base of python-crfsuite's algorithms, which have a regularisation of their own."""
 
-    suits = Chain
+    suits = ChainOracle
     algorithm: ClassVar[str]
 
     def row(self, iterations: int) -> Row:

@@ -12,17 +12,10 @@ import numpy as np
 
 from maxmargin import objective
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.methods._protocol import (
-    Point,
-    advance,
-    moves_blocks,
-    oracle_calls,
-    point,
-    regularisation,
-    start,
-)
+from maxmargin.methods.protocol import Point, oracle_calls, point, regularisation, start, traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.sweep import advance
+from maxmargin.problems.problem import sizes
 
 PER_DECADE = 12
 
@@ -111,22 +104,19 @@ class WatchedState(NamedTuple):
 
 
 @start.register(Watched)
-def _(method: Watched, problem: Any) -> WatchedState:
+def watched_start(method: Watched, problem: Any) -> WatchedState:
     return WatchedState(start(method.inner, problem))
 
 
-@point.register(Watched)
-def _(method: Watched, state: WatchedState, problem: Any) -> Point:
-    return point(method.inner, state.inner, problem)
-
-
 @advance.register(Watched)
-def _(method: Watched, state: WatchedState, problem: Any, visits: Visits | IntArray) -> WatchedState:
+def watched_advance(
+    method: Watched, state: WatchedState, problem: Any, visits: Visits | IntArray
+) -> WatchedState:
     inner, watch, done, total = state.inner, method.watch, 0, n_visits(visits)
     if total == 0:  # the driver has the kernels compiled
         return WatchedState(advance(method.inner, inner, problem, visits))
     while done < total:
-        length = min(watch.to_next(), total - done) if moves_blocks(method.inner) else total
+        length = min(watch.to_next(), total - done) if traits(method.inner).moves_blocks else total
         begin = time.perf_counter()
         inner = advance(method.inner, inner, problem, some_visits(visits, done, done + length))
         if watch.count(length, time.perf_counter() - begin):

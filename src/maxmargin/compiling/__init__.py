@@ -1,13 +1,19 @@
 """Compiled code: generic functions and kernels, the cache on disk, prefetching, interrupts and threads.
 
-A model or a method of your own needs four names of this package, all documented in
+To write a model or a method you need four names of this package, all documented in
 `maxmargin.compiling.generics`: `generic` functions are dispatched on the class of their first argument,
 `kernel` loops call them, and `helper` and `subroutine` mark the functions that such loops are made of.
 """
 
 from maxmargin.compiling.generics import KERNELS as KERNELS
+from maxmargin.compiling.generics import can_compile as can_compile
+from maxmargin.compiling.generics import compiled_only as compiled_only
+from maxmargin.compiling.generics import forwarder as forwarder
 from maxmargin.compiling.generics import generic as generic
 from maxmargin.compiling.generics import generic_with_default as generic_with_default
 from maxmargin.compiling.generics import helper as helper
+from maxmargin.compiling.generics import inner_kernel as inner_kernel
+from maxmargin.compiling.generics import is_wrapper as is_wrapper
 from maxmargin.compiling.generics import kernel as kernel
+from maxmargin.compiling.generics import python_generic as python_generic
 from maxmargin.compiling.generics import subroutine as subroutine

@@ -1,51 +1,77 @@
 """Generic functions and kernels: the one seam between models and methods.
 
-A *generic function* is dispatched on the class of its first argument, by
-`functools.singledispatch` in the interpreter and by `numba.extending.overload` in compiled
-code, from one registry. A *kernel* is a loop over generic functions that runs in one of three ways:
+A *generic function* is dispatched on the class of its first argument, by `functools.singledispatch` in the
+interpreter and by `numba.extending.overload` in compiled code, from one registry. A *kernel* is a loop over
+generic functions that runs in one of three modes:
 
 cached
     compiled, and kept on disk: every class among the arguments is this package's own;
 compiled
-    compiled anew in each process: some argument is a user's named tuple;
+    compiled again in each process: some argument is a user's named tuple;
 interpreted
-    plain Python: the first argument is any other object with the same functions as methods.
+    plain Python: the first argument holds an object other than named tuples, arrays and numbers.
 
-All three give the same bits. Compilation, and loading from disk, is never interrupted: an exception raised in
-the middle of it would leave Numba's registries half written, and every later compilation of the process would
-fail. A Ctrl-C is heard when the function under way is compiled, which can take some seconds.
+All three give the same bits. A kernel that another kernel calls is compiled as a part of it; if the outer
+one is interpreted, the inner one chooses its own mode. So a step can be compiled although the oracle that
+feeds it is a Python function.
+
+**Wrappers.** A named tuple with a field ``inner`` wraps another object of the same kind. A generic function
+that is not registered for the wrapper's class is forwarded: it is called with the inner object, and with
+the inner objects of the arguments named ``state`` and ``work``. An implementation registered for `tuple` is
+the default of all named tuples, and does not stop this.
+
+Compilation, and loading from disk, is never interrupted: an exception raised in the middle of it would leave
+Numba's registries half written, and every later compilation of the process would fail. Ctrl-C takes effect
+when the function under way is compiled, which can take some seconds.
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
+from numbers import Number
 from typing import Any
 
+import numpy as np
 from numba import config, njit
 from numba.extending import overload, register_jitable
 
+from maxmargin.compiling.interpreting import SWITCH, quiet
 from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.kernel_cache import PackageCache, is_ours
 from maxmargin.compiling.numba_private import CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
 
+# Arguments of a generic function whose inner objects a wrapper passes on.
+_WRAPPED_TOO = ("state", "work")
+
 
 def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
-    """Make ``stub`` a function dispatched on the class of its first argument, also in compiled code.
+    """Make ``stub`` a generic function, dispatched on the class of its first argument, compiled or not.
 
-    The body of ``stub`` is what happens to an object of an unregistered class in the interpreter: by
-    convention it calls the method of the same name. Arguments are positional.
+    The body of ``stub`` handles objects of unregistered classes in the interpreter. By convention it calls
+    the method of the same name. Arguments are positional.
     """
     function = _dispatched(stub)
 
     def resolve(subject: Any, *args: Any) -> Callable[..., Any] | None:
-        implementation = function.dispatch(getattr(subject, "instance_class", object))
+        implementation = function.implementation(getattr(subject, "instance_class", object))
         return implementation if compiled or implementation is not stub else None
 
     overload(function, strict=False, jit_options=PART)(resolve)
     return function
 
 
+def generic_with_default(default: Callable[..., Any]) -> Any:
+    """Make a generic function whose body serves every class without an implementation, compiled or not."""
+    return generic(default, compiled=True)
+
+
+def python_generic(stub: Callable[..., Any]) -> Any:
+    """Make a generic function that only Python calls. It is not forwarded: its body handles wrappers."""
+    return functools.singledispatch(stub)
+
+
 def _dispatched(stub: Callable[..., Any]) -> Any:
-    """`functools.singledispatch` with a shorter way to classes met before: a step makes many such calls."""
+    """`functools.singledispatch`, with a cache of classes and with forwarding of wrappers."""
     function = functools.singledispatch(stub)
     known: dict[type, Callable[..., Any]] = {}
 
@@ -53,34 +79,59 @@ def _dispatched(stub: Callable[..., Any]) -> Any:
     def call(subject: Any, *args: Any) -> Any:
         implementation = known.get(subject.__class__)
         if implementation is None:
-            implementation = known[subject.__class__] = function.dispatch(subject.__class__)
+            implementation = known[subject.__class__] = call.implementation(subject.__class__)  # type: ignore[attr-defined]
         return implementation(subject, *args)
+
+    forward = forwarder(call)
+
+    def implementation(cls: type) -> Callable[..., Any]:
+        found = function.dispatch(cls)
+        is_default = found in (stub, function.registry.get(tuple))
+        return forward if is_default and is_wrapper(cls) else found
 
     def register(*args: Any) -> Any:
         known.clear()
         return function.register(*args)
 
     call.register, call.dispatch = register, function.dispatch  # type: ignore[attr-defined]
+    call.implementation, call.registry = implementation, function.registry  # type: ignore[attr-defined]
     return call
 
 
-def generic_with_default(default: Callable[..., Any]) -> Any:
-    """The same, for a function whose body serves every class without one of its own, compiled or not."""
-    return generic(default, compiled=True)
+def is_wrapper(cls: type) -> bool:
+    """Whether a class is a named tuple that wraps another object, its field ``inner``."""
+    return "inner" in getattr(cls, "_fields", ())
+
+
+def forwarder(function: Any, **changed: str) -> Callable[..., Any]:
+    """Return a function that calls ``function`` with the inner object of a wrapper.
+
+    ``changed`` gives other arguments as expressions, in which ``{0}`` is the wrapper. The function is made
+    from text, as compiled code cannot take a variable number of arguments.
+    """
+    names = list(inspect.signature(function).parameters)
+    passed = {name: f"{name}.inner" for k, name in enumerate(names) if k == 0 or name in _WRAPPED_TOO}
+    passed |= {name: text.format(names[0]) for name, text in changed.items()}
+    scope: dict[str, Any] = {"function": function, "__name__": function.__module__}
+    arguments = ", ".join(passed.get(name, name) for name in names)
+    exec(f"def forward({', '.join(names)}):\n    return function({arguments})", scope)
+    forward: Callable[..., Any] = scope["forward"]
+    forward.__name__ = forward.__qualname__ = f"inner_{function.__name__}"
+    return forward
 
 
 def helper(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of arrays and numbers, in every mode: as a part of the kernels that call it.
 
-    For calls from Python it is compiled by itself and kept on disk. Arguments are positional.
+    For calls from Python it is compiled separately and kept on disk. Arguments are positional.
     """
     if config.DISABLE_JIT:
         return function
-    compiled = _kept(function)
+    compiled, interpreted = _kept(function), quiet(function)
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        return compiled(*args)
+        return interpreted(*args) if SWITCH.on else compiled(*args)
 
     overload(call, strict=False, jit_options=PART)(lambda *args: function)
     call.compiled = compiled  # type: ignore[attr-defined]
@@ -88,12 +139,23 @@ def helper(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def subroutine(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a part of kernels: it is compiled, cached or interpreted with the kernel that calls it."""
+    """Mark a part of kernels: it is compiled, cached or interpreted as the kernel that calls it."""
     return register_jitable(**PART)(function)
 
 
+def compiled_only(function: Callable[..., None]) -> Callable[..., None]:
+    """Mark a part of kernels that does nothing in the interpreter, as it only makes compiled code faster."""
+
+    @functools.wraps(function)
+    def call(*args: Any) -> None:
+        pass
+
+    overload(call, strict=False, jit_options=PART)(lambda *args: function)
+    return call
+
+
 class kernel:
-    """A loop that is cached, compiled or interpreted as its arguments' classes allow."""
+    """A loop that is cached, compiled or interpreted, depending on the classes of its arguments."""
 
     def __init__(self, loop: Callable[..., Any]) -> None:
         functools.update_wrapper(self, loop)
@@ -104,26 +166,43 @@ class kernel:
 
     def mode(self, *args: Any) -> str:
         """Return how a call with these arguments runs: "cached", "compiled" or "interpreted"."""
-        if not _is_made_of_tuples(args[0]):
+        if SWITCH.on or not can_compile(args[0]):
             return "interpreted"
         return "cached" if all(is_ours(cls) for arg in args for cls in _classes(arg)) else "compiled"
 
     def __call__(self, *args: Any) -> Any:
-        return getattr(self, self.mode(*args))(*args)
+        run = getattr(self, self.mode(*args))
+        return quiet(run)(*args) if SWITCH.on else run(*args)
 
 
 KERNELS: list[kernel] = []
 
 
-def _is_made_of_tuples(subject: Any) -> bool:
-    """Whether it is a named tuple, and what it wraps is one."""
-    while isinstance(subject, tuple) and hasattr(subject, "inner"):
-        subject = subject.inner
-    return isinstance(subject, tuple)
+def inner_kernel(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a kernel that other kernels can call."""
+    made = kernel(loop)
+
+    @functools.wraps(loop)
+    def call(*args: Any) -> Any:
+        return made(*args)
+
+    overload(call, strict=False, jit_options=PART)(lambda *args: loop)
+    return call
+
+
+def can_compile(subject: object) -> bool:
+    """Whether kernels compile for this object: a named tuple of named tuples, arrays and numbers."""
+    return isinstance(subject, tuple) and all(map(_is_compilable, subject))
+
+
+def _is_compilable(field: object) -> bool:
+    if isinstance(field, tuple):
+        return all(map(_is_compilable, field))
+    return isinstance(field, np.ndarray | Number)
 
 
 def _classes(value: Any) -> Iterator[type]:
-    """Yield the classes of the named tuples of which ``value`` is made."""
+    """Yield the classes of all named tuples in ``value``."""
     if isinstance(value, tuple):
         if type(value) is not tuple:
             yield type(value)
@@ -132,7 +211,7 @@ def _classes(value: Any) -> Iterator[type]:
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
-    """Return a dispatcher of Numba's whose compilation is not interrupted."""
+    """Return a Numba dispatcher whose compilation is not interrupted."""
     dispatcher = njit(**KERNEL)(function)
     if config.DISABLE_JIT:
         return dispatcher
@@ -148,7 +227,7 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
 
 def _kept(function: Callable[..., Any]) -> Any:
-    """The same, with the package's cache on disk, if the function is the package's own."""
+    """Return a Numba dispatcher that uses the cache on disk, if the function is the package's own."""
     dispatcher = _compiled(function)
     if CAN_KEEP and not config.DISABLE_JIT and is_ours(function):
         keep_in(dispatcher, PackageCache(function))

@@ -1,4 +1,4 @@
-"""Ctrl-C, heard only where a run can be left."""
+"""Ctrl-C, delivered only where a run can stop."""
 
 import math
 import signal
@@ -6,14 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back a Ctrl-C until the end of the block; a second one is heard at once.
+    """Hold back a Ctrl-C until the end of the block; deliver a second one at once.
 
-    An error of the block is raised instead of the interrupt: it ends the run as well.
+    If the block raises an error, the interrupt is dropped: the error ends the run as well.
     """
     with _held_back(at_most=1) as deliver:
         yield
@@ -22,9 +21,9 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def uninterruptible() -> Iterator[None]:
-    """Hold back every Ctrl-C until the end of the block, whatever happens in it.
+    """Hold back every Ctrl-C until the end of the block, even if the block raises an error.
 
-    A block within another delivers to the outer one, so that the interrupt is heard after the outermost.
+    Nested blocks deliver to the next outer one, so the interrupt arrives after the outermost block.
     """
     with _held_back(at_most=math.inf) as deliver:
         try:
@@ -35,18 +34,18 @@ def uninterruptible() -> Iterator[None]:
 
 @contextmanager
 def _held_back(at_most: float) -> Iterator[Callable[[], None]]:
-    """Hold back this many interrupts; yield a function that puts the handler back and hands them to it.
+    """Hold back this many interrupts; yield a function that restores the handler and delivers them to it.
 
-    Outside the main thread, which alone is ever interrupted, and where Ctrl-C does not call a
-    Python function, the block just runs.
+    Python interrupts the main thread only. In other threads, and where Ctrl-C does not call a Python
+    function, nothing is held back.
     """
-    handler: Any = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
     held: list[tuple[int, FrameType | None]] = []
 
-    def hear(number: int, frame: FrameType | None) -> None:
+    def hold(number: int, frame: FrameType | None) -> None:
         held.append((number, frame))
         if len(held) > at_most:
             handler(number, frame)
@@ -56,7 +55,7 @@ def _held_back(at_most: float) -> Iterator[Callable[[], None]]:
         while held:
             handler(*held.pop(0))
 
-    signal.signal(signal.SIGINT, hear)
+    signal.signal(signal.SIGINT, hold)
     try:
         yield deliver
     finally:

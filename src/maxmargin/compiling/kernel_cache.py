@@ -1,11 +1,11 @@
 """Compiled code on disk.
 
-Numba's own file cache looks only at the file of the cached function, so that editing a model would leave a
-stale loop behind; one class that cannot be imported any more makes its index unreadable; two processes that
-write the index at once can leave code under another signature; and it loads what anybody may have put
-there. The cache here has no index: it is a directory named by a hash of all sources that hold compiled
-code, with a file per signature. Nothing of a user's is ever written to it, and nothing is loaded that
-others could have written.
+Numba's own file cache has four faults. It looks only at the file of the cached function, so an edit to a
+model would leave a stale loop behind. One class that can no longer be imported makes its index unreadable.
+Two processes that write the index at the same time can store code under the wrong signature. And it loads
+whatever anybody has put there. The cache here has no index: it is a directory named by a hash of all sources
+that hold compiled code, with one file per signature. It never stores a user's code, and never loads anything
+that others could have written.
 """
 
 import functools
@@ -17,12 +17,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 from numba import config
 
 from maxmargin.compiling import numba_private
+from maxmargin.compiling.numba_private import Code, Target
 from maxmargin.compiling.trust import private_directory, read_trusted, write_private
 
 _ROOT = Path(__file__).parents[1]
@@ -31,15 +32,20 @@ _SOURCES = ("compiling", "loops.py", "encoding/_arc_templates.py", "rows", "infe
 KEPT_CACHES = 4
 _CHECK_BYTES = hashlib.sha256().digest_size
 
+# The types of a function's arguments, as Numba describes them.
+Signature = tuple[object, ...]
+# Name of a function, its signature, and the processor that its code is for.
+_Key = tuple[str, Signature, object]
 
-def is_ours(thing: Any) -> bool:
-    """Return whether a class or function was defined in this package, so that its source is in the hash."""
+
+def is_ours(thing: type | Callable[..., object]) -> bool:
+    """Return whether this package defines a class or function, so that the hash covers its source."""
     return str(thing.__module__).startswith(_PACKAGE + ".")
 
 
 @functools.cache
 def fingerprint() -> str:
-    """Hash of every source file that holds compiled code, and of what compiles it."""
+    """Return a hash of every source file that holds compiled code, and of the compiler's version."""
     compiler = (numba.__version__, sys.version, config.OPT, config.BOUNDSCHECK)
     digest = hashlib.sha256(repr(compiler).encode())
     for name in _SOURCES:
@@ -51,7 +57,7 @@ def fingerprint() -> str:
 
 
 class _Places(NamedTuple):
-    """Where compiled code is looked for, where it is written, and why not elsewhere."""
+    """Where compiled code is read and written, and why other places were refused."""
 
     readable: tuple[Path, ...]
     writable: Path | None
@@ -59,7 +65,7 @@ class _Places(NamedTuple):
 
 
 def cache_directory() -> Path | None:
-    """Directory to which compiled kernels are written, made on first use; None if there is none."""
+    """Return the directory to which compiled kernels are written, or None; make it on first use."""
     return _places().writable
 
 
@@ -71,7 +77,7 @@ def _places() -> _Places:
         try:
             directory = private_directory(parent / f"kernels-{fingerprint()}")
             readable.append(directory)
-            directory.touch()  # in use: not to be pruned
+            directory.touch()  # in use, so not to be pruned
             if os.access(directory, os.W_OK):
                 _prune(directory)
                 return _Places(tuple(readable), directory, tuple(refused))
@@ -93,7 +99,7 @@ def _prune(current: Path) -> None:
     """Remove the caches of all but the last few versions of the sources."""
     try:
         caches = sorted(current.parent.glob("kernels-*"), key=lambda path: path.stat().st_mtime)
-    except OSError:  # another process prunes at the same time
+    except OSError:  # another process is pruning
         return
     for old in caches[:-KEPT_CACHES]:
         if old != current:
@@ -101,28 +107,27 @@ def _prune(current: Path) -> None:
 
 
 class PackageCache:
-    """The compiled code of one function on disk: what Numba's dispatchers ask of a cache."""
+    """The compiled code of one function on disk, with the methods that Numba's dispatchers call."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self._name = f"{function.__module__}.{function.__qualname__}"
 
     @property
     def cache_path(self) -> str:
-        """Directory to which code is written, as Numba's statistics tell it."""
+        """Directory to which code is written, for Numba's statistics."""
         return str(cache_directory())
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
+    def load_overload(self, signature: Signature, target: Target) -> Code | None:
         """Return the code compiled for ``signature``, or None."""
-        target.refresh()
-        key = self._name, signature, numba_private.processor(target.codegen())
+        key = self._name, signature, numba_private.processor_of_target(target)
         for directory in _places().readable:
             content = _unpickled(read_trusted(directory / self._file(key)))
             if content is not None and content[0] == key:
-                return numba_private.rebuild_code(target, *content[1])
+                return numba_private.rebuild_code(target, content[1])
         return None
 
-    def save_overload(self, signature: Any, code: Any) -> None:
-        """Write the code compiled for ``signature``, if it is for the package's classes alone."""
+    def save_overload(self, signature: Signature, code: Code) -> None:
+        """Write the code compiled for ``signature``, unless a user's class is among its types."""
         ours = all(is_ours(cls) for type_ in signature for cls in _classes_of_type(type_))
         if not ours or not numba_private.can_be_kept(code):
             return
@@ -130,40 +135,39 @@ class PackageCache:
         if directory is None:
             _warn_of_no_directory()
             return
-        key = self._name, signature, numba_private.processor(code.codegen)
-        data = numba_private.pickled((key, numba_private.reduce_code(code)))
+        key = self._name, signature, numba_private.processor_of_code(code)
+        data = numba_private.reduce_code(key, code)
         write_private(directory / self._file(key), hashlib.sha256(data).digest() + data)
 
-    def _file(self, key: Any) -> str:
+    def _file(self, key: _Key) -> str:
         return f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
 
 
-def _classes_of_type(type_: Any) -> Iterator[type]:
-    """Yield the classes of the named tuples of which a Numba type is made."""
+def _classes_of_type(type_: object) -> Iterator[type]:
+    """Yield the classes of all named tuples in a Numba type."""
     if hasattr(type_, "instance_class"):
         yield type_.instance_class
     for field in getattr(type_, "types", ()):
         yield from _classes_of_type(field)
 
 
-def _unpickled(content: bytes | None) -> Any:
-    """Return what `PackageCache.save_overload` wrote; None if there is nothing or it is not whole."""
+def _unpickled(content: bytes | None) -> tuple[_Key, tuple[object, ...]] | None:
+    """Return what `PackageCache.save_overload` wrote, or None if there is no file or it is damaged."""
     if content is None:
         return None
     check, data = content[:_CHECK_BYTES], content[_CHECK_BYTES:]
-    return pickle.loads(data) if hashlib.sha256(data).digest() == check else None
+    if hashlib.sha256(data).digest() != check:
+        return None
+    kept: tuple[_Key, tuple[object, ...]] = pickle.loads(data)
+    return kept
 
 
-_WARNED: list[bool] = []
-
-
+@functools.cache
 def _warn_of_no_directory() -> None:
-    """Say once that the next process has to compile again."""
-    if not _WARNED:
-        _WARNED.append(True)
-        warnings.warn(
-            "maxmargin: compiled kernels are not kept on disk, each process compiles them anew "
-            f"({'; '.join(_places().refused)}); set NUMBA_CACHE_DIR to a directory that only you can write.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    """Warn once that the next process has to compile again."""
+    warnings.warn(
+        "maxmargin: compiled kernels are not kept on disk, each process compiles them anew "
+        f"({'; '.join(_places().refused)}); set NUMBA_CACHE_DIR to a directory that only you can write.",
+        RuntimeWarning,
+        stacklevel=2,
+    )

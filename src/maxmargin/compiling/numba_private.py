@@ -1,30 +1,25 @@
-"""What this package takes from Numba beyond its public interface, each with what is done without it.
+"""All uses of Numba beyond its public interface; no other module has any.
 
-Private names may move with any release. Where one is gone, the package still computes the same bits, but
-slower; the first compilation then says in one warning what is lost.
+Private names may change with any release of Numba. Each group of names is tested when this module is
+imported, and has a fallback. With a fallback, the package computes the same bits, but more slowly; the first
+compilation then issues one warning that says what is lost.
 """
 
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from inspect import signature
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+from llvmlite import ir
+from numba import config, njit, types
+from numba.extending import intrinsic
 
 _LOSSES: list[str] = []
-_NOT_KEPT = "compiled kernels are not kept on disk, each process compiles them anew"
-
-try:
-    from numba.core.cpu import CPUTargetOptions as _known_options
-except ImportError:
-    _known_options = object
-
-
-def note_loss(loss: str) -> None:
-    """Remember what is lost by a name that has moved."""
-    if loss not in _LOSSES:
-        _LOSSES.append(loss)
 
 
 def warn_of_losses() -> None:
-    """Warn once of all that was noted."""
+    """Issue one warning for everything that is lost; later calls do nothing."""
     if _LOSSES:
         losses = "; ".join(_LOSSES)
         _LOSSES.clear()
@@ -36,54 +31,247 @@ def warn_of_losses() -> None:
         )
 
 
-def options(**wanted: Any) -> dict[str, Any]:
-    """Return those of the wanted compiler options that this version of Numba knows."""
-    missing = [name for name in wanted if not hasattr(_known_options, name)]
-    if missing:
-        note_loss(f"kernels are slower without the options {', '.join(missing)}")
-    return {name: value for name, value in wanted.items() if name not in missing}
+def _works(trial: Callable[[], object], loss: str) -> bool:
+    """Return whether a trial of private names succeeds; if it fails, note what is lost."""
+    try:
+        trial()
+    except Exception:  # a name that has moved, or that works differently: any kind of error
+        _LOSSES.append(loss)
+        return False
+    return True
 
 
-# No kernel allocates, so none counts references: counting those of every array and slice that a call
-# touches would double the time of a step. Calls are inlined, as their cost is that of a row of arithmetic.
-KERNEL = {"nogil": True} | options(_nrt=False, no_cfunc_wrapper=True)
+# Options of the compiler
+
+
+def _takes_option(name: str) -> bool:
+    def trial() -> None:
+        from numba.core.compiler import Flags
+        from numba.core.cpu import CPUTargetOptions
+
+        CPUTargetOptions.parse_as_flags(Flags(), {name: True})
+
+    return _works(trial, f"kernels are slower without the compiler option {name}")
+
+
+def _options(**wanted: bool) -> dict[str, object]:
+    """Return the requested compiler options that this version of Numba has."""
+    return {name: value for name, value in wanted.items() if _takes_option(name)}
+
+
+# No kernel allocates, so none needs to count references. Counting those of every array and slice that a call
+# touches would double the time of a step.
+KERNEL: dict[str, object] = {"nogil": True} | _options(_nrt=False, no_cfunc_wrapper=True)
+
+
+# Parts of kernels. After compiling a function, Numba optimises it with everything that it calls, turns it
+# into machine code and wraps it for the interpreter. Parts are inlined into other parts, so this work would
+# be repeated at every level, although only kernels need machine code. So parts are only lowered, and
+# optimised with the kernel that contains them. This cuts the compilation of a chain's first fit by a third.
+
 try:
-    from maxmargin.compiling.parts import PartCompiler
-except (ImportError, AttributeError):
-    note_loss("the first fit takes longer to compile")
-    PART: dict[str, Any] = KERNEL | options(forceinline=True)
-else:
+    from numba.core.base import BaseContext
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler, Flags
+    from numba.core.compiler_machinery import PassManager, register_pass
+    from numba.core.typed_passes import NativeLowering
+except ImportError:
+    # The trial below fails, and the classes below are not used.
+    JITCodeLibrary = Compiler = NativeLowering = PassManager = object
+
+
+class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that is linked into the code of other functions and never runs by itself."""
+
+    def _optimize_final_module(self) -> None:
+        """Leave optimisation to the kernel."""
+
+    def _finalize_final_module(self) -> None:
+        """Make no machine code."""
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class PartLowering(NativeLowering):  # type: ignore[misc]
+    """Lower a part, and register it with the functions that call it.
+
+    The flags are set here, not as options. A caller's options are part of the key under which Numba stores
+    the functions that it calls, and kernels and parts must share their parts.
+    """
+
+    _name = "part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower into a `PartLibrary`."""
+        flags, target = state.flags, state.targetctx
+        state.library = PartLibrary(target.codegen(), state.func_id.func_qualname)
+        flags.forceinline = flags.no_compile = flags.no_cpython_wrapper = True
+        super().run_pass(state)
+        # The dispatcher expects an entry point of this type. It identifies the part, and is never called.
+        key: object = [].append
+        target.insert_user_function(key, state["cr"].fndesc, [state.library])
+        state["cr"] = state["cr"]._replace(cfunc=key)
+        return True
+
+
+class PartCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler with `PartLowering`."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return the usual passes, with another one for lowering."""
+        pipelines: list[PassManager] = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.add_pass_after(PartLowering, NativeLowering)
+            pipeline.passes = [step for step in pipeline.passes if step[0] is not NativeLowering]
+            pipeline.finalize()
+        return pipelines
+
+
+def _try_parts() -> None:
+    """Build the passes, and look up the names that are overridden or called while a part compiles."""
+    register_pass(mutates_CFG=True, analysis_only=False)(PartLowering)
+    flags = Flags()
+    flags.forceinline = flags.no_compile = flags.no_cpython_wrapper = True
+    compiler = PartCompiler.__new__(PartCompiler)
+    compiler.state = SimpleNamespace(flags=flags, func_ir=None)
+    (pipeline,) = compiler.define_pipelines()
+    if PartLowering not in [step[0] for step in pipeline.passes]:
+        raise LookupError("Numba lowers elsewhere")
+    for method in ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"):
+        signature(getattr(JITCodeLibrary, method)).bind(None)
+    signature(BaseContext.insert_user_function).bind(None, None, None, [])
+
+
+PART: dict[str, object]
+if _works(_try_parts, "the first fit takes longer to compile"):
     PART = KERNEL | {"pipeline_class": PartCompiler}
+else:
+    PART = KERNEL | _options(forceinline=True)
+
+
+# Compiled code on disk
 
 try:
-    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+    from numba.core.codegen import CodeLibrary, JITCPUCodegen
     from numba.core.compiler import CompileResult
     from numba.core.serialize import dumps
-
-    pickled: Callable[[Any], bytes] = dumps
-    reduce_code: Callable[[Any], Any] = CompileResult._reduce
-    rebuild_code: Callable[..., Any] = CompileResult._rebuild
-    JITCPUCodegen.magic_tuple, JITCodeLibrary.has_dynamic_globals  # noqa: B018
-except (ImportError, AttributeError):
-    CAN_KEEP = False
-    note_loss(_NOT_KEPT)
-else:
-    CAN_KEEP = True
+except ImportError:
+    CompileResult = dumps = None  # the trial below fails
 
 
-def processor(codegen: Any) -> Any:
-    """Return what tells the processors apart for which code is made."""
-    return codegen.magic_tuple()
+class _Library(Protocol):
+    has_dynamic_globals: bool
 
 
-def can_be_kept(code: Any) -> bool:
-    """Return whether compiled code holds no address of this process."""
+class _Codegen(Protocol):
+    def magic_tuple(self) -> object: ...
+
+
+class Code(Protocol):
+    """What Numba makes of a function for one signature."""
+
+    library: _Library
+    codegen: _Codegen
+
+
+class Target(Protocol):
+    """The processor for which Numba compiles."""
+
+    def refresh(self) -> None:
+        """Load what other packages have registered with Numba."""
+
+    def codegen(self) -> _Codegen:
+        """Return the generator of code."""
+
+
+class _Dispatcher(Protocol):
+    _cache: object
+
+
+def _nothing() -> None:
+    """Serve as the function of a dispatcher that is inspected but never called."""
+
+
+def _try_disk() -> None:
+    """Look up the names that serialise code, rebuild it, and say whether and where it can run."""
+    dumps(())
+    signature(CompileResult._reduce).bind(None)
+    signature(CompileResult._rebuild).bind(None, *9 * [None])
+    signature(JITCPUCodegen.magic_tuple).bind(None)
+    CodeLibrary.has_dynamic_globals  # noqa: B018
+    if not config.DISABLE_JIT:
+        njit(_nothing)._cache  # noqa: B018
+
+
+CAN_KEEP = _works(_try_disk, "compiled kernels are not kept on disk, each process compiles them anew")
+
+
+def reduce_code(key: object, code: Code) -> bytes:
+    """Return compiled code as bytes, with a key in front."""
+    return bytes(dumps((key, CompileResult._reduce(code))))
+
+
+def rebuild_code(target: Target, reduced: tuple[object, ...]) -> Code:
+    """Return code that `reduce_code` serialised, ready to run."""
+    rebuilt: Code = CompileResult._rebuild(target, *reduced)
+    return rebuilt
+
+
+def processor_of_target(target: Target) -> object:
+    """Return what distinguishes the processor that Numba compiles for from others."""
+    target.refresh()
+    return target.codegen().magic_tuple()
+
+
+def processor_of_code(code: Code) -> object:
+    """Return what distinguishes the processor that code was compiled for from others."""
+    return code.codegen.magic_tuple()
+
+
+def can_be_kept(code: Code) -> bool:
+    """Return whether compiled code is free of addresses of this process."""
     return not code.library.has_dynamic_globals
 
 
-def keep_in(dispatcher: Any, cache: Any) -> None:
-    """Have a dispatcher look for code in ``cache``, and put there what it compiles."""
-    if hasattr(dispatcher, "_cache"):
-        dispatcher._cache = cache
-    else:
-        note_loss(_NOT_KEPT)
+def keep_in(dispatcher: _Dispatcher, cache: object) -> None:
+    """Make a dispatcher look for code in ``cache``, and store there what it compiles."""
+    dispatcher._cache = cache
+
+
+# Prefetching
+
+try:
+    from numba.core.cgutils import get_or_insert_function
+    from numba.np.arrayobj import make_array
+except ImportError:
+    make_array = get_or_insert_function = None  # the trial below fails
+
+_READ, _KEEP, _DATA = 0, 3, 1
+# Generates the code of a call: from context, builder, signature and arguments to a value.
+_Lowering = Callable[[Any, ir.IRBuilder, Any, Sequence[ir.Value]], ir.Value]
+
+
+def _try_prefetching() -> None:
+    """Look up the names that the code below uses while a kernel compiles."""
+    make_array(types.Array(types.float64, 1, "C"))
+    signature(get_or_insert_function).bind(None, None, "")
+
+
+CAN_PREFETCH = _works(_try_prefetching, "passes take up to an eighth more time without prefetching")
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch_line(typing_context: object, array: types.Array, p: types.Integer) -> tuple[object, _Lowering]:
+    """Prefetch the cache line of ``array[p]``, in compiled code where `CAN_PREFETCH`."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Sequence[ir.Value]) -> ir.Value:
+        data = make_array(signature.args[0])(context, builder, args[0]).data
+        number, address = ir.IntType(32), ir.IntType(8).as_pointer()
+        prefetch = get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [address, *[number] * 3]), "llvm.prefetch.p0i8"
+        )
+        place = builder.bitcast(builder.gep(data, [args[1]]), address)
+        builder.call(prefetch, [place, number(_READ), number(_KEEP), number(_DATA)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate

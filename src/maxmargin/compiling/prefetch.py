@@ -1,60 +1,37 @@
-"""Ask for memory ahead of its use: the data of the next visit arrive while the present one computes.
+"""Prefetching: load the data of the next visit from memory during the current one.
 
-Examples are visited in random order, so that the processor cannot foresee them. Without this, a pass over the
+Examples are visited in random order, which the processor cannot predict. Without prefetching, a pass over the
 OCR words takes an eighth more time.
 """
 
-from typing import Any
+from collections.abc import Callable
 
-from llvmlite import ir
+import numpy as np
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 from maxmargin.compiling.generics import helper
-from maxmargin.compiling.numba_private import note_loss
-
-try:
-    from numba.core.cgutils import get_or_insert_function
-    from numba.np.arrayobj import make_array
-except ImportError:
-    make_array = None
-    note_loss("passes take up to an eighth more time without prefetching")
+from maxmargin.compiling.numba_private import CAN_PREFETCH, prefetch_line
 
 _LINE = 64
-# The processor foresees the rest of a long walk by itself.
+# On a longer walk the processor prefetches by itself.
 _MOST_LINES = 32
-_READ, _KEEP, _DATA = 0, 3, 1
 
 
-def _ask(array: Any, p: int) -> None:
-    """Ask for the cache line of ``array[p]``; nothing in the interpreter."""
+def _request(array: np.ndarray, p: int) -> None:
+    """Prefetch the cache line of ``array[p]``; do nothing in the interpreter."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _ask_compiled(typing_context: Any, array: Any, p: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = make_array(signature.args[0])(context, builder, args[0]).data
-        number, address = ir.IntType(32), ir.IntType(8).as_pointer()
-        prefetch = get_or_insert_function(
-            builder.module, ir.FunctionType(ir.VoidType(), [address, *[number] * 3]), "llvm.prefetch.p0i8"
-        )
-        place = builder.bitcast(builder.gep(data, [args[1]]), address)
-        builder.call(prefetch, [place, number(_READ), number(_KEEP), number(_DATA)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), generate
-
-
-@overload(_ask, strict=False)
-def _ask_if_possible(array: Any, p: Any) -> Any:
-    if make_array is None:
-        return lambda array, p: None
-    return lambda array, p: _ask_compiled(array, p)
+@overload(_request, strict=False)
+def _request_compiled(array: types.Array, p: types.Integer) -> Callable[..., None]:
+    if CAN_PREFETCH:
+        return lambda array, p: prefetch_line(array, p)
+    return lambda array, p: None
 
 
 @helper
 def prefetch(array, first, stop):
-    """Ask for ``array[first:stop]``, an array of one axis."""
+    """Prefetch ``array[first:stop]``, where ``array`` has one axis."""
     step = _LINE // array.itemsize
     for p in range(first, min(stop, first + _MOST_LINES * step), step):
-        _ask(array, p)
+        _request(array, p)

@@ -1,4 +1,4 @@
-"""Threads for kernels, which release the lock of the interpreter."""
+"""Threads for kernels, which release Python's global interpreter lock."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,25 +15,24 @@ Answer = TypeVar("Answer")
 
 _POOL: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("threads", default=None)
 
-
-# Kernels keep their processors busy, so that more threads than processors gain nothing, and thousands of them
-# cannot be started. Small numbers are taken as they are.
+# Kernels keep their processors busy, so more threads than processors gain nothing, and thousands of threads
+# cannot be started. Small numbers are not changed.
 _MOST = 32
 
 
 def as_number(n_jobs: int | None) -> int:
-    """Return the number of threads that ``n_jobs`` stands for: None is one, -1 is one per processor.
+    """Return the number of threads for ``n_jobs``: None is one, -1 is one per processor.
 
-    A larger number than the processors, or than 32 where these are fewer, stands for that.
+    The number is at most 32, or the number of processors if that is larger.
     """
     return min(int(joblib.effective_n_jobs(n_jobs)), max(int(joblib.cpu_count()), _MOST))
 
 
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
-    """Let `run_all` use threads in this block, counted as scikit-learn counts them.
+    """Let `run_all` use threads in this block; ``n_jobs`` is as in scikit-learn.
 
-    None is started before there is work for it, and never more than there are parts of work.
+    A thread starts only when there is work for it, so there are never more threads than parts of work.
     """
     number = as_number(n_jobs)
     if number == 1:
@@ -54,9 +53,9 @@ def n_threads() -> int:
 
 
 def run_all(function: Callable[[Part], Answer], parts: Sequence[Part]) -> list[Answer]:
-    """Return the answers of ``function`` for all parts, in their order; the first error is raised.
+    """Return the answers of ``function`` for all parts, in their order; raise the first error.
 
-    The thread that asks takes its share: to wake one thread less is felt where parts take a millisecond.
+    The calling thread works too: where parts take a millisecond, waking one thread fewer makes a difference.
     """
     pool = _POOL.get()
     if pool is None or len(parts) < 2:
@@ -67,7 +66,7 @@ def run_all(function: Callable[[Part], Answer], parts: Sequence[Part]) -> list[A
     try:
         share()
     finally:
-        waiting.clear()  # not empty if interrupted
+        waiting.clear()  # after an interrupt, parts are left
         wait(others)
     if errors:
         raise errors[min(errors)]
@@ -80,7 +79,7 @@ def _work_off(
     answers: dict[int, Answer],
     errors: dict[int, Exception],
 ) -> None:
-    """Take one part after another, as long as there are any, and note what became of it."""
+    """Take one part after another until none is left, and store its answer or error."""
     while waiting:
         try:
             k, part = waiting.popleft()

@@ -1,9 +1,8 @@
-"""Files that nobody but this user, or root, can have written: code is loaded from no others.
+"""Files that only this user or root can have written; code is loaded only from these.
 
-A directory is trusted if it and all directories above it belong to this user or to root, and nobody else
-can write to them; to those above, in a sticky directory such as /tmp, others may add. These are the rules
-by which ssh trusts its keys. Where there are no POSIX permissions, as on Windows, all is trusted that can
-be opened.
+A directory is trusted if it and all directories above it belong to this user or to root, and nobody else can
+write to them. A sticky directory such as /tmp may be above it. ssh applies the same rules to its keys.
+Without POSIX permissions, as on Windows, every file that can be opened is trusted.
 """
 
 import os
@@ -14,7 +13,7 @@ from pathlib import Path
 
 _POSIX = hasattr(os, "geteuid")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# A symbolic link is not followed; a pipe is not waited for.
+# Do not follow a symbolic link, and do not wait for a pipe.
 _PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -23,12 +22,12 @@ class Untrusted(PermissionError):
 
 
 def private_directory(path: Path) -> Path:
-    """Return the real path of a trusted directory, made for this user alone if need be, or raise OSError."""
+    """Return the real path of a trusted directory, made for this user alone if missing, or raise OSError."""
     real = Path(os.path.realpath(path))
     missing = [place for place in (real, *real.parents) if not place.is_dir()]
     _check_above(missing[-1] if missing else real)
     for place in reversed(missing):
-        place.mkdir(mode=0o700, exist_ok=True)  # another process may make it now
+        place.mkdir(mode=0o700, exist_ok=True)  # another process may be making it
     check_directory(real)
     return real
 
@@ -44,7 +43,7 @@ def read_trusted(file: Path) -> bytes | None:
     try:
         check_directory(file.parent)
         with open(file, "rb", opener=lambda path, flags: os.open(path, flags | _PLAIN_FILE)) as stream:
-            status = os.fstat(stream.fileno())  # of what is read, not of what was there before
+            status = os.fstat(stream.fileno())  # of the open file, whatever had its name before
             _check(file, status, _OTHERS_WRITE)
             return stream.read() if stat.S_ISREG(status.st_mode) else None
     except OSError:
@@ -52,7 +51,7 @@ def read_trusted(file: Path) -> bytes | None:
 
 
 def write_private(file: Path, content: bytes) -> None:
-    """Write a file for this user alone in one stroke, if the disk allows: readers see all of it or none."""
+    """Write a file for this user only, if the disk allows; readers see all of it or nothing."""
     unfinished = None
     try:
         private_directory(file.parent)  # another process may have removed it
@@ -73,7 +72,7 @@ def _check_above(path: Path) -> None:
 
 
 def _check(path: Path, status: os.stat_result, writers: int) -> None:
-    """Raise `Untrusted` if a file belongs to somebody else, or its mode lets one of ``writers`` write."""
+    """Raise `Untrusted` if a file belongs to another user, or its mode has a permission of ``writers``."""
     if not _POSIX:
         return
     if status.st_uid not in (os.geteuid(), 0):
@@ -83,9 +82,9 @@ def _check(path: Path, status: os.stat_result, writers: int) -> None:
 
 
 def _writers_above(status: os.stat_result) -> int:
-    """Return whose permission to write is a danger above a directory: not that of the user's private group.
+    """Return the write permissions on a directory that endanger its contents.
 
-    Where each user has a group of the same name, directories are often made writable to it.
+    If each user has a private group of the same name, directories are often writable for it: this is safe.
     """
     return stat.S_IWOTH if _is_own_group(status.st_gid) else _OTHERS_WRITE
 

@@ -1,4 +1,4 @@
-"""Real data for examples, tests and benchmarks, in the form the estimators take.
+"""Real data for examples, tests and benchmarks, in the form that the estimators take.
 
 Digit words come with scikit-learn. The OCR letters and CoNLL-2000 are read from a data directory,
 or fetched once from their official addresses. The Hansards, the English Web Treebank, the

@@ -1,4 +1,4 @@
-"""Finding data files on disk, and fetching the official ones when they are nowhere."""
+"""Find data files on disk, and download the official ones if there are none."""
 
 import gzip
 import hashlib
@@ -8,12 +8,15 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
 
 _LOGGER = logging.getLogger(__name__)
 _TIMEOUT = 30.0
 _BLOCK = 1 << 16
-# A bar that flashes by for a file of a megabyte is noise: show it only when the wait is felt.
+# Seconds before the progress bar appears: one that flashes by for a small file is noise.
 _BAR_DELAY = 2.0
 _GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 
@@ -21,7 +24,7 @@ _GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 class Source(NamedTuple):
     """A data file: the names it may have in a data directory, and where it comes from.
 
-    It is fetched only if the SHA-256 of the official file is known: nothing else could be told from it.
+    It is downloaded only if the SHA-256 of the official file is known: no other file is trusted.
     """
 
     names: tuple[str, ...]
@@ -31,14 +34,14 @@ class Source(NamedTuple):
 
 
 def locate(source: Source, data_home: str | os.PathLike[str] | None, caller: str) -> Path:
-    """Return the path of a data file, fetched into the cache directory if it is nowhere else.
+    """Return the path of a data file; download it into the cache directory if it is in no other.
 
     Parameters
     ----------
     source : Source
         The file to find.
     data_home : path-like or None
-        The directory looked at first, before ``$MAXMARGIN_DATA`` and the cache directory.
+        The directory to search first, before ``$MAXMARGIN_DATA`` and the cache directory.
     caller : str
         Name of the public function, for the error message.
 
@@ -61,7 +64,7 @@ def locate(source: Source, data_home: str | os.PathLike[str] | None, caller: str
 
 
 def find(names: tuple[str, ...], data_home: str | os.PathLike[str] | None) -> Path | None:
-    """Return the first file of one of these names in the data directories, if there is one."""
+    """Return the first file with one of these names in the data directories, or None."""
     paths = (folder / name for folder in search_path(data_home) for name in names)
     return next((path for path in paths if path.is_file()), None)
 
@@ -69,7 +72,7 @@ def find(names: tuple[str, ...], data_home: str | os.PathLike[str] | None) -> Pa
 def require(
     names: tuple[str, ...], data_home: str | os.PathLike[str] | None, caller: str, origin: str = ""
 ) -> Path:
-    """Return the file of one of these names, or raise a one-line error that says where it comes from."""
+    """Return the file with one of these names, or raise a one-line error that says where to get it."""
     path = find(names, data_home)
     if path is None:
         places = ", ".join(map(str, search_path(data_home)))
@@ -82,13 +85,13 @@ def require(
 
 
 def cache_dir() -> Path:
-    """Return the user's cache directory for this library, which need not exist."""
+    """Return the cache directory of this library, which may not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "maxmargin"
 
 
 def read_gzip(path: Path, caller: str) -> bytes:
-    """Return the unpacked content of a gzip file, or raise a one-line OSError."""
+    """Return the decompressed content of a gzip file, or raise a one-line OSError."""
     try:
         with gzip.open(path) as stream:
             content = stream.read()
@@ -100,7 +103,7 @@ def read_gzip(path: Path, caller: str) -> bytes:
 
 
 def damaged(path: Path, reason: object, caller: str) -> OSError:
-    """Return the error for a file that exists but does not hold what it should."""
+    """Return the error for a file that exists but has the wrong content."""
     return OSError(
         f"{caller}: {path} is damaged or not the expected file ({_one_line(reason)}); "
         "delete it and load again."
@@ -108,7 +111,7 @@ def damaged(path: Path, reason: object, caller: str) -> OSError:
 
 
 def search_path(data_home: str | os.PathLike[str] | None) -> list[Path]:
-    """Return the directories in which data files are looked for, the first one first."""
+    """Return the directories that are searched for data files, in order."""
     named = [data_home, os.environ.get("MAXMARGIN_DATA")]
     return [*(Path(folder).expanduser() for folder in named if folder), cache_dir()]
 
@@ -131,7 +134,7 @@ def _fetch_or_explain(source: Source, sha256: str, folders: list[Path], caller: 
 
 
 def _fetch(url: str, sha256: str, target: Path) -> None:
-    """Download a file; ``target`` appears only when it is the official one."""
+    """Download a file; ``target`` appears only if it is the official one."""
     _LOGGER.info("fetching %s into %s", url, target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with _temporary_file(target) as part:
@@ -146,7 +149,7 @@ def _fetch(url: str, sha256: str, target: Path) -> None:
 
 @contextmanager
 def _temporary_file(target: Path) -> Iterator[Path]:
-    """Yield an empty file beside ``target`` (a rename must not cross disks), gone on leaving."""
+    """Yield an empty file beside ``target``, since a rename must not cross disks; remove it on leaving."""
     from tempfile import mkstemp
 
     handle, name = mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
@@ -171,14 +174,17 @@ def _receive(url: str, stream: BinaryIO) -> None:
                 bar.update(len(block))
 
 
-def _open(url: str) -> Any:
-    """Open an address by https alone, also where it is redirected."""
+def _open(url: str) -> "HTTPResponse":
+    """Open an address by https; refuse redirections to anything else."""
+    from http.client import HTTPMessage
     from urllib.request import HTTPRedirectHandler, Request, build_opener
 
     class StayOnHttps(HTTPRedirectHandler):
-        def redirect_request(self, request: Request, *args: Any) -> Request | None:
-            _check_https(args[-1])
-            return super().redirect_request(request, *args)
+        def redirect_request(
+            self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        ) -> Request | None:
+            _check_https(newurl)
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
 
     _check_https(url)
     return build_opener(StayOnHttps).open(url, timeout=_TIMEOUT)

@@ -38,7 +38,7 @@ def load_conll2000(
     ----------
     data_home : path-like, optional
         Directory with the official ``train.txt.gz`` and ``test.txt.gz``, or with a directory
-        ``conll2000`` that holds them. Then come ``$MAXMARGIN_DATA`` and the user's cache directory.
+        ``conll2000`` that holds them. ``$MAXMARGIN_DATA`` and the user's cache directory are searched next.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def read_conll2000(path: str | os.PathLike[str]) -> list[Sentence]:
     Parameters
     ----------
     path : path-like
-        A text file, unpacked or, if its name ends in ``.gz``, packed.
+        A text file, compressed if its name ends in ``.gz``.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def read_conll2000(path: str | os.PathLike[str]) -> list[Sentence]:
     Raises
     ------
     OSError
-        If the file cannot be read, or a line has not three fields.
+        If the file cannot be read, or a line does not have three fields.
     """
     sentences: list[Sentence] = [[]]
     for number, line in enumerate(_text(Path(path)).split("\n"), start=1):
@@ -97,9 +97,9 @@ def read_conll2000(path: str | os.PathLike[str]) -> list[Sentence]:
 def window_features(sentence: Sequence[tuple[str, str]]) -> list[list[str]]:
     """Describe each token by the words and part-of-speech tags up to two positions away.
 
-    There are 19 features a token: the words at -2..2 and the word bigrams (-1, 0) and (0, 1); the
+    There are 19 features per token: the words at -2..2 and the word bigrams (-1, 0) and (0, 1); the
     tags at -2..2, their four bigrams and their three trigrams within the window. Positions
-    before the sentence read ``<s>``, those after it ``</s>``. Equal features are the same string
+    before the sentence are ``<s>``, those after it ``</s>``. Equal features are the same string
     object, in all sentences.
 
     Parameters
@@ -161,7 +161,7 @@ def chunk_f1(y_true: Iterable[Sequence[str]], y_pred: Iterable[Sequence[str]]) -
 def _pairs(
     y_true: list[Sequence[str]], y_pred: list[Sequence[str]]
 ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Pair the sequences off, and refuse those that do not match in number or length."""
+    """Yield pairs of sequences; raise if their numbers or lengths differ."""
     if len(y_true) != len(y_pred):
         raise ValueError(
             f"chunk_f1: expected as many predicted sequences as true ones, {len(y_true)}; got {len(y_pred)}."

@@ -15,8 +15,8 @@ IntArray = NDArray[np.int64]
 _KEYPAD = str.maketrans("abcdefghijklmnopqrstuvwxyz", "22233344455566677778889999")
 _BRIGHTEST = 16.0
 _TRAIN_SHARE = 0.6
-# The two endings give a chain something to learn: in English at large a key says little about the
-# next one. No two words have the same keys, so that other words are other label sequences.
+# The two endings give a chain something to learn: in English in general, a key says little about the
+# next one. No two words have the same keys, so different words are different label sequences.
 _LEXICON = """
 action addition admission application attention attraction beginning being bleeding boiling
 breathing bringing building buying camping carrying catching celebration changing citation
@@ -118,7 +118,7 @@ def _keyed_lexicon() -> list[IntArray]:
 
 
 def _divide(size: int, rng: "Generator") -> tuple[IntArray, IntArray]:
-    """Divide 0..size-1 at random into a part for training and one for testing."""
+    """Divide 0..size-1 at random into training and test indices."""
     order = rng.permutation(size)
     cut = round(_TRAIN_SHARE * size)
     return order[:cut], order[cut:]
@@ -132,7 +132,7 @@ def _draw(
     noise: float,
     rng: "Generator",
 ) -> tuple[list[FloatArray], list[IntArray]]:
-    """Draw words, a scan for each of their digits, and the scanner's noise."""
+    """Draw words, a scan for each of their digits, and noise."""
     chosen = [words[i] for i in rng.integers(len(words), size=n_words)]
     y = np.concatenate(chosen)
     X = scans[_rows_showing(y, digits, rng)] / _BRIGHTEST
@@ -143,7 +143,7 @@ def _draw(
 
 
 def _rows_showing(y: IntArray, digits: IntArray, rng: "Generator") -> IntArray:
-    """For each entry of y, choose a row whose digit it is, all such rows alike."""
+    """For each entry of y, choose a row with that digit, uniformly at random."""
     order = np.argsort(digits, kind="stable")
     first = np.searchsorted(digits[order], y, side="left")
     stop = np.searchsorted(digits[order], y, side="right")

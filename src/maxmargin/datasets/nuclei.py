@@ -1,4 +1,4 @@
-"""Nuclei: which pixels of microscope images belong to nuclei of cells."""
+"""Nuclei: which pixels of microscope images belong to cell nuclei."""
 
 import os
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from maxmargin.datasets._images import cut_images
 _CALLER = "load_nuclei"
 _NAMES = ("nuclei/nuclei_grid64.npz", "nuclei_grid64.npz")
 _URL = "https://bbbc.broadinstitute.org/BBBC038"
-# Which images are trained on is drawn from this seed.
+# The seed of the draw of training images.
 _SEED = 0
 
 
@@ -31,7 +31,7 @@ class Images(NamedTuple):
 
 
 class Nuclei(NamedTuple):
-    """What `load_nuclei` returns."""
+    """The data that `load_nuclei` returns."""
 
     train: Images
     test: Images
@@ -45,7 +45,7 @@ def load_nuclei(*, data_home: str | os.PathLike[str] | None = None) -> Nuclei:
     data_home : path-like, optional
         Directory with ``nuclei/nuclei_grid64.npz`` or ``nuclei_grid64.npz``, whose arrays ``rgb`` of shape
         (pixels, 3), ``y``, ``offset`` and ``shape`` hold the pixels of all images, their longer side 64, one
-        after another. Then come ``$MAXMARGIN_DATA`` and the user's cache directory.
+        after another. ``$MAXMARGIN_DATA`` and the user's cache directory are searched next.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def load_nuclei(*, data_home: str | os.PathLike[str] | None = None) -> Nuclei:
 
 
 def intersection_over_union(truth: list[NDArray[np.int64]], predicted: list[NDArray[np.int64]]) -> float:
-    """Return the mean over images of how many pixels are 1 in both, over those that are 1 in either.
+    """Return the mean over images of the pixels that are 1 in both, over those that are 1 in either.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ IntArray = NDArray[np.int64]
 
 
 class _Letters(NamedTuple):
-    """All letters one below the other; word i has rows ``offsets[i]:offsets[i + 1]``."""
+    """All letters, one per row; word i consists of the rows ``offsets[i]:offsets[i + 1]``."""
 
     pixels: NDArray[np.uint8]
     labels: IntArray
@@ -45,8 +45,8 @@ def load_ocr(
     Parameters
     ----------
     data_home : path-like, optional
-        Directory with ``ocr.npz`` or the official ``letter.data.gz``. Then come
-        ``$MAXMARGIN_DATA`` and the user's cache directory.
+        Directory with ``ocr.npz`` or the official ``letter.data.gz``. ``$MAXMARGIN_DATA``
+        and the user's cache directory are searched next.
     fold : int, default=0
         The fold to test on, 0 to 9; all the others are for training.
 
@@ -98,7 +98,7 @@ def _read_npz(path: Path) -> _Letters:
     from zlib import error as ZlibError
 
     try:
-        # NumPy leaves a file open that it finds damaged, unless the file is ours.
+        # NumPy does not close a damaged file, unless we opened it.
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as data:
             letters = _Letters(
                 data["pixels"],
@@ -106,14 +106,14 @@ def _read_npz(path: Path) -> _Letters:
                 data["offsets"].astype(np.int64),
                 data["fold"].astype(np.int64),
             )
-    # TypeError: a lone array, which is no context manager
+    # TypeError: a single array, which is not a context manager
     except (BadZipFile, ZlibError, EOFError, KeyError, TypeError, ValueError) as error:
         raise damaged(path, error, _CALLER) from None
     return _checked(letters, path)
 
 
 def _read_letter_data(path: Path) -> _Letters:
-    """Parse the official file: one letter a line, tab separated, ``next_id`` -1 at a word's end."""
+    """Parse the official file: one letter per line, tab-separated, ``next_id`` -1 at the end of a word."""
     heads, tails = _split_lines(path)
     try:
         ends = np.array([int(fields[_NEXT_ID]) == -1 for fields in heads], dtype=bool)
@@ -148,7 +148,7 @@ def _codes(characters: list[bytes], first: bytes) -> NDArray[np.uint8]:
 
 
 def _checked(letters: _Letters, path: Path) -> _Letters:
-    """Refuse arrays that do not fit together, before they become wrong words."""
+    """Return the letters; raise if their arrays are inconsistent."""
     pixels, labels, offsets, fold = letters
     if pixels.shape != (len(labels), _N_PIXELS) or pixels.size == 0 or pixels.max() > 1:
         raise damaged(path, f"expected {len(labels)} rows of {_N_PIXELS} 0/1 pixels", _CALLER)

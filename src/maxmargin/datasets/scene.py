@@ -22,7 +22,7 @@ class Photographs(NamedTuple):
     X : array of shape (n, 294)
         Means and variances of colours on a grid.
     y : int array of shape (n, 6)
-        Which labels each has, as zeros and ones.
+        The labels of each photograph, as zeros and ones.
     """
 
     X: NDArray[np.float64]
@@ -30,7 +30,7 @@ class Photographs(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What `load_scene` returns."""
+    """The data that `load_scene` returns."""
 
     train: Photographs
     test: Photographs
@@ -44,7 +44,7 @@ def load_scene(*, data_home: str | os.PathLike[str] | None = None) -> Scene:
     ----------
     data_home : path-like, optional
         Directory with ``pystruct/scene.npz`` or ``scene.npz``, which has the arrays ``X_train``, ``y_train``,
-        ``X_test`` and ``y_test``. Then come ``$MAXMARGIN_DATA`` and the user's cache directory.
+        ``X_test`` and ``y_test``. ``$MAXMARGIN_DATA`` and the user's cache directory are searched next.
 
     Returns
     -------

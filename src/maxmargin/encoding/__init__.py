@@ -1,4 +1,4 @@
-"""Users' sequences, labels and links to arrays."""
+"""Encode users' sequences, labels, links, arcs and graphs as arrays."""
 
 from maxmargin.encoding.labels import encode_labels
 from maxmargin.encoding.sequences import SequenceEncoder

@@ -1,21 +1,21 @@
 """Features of the arcs between words, by templates (McDonald, Crammer and Pereira 2005), in compiled code.
 
 A feature is a template with the words and tags that fill it: those of the head and of the modifier, the tags
-next to them and between them, with the arc's direction or its length. It is known by a 64-bit hash of all
-these. That two of a million features have the same hash has odds of one in ten million; they would then share
-a weight, and nothing worse.
+next to them and between them, with the arc's direction or its length. Its identity is a 64-bit hash
+of its template and contents. The odds that two of a million features have the same hash are one in ten
+million; all that happens then is that the two share a weight.
 
-A sentence is an array of the numbers of its words and one of those of its tags. Node h, which is word h or,
-for h = 0, the root, stands at h + REACH, and there are as many pads behind the last word.
+A sentence is an array of word numbers and one of tag numbers. Node h is word h, or the root for h = 0. It
+has index h + REACH in both arrays, and there are REACH pads after the last word.
 """
 
 import numpy as np
 
 from maxmargin.compiling import helper
 
-# Templates that every arc fills once; it has one more feature for each tag between its ends.
+# Templates that every arc fills once. An arc has one more feature for each distinct tag between its ends.
 N_TEMPLATES = 38
-# How far from an end of the arc templates look, and how many pads and roots a sentence therefore has.
+# How far from the ends of an arc templates look, and how many pads and roots each sentence needs for that.
 REACH = 2
 N_AROUND = 2 * REACH + 1
 _LEFT, _RIGHT, _FROM_ROOT = 0, 1, 2
@@ -26,7 +26,7 @@ _EMPTY = np.uint64(0)
 
 @helper
 def _key(template, first, second):
-    """Hash a template and what fills it; never zero."""
+    """Hash a template and its contents; the result is never zero."""
     key = (first ^ (np.uint64(template) * _SPREAD)) * _MIX
     key = ((key ^ (key >> _HALF)) + second) * _SPREAD
     key = (key ^ (key >> _HALF)) * _MIX
@@ -35,7 +35,7 @@ def _key(template, first, second):
 
 @helper
 def _shapes(h, j):
-    """The direction of the arc from node h to node j, and with it its length, coarsely."""
+    """Return the direction of the arc from node h to node j, and its direction with its rounded length."""
     direction = _FROM_ROOT if h == 0 else (_LEFT if h > j else _RIGHT)
     length = abs(h - j)
     bucket = length if length <= 5 else (6 if length <= 10 else 7)
@@ -46,7 +46,8 @@ def _shapes(h, j):
 def arc_keys(words, tags, h, j, seen, keys):
     """Write the keys of the features of the arc from node h to node j; return their number.
 
-    ``seen`` has an entry per tag, none of which is this arc's number, and gets it for the tags between.
+    ``seen`` has an entry per tag. It receives the number of this arc for each tag between its ends, so that
+    each of these tags is counted once; no entry may have that number before.
     """
     direction, shape = _shapes(h, j)
     _word_keys(words[h + REACH], tags[h + REACH], words[j + REACH], tags[j + REACH], direction, shape, keys)
@@ -65,7 +66,7 @@ def arc_keys(words, tags, h, j, seen, keys):
 
 @helper
 def _word_keys(a, A, b, B, direction, shape, keys):
-    """Features of the head's word a and tag A and the modifier's b and B."""
+    """Write the features of the head's word a and tag A, and of the modifier's word b and tag B."""
     pair, pair_of_words = (A << _TAG) | B, (a << _HALF) | b
     first_tag, second_tag = (a << _TAG) | B, (b << _TAG) | A
     keys[0] = _key(1, a, shape)
@@ -87,7 +88,7 @@ def _word_keys(a, A, b, B, direction, shape, keys):
 
 @helper
 def _tag_keys(tags, h, j, direction, shape, keys):
-    """Features of both tags, at h and j, with those next to them."""
+    """Write the features of both tags, at h and j, with the tags next to them."""
     pair = (tags[h] << _TAG) | tags[j]
     around = tags[h - 1], tags[h + 1], tags[j - 1], tags[j + 1]
     for c in range(4):
@@ -99,9 +100,9 @@ def _tag_keys(tags, h, j, direction, shape, keys):
 
 @helper
 def _window_keys(words, tags, h, j, direction, keys):
-    """Features of both tags, at h and j, with words and pairs of tags up to two away.
+    """Write the features of both tags, at h and j, with words and pairs of tags up to two positions away.
 
-    The words before the modifier tell much of what it does there: they may be its prepositions.
+    The words before the modifier say much about its role: they may be its prepositions.
     """
     pair, head = (tags[h] << _TAG) | tags[j], (words[h] << _TAG) | tags[j]
     nearby = words[h - 1], words[h + 1], words[j - 1], words[j + 1], words[j - 2]
@@ -131,7 +132,7 @@ def true_keys(words, tags, offsets, heads, seen, keys):
 
 @helper
 def fill_table(known, keys, columns):
-    """Put known key number c into the open hash table; the table has a power of two of slots."""
+    """Insert known key c into the open-addressing hash table, for all c; it has a power of two of slots."""
     mask = np.uint64(keys.shape[0] - 1)
     for c in range(known.shape[0]):
         slot = (known[c] >> np.uint64(1)) & mask
@@ -142,7 +143,7 @@ def fill_table(known, keys, columns):
 
 @helper
 def known_columns(words, tags, offsets, table, found, seen, keys, start, columns):
-    """Write the columns of the known features of all arcs, and where those of each arc start."""
+    """Write the columns of the known features of all arcs, and where the columns of each arc start."""
     arc = count = 0
     for i in range(offsets.shape[0] - 1):
         first, stop = offsets[i] + N_AROUND * i, offsets[i + 1] + N_AROUND * (i + 1)
@@ -161,7 +162,7 @@ def known_columns(words, tags, offsets, table, found, seen, keys, start, columns
 
 @helper
 def _look_up(keys, table, found, columns, count):
-    """Write the columns of those keys that the table has, after the first ``count``; return the new count."""
+    """Append the columns of the keys that the table contains to the first ``count``; return the new count."""
     mask = np.uint64(table.shape[0] - 1)
     for c in range(keys.shape[0]):
         slot = (keys[c] >> np.uint64(1)) & mask

@@ -1,4 +1,4 @@
-"""Features of arcs, made from words and tags by templates: those that true arcs have."""
+"""Features of arcs, made from words and tags by templates."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,23 @@ from maxmargin.encoding.arcs import Arcs, Indicators
 from maxmargin.encoding.checked import checked_heads
 from maxmargin.encoding.sentences import Tagged
 
-# Numbers of what is no word and no tag; words and tags have those that follow.
+# Numbers that stand for no word and no tag; known words and tags have the numbers that follow.
 _UNKNOWN, _ROOT, _PAD, _FIRST = 0, 1, 2, 3
 
 
+def _hashing() -> np.errstate:
+    """Return a context for kernels that hash.
+
+    Products of 64-bit words wrap around. Compiled code does so silently; NumPy's scalars, which interpreted
+    kernels use, would warn.
+    """
+    return np.errstate(over="ignore")
+
+
 class ArcEncoder:
-    """Features of arcs by templates, from words and tags: those that true arcs of the training set have.
+    """Encoder of arcs: templates are filled with words and tags.
+
+    The features are those that true arcs of the training set have.
 
     Parameters
     ----------
@@ -41,7 +52,8 @@ class ArcEncoder:
         n_tags = len(self._tags) + _FIRST
         most = N_TEMPLATES + min(int(np.diff(sentences.offsets).max()), n_tags)
         keys, seen = np.empty(most * len(heads), dtype=np.uint64), np.empty(n_tags, dtype=np.int64)
-        count = true_keys(*self._padded(sentences), sentences.offsets, heads, seen, keys)
+        with _hashing():
+            count = true_keys(*self._padded(sentences), sentences.offsets, heads, seen, keys)
         known, counts = np.unique(keys[:count], return_counts=True)
         known = known[counts >= self.min_count]
         slots = 1 << (2 * len(known)).bit_length()
@@ -58,14 +70,15 @@ class ArcEncoder:
         columns = np.empty((n_arcs * most).sum() + 1, dtype=np.uint32)
         seen, keys = np.empty(n_tags, dtype=np.int64), np.empty(most.max(), dtype=np.uint64)
         words, tags = self._padded(sentences)
-        count = known_columns(
-            words, tags, sentences.offsets, self._keys, self._columns, seen, keys, start, columns
-        )
-        columns.resize(count, refcheck=False)  # what was never written never took memory
+        with _hashing():
+            count = known_columns(
+                words, tags, sentences.offsets, self._keys, self._columns, seen, keys, start, columns
+            )
+        columns.resize(count, refcheck=False)  # pages that were never written to never took memory
         return Arcs(Indicators(frozen(start), frozen(columns), self.n_features_in_), sentences.offsets)
 
     def _padded(self, sentences: Tagged) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """The numbers of all words and of all tags, of each sentence with its root and pads."""
+        """Return the numbers of all words and of all tags, with the root and the pads of each sentence."""
         n = len(sentences.offsets) - 1
         roots = sentences.offsets[:-1] + N_AROUND * np.arange(n) + REACH
         places = np.arange(len(sentences.words)) + 1

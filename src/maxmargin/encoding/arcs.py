@@ -1,28 +1,32 @@
-"""Sentences: the features of the arcs between their words, and the heads that are true."""
+"""Encode sentences: the features of the arcs between their words, and the true heads."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from maxmargin.arrays import frozen
+from maxmargin.arrays import CsrMatrix, FloatArray, IntArray, SparseMatrix, frozen, is_sparse
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.matrices import checked_csr
 from maxmargin.encoding.tokens import Offsets, first_not_finite
 from maxmargin.wording import described
 
-Ints = NDArray[np.int64]
 _HEADS = "the head of each word, 0 for the root and 1 for the first word"
 
 
 class Indicators(NamedTuple):
-    """Rows of ones: row t has them in ``columns[start[t]:start[t + 1]]``."""
+    """Rows of zeros and ones: row t has ones in the columns ``columns[start[t]:start[t + 1]]``."""
 
-    start: Ints
+    start: IntArray
     columns: NDArray[np.uint32]
     n_columns: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return len(self.start) - 1, self.n_columns
 
 
 class Arcs(NamedTuple):
@@ -31,19 +35,19 @@ class Arcs(NamedTuple):
     Attributes
     ----------
     features : ndarray of float64 (n_arcs, n_features), csr_array or Indicators
-        A sentence of m words has m (m + 1) rows, word by word and for each word head by head, the root first.
+        A sentence of m words has m (m + 1) rows: for each word one row per head, the root first.
     offsets : ndarray of int64 (n_sentences + 1,)
-        Sentence i has the words offsets[i], ..., offsets[i + 1] - 1.
+        Sentence i consists of the words offsets[i], ..., offsets[i + 1] - 1.
     """
 
-    features: Any
+    features: FloatArray | CsrMatrix | Indicators
     offsets: Offsets
 
 
-def encode_arcs(X: Any, *, owner: str) -> Arcs:
+def encode_arcs(X: object, *, owner: str) -> Arcs:
     """Return the features of arcs given as arrays or as sparse matrices."""
     items = as_sentences(X, owner)
-    sparse = scipy.sparse.issparse(items[0])
+    sparse = is_sparse(items[0])
     blocks = [_block(item, sparse, f"{owner}: sentence {i} of X") for i, item in enumerate(items)]
     lengths = np.array([_n_words(block.shape[0]) for block in blocks])
     for i, block in enumerate(blocks):
@@ -52,13 +56,20 @@ def encode_arcs(X: Any, *, owner: str) -> Arcs:
                 f"{owner}: arcs of sentence {i} of X have {block.shape[1]} features, but those of sentence 0 "
                 f"have {blocks[0].shape[1]}; give all arcs the same features."
             )
-    stacked = scipy.sparse.csr_array(scipy.sparse.vstack(blocks)) if sparse else np.concatenate(blocks)
-    return Arcs(frozen(stacked), np.append(0, np.cumsum(lengths)))
+    return Arcs(frozen(_stacked(blocks)), np.append(0, np.cumsum(lengths)))
 
 
-def as_sentences(X: Any, owner: str) -> list[Any]:
-    """X as a list with at least one sentence."""
-    one = scipy.sparse.issparse(X) or getattr(X, "ndim", 0) == 3
+def _stacked(blocks: list[FloatArray | CsrMatrix]) -> FloatArray | CsrMatrix:
+    dense = [block for block in blocks if isinstance(block, np.ndarray)]
+    if dense:
+        return np.concatenate(dense)
+    stacked: CsrMatrix = scipy.sparse.csr_array(scipy.sparse.vstack(blocks))
+    return stacked
+
+
+def as_sentences(X: object, owner: str) -> list[object]:
+    """Return X as a list of at least one sentence."""
+    one = is_sparse(X) or getattr(X, "ndim", 0) == 3
     if one or not isinstance(X, Iterable) or isinstance(X, str | bytes | dict):
         advice = "; if it is one sentence pass [X]" if one else ""
         raise TypeError(f"{owner}: X must be a list of sentences, got {described(X)}{advice}.")
@@ -69,34 +80,37 @@ def as_sentences(X: Any, owner: str) -> list[Any]:
 
 
 def _n_words(n_arcs: int) -> int:
-    """The number of words m of a sentence with m (m + 1) arcs; 0 if there is none such."""
+    """Return the number m of words of a sentence with m (m + 1) arcs, or 0 if there is no such m."""
     m = int((np.sqrt(1 + 4 * n_arcs) - 1) / 2 + 0.5)
     return m if m * (m + 1) == n_arcs else 0
 
 
-def _block(item: Any, sparse: bool, where: str) -> Any:
-    """The features of the arcs of one sentence, a row for each."""
-    if scipy.sparse.issparse(item) != sparse:
-        kinds = ("sparse matrix", "array") if sparse else ("array", "sparse matrix")
-        raise TypeError(f"{where} is no {kinds[0]}, but the first is one; give all sentences in one form.")
-    block: Any = _matrix(item, where) if sparse else _array(item, where)
+def _block(item: object, sparse: bool, where: str) -> FloatArray | CsrMatrix:
+    """Return the features of the arcs of one sentence, one row per arc."""
+    if is_sparse(item) != sparse:
+        expected = "a sparse matrix" if sparse else "an array"
+        raise TypeError(
+            f"{where} is {described(item)}, but the first is {expected}; give all sentences the same form."
+        )
+    block = _matrix(item, where) if is_sparse(item) else _array(item, where)
     if _n_words(block.shape[0]) == 0 or block.shape[1] == 0:
         raise ValueError(
             f"{where} is {described(item)}, expected at least one feature for each of the m (m + 1) arcs "
-            "of m words: a matrix of so many rows, or an array of shape (m, m + 1, n_features)."
+            "of m words: a matrix with m (m + 1) rows, or an array of shape (m, m + 1, n_features)."
         )
-    if first_not_finite(block.data if sparse else block) is not None:
+    if first_not_finite(block if isinstance(block, np.ndarray) else block.data) is not None:
         raise ValueError(f"{where} has a feature that is not a finite number; remove or impute it.")
     return block
 
 
-def _matrix(item: Any, where: str) -> Any:
+def _matrix(item: SparseMatrix, where: str) -> CsrMatrix:
     matrix = scipy.sparse.csr_array(checked_csr(item, where), dtype=np.float64, copy=True)
     matrix.sum_duplicates()
-    return matrix
+    canonical: CsrMatrix = matrix
+    return canonical
 
 
-def _array(item: Any, where: str) -> NDArray[np.float64]:
+def _array(item: object, where: str) -> FloatArray:
     try:
         block = np.asarray(item)
     except ValueError:  # lists of unequal lengths
@@ -109,8 +123,8 @@ def _array(item: Any, where: str) -> NDArray[np.float64]:
     return block.astype(np.float64, copy=False).reshape(block.shape[0] * block.shape[1], block.shape[2])
 
 
-def encode_heads(y: Any, offsets: Offsets, *, owner: str, projective: bool, single_root: bool) -> Ints:
-    """Return the heads of all words, if they make trees of the kind asked for."""
+def encode_heads(y: object, offsets: Offsets, *, owner: str, projective: bool, single_root: bool) -> IntArray:
+    """Return the heads of all words; raise unless they are trees of the required kind."""
     sentences = list(y) if isinstance(y, Iterable) and not isinstance(y, str | dict) else None
     if sentences is None or len(sentences) != len(offsets) - 1:
         got = described(y) if sentences is None else f"{len(sentences)} items"
@@ -127,7 +141,7 @@ def encode_heads(y: Any, offsets: Offsets, *, owner: str, projective: bool, sing
     return np.concatenate(heads)
 
 
-def _heads(item: Any, size: int, where: str) -> Ints:
+def _heads(item: object, size: int, where: str) -> IntArray:
     try:
         heads = np.asarray(item)
     except ValueError:  # lists of unequal lengths
@@ -145,13 +159,13 @@ def _heads(item: Any, size: int, where: str) -> Ints:
     return heads.astype(np.int64)
 
 
-def _check_tree(heads: Ints, where: str, projective: bool, single_root: bool) -> None:
+def _check_tree(heads: IntArray, where: str, projective: bool, single_root: bool) -> None:
     ends = heads
-    for _ in range(len(heads).bit_length()):  # each time, the ancestor twice as far up
+    for _ in range(len(heads).bit_length()):  # each round doubles the distance to the ancestor
         ends = np.where(ends > 0, np.append(0, ends)[ends], 0)
     if ends.any():
         word = int((ends > 0).argmax()) + 1
-        raise ValueError(f"{where} has a cycle above word {word}, expected a tree: follow the heads from it.")
+        raise ValueError(f"{where} has a cycle above word {word}, expected a tree; follow its heads.")
     n_roots = int((heads == 0).sum())
     if single_root and n_roots != 1:
         raise ValueError(
@@ -165,8 +179,8 @@ def _check_tree(heads: Ints, where: str, projective: bool, single_root: bool) ->
         )
 
 
-def first_crossing(heads: Ints) -> tuple[int, int] | None:
-    """Return two words whose arcs cross, counted from 1, or None."""
+def first_crossing(heads: IntArray) -> tuple[int, int] | None:
+    """Return the numbers, from 1, of two words whose arcs cross, or None."""
     nodes = np.arange(1, len(heads) + 1)
     low, high = np.minimum(heads, nodes), np.maximum(heads, nodes)
     crosses = (low[:, None] < low) & (low < high[:, None]) & (high[:, None] < high)

@@ -1,16 +1,16 @@
-"""Work in runs short enough for the processor's cache."""
+"""Chunks of work that fit into the cache of the processor."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Elements per run: some arrays of this length fit a second-level cache together.
+# Elements per chunk: a few arrays of this length fit into a second-level cache together.
 CHUNK = 20_000
 
 
-def edges_of_runs(sizes: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
-    """Edges of runs of items whose sizes add up to about `limit`: run k is edges[k]:edges[k+1].
+def chunk_edges(sizes: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+    """Divide items into chunks whose sizes add up to about `limit`; chunk k is ``edges[k]:edges[k + 1]``.
 
-    Every run has an item at least; there is one run, of none, if there are no items.
+    Every chunk has at least one item. Without any items there is one empty chunk.
     """
     total = np.cumsum(sizes)
     whole = int(total[-1]) if len(total) else 0

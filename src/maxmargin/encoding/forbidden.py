@@ -1,34 +1,33 @@
-"""Which labels may not follow which: from pairs of labels to a matrix."""
+"""Encode which labels may not follow which: pairs of labels become a matrix."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from maxmargin.arrays import BoolArray, IntArray
 from maxmargin.encoding.tokens import Offsets
 from maxmargin.wording import described, quoted
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+Label = str | int | None
 
 
-def encode_forbidden(forbidden: Any, classes: Any, *, owner: str) -> Bools | None:
-    """Return whether each label is forbidden after each, or None if nothing is.
+def encode_forbidden(forbidden: object, classes: ArrayLike, *, owner: str) -> BoolArray | None:
+    """Return the matrix of forbidden transitions between labels, or None if all are allowed.
 
     Parameters
     ----------
     forbidden : None, "bio" or list of pairs (before, after)
-        With None for the start of a sequence before the first label, or for its end after the last. "bio"
-        forbids labels ``I-x`` that do not continue ``B-x`` or ``I-x``.
+        In a pair, None stands for the start of a sequence if it comes before, and for its end if it comes
+        after. "bio" forbids labels ``I-x`` that do not follow ``B-x`` or ``I-x``.
     classes : array of labels
     owner : str
-        Who asks, for error messages.
+        The name to use in error messages.
 
     Returns
     -------
     array of shape (n_labels + 1, n_labels + 1) or None
-        The last row is for the start, the last column for the end.
+        The last row stands for the start, the last column for the end.
     """
     if forbidden is None:
         return None
@@ -36,7 +35,7 @@ def encode_forbidden(forbidden: Any, classes: Any, *, owner: str) -> Bools | Non
     if isinstance(forbidden, str) and forbidden == "bio":
         pairs = _bio_pairs(labels)
     elif isinstance(forbidden, Iterable) and not isinstance(forbidden, str | dict):
-        pairs = [_checked(pair, labels, owner) for pair in forbidden]
+        pairs = [_checked_pair(pair, labels, owner) for pair in forbidden]
     else:
         raise ValueError(
             f"{owner}: forbidden must be None, 'bio' or a list of pairs (before, after), got "
@@ -49,7 +48,7 @@ def encode_forbidden(forbidden: Any, classes: Any, *, owner: str) -> Bools | Non
     return matrix if matrix.any() else None
 
 
-def _bio_pairs(labels: list[Any]) -> list[tuple[Any, Any]]:
+def _bio_pairs(labels: list[Label]) -> list[tuple[Label, Label]]:
     inner = [label for label in labels if isinstance(label, str) and label.startswith("I-")]
     return [
         (before, after)
@@ -59,8 +58,8 @@ def _bio_pairs(labels: list[Any]) -> list[tuple[Any, Any]]:
     ]
 
 
-def _checked(pair: Any, labels: list[Any], owner: str) -> tuple[Any, Any]:
-    """The pair, if both are labels or None."""
+def _checked_pair(pair: object, labels: list[Label], owner: str) -> tuple[Label, Label]:
+    """Return the pair; raise unless both its entries are labels or None."""
     entries = tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else ()
     if len(entries) != 2 or entries == (None, None):
         raise ValueError(
@@ -73,11 +72,13 @@ def _checked(pair: Any, labels: list[Any], owner: str) -> tuple[Any, Any]:
                 f"{owner}: forbidden has the label {quoted(label)}, which is not in y; labels are "
                 f"{quoted(labels)}."
             )
-    return entries
+    return entries[0], entries[1]
 
 
-def check_allowed(labels: Ints, offsets: Offsets, forbidden: Bools, classes: Any, *, owner: str) -> None:
-    """Raise if the labels of a sequence, given by numbers, have what is forbidden."""
+def check_allowed(
+    labels: IntArray, offsets: Offsets, forbidden: BoolArray, classes: ArrayLike, *, owner: str
+) -> None:
+    """Raise if the numbered labels of a sequence contain a forbidden transition."""
     border = len(forbidden) - 1
     for i in range(len(offsets) - 1):
         path = np.concatenate([[border], labels[offsets[i] : offsets[i + 1]], [border]])
@@ -85,23 +86,24 @@ def check_allowed(labels: Ints, offsets: Offsets, forbidden: Bools, classes: Any
         if wrong.any():
             t = int(wrong.argmax())
             raise ValueError(
-                f"{owner}: sequence {i} of y has {_named(path[t + 1], classes, 'its end')} after "
-                f"{_named(path[t], classes, 'its start')} at token {t}, which is forbidden; correct "
-                "y or drop the pair."
+                f"{owner}: sequence {i} of y has {_name_of(path[t + 1], classes, 'its end')} after "
+                f"{_name_of(path[t], classes, 'its start')} at token {t}, which is forbidden; correct "
+                "y or remove the pair from forbidden."
             )
 
 
-def _named(number: Any, classes: Any, border: str) -> str:
-    return border if number == len(classes) else repr(np.asarray(classes)[number].item())
+def _name_of(number: int, classes: ArrayLike, border: str) -> str:
+    labels = np.asarray(classes)
+    return border if number == len(labels) else repr(labels[number].item())
 
 
-def check_lengths(offsets: Offsets, forbidden: Bools, *, owner: str) -> None:
-    """Raise if there is no labelling at all for a sequence of one of these lengths."""
+def check_lengths(offsets: Offsets, forbidden: BoolArray, *, owner: str) -> None:
+    """Raise if a sequence of one of these lengths has no allowed labelling."""
     lengths = set(np.diff(offsets).tolist())
-    ends: Bools = ~forbidden[-1, :-1]
+    ends: BoolArray = ~forbidden[-1, :-1]
     for length in range(1, max(lengths) + 1):
         if length in lengths and not (ends & ~forbidden[:-1, -1]).any():
             raise ValueError(
-                f"{owner}: all labellings of {length} tokens are forbidden; drop some pairs of forbidden."
+                f"{owner}: all labellings of {length} tokens are forbidden; remove some pairs from forbidden."
             )
         ends = np.any(ends[:, None] & ~forbidden[:-1, :-1], axis=0)

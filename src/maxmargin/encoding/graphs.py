@@ -1,14 +1,14 @@
-"""Graphs: features of nodes, edges and features of edges, as arrays over all graphs."""
+"""Encode graphs: features of nodes, edges, and features of edges, as arrays over all graphs."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, issparse, vstack
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array, csr_array, vstack
 from scipy.sparse.csgraph import connected_components
 
-from maxmargin.arrays import frozen
+from maxmargin.arrays import CsrMatrix, FloatArray, IntArray, SparseMatrix, frozen, is_sparse
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.labels import Labels, Words, encode_labels
 from maxmargin.encoding.matrices import checked_csr
@@ -16,42 +16,43 @@ from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.wording import described
 
 _FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
-Matrix: TypeAlias = NDArray[np.float64] | csr_array
+Matrix = FloatArray | CsrMatrix
 
 
 class Graphs(NamedTuple):
-    """Graphs, one after another.
+    """The nodes and edges of all graphs, one graph after another.
 
     Attributes
     ----------
     nodes : ndarray of float64 (n_nodes, n_features) or csr_array
     offsets : ndarray of int64 (n_graphs + 1,)
-        Graph i has the nodes offsets[i], ..., offsets[i + 1] - 1.
+        Graph i consists of the nodes offsets[i], ..., offsets[i + 1] - 1.
     edges : ndarray of float64 (n_edges, n_edge_features) or csr_array
-        A column of ones where no features are given.
+        A column of ones if edges have no features.
     edge_offsets : ndarray of int64 (n_graphs + 1,)
     ends : ndarray of int64 (n_edges, 2)
-        The two nodes of each edge, counted from the first of their graph.
+        The two nodes of each edge, numbered within their graph.
     """
 
     nodes: Matrix
-    offsets: NDArray[np.int64]
+    offsets: IntArray
     edges: Matrix
-    edge_offsets: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    edge_offsets: IntArray
+    ends: IntArray
 
 
-def encode_graphs(X: Any, *, owner: str) -> Graphs:
+def encode_graphs(X: object, *, owner: str) -> Graphs:
     """Return the graphs of a list of tuples ``(node_features, edges[, edge_features])``."""
-    parts = [_parts(item, f"graph {i} of X", owner) for i, item in enumerate(_as_list(X, owner))]
-    nodes, ends, edges = (list(side) for side in zip(*parts, strict=True))
+    graphs = [_read_graph(item, f"graph {i} of X", owner) for i, item in enumerate(_as_list(X, owner))]
+    nodes, edges = [graph[0] for graph in graphs], [graph[2] for graph in graphs]
     for name, matrices in (("nodes", nodes), ("edges", edges)):
         _check_widths(name, matrices, owner)
-    return Graphs(_stacked(nodes), _offsets(nodes), _stacked(edges), _offsets(edges), np.concatenate(ends))
+    ends = np.concatenate([graph[1] for graph in graphs])
+    return Graphs(_stacked(nodes), _offsets(nodes), _stacked(edges), _offsets(edges), ends)
 
 
 def has_cycles(graphs: Graphs) -> bool:
-    """Whether any of the graphs has a cycle: more edges than a forest of as many trees."""
+    """Return whether any graph has a cycle: more edges than a forest with as many components."""
     n_nodes, counts = int(graphs.offsets[-1]), np.diff(graphs.edge_offsets)
     ends = graphs.ends + np.repeat(graphs.offsets[:-1], counts)[:, None]
     joined = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n_nodes, n_nodes))
@@ -59,19 +60,19 @@ def has_cycles(graphs: Graphs) -> bool:
 
 
 def encode_node_labels(
-    y: Any, graphs: Graphs, *, owner: str, classes: Any = None
-) -> tuple[NDArray[np.int64], Labels]:
-    """Number the labels of all nodes; those of a graph may be an array of any shape."""
+    y: object, graphs: Graphs, *, owner: str, classes: ArrayLike | None = None
+) -> tuple[IntArray, Labels]:
+    """Number the labels of all nodes; the labels of a graph may be an array of any shape."""
     flat = [_raveled(labels) for labels in y] if isinstance(y, list | tuple) else y
     return encode_labels(flat, graphs.offsets, classes=classes, owner=owner, words=Words("graph", "node"))
 
 
-def _raveled(labels: Any) -> Any:
+def _raveled(labels: object) -> object:
     return labels.ravel() if isinstance(labels, np.ndarray) and labels.ndim > 1 else labels
 
 
-def encode_node_weights(weights: Any, graphs: Graphs, *, owner: str) -> NDArray[np.float64]:
-    """Return the weights of all nodes, if they are numbers that can be."""
+def encode_node_weights(weights: object, graphs: Graphs, *, owner: str) -> FloatArray:
+    """Return the weights of all nodes; raise unless they are valid."""
     given = list(weights) if isinstance(weights, Iterable) else []
     lengths = np.diff(graphs.offsets).tolist()
     if len(given) != len(lengths):
@@ -90,7 +91,7 @@ def encode_node_weights(weights: Any, graphs: Graphs, *, owner: str) -> NDArray[
 
 
 def check_features(graphs: Graphs, n_features: int, n_edge_features: int, *, owner: str) -> None:
-    """Raise unless nodes and edges have as many features as those that the owner was fitted with."""
+    """Raise unless nodes and edges have the numbers of features that the owner was fitted with."""
     for name, matrix, known in (
         ("nodes", graphs.nodes, n_features),
         ("edges", graphs.edges, n_edge_features),
@@ -102,7 +103,7 @@ def check_features(graphs: Graphs, n_features: int, n_edge_features: int, *, own
             )
 
 
-def _as_list(X: Any, owner: str) -> list[Any]:
+def _as_list(X: object, owner: str) -> list[object]:
     alone = isinstance(X, tuple) and len(X) in (2, 3) and getattr(X[0], "ndim", 0) == 2
     if not isinstance(X, Iterable) or isinstance(X, str | dict) or hasattr(X, "ndim") or alone:
         advice = "; if it is one graph pass [X]" if alone else ""
@@ -113,7 +114,7 @@ def _as_list(X: Any, owner: str) -> list[Any]:
     return graphs
 
 
-def _parts(item: Any, where: str, owner: str) -> tuple[Matrix, NDArray[np.int64], Matrix]:
+def _read_graph(item: object, where: str, owner: str) -> tuple[Matrix, IntArray, Matrix]:
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
         raise TypeError(f"{owner}: {where} is {described(item)}, expected a tuple {_FORMS}.")
     nodes = _matrix(item[0], "node", where, owner)
@@ -134,10 +135,10 @@ def _parts(item: Any, where: str, owner: str) -> tuple[Matrix, NDArray[np.int64]
     return nodes, ends, edges
 
 
-def _matrix(values: Any, kind: str, where: str, owner: str) -> Matrix:
-    """The features of the nodes or edges of a graph, if they are finite numbers."""
+def _matrix(values: object, kind: str, where: str, owner: str) -> Matrix:
+    """Return the features of the nodes or edges of a graph; raise unless they are finite numbers."""
     try:
-        matrix = values if issparse(values) else np.asarray(values)
+        matrix: SparseMatrix | NDArray[np.generic] = values if is_sparse(values) else np.asarray(values)
     except ValueError:  # lists of unequal lengths
         matrix = np.empty(0, dtype=object)
     if matrix.ndim != 2 or not is_numeric(matrix.dtype):
@@ -145,25 +146,27 @@ def _matrix(values: Any, kind: str, where: str, owner: str) -> Matrix:
             f"{owner}: {where} has {kind} features that are {described(values)}, expected numbers of shape "
             f"(n_{kind}s, n_features)."
         )
-    if issparse(matrix):
-        matrix = csr_array(checked_csr(matrix, f"{owner}: {where}: its {kind} features"), dtype=np.float64)
+    converted: Matrix
+    if isinstance(matrix, np.ndarray):
+        converted = matrix.astype(np.float64)
     else:
-        matrix = matrix.astype(np.float64)
-    _check_finite(matrix, kind, where, owner)
-    return matrix
+        checked = checked_csr(matrix, f"{owner}: {where}: its {kind} features")
+        converted = csr_array(checked, dtype=np.float64)
+    _check_finite(converted, kind, where, owner)
+    return converted
 
 
-def _check_finite(matrix: Any, kind: str, where: str, owner: str) -> None:
-    dense = isinstance(matrix, np.ndarray)
-    values: Any = matrix if dense else matrix.data
-    bad = first_not_finite(values)
+def _check_finite(matrix: Matrix, kind: str, where: str, owner: str) -> None:
+    bad = first_not_finite(matrix if isinstance(matrix, np.ndarray) else matrix.data)
     if bad is not None:
-        row = bad // matrix.shape[1] if dense else int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
+        row = bad // matrix.shape[1]
+        if not isinstance(matrix, np.ndarray):
+            row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
         raise ValueError(f"{owner}: a feature of {kind} {row} of {where} is not finite; remove or impute it.")
 
 
-def _ends(edges: Any, n_nodes: int, where: str, owner: str) -> NDArray[np.int64]:
-    """The edges of a graph, if each joins two different nodes of it, and no other joins the same."""
+def _ends(edges: object, n_nodes: int, where: str, owner: str) -> IntArray:
+    """Return the edges of a graph; raise unless each joins two nodes that no other edge joins."""
     ends = np.asarray(edges)
     if ends.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
@@ -183,7 +186,7 @@ def _ends(edges: Any, n_nodes: int, where: str, owner: str) -> NDArray[np.int64]
     return ends
 
 
-def _check_distinct(ends: NDArray[np.int64], n_nodes: int, where: str, owner: str) -> None:
+def _check_distinct(ends: IntArray, n_nodes: int, where: str, owner: str) -> None:
     loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
     if len(loops):
         raise ValueError(
@@ -210,12 +213,14 @@ def _check_widths(name: str, matrices: list[Matrix], owner: str) -> None:
 
 
 def _stacked(matrices: list[Matrix]) -> Matrix:
-    if any(issparse(matrix) for matrix in matrices):
-        stacked = csr_array(vstack([csr_array(matrix) for matrix in matrices]))
-        stacked.sum_duplicates()
-        return frozen(stacked)
-    return frozen(np.concatenate(matrices))
+    dense = [matrix for matrix in matrices if isinstance(matrix, np.ndarray)]
+    if len(dense) == len(matrices):
+        return frozen(np.concatenate(dense))
+    stacked = csr_array(vstack([csr_array(matrix) for matrix in matrices]))
+    stacked.sum_duplicates()
+    sparse: CsrMatrix = frozen(stacked)
+    return sparse
 
 
-def _offsets(matrices: list[Matrix]) -> NDArray[np.int64]:
+def _offsets(matrices: list[Matrix]) -> IntArray:
     return np.append(0, np.cumsum([matrix.shape[0] for matrix in matrices])).astype(np.int64)

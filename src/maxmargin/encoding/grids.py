@@ -1,12 +1,11 @@
-"""Images as graphs: pixels are nodes, in the order of their rows, and neighbours are joined."""
+"""Images as graphs: pixels are nodes, numbered row by row, and edges join neighbours."""
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-# Steps to the neighbours that come later in the order, by how many neighbours a pixel has.
+# (down, right) steps to the neighbours with larger numbers, for each number of neighbours.
 _STEPS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
 
 
@@ -18,13 +17,13 @@ def grid_edges(shape: tuple[int, int], connectivity: int = 4) -> NDArray[np.int6
     shape : (int, int)
         Rows and columns.
     connectivity : {4, 8}
-        Neighbours of a pixel: beside it and above, or those at its corners as well.
+        Number of neighbours of a pixel: 4 at its sides, or 8 with those at its corners.
 
     Returns
     -------
     array of shape (n_edges, 2)
-        Edges to the right, then those downwards, then both diagonals downwards; the pixel in row r and
-        column c is number ``r * shape[1] + c``.
+        First the edges to the right, then those down, then both diagonals down. The pixel in row r and
+        column c has number ``r * shape[1] + c``.
 
     Examples
     --------
@@ -35,7 +34,7 @@ def grid_edges(shape: tuple[int, int], connectivity: int = 4) -> NDArray[np.int6
 
 
 def grid_directions(shape: tuple[int, int], connectivity: int = 4) -> NDArray[np.float64]:
-    """Return the direction of each of the edges of `grid_edges`, as indicators.
+    """Return the direction of each edge of `grid_edges`, as indicators.
 
     Parameters
     ----------
@@ -50,19 +49,18 @@ def grid_directions(shape: tuple[int, int], connectivity: int = 4) -> NDArray[np
     return np.repeat(np.eye(len(counts)), counts, axis=0)
 
 
-def edge_differences(values: Any, edges: Any) -> NDArray[np.float64]:
-    """Return how far the features of the two ends of each edge are apart.
+def edge_differences(values: ArrayLike, edges: ArrayLike) -> NDArray[np.float64]:
+    """Return the absolute differences between the features of the two ends of each edge.
 
     Parameters
     ----------
     values : array of shape (n_nodes, n_features) or (rows, columns, n_features)
-        Such as the colours of an image.
+        For instance the colours of an image.
     edges : int array of shape (n_edges, 2)
 
     Returns
     -------
     array of shape (n_edges, n_features)
-        Absolute differences.
     """
     array, ends = np.asarray(values, dtype=np.float64), np.asarray(edges)
     if array.ndim < 2 or array.shape[-1] == 0:

@@ -1,12 +1,12 @@
-"""What kind of sequences X holds, and errors for what is none."""
+"""Recognise the kind of sequences that X holds, and report what cannot be a sequence."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Number
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from scipy.sparse import issparse
 
+from maxmargin.arrays import is_sparse
 from maxmargin.wording import described, quoted
 
 Kind = Literal["dense", "sparse", "dicts", "strings"]
@@ -23,15 +23,15 @@ EXPECTED = (
 )
 
 
-def is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether the dtype is boolean, integer or real."""
+def is_numeric(dtype: np.dtype[np.generic]) -> bool:
+    """Return whether the dtype is boolean, integer or real."""
     return dtype.kind in "biuf"
 
 
-def as_sequences(X: Any, owner: str) -> list[Any]:
-    """X as a list of sequences, none of them an iterator."""
+def as_sequences(X: object, owner: str) -> list[object]:
+    """Return X as a list of sequences; those that are iterators become lists."""
     advice = _advice_on_container(X)
-    if advice:
+    if advice or not isinstance(X, Iterable):
         raise TypeError(f"{owner}: X must be {EXPECTED}, got {described(X)}; {advice}.")
     sequences = [list(item) if isinstance(item, Iterator) else item for item in X]
     if not sequences:
@@ -39,31 +39,31 @@ def as_sequences(X: Any, owner: str) -> list[Any]:
     return sequences
 
 
-def _advice_on_container(X: Any) -> str:
-    """What to do instead if X is no list of sequences; empty if it may be one."""
+def _advice_on_container(X: object) -> str:
+    """Return what to pass instead if X cannot be a list of sequences, or an empty string if it can."""
     if isinstance(X, str | bytes):
         return "split the text into sequences of tokens and describe each token by its features"
     if isinstance(X, Mapping):
         return "pass a list of its sequences"
     if hasattr(X, "columns") and hasattr(X, "shape"):
         return "pass one array per sequence, as [g.to_numpy() for _, g in frame.groupby(...)]"
-    if issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and is_numeric(X.dtype)):
+    if is_sparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and is_numeric(X.dtype)):
         return "if it is one sequence pass [X], else split its rows into one matrix per sequence"
     if isinstance(X, np.ndarray) and X.ndim < 2 and X.dtype != object:
         return "pass a list of 2-D arrays of shape (length, n_features)"
     return "" if isinstance(X, Iterable) else "pass a list"
 
 
-def find_kind(sequences: list[Any], owner: str) -> Kind:
-    """The kind of the first sequence that shows one."""
+def find_kind(sequences: list[object], owner: str) -> Kind:
+    """Return the kind of the first sequence whose kind is recognisable."""
     kinds = (kind_of(sequence, i, owner) for i, sequence in enumerate(sequences))
-    # Tokens without any feature look like lists of no strings.
+    # Tokens without features are the same as empty lists of strings.
     return next((kind for kind in kinds if kind is not None), "strings")
 
 
-def kind_of(sequence: Any, i: int, owner: str) -> Kind | None:
-    """The kind of sequence i; None if it has no tokens, or only tokens without features."""
-    if issparse(sequence):
+def kind_of(sequence: object, i: int, owner: str) -> Kind | None:
+    """Return the kind of sequence i; None if it has no tokens, or only tokens without features."""
+    if is_sparse(sequence):
         return "sparse"
     if hasattr(sequence, "__array__"):
         array = np.asarray(sequence)
@@ -83,8 +83,8 @@ def kind_of(sequence: Any, i: int, owner: str) -> Kind | None:
     return next((kind for kind in kinds if kind is not None), None)
 
 
-def kind_of_token(token: Any, where: str, owner: str) -> Kind | None:
-    """The kind of sequence that such a token belongs to; None if it has no features."""
+def kind_of_token(token: object, where: str, owner: str) -> Kind | None:
+    """Return the kind of sequence that a token belongs to; None if the token has no features."""
     if isinstance(token, str | bytes):
         raise TypeError(
             f"{owner}: {where} is the plain string {quoted(token)}, expected a dict or a list of "
@@ -107,8 +107,8 @@ def kind_of_token(token: Any, where: str, owner: str) -> Kind | None:
     return _kind_of_features(token, where, owner)
 
 
-def _kind_of_features(token: Iterable[Any], where: str, owner: str) -> Kind | None:
-    """The kind of a token by its first feature."""
+def _kind_of_features(token: Iterable[object], where: str, owner: str) -> Kind | None:
+    """Return the kind of a token, recognised by its first feature; None if it has no features."""
     nothing = object()
     first = next(iter(token), nothing)
     if first is nothing:
@@ -123,11 +123,11 @@ def _kind_of_features(token: Iterable[Any], where: str, owner: str) -> Kind | No
     )
 
 
-def mixture(i: int, sequence: Any, kind: Kind, owner: str) -> Exception:
-    """The error for sequence i of a list whose other sequences are of another kind."""
+def mixture(i: int, sequence: object, kind: Kind, owner: str) -> TypeError:
+    """Return the error for sequence i if the sequences before it are of another kind."""
     other = kind_of(sequence, i, owner)
-    got = NOUNS[other] if other not in (None, kind) else described(sequence)
+    got = described(sequence) if other is None or other == kind else NOUNS[other]
     return TypeError(
         f"{owner}: sequence {i} of X is {got}, but the first is {NOUNS[kind]}; "
-        "give all sequences in one form."
+        "give all sequences the same form."
     )

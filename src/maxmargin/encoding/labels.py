@@ -1,19 +1,19 @@
-"""Label sequences to integers."""
+"""Number the labels of sequences."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.encoding.tokens import Offsets
 from maxmargin.wording import described, quoted
 
 
 class Words(NamedTuple):
-    """What errors call an example, and what has a label in it."""
+    """The nouns of error messages: for an example, and for the part of it that has a label."""
 
     example: str
     part: str
@@ -24,10 +24,10 @@ Labels = NDArray[np.int64] | NDArray[np.str_]
 
 
 def encode_labels(
-    y: Any,
+    y: object,
     offsets: Offsets | None = None,
     *,
-    classes: Any = None,
+    classes: ArrayLike | None = None,
     owner: str = "ChainSVC",
     words: Words = SEQUENCES,
 ) -> tuple[NDArray[np.int64], Labels]:
@@ -44,14 +44,14 @@ def encode_labels(
     owner : str, default="ChainSVC"
         The name to use in error messages.
     words : Words, optional
-        What they call sequences and tokens.
+        What error messages call sequences and tokens.
 
     Returns
     -------
     codes : ndarray of int64
-        ``classes[codes]`` are the labels of all sequences, one after another.
+        ``classes[codes]`` are the labels of all sequences, one sequence after another.
     classes : ndarray of int64 or str
-        The labels by number.
+        The known labels; codes are indices of this array.
 
     Examples
     --------
@@ -72,8 +72,8 @@ def encode_labels(
     return codes, known
 
 
-def _label_sequences(y: Any, owner: str, words: Words) -> list[Any]:
-    """One list or tuple of labels per sequence."""
+def _label_sequences(y: object, owner: str, words: Words) -> list[Sequence[object]]:
+    """Return one list or tuple of labels per sequence."""
     is_frame = hasattr(y, "columns") and hasattr(y, "shape")
     if isinstance(y, str | bytes | Mapping | Set) or is_frame or not isinstance(y, Iterable):
         raise TypeError(
@@ -86,12 +86,12 @@ def _label_sequences(y: Any, owner: str, words: Words) -> list[Any]:
     return sequences
 
 
-def _plain(labels: Any, i: int, owner: str, words: Words) -> list[Any] | tuple[Any, ...]:
-    """The labels of sequence i as a list or tuple."""
+def _plain(labels: object, i: int, owner: str, words: Words) -> Sequence[object]:
+    """Return the labels of sequence i as a list or tuple."""
     if isinstance(labels, list | tuple):
         return labels
-    is_scalar = getattr(labels, "shape", None) == () or not isinstance(labels, Iterable)
-    if is_scalar or isinstance(labels, str | bytes | Mapping | Set):
+    is_scalar = getattr(labels, "shape", None) == ()
+    if is_scalar or not isinstance(labels, Iterable) or isinstance(labels, str | bytes | Mapping | Set):
         raise TypeError(
             f"{owner}: y must be a list of label sequences, but y[{i}] is {described(labels)}; "
             f"if y is one {words.example} pass [y]."
@@ -124,8 +124,8 @@ def _check_lengths(lengths: NDArray[np.int64], offsets: Offsets | None, owner: s
         )
 
 
-def _check_types(labels: list[Any], lengths: NDArray[np.int64], owner: str, words: Words) -> None:
-    """All labels must be strings, or all integers."""
+def _check_types(labels: list[object], lengths: NDArray[np.int64], owner: str, words: Words) -> None:
+    """Raise unless all labels are strings, or all are integers."""
     types = set(map(type, labels))
     text = {t for t in types if issubclass(t, str)}
     whole = {t for t in types if issubclass(t, Integral | np.bool_)}
@@ -145,19 +145,19 @@ def _check_types(labels: list[Any], lengths: NDArray[np.int64], owner: str, word
     )
 
 
-def _sorted_classes(labels: list[Any], owner: str) -> Labels:
-    distinct = sorted(dict.fromkeys(labels))
+def _sorted_classes(labels: list[object], owner: str) -> Labels:
+    distinct = sorted(dict.fromkeys(labels))  # type: ignore[type-var]  # all str or all int
     try:
         classes = np.array(distinct, str if isinstance(distinct[0], str) else np.int64)
     except OverflowError:
-        raise ValueError(f"{owner}: an integer label of y does not fit 64 bits.") from None
+        raise ValueError(f"{owner}: an integer label of y does not fit into 64 bits.") from None
     if classes.tolist() != distinct:
-        raise ValueError(f"{owner}: a label of y ends with the character NUL; remove it.")
+        raise ValueError(f"{owner}: a label of y ends with the NUL character; remove it.")
     return classes
 
 
 def _unknown_label(
-    labels: list[Any], lengths: NDArray[np.int64], numbers: dict[Any, int], owner: str, words: Words
+    labels: list[object], lengths: NDArray[np.int64], numbers: dict[str | int, int], owner: str, words: Words
 ) -> ValueError:
     k = next(k for k, label in enumerate(labels) if label not in numbers)
     known = ", ".join(map(quoted, list(numbers)[:5])) + (", ..." if len(numbers) > 5 else "")
@@ -168,7 +168,7 @@ def _unknown_label(
 
 
 def _place(k: int, lengths: NDArray[np.int64], words: Words) -> str:
-    """In words, where label k of all is."""
+    """Return the words for the place of label k, counted over all sequences."""
     stops = np.cumsum(lengths)
     i = int(np.searchsorted(stops, k, side="right"))
     return f"label {k - (stops[i] - lengths[i])} of {words.example} {i} of y"

@@ -1,12 +1,12 @@
-"""Pairs of word lists: the features of all their possible links, and the links that are true."""
+"""Encode pairs of word lists: the features of all possible links, and the true links."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.arrays import frozen
+from maxmargin.arrays import BoolArray, FloatArray, IntArray, frozen
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.wording import described
@@ -22,24 +22,24 @@ class Links(NamedTuple):
     Attributes
     ----------
     features : ndarray of float64 (n_links * n_features,)
-        Of each pair the values of the first feature at all its links, source by source, then those of the
-        second, ...: sums over features run along links, and vectorise.
+        For each pair the values of the first feature at all links, source by source, then the values of
+        the second feature, and so on. Inner loops of sums over features then run along links and vectorise.
     offsets : ndarray of int64 (n_pairs + 1,)
-        Pair i has the links offsets[i], ..., offsets[i + 1] - 1.
+        Pair i consists of the links offsets[i], ..., offsets[i + 1] - 1.
     sources, targets : ndarrays of int64 (n_pairs,)
         Number of words on each side.
     n_features : int
     """
 
-    features: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    features: FloatArray
+    offsets: IntArray
+    sources: IntArray
+    targets: IntArray
     n_features: int
 
 
-def encode_links(X: Any, *, owner: str, constant: bool = False) -> Links:
-    """Return the features of all links; with a last one that is always one, if ``constant``."""
+def encode_links(X: object, *, owner: str, constant: bool = False) -> Links:
+    """Return the features of all links; with ``constant``, the last feature is one for every link."""
     blocks = [_block(item, i, owner) for i, item in enumerate(_as_list(X, owner))]
     n_features = blocks[0].shape[2]
     for i, block in enumerate(blocks):
@@ -58,9 +58,9 @@ def encode_links(X: Any, *, owner: str, constant: bool = False) -> Links:
 
 
 def encode_matchings(
-    y: Any, links: Links, *, owner: str, fertility: int = 1, name: str = "y"
-) -> NDArray[np.bool_]:
-    """Return which of the links are true, each source linked ``fertility`` times at most."""
+    y: object, links: Links, *, owner: str, fertility: int = 1, name: str = "y"
+) -> BoolArray:
+    """Return which links are true; raise if a source has more than ``fertility`` links."""
     truth = encode_masks(y, links, owner=owner, name=name)
     for i, (m, n) in enumerate(zip(links.sources, links.targets, strict=True)):
         matrix = truth[links.offsets[i] : links.offsets[i + 1]].reshape(m, n)
@@ -77,8 +77,8 @@ def _advice(side: str, links: int) -> str:
     return f" or set fertility={links}" if side == "source" else ""
 
 
-def encode_masks(y: Any, links: Links, *, owner: str, name: str) -> NDArray[np.bool_]:
-    """Return which of the links are named in ``y``, any number at a word."""
+def encode_masks(y: object, links: Links, *, owner: str, name: str) -> BoolArray:
+    """Return which links are named in ``y``; a word may have any number of links."""
     matchings = list(y) if isinstance(y, Iterable) and not isinstance(y, str | dict) else None
     if matchings is None or len(matchings) != len(links.sources):
         got = described(y) if matchings is None else f"{len(matchings)} items"
@@ -91,13 +91,13 @@ def encode_masks(y: Any, links: Links, *, owner: str, name: str) -> NDArray[np.b
     return np.concatenate([mask.ravel() for mask in masks])
 
 
-def _mask(matching: Any, size: tuple[int, int], where: str) -> NDArray[np.bool_]:
-    """The matrix of one matching, given in any of the three forms."""
+def _mask(matching: object, size: tuple[int, int], where: str) -> BoolArray:
+    """Return the matrix of one matching, given in any of the three forms."""
     if isinstance(matching, np.ndarray) and matching.ndim == 2:
         return _matrix(matching, size, where)
-    entries = list(matching) if isinstance(matching, Iterable) and not isinstance(matching, str) else None
-    if entries is None:
+    if not isinstance(matching, Iterable) or isinstance(matching, str):
         raise TypeError(f"{where} is {described(matching)}, expected {_MATCHINGS}.")
+    entries = list(matching)
     if entries and isinstance(entries[0], Iterable):
         return _linked(entries, size, where)
     if not entries and size[0] > 0:
@@ -105,13 +105,13 @@ def _mask(matching: Any, size: tuple[int, int], where: str) -> NDArray[np.bool_]
     return _partners(entries, size, where)
 
 
-def _matrix(matching: NDArray[Any], size: tuple[int, int], where: str) -> NDArray[np.bool_]:
+def _matrix(matching: NDArray[np.generic], size: tuple[int, int], where: str) -> BoolArray:
     if matching.shape != size or not np.isin(matching, (0, 1)).all():
         raise ValueError(f"{where} is {described(matching)}, expected zeros and ones of shape {size}.")
     return matching.astype(np.bool_)
 
 
-def _linked(pairs: list[Any], size: tuple[int, int], where: str) -> NDArray[np.bool_]:
+def _linked(pairs: list[Iterable[int]], size: tuple[int, int], where: str) -> BoolArray:
     try:
         links = np.array([tuple(pair) for pair in pairs])
         valid = links.ndim == 2 and links.shape[1] == 2 and links.dtype.kind in "iu"
@@ -133,7 +133,7 @@ def _linked(pairs: list[Any], size: tuple[int, int], where: str) -> NDArray[np.b
     return mask
 
 
-def _partners(entries: list[Any], size: tuple[int, int], where: str) -> NDArray[np.bool_]:
+def _partners(entries: list[int], size: tuple[int, int], where: str) -> BoolArray:
     partners = np.array(entries)
     if partners.shape != size[:1] or partners.dtype.kind not in "iu":
         raise ValueError(
@@ -149,7 +149,7 @@ def _partners(entries: list[Any], size: tuple[int, int], where: str) -> NDArray[
     return mask
 
 
-def _as_list(X: Any, owner: str) -> list[Any]:
+def _as_list(X: object, owner: str) -> list[object]:
     if not isinstance(X, Iterable) or isinstance(X, str | dict) or getattr(X, "ndim", 4) not in (1, 4):
         advice = "; if it is one pair pass [X]" if getattr(X, "ndim", 0) == 3 else ""
         raise TypeError(
@@ -162,7 +162,7 @@ def _as_list(X: Any, owner: str) -> list[Any]:
     return pairs
 
 
-def _block(item: Any, i: int, owner: str) -> NDArray[np.float64]:
+def _block(item: object, i: int, owner: str) -> FloatArray:
     try:
         block = np.asarray(item)
     except ValueError:  # lists of unequal lengths

@@ -1,25 +1,24 @@
-"""Numbers of names: a dict, and for many names at once a hash table that numpy probes."""
+"""Numbers of names: a dict, and for many names at once a hash table that NumPy probes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain, count, repeat
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.encoding.chunks import CHUNK, edges_of_runs
+from maxmargin.encoding.chunks import CHUNK, chunk_edges
 from maxmargin.encoding.packed import SEPARATOR, PackedTable, Search
 
 Bags = Sequence[Iterable[str]]
 Codes = NDArray[np.int32]
 
-# Fewer strings than this are found sooner in the dict than by some forty numpy calls.
+# Fewer strings than this are looked up faster in the dict than by some forty NumPy calls.
 FEW = 8_192
 
 
 class Vocabulary:
-    """Distinct names and their numbers, in order.
+    """Distinct names and their numbers.
 
     Parameters
     ----------
@@ -35,16 +34,16 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_table": None}
 
     def prepare(self, n_strings: int) -> None:
-        """Build the packed table if looking `n_strings` strings up repays it."""
+        """Build the packed table if that pays off for `n_strings` look-ups."""
         if self._table is None and n_strings >= max(FEW, len(self)):
             self._table = PackedTable(self.names)
 
     def lookup(self, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
-        """Numbers of the strings of all bags, one bag after another; ``len(self)`` where unknown.
+        """Return the numbers of the strings of all bags, bag after bag; ``len(self)`` for unknown strings.
 
         Parameters
         ----------
@@ -67,14 +66,14 @@ class Vocabulary:
         if not sizes.all():
             bags = [bag for bag, size in zip(bags, sizes.tolist(), strict=True) if size]
             sizes = sizes[sizes > 0]
-        edges = edges_of_runs(sizes, CHUNK)
+        edges = chunk_edges(sizes, CHUNK)
         counts = np.add.reduceat(sizes, edges[:-1]).tolist()
         search = Search(table, self.codes, int(sizes.sum()))
         for start, stop, n_strings in zip(edges, edges[1:], counts, strict=False):
-            part = bags[start:stop]
-            text = SEPARATOR.join(map(SEPARATOR.join, part))
+            chunk = bags[start:stop]
+            text = SEPARATOR.join(map(SEPARATOR.join, chunk))
             if not search.look(text, n_strings):
-                search.add(self._lookup_in_dict(part, n_strings))
+                search.add(self._lookup_in_dict(chunk, n_strings))
         return search.finish()
 
     def _lookup_in_dict(self, bags: Bags, n_strings: int) -> Codes:
@@ -85,9 +84,9 @@ class Vocabulary:
 
 
 def learn(bags: Bags, n_strings: int) -> tuple[list[str], Codes]:
-    """Distinct names in order of first appearance, and the number of every string.
+    """Return the distinct names in order of first appearance, and the number of every string.
 
-    The strings of a set appear in sorted order.
+    The strings of a set are taken in sorted order.
 
     Parameters
     ----------
@@ -100,24 +99,24 @@ def learn(bags: Bags, n_strings: int) -> tuple[list[str], Codes]:
     TypeError
         If a bag holds something that is not a string.
     """
-    # A dict that numbers a new name when it is asked for it: one pass without Python code.
+    # A dict that numbers each new name on first access: one pass that runs no Python code.
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     strings = map(numbers.__getitem__, chain.from_iterable(_in_order(bags)))
     codes = np.fromiter(strings, np.int32, n_strings)
     if not all(issubclass(t, str) for t in set(map(type, numbers))):
         raise TypeError("a name is not a string")
-    return _copied(numbers), codes
+    return _compacted(numbers), codes
 
 
 def _in_order(bags: Bags) -> Bags:
-    """Sort the strings of sets, whose order differs from one process to the next."""
+    """Sort the strings of sets, whose order varies from process to process."""
     if {set, frozenset}.isdisjoint(map(type, bags)):
         return bags
     return [sorted(bag) if isinstance(bag, set | frozenset) else bag for bag in bags]
 
 
-def _copied(names: Iterable[str]) -> list[str]:
-    """Copies side by side in memory, which are faster to look at and keep no other string alive."""
+def _compacted(names: Iterable[str]) -> list[str]:
+    """Return copies that are adjacent in memory: faster to compare, and they keep no other string alive."""
     names = list(names)
     copies = SEPARATOR.join(names).split(SEPARATOR)
     return copies if len(copies) == len(names) else list(map(str, names))

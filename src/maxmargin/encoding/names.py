@@ -1,5 +1,6 @@
-"""Sequences whose tokens are dicts or lists of strings, read as named features."""
+"""Read sequences whose tokens are dicts or lists of strings as named features."""
 
+from collections.abc import Collection, Iterable, Sequence, Sized
 from itertools import chain, compress
 from numbers import Real
 from types import GeneratorType
@@ -14,6 +15,7 @@ from maxmargin.encoding.lookup import Bags
 from maxmargin.encoding.tokens import Offsets, first_not_finite, offsets_of, place
 from maxmargin.wording import described, quoted
 
+# Tokens of these types are read without a copy.
 PLAIN: dict[str, set[type]] = {"dicts": {dict}, "strings": {list, tuple, set, frozenset}}
 
 
@@ -23,18 +25,18 @@ class NamedFeatures(NamedTuple):
     Attributes
     ----------
     tokens : list
-        One dict, or list of strings, per token.
+        One dict or collection of strings per token.
     offsets : ndarray of int64
         The tokens of sequence i are ``tokens[offsets[i]:offsets[i + 1]]``.
     counts : ndarray of int64
         Number of features of each token.
     bags, sizes : sequence of iterables of str, ndarray of int64
-        The names of all features in order, in bags of these sizes.
+        The names of all features in order, divided into bags of these sizes.
     values : ndarray of float64 or None
-        A value per feature; None for ones.
+        One value per feature; None if all are one.
     """
 
-    tokens: list[Any]
+    tokens: Sequence[Collection[str]]
     offsets: Offsets
     counts: NDArray[np.int64]
     bags: Bags
@@ -42,26 +44,28 @@ class NamedFeatures(NamedTuple):
     values: NDArray[np.float64] | None
 
 
-def read_named(sequences: list[Any], kind: Kind, owner: str) -> NamedFeatures:
-    """The named features of all tokens of all sequences."""
+def read_named(sequences: list[object], kind: Kind, owner: str) -> NamedFeatures:
+    """Return the named features of all tokens of all sequences."""
     lists = [_as_list(sequence, i, kind, owner) for i, sequence in enumerate(sequences)]
     offsets = offsets_of(_lengths(lists), owner)
-    tokens = list(chain.from_iterable(lists))
-    if not set(map(type, tokens)) <= PLAIN[kind]:
-        tokens = [
+    items = list(chain.from_iterable(lists))
+    if not set(map(type, items)) <= PLAIN[kind]:
+        items = [
             _plain(token, f"token {t} of sequence {i} of X", kind, owner)
             for i, sequence in enumerate(lists)
             for t, token in enumerate(sequence)
         ]
-    counts = _lengths(tokens)
+    counts = _lengths(items)
     if kind == "strings":
-        return NamedFeatures(tokens, offsets, counts, tokens, counts, None)
-    return _read_dicts(tokens, offsets, counts, owner)
+        return NamedFeatures(items, offsets, counts, items, counts, None)
+    return _read_dicts(items, offsets, counts, owner)
 
 
 def not_a_name(features: NamedFeatures, owner: str) -> TypeError:
-    """The error for the first feature whose name is not a string."""
-    names = ((t, name) for t, token in enumerate(features.tokens) for name in token)
+    """Return the error for the first feature whose name is not a string."""
+    names: Iterable[tuple[int, object]] = (
+        (t, name) for t, token in enumerate(features.tokens) for name in token
+    )
     t, name = next((t, name) for t, name in names if not isinstance(name, str))
     return TypeError(
         f"{owner}: {place(features.offsets, t)} has the feature {described(name)}, expected a "
@@ -69,32 +73,32 @@ def not_a_name(features: NamedFeatures, owner: str) -> TypeError:
     )
 
 
-def _lengths(items: list[Any]) -> NDArray[np.int64]:
+def _lengths(items: Sequence[Sized]) -> NDArray[np.int64]:
     return np.fromiter(map(len, items), np.int64, len(items))
 
 
-def _as_list(sequence: Any, i: int, kind: Kind, owner: str) -> list[Any] | tuple[Any, ...]:
+def _as_list(sequence: object, i: int, kind: Kind, owner: str) -> Sequence[Any]:
     if isinstance(sequence, list | tuple):
         return sequence
-    if kind_of(sequence, i, owner) in ("dense", "sparse"):
+    if not isinstance(sequence, Iterable) or kind_of(sequence, i, owner) in ("dense", "sparse"):
         raise mixture(i, sequence, kind, owner)
     return list(np.asarray(sequence).tolist() if hasattr(sequence, "__array__") else sequence)
 
 
-def _plain(token: Any, where: str, kind: Kind, owner: str) -> Any:
-    """The token as a dict or a list, after a closer look at its type."""
+def _plain(token: Any, where: str, kind: Kind, owner: str) -> Collection[str]:
+    """Return the token as a dict or a list, or raise if it is neither."""
     if type(token) in PLAIN[kind]:
         return token
     if kind_of_token(token, where, owner) not in (kind, None):
         raise TypeError(
             f"{owner}: {where} is {described(token)}, but X starts with {NOUNS[kind]}; "
-            "give all sequences in one form."
+            "give all sequences the same form."
         )
     if kind == "dicts":
         return dict(token)
     if isinstance(token, GeneratorType) and token.gi_frame is None:
         raise ValueError(
-            f"{owner}: {where} is a generator that was used up before; "
+            f"{owner}: {where} is a generator that is already exhausted; "
             "pass lists if the tokens are read more than once."
         )
     return token.tolist() if isinstance(token, np.ndarray) else list(token)
@@ -126,15 +130,15 @@ def _read_dicts(
 
 
 def _names(tokens: list[dict[str, Any]], values: list[Any], types: set[type], text: set[type]) -> list[str]:
-    """Names of all features: "name=s" for the text s as a value, else the name itself."""
+    """Return the names of all features: "name=s" if the value is a text s, else the name itself."""
     items = zip(chain.from_iterable(tokens), values, strict=True)
     if types == text:
         return list(map("=".join, items))
     return [key + "=" + value if type(value) in text else key for key, value in items]
 
 
-def _numbers(values: list[Any], text: set[type]) -> NDArray[np.float64] | None:
-    """The values as numbers, 1 for texts; None if all are texts."""
+def _numbers(values: list[object], text: set[type]) -> NDArray[np.float64] | None:
+    """Return the values as numbers, with 1 for texts; None if all are texts."""
     if not text:
         return _floats(values)
     is_text = np.fromiter(map(text.__contains__, map(type, values)), np.bool_, len(values))
@@ -145,11 +149,11 @@ def _numbers(values: list[Any], text: set[type]) -> NDArray[np.float64] | None:
     return numbers
 
 
-def _floats(values: list[Any]) -> NDArray[np.float64]:
+def _floats(values: list[object]) -> NDArray[np.float64]:
     try:
         return np.fromiter(values, np.float64, len(values))
     except OverflowError:
-        # An integer beyond the range of floats is as wrong as infinity, and reported as that.
+        # An integer beyond the range of floats is as wrong as infinity, and is reported like it.
         return np.array([_float(value) for value in values])
 
 
@@ -160,8 +164,8 @@ def _float(value: Any) -> float:
         return float("inf")
 
 
-def _wrong_value(features: NamedFeatures, k: int, value: Any, owner: str) -> str:
-    """The message for the value of feature k of all."""
+def _wrong_value(features: NamedFeatures, k: int, value: object, owner: str) -> str:
+    """Return the message for the value of feature k, counted over all tokens."""
     token = int(np.searchsorted(np.cumsum(features.counts), k, side="right"))
     names = chain.from_iterable(features.tokens)
     name = next(name for j, name in enumerate(names) if j == k)

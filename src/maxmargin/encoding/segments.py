@@ -1,42 +1,43 @@
-"""Segments of sequences: from lists of segments or of tags to numbers, and back."""
+"""Convert segments of sequences, given as segments or as tags, to numbers and back."""
 
 from collections.abc import Iterable, Mapping, Set
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from maxmargin.arrays import IntArray
+from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.tokens import Offsets
 from maxmargin.wording import described, quoted
 
-Ints = NDArray[np.int64]
-Segment = tuple[int, int, Any]
+Label = str | int | Integral
+Segment = tuple[int, int, Label]
 _OUTSIDE = "O"
 
 
 class EncodedSegments(NamedTuple):
-    """The segments of all sequences by number.
+    """The segments of all sequences, with numbered labels.
 
     Attributes
     ----------
     codes : ndarray of int64 (n_tokens,)
-        Twice the label of each token, and one more where a segment starts.
+        Twice the label number of each token, plus one where a segment starts.
     classes : ndarray of int64 or str
-        The labels by number.
+        The labels of segments; label numbers are indices of this array.
     n_labels : int
-        One more than there are classes if there are tokens outside of segments: each of them is a segment
-        with the last label.
+        The number of classes, plus one if there are tokens outside of segments. Each such token is a segment
+        of its own, with the last label number.
     """
 
-    codes: Ints
-    classes: NDArray[Any]
+    codes: IntArray
+    classes: Labels
     n_labels: int
 
 
 def encode_segments(
-    y: Any, offsets: Offsets, *, owner: str, classes: NDArray[Any] | None = None, n_labels: int = 0
+    y: object, offsets: Offsets, *, owner: str, classes: Labels | None = None, n_labels: int = 0
 ) -> EncodedSegments:
     """Number the segments of all sequences.
 
@@ -49,7 +50,7 @@ def encode_segments(
     owner : str
         The name to use in error messages.
     classes, n_labels : ndarray and int, optional
-        The labels that there are; by default those of y.
+        The known labels and their number; by default those of y.
     """
     listed = list_segments(y, offsets, owner=owner)
     if classes is None:
@@ -66,22 +67,22 @@ def encode_segments(
     found = EncodedSegments(codes, classes, len(classes) + bool((codes == outside).any()))
     if 0 < n_labels < found.n_labels:
         raise ValueError(
-            f"{owner}: y has tokens outside of segments, but there were none at first; call fit with all."
+            f"{owner}: y has tokens outside of segments, but the first call had none; call fit with all."
         )
     return found._replace(n_labels=max(n_labels, found.n_labels))
 
 
-def _check_known(listed: list[list[Segment]], labels: list[Any], owner: str) -> None:
+def _check_known(listed: list[list[Segment]], labels: list[Label], owner: str) -> None:
     for i, segments in enumerate(listed):
         for segment in segments:
             if segment[2] not in labels:
                 raise ValueError(
-                    f"{owner}: sequence {i} of y has the segment {segment}, expected a label of the first "
-                    f"call, one of {quoted(labels)}; call fit with all."
+                    f"{owner}: sequence {i} of y has the segment {segment}, expected a label of the "
+                    f"first call, one of {quoted(labels)}; call fit with all."
                 )
 
 
-def decode_segments(codes: Ints, offsets: Offsets, classes: NDArray[Any]) -> list[list[Segment]]:
+def decode_segments(codes: IntArray, offsets: Offsets, classes: Labels) -> list[list[Segment]]:
     """Return the segments of each sequence in order, without the tokens outside of them."""
     starts = np.flatnonzero(codes & 1)
     stops, numbers = np.append(starts[1:], len(codes)), codes[starts] >> 1
@@ -96,10 +97,10 @@ def decode_segments(codes: Ints, offsets: Offsets, classes: NDArray[Any]) -> lis
     return found
 
 
-def segments_of_tags(tags: Iterable[str]) -> list[Segment]:
-    """Return the segments that tags "B-x", "I-x" and "O" stand for.
+def segments_of_tags(tags: Iterable[object]) -> list[Segment]:
+    """Return the segments that the tags "B-x", "I-x" and "O" describe.
 
-    A segment with label x starts at ``B-x``, or at ``I-x`` that continues no segment with that label.
+    A segment with label x starts at ``B-x``, or at ``I-x`` that does not continue one.
 
     Examples
     --------
@@ -132,15 +133,15 @@ def tags_of_segments(segments: Iterable[Segment], length: int) -> list[str]:
     return tags
 
 
-def _split(tag: Any) -> tuple[str, str]:
+def _split(tag: object) -> tuple[str, str]:
     prefix, _, label = tag.partition("-") if isinstance(tag, str) else ("", "", "")
     if tag != _OUTSIDE and (prefix not in ("B", "I") or not label):
         raise ValueError(f"has {quoted(tag)}, expected the tags 'O', 'B-label' or 'I-label'")
     return prefix, label
 
 
-def list_segments(y: Any, offsets: Offsets, *, owner: str) -> list[list[Segment]]:
-    """Return the segments of each sequence in order, given as segments or as tags; they may not overlap."""
+def list_segments(y: object, offsets: Offsets, *, owner: str) -> list[list[Segment]]:
+    """Return the segments of each sequence in order, given as segments or as tags; raise if they overlap."""
     lengths = np.diff(offsets).tolist()
     sequences = _sequences(y, len(lengths), owner)
     first = next((item for items in sequences for item in items), None)
@@ -154,12 +155,12 @@ def list_segments(y: Any, offsets: Offsets, *, owner: str) -> list[list[Segment]
     return listed
 
 
-def _sequences(y: Any, n: int, owner: str) -> list[list[Any]]:
-    """A list of segments or tags for each of n sequences."""
-    plain = isinstance(y, Iterable) and not isinstance(y, str | bytes | Mapping | Set)
-    sequences = list(y) if plain else []
-    if not plain or len(sequences) != n:
-        got = f"{len(sequences)} items" if plain else described(y)
+def _sequences(y: object, n: int, owner: str) -> list[list[object]]:
+    """Return a list of segments or tags for each of n sequences."""
+    is_list = isinstance(y, Iterable) and not isinstance(y, str | bytes | Mapping | Set)
+    sequences = list(y) if isinstance(y, Iterable) and is_list else []
+    if not is_list or len(sequences) != n:
+        got = f"{len(sequences)} items" if is_list else described(y)
         raise ValueError(f"{owner}: y must be a list of the segments or tags of {n} sequences, got {got}.")
     for i, items in enumerate(sequences):
         if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping | Set):
@@ -170,29 +171,29 @@ def _sequences(y: Any, n: int, owner: str) -> list[list[Any]]:
     return [list(items) for items in sequences]
 
 
-def _read_tags(tags: list[Any], length: int) -> list[Segment]:
+def _read_tags(tags: list[object], length: int) -> list[Segment]:
     if len(tags) != length:
         raise ValueError(f"has {len(tags)} tags, but there are {length} tokens in X; give one tag per token")
     return segments_of_tags(tags)
 
 
-def _read_segments(items: list[Any], length: int) -> list[Segment]:
+def _read_segments(items: list[object], length: int) -> list[Segment]:
     segments = sorted((_segment(item, length) for item in items), key=lambda segment: segment[:2])
     for before, after in pairwise(segments):
         if after[0] < before[1]:
             raise ValueError(
-                f"has the segments {before} and {after}, which overlap; a token is in one at most"
+                f"has the segments {before} and {after}, which overlap; a token can be in only one segment"
             )
     return segments
 
 
-def _segment(item: Any, length: int) -> Segment:
-    parts = tuple(item) if isinstance(item, Iterable) and not isinstance(item, str) else ()
-    if len(parts) != 3 or not all(isinstance(bound, Integral) for bound in parts[:2]):
+def _segment(item: object, length: int) -> Segment:
+    fields = tuple(item) if isinstance(item, Iterable) and not isinstance(item, str) else ()
+    if len(fields) != 3 or not all(isinstance(bound, Integral) for bound in fields[:2]):
         raise ValueError(
             f"has {quoted(item)}, expected segments (start, stop, label) with ints for the first two"
         )
-    start, stop, label = int(parts[0]), int(parts[1]), parts[2]
+    start, stop, label = int(fields[0]), int(fields[1]), fields[2]
     if not 0 <= start < stop <= length:
         raise ValueError(
             f"has the segment {item}, expected 0 <= start < stop <= {length}, its number of tokens"
@@ -202,25 +203,25 @@ def _segment(item: Any, length: int) -> Segment:
     return start, stop, label
 
 
-def _sorted_labels(listed: list[list[Segment]], owner: str) -> NDArray[Any]:
+def _sorted_labels(listed: list[list[Segment]], owner: str) -> Labels:
     labels = {label for segments in listed for _, _, label in segments}
     if not labels:
         raise ValueError(f"{owner}: y has no segment, expected at least one.")
     if len({isinstance(label, str) for label in labels}) > 1:
         raise TypeError(f"{owner}: y has str and int labels; make all labels str or all int.")
-    distinct = sorted(labels)
+    distinct = sorted(labels)  # type: ignore[type-var]  # all str or all int
     return np.array(distinct, str if isinstance(distinct[0], str) else np.int64)
 
 
-def encode_limits(max_length: Any, found: EncodedSegments, offsets: Offsets, *, owner: str) -> Ints:
-    """Return the largest number of tokens of a segment with each label; one, for tokens outside of segments.
+def encode_limits(max_length: object, found: EncodedSegments, offsets: Offsets, *, owner: str) -> IntArray:
+    """Return the largest number of tokens of segments with each label; one for tokens outside of segments.
 
     Parameters
     ----------
     max_length : None, int or dict {label: int}
-        None, or a label that is not in the dict, stands for the longest segment with the label.
+        With None, and for labels that are not in the dict, the length of the longest true segment.
     found : EncodedSegments
-        The true segments, none of which may be longer.
+        The true segments. None of them may be longer than the limit of its label.
     """
     starts = np.flatnonzero(found.codes & 1)
     lengths, labels = np.diff(np.append(starts, len(found.codes))), found.codes[starts] >> 1
@@ -241,11 +242,14 @@ def encode_limits(max_length: Any, found: EncodedSegments, offsets: Offsets, *, 
     return limits
 
 
-def _given_limits(max_length: Any, labels: list[Any], owner: str) -> list[tuple[int, int]]:
-    """The numbers of labels that have a limit, and the limits."""
+def _given_limits(max_length: object, labels: list[Label], owner: str) -> list[tuple[int, int]]:
+    """Return (label number, limit) for each label that has a given limit."""
     if max_length is None:
         return []
-    given = max_length if isinstance(max_length, Mapping) else dict.fromkeys(labels, max_length)
+    given: Mapping[Label, object] = (
+        max_length if isinstance(max_length, Mapping) else dict.fromkeys(labels, max_length)
+    )
+    limits = []
     for label, limit in given.items():
         if label not in labels:
             raise ValueError(
@@ -257,4 +261,5 @@ def _given_limits(max_length: Any, labels: list[Any], owner: str) -> list[tuple[
                 f"{owner}: max_length must be None, an int >= 1 or a dict of labels and such ints, "
                 f"got {quoted(max_length)}."
             )
-    return [(labels.index(label), int(limit)) for label, limit in given.items()]
+        limits.append((labels.index(label), int(limit)))
+    return limits

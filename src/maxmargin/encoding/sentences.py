@@ -1,7 +1,7 @@
-"""Sentences given as words with their tags."""
+"""Sentences given as lists of tagged words."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from maxmargin.wording import described, quoted
 
 
 class Tagged(NamedTuple):
-    """The words of all sentences, in lower case, and their tags, and where sentences begin."""
+    """The words of all sentences, in lower case, their tags, and where each sentence begins."""
 
     words: list[str]
     tags: list[str]
     offsets: Offsets
 
 
-def encode_tagged(X: Any, *, owner: str) -> Tagged:
+def encode_tagged(X: object, *, owner: str) -> Tagged:
     """Return the words and tags of sentences given as lists of pairs."""
     words: list[str] = []
     tags: list[str] = []
@@ -43,6 +43,7 @@ def encode_tagged(X: Any, *, owner: str) -> Tagged:
     return Tagged(words, tags, np.array(ends, dtype=np.int64))
 
 
-def _is_pair(token: Any) -> bool:
-    is_sequence = isinstance(token, Sequence) and not isinstance(token, str)
-    return is_sequence and len(token) == 2 and all(isinstance(field, str) for field in token)
+def _is_pair(token: object) -> TypeGuard[Sequence[str]]:
+    if not isinstance(token, Sequence) or isinstance(token, str):
+        return False
+    return len(token) == 2 and all(isinstance(field, str) for field in token)

@@ -1,15 +1,15 @@
-"""The encoder of sequences: users' data to one matrix of tokens."""
+"""The encoder of sequences: users' data become one matrix with a row per token."""
 
 from numbers import Integral
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from maxmargin.encoding.arrays import stack_dense, stack_sparse
 from maxmargin.encoding.kinds import NOUNS, Kind, as_sequences, find_kind
 from maxmargin.encoding.lookup import Vocabulary, learn
 from maxmargin.encoding.names import NamedFeatures, not_a_name, read_named
-from maxmargin.encoding.rows import drop_columns, sparse_rows
+from maxmargin.encoding.sparse_rows import drop_columns, sparse_rows
+from maxmargin.encoding.stacking import stack_dense, stack_sparse
 from maxmargin.encoding.tokens import Tokens
 
 ARRAYS = ("dense", "sparse")
@@ -21,20 +21,20 @@ class SequenceEncoder:
     X is a list of sequences. A sequence of `length` tokens is one of
 
     * a 2-D array of numbers, of shape (length, n_features);
-    * a sparse matrix of the same shape;
+    * a sparse matrix of that shape;
     * a list of dicts, one per token, ``{name: number | bool | str}``; the text s as a value
       makes the feature ``"name=s"`` with value 1;
     * a list of collections of strings, one per token: the names of features with value 1, or n
       for a string that occurs n times in the token.
 
-    All sequences of X are of the same kind. Named features, of dicts and of strings, are numbered
-    in order of first appearance in `fit` (sorted within a set); `transform` ignores the names not
-    seen then.
+    All sequences of X must be of one kind. Named features, those of dicts and strings, are numbered
+    in order of first appearance in `fit` (sorted within a set). `transform` ignores names that did
+    not occur in `fit`.
 
     Parameters
     ----------
     min_count : int, default=1
-        Drop named features that occur in fewer tokens when fitting. Arrays keep all columns.
+        Drop named features that occur in fewer tokens of the training data. Arrays keep all columns.
     owner : str, default="ChainSVC"
         The name to use in error messages.
 
@@ -69,7 +69,7 @@ class SequenceEncoder:
         self.min_count = min_count
         self.owner = owner
 
-    def fit(self, X: Any) -> Self:
+    def fit(self, X: object) -> Self:
         """Learn the features of X.
 
         Parameters
@@ -84,7 +84,7 @@ class SequenceEncoder:
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X: Any) -> Tokens:
+    def fit_transform(self, X: object) -> Tokens:
         """Learn the features of X and encode it, reading it once.
 
         Parameters
@@ -110,11 +110,11 @@ class SequenceEncoder:
         self._vocabulary = vocabulary
         return tokens
 
-    def transform(self, X: Any) -> Tokens:
+    def transform(self, X: object) -> Tokens:
         """Encode X with the features learnt.
 
-        An encoder fitted on arrays also takes sparse matrices, and one fitted on dicts also takes
-        strings, and the other way round.
+        An encoder fitted on arrays also takes sparse matrices and vice versa. One fitted on dicts also
+        takes strings and vice versa.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class SequenceEncoder:
             return self._check_n_features(self._stack(sequences, kind))
         return self._look_up(self._vocabulary, read_named(sequences, kind, self.owner))
 
-    def _stack(self, sequences: list[Any], kind: Kind) -> Tokens:
+    def _stack(self, sequences: list[object], kind: Kind) -> Tokens:
         stack = stack_dense if kind == "dense" else stack_sparse
         return stack(sequences, self.owner)
 

@@ -1,7 +1,7 @@
-"""Weights that must not be negative, said by what they weigh."""
+"""Mark the weights that must not be negative, given by features or by masks."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,30 +10,31 @@ from maxmargin.wording import described
 
 
 class Marks(NamedTuple):
-    """Marks of weights: an array of zeros in the shape that users know, and its axis of features."""
+    """One mark per weight, in the shape that users know, and the axis of features of that array."""
 
     array: NDArray[np.float64]
     axis: int
 
 
-def mark_weights(nonnegative: Mapping[str, Any], parts: Mapping[str, Marks], *, owner: str) -> None:
-    """Set the marks of the weights of each part that must not be negative to one."""
-    unknown = [name for name in nonnegative if name not in parts]
+def mark_weights(nonnegative: Mapping[str, object], marks: Mapping[str, Marks], *, owner: str) -> None:
+    """Set the marks of the weights that must not be negative to one, for each group of weights."""
+    unknown = [name for name in nonnegative if name not in marks]
     if unknown:
         raise ValueError(
-            f"{owner}: keys of nonnegative must be among {', '.join(map(repr, parts))}, got {unknown[0]!r}."
+            f"{owner}: keys of nonnegative must be among {', '.join(map(repr, marks))}, got {unknown[0]!r}."
         )
     for name, chosen in nonnegative.items():
-        if not _mark(chosen, *parts[name]):
-            shape, n_features = parts[name].array.shape, parts[name].array.shape[parts[name].axis]
+        if not _mark(chosen, *marks[name]):
+            shape = marks[name].array.shape
+            n_features = shape[marks[name].axis]
             raise ValueError(
                 f"{owner}: nonnegative[{name!r}] must be indices of features, ints from 0 to "
                 f"{n_features - 1}, or bools of shape {shape}, got {described(chosen)}."
             )
 
 
-def _mark(chosen: Any, array: NDArray[np.float64], axis: int) -> bool:
-    """Mark all weights of features given by their indices, or those of a mask; False if it is neither."""
+def _mark(chosen: object, array: NDArray[np.float64], axis: int) -> bool:
+    """Mark the weights of features given by indices, or those of a mask; return False if it is neither."""
     try:
         found = np.asarray(chosen)
     except ValueError:  # lists of unequal lengths

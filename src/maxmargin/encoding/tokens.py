@@ -15,8 +15,8 @@ class Tokens(NamedTuple):
     Attributes
     ----------
     rows : ndarray of float64 (n_tokens, n_features), C-contiguous, or csr_array
-        Row t holds the features of token t. A csr_array has float64 data, int32 indices, sorted
-        in each row and without duplicates, and int64 indptr. Its arrays are read-only.
+        Row t holds the features of token t. A csr_array has float64 data, int64 indptr, and int32
+        indices that are sorted in each row, without duplicates. The arrays are read-only.
     offsets : ndarray of int64 (n_sequences + 1,)
         The tokens of sequence i are ``rows[offsets[i]:offsets[i + 1]]``.
     """
@@ -26,7 +26,7 @@ class Tokens(NamedTuple):
 
 
 def offsets_of(lengths: NDArray[np.int64], owner: str) -> Offsets:
-    """Where each sequence starts, and the last ends; no sequence may be empty."""
+    """Return where each sequence starts, and where the last one ends; raise if a sequence is empty."""
     empty = np.flatnonzero(lengths == 0)
     if len(empty):
         raise ValueError(
@@ -37,15 +37,15 @@ def offsets_of(lengths: NDArray[np.int64], owner: str) -> Offsets:
 
 
 def place(offsets: Offsets, token: int) -> str:
-    """In words, where the token with this number in all is."""
+    """Return the words for the place of a token, given its number among all tokens."""
     i = int(np.searchsorted(offsets, token, side="right")) - 1
     return f"token {token - offsets[i]} of sequence {i} of X"
 
 
-def first_not_finite(values: NDArray[np.float64]) -> int | None:
-    """The place of the first NaN or infinity in `values`, read in order, if there is one."""
+def first_not_finite(values: NDArray[np.number]) -> int | None:
+    """Return the flat index of the first NaN or infinity in `values`, or None."""
     with np.errstate(over="ignore", invalid="ignore"):
-        # A sum is finite only if all its terms are, and costs no temporary array.
+        # A sum is finite only if all its terms are. It needs no temporary array.
         if np.isfinite(values.sum()):
             return None
     bad = np.flatnonzero(~np.isfinite(values).ravel())

@@ -3,26 +3,26 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sklearn.utils._param_validation import InvalidParameterError
+from maxmargin.estimators._sklearn_private import InvalidParameterError
 
-# Whose errors are given a name. Errors of other classes are users' own, or named already.
+# Errors of these packages get the estimator's name. Those of other classes are the user's own, or have one.
 _LIBRARIES = {"builtins", "numpy", "pandas", "scipy"}
 _LONGEST = 500
 
 
 @contextmanager
 def one_line(owner: str) -> Iterator[None]:
-    """Give the errors of validation an owner and a single line, if they lack them."""
+    """Give validation errors the owner's name and a single line, where they lack them."""
     try:
         yield
     except InvalidParameterError as error:  # its message has the owner
         raise InvalidParameterError(_shortened(str(error))) from None
     except (TypeError, ValueError) as error:
         message = str(error)
-        if "feature names" in message:  # a list, line by line, in a form that scikit-learn prescribes
+        if "feature names" in message:  # several lines, in a form that scikit-learn prescribes
             raise
         if hasattr(error, "__notes__") or type(error).__module__.partition(".")[0] not in _LIBRARIES:
-            raise  # of a user's function: the note says which
+            raise  # from a user's function, which the note names
         named = message if message.startswith((f"{owner}:", "solve:")) else f"{owner}: {message}"
         if _shortened(named) == message:
             raise
@@ -32,7 +32,7 @@ def one_line(owner: str) -> Iterator[None]:
 
 @contextmanager
 def noted(owner: str, name: str, i: int) -> Iterator[None]:
-    """Leave an error in a user's function as it is, but say for which example it was raised."""
+    """Leave an error of a user's function as it is, and add a note that names the example."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-r"""Examples of estimators: how much each counts, and those kept for `partial_fit`.
+r"""The examples of an estimator: their weights, and those kept for `partial_fit`.
 
 With weights :math:`c_i` of sum S all estimators minimise
 
@@ -6,120 +6,146 @@ With weights :math:`c_i` of sum S all estimators minimise
 
 the mean over S examples if each occurred :math:`c_i` times: an example of weight two is one that occurs
 twice, at the same C and the same tol. The minimum is that of :math:`\frac12 \|w\|^2 + C \sum_i c_i \max_y
-H_i(y; w)`, as scikit-learn weighs examples. What is solved is S / n times that, the problem with weights
-:math:`c_i` at :math:`\lambda = 1 / (C n)`, so that more examples leave weights of earlier ones as they are.
+H_i(y; w)`, as scikit-learn weights examples. The solver minimises S / n times this objective, the problem
+with weights :math:`c_i` at :math:`\lambda = 1 / (C n)`, so that more examples do not change the weights of
+earlier ones.
 
-Examples of weight zero are dropped before anything is made of the data, in `weighed`: they cost nothing then,
-and no label, feature or tree of labels comes from them.
+`weighed` drops examples of weight zero before anything else reads the data: they cost nothing, and contribute
+no label, feature or edge.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.joined import joined
+from maxmargin.encoding.labels import Labels
 from maxmargin.history import Measurement
-from maxmargin.problems import Weighted
 from maxmargin.result import Result
 
+# Users' data, part by part: X, y and, for some estimators, one more part.
+Parts = tuple[object, ...]
+Data = TypeVar("Data", bound=tuple[object, ...])
 
-class Examples(NamedTuple):
-    """Encoded examples, and how much each counts; None if all count the same."""
 
-    data: Any
+class Examples(NamedTuple, Generic[Data]):
+    """Encoded examples and their weights; None if all weights are one."""
+
+    data: Data
     weights: FloatArray | None
 
+    @property
+    def number(self) -> int:
+        """The number of examples."""
+        first = self.data[0]
+        if hasattr(first, "offsets"):
+            return len(first.offsets) - 1
+        return len(first) if isinstance(first, list) else int(first.shape[0])  # type: ignore[attr-defined]
 
-class Seen(NamedTuple):
-    """What `partial_fit` has trained on, where it stopped, and the parameters that say what is learnt."""
+    @property
+    def mean_weight(self) -> float:
+        """S / n."""
+        return 1.0 if self.weights is None else float(self.weights.mean())
 
-    examples: Examples
+
+class Seen(NamedTuple, Generic[Data]):
+    """What `partial_fit` has trained on, where it stopped, and the parameters that say what it learns."""
+
+    examples: Examples[Data]
     result: Result
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
 
 
-def appended(seen: Seen | None, new: Examples) -> Examples:
-    """Return the examples seen and the new ones."""
+def appended(seen: Seen[Data] | None, new: Examples[Data]) -> Examples[Data]:
+    """Return the examples of earlier calls followed by the new ones."""
     if seen is None:
         return new
-    old = seen.examples
-    weights = None
+    old, weights = seen.examples, None
     if old.weights is not None or new.weights is not None:
-        weights = np.concatenate([_filled(part) for part in (old, new)])
+        parts = (np.ones(part.number) if part.weights is None else part.weights for part in (old, new))
+        weights = np.concatenate(list(parts))
     return Examples(joined(old.data, new.data), weights)
 
 
-def _filled(examples: Examples) -> FloatArray:
-    """The weights, of which each is one if there are none."""
-    return np.ones(n_examples(examples.data)) if examples.weights is None else examples.weights
-
-
-def n_examples(data: tuple[Any, ...]) -> int:
-    """Return the number of encoded examples."""
-    first = data[0]
-    if hasattr(first, "offsets"):
-        return len(first.offsets) - 1
-    return len(first) if isinstance(first, list) else int(first.shape[0])
-
-
-def weighed(
-    parts: tuple[Any, ...], sample_weight: Any, owner: str
-) -> tuple[tuple[Any, ...], FloatArray | None]:
-    """Return the examples that count, given part by part, and how much they do; None if all do the same."""
+def weighed(parts: Parts, sample_weight: object, owner: str) -> tuple[Parts, FloatArray | None]:
+    """Return the examples of positive weight, given part by part, and their weights; None if all are one."""
     if sample_weight is None:
         return parts, None
-    given = [part for part in parts if part is not None]
-    weights = _check_sample_weight(sample_weight, parts[0], dtype=np.float64, copy=True)
-    check_consistent_length(*given)
-    negative = np.flatnonzero(weights < 0.0)
-    if len(negative):
-        i = negative[0]
-        raise ValueError(f"{owner}: sample_weight must be >= 0, got {weights[i]} for example {i}.")
+    weights = _checked_weights(sample_weight, parts, owner)
     kept = np.flatnonzero(weights)
     if not len(kept):
         raise ValueError(f"{owner}: sample_weight must have a number > 0, got zeros only.")
     if len(kept) == len(weights):
         return parts, weights
-    return tuple(None if part is None else _safe_indexing(part, kept) for part in parts), weights[kept]
+    return tuple(_taken(part, kept) for part in parts), weights[kept]
+
+
+def _checked_weights(sample_weight: object, parts: Parts, owner: str) -> FloatArray:
+    """Return the weights as an array, if they are finite, not negative, and one per example."""
+    given = [part for part in parts if part is not None]
+    n = given[0].shape[0] if hasattr(given[0], "shape") else len(given[0])  # type: ignore[arg-type]
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, sample_weight)
+    weights: FloatArray = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, copy=True, input_name="sample_weight"
+    )
+    if weights.ndim != 1:
+        raise ValueError(f"{owner}: Sample weights must be 1D array or scalar, got shape {weights.shape}.")
+    if len(weights) != n:
+        raise ValueError(f"{owner}: sample_weight.shape == {weights.shape}, expected {(n,)}!")
+    check_consistent_length(*given)
+    negative = np.flatnonzero(weights < 0.0)
+    if len(negative):
+        i = negative[0]
+        raise ValueError(f"{owner}: sample_weight must be >= 0, got {weights[i]} for example {i}.")
+    return weights
+
+
+def _taken(part: object, kept: IntArray) -> object:
+    """Return some of the examples of a part: of a frame, an array, a sparse matrix or a list."""
+    if part is None:
+        return None
+    if hasattr(part, "iloc"):
+        return part.iloc[kept]
+    if hasattr(part, "shape"):
+        return part[kept]  # type: ignore[index]
+    items: Sequence[object] = part if isinstance(part, Sequence) else list(part)  # type: ignore[call-overload]
+    return [items[i] for i in kept.tolist()]
 
 
 def label_weights(
-    class_weight: Any, classes: Any, codes: IntArray, weights: FloatArray | None, owner: str
+    class_weight: str | Mapping[object, float],
+    classes: Labels,
+    codes: IntArray,
+    weights: FloatArray | None,
+    owner: str,
 ) -> FloatArray:
-    """Return the weight of each class; balanced ones make all classes count the same in ``codes``."""
+    """Return the weight of each class; balanced weights give each class the same total in ``codes``."""
     if isinstance(class_weight, str):
         counts = np.bincount(codes, weights, minlength=len(classes))
-        return counts.sum() / (len(classes) * counts)
-    found = compute_class_weight(class_weight, classes=classes, y=classes)
+        balanced: FloatArray = counts.sum() / (len(classes) * counts)
+        return balanced
+    found = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
     bad = np.flatnonzero(~((found > 0.0) & (found < np.inf)))
     if len(bad):
         raise ValueError(
             f"{owner}: class_weight must be finite and > 0, got {found[bad[0]]} for {classes[bad[0]]!r}."
         )
-    return np.asarray(found, dtype=np.float64)
+    return found
 
 
-def check_fixed(class_weight: Any, owner: str) -> None:
-    """Raise if weights of classes would change with every call of `partial_fit`."""
+def check_fixed(class_weight: object, owner: str) -> None:
+    """Raise if the weights of classes would change with every call of `partial_fit`."""
     if isinstance(class_weight, str):
         raise ValueError(
             f"{owner}: class_weight must be None or a dict for partial_fit, got {class_weight!r}, whose "
             "weights would change with every call."
         )
-
-
-def weighted(problem: Any, weights: FloatArray | None) -> Any:
-    """Return the problem with these weights of its examples."""
-    return problem if weights is None else Weighted(problem, weights)
-
-
-def mean_weight(problem: Any) -> float:
-    """Return S / n."""
-    return float(problem.weights.mean()) if isinstance(problem, Weighted) else 1.0
 
 
 def per_weight(row: Measurement, mean: float) -> Measurement:

@@ -1,27 +1,37 @@
-"""The state of an estimator: a fit changes all of it at once or nothing, a prediction reads one state."""
+"""The state of an estimator: a fit changes all of it or nothing, and a prediction reads one state."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators._errors import one_line
+from maxmargin.estimators._sklearn_private import validate_parameters
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def transaction(fit: Method) -> Method:
-    """Let a method that fits check the parameters, work on a draft, and commit it at the end.
+def check_parameters(estimator: BaseEstimator, *names: str) -> None:
+    """Raise unless the parameters, all or those named, are what they may be."""
+    given = estimator.get_params(deep=False)
+    chosen = {name: given[name] for name in names or given if name in given}
+    constraints = {name: estimator._parameter_constraints[name] for name in chosen}
+    validate_parameters(constraints, chosen, caller_name=type(estimator).__name__)
 
-    Whatever stops it, bad data or Ctrl-C, leaves the estimator as it was. scikit-learn's own decorator does
-    neither, and checks parameters in the first `partial_fit` only.
+
+def transaction(fit: Method) -> Method:
+    """Make a method that fits check the parameters, work on a draft, and commit the draft at the end.
+
+    Whatever stops the method, bad data or Ctrl-C, leaves the estimator as it was. scikit-learn's own
+    decorator does neither, and checks parameters in the first `partial_fit` only.
     """
 
     @wraps(fit)
-    def committed(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def committed(self: BaseEstimator, *args: object, **kwargs: object) -> BaseEstimator:
         with one_line(type(self).__name__):
-            self._validate_params()
+            check_parameters(self)
             draft = _twin(self, dict(vars(self)))
             fit(draft, *args, **kwargs)
         # A single store: other threads see the old model or the new one. Parameters stay the user's.
@@ -32,10 +42,10 @@ def transaction(fit: Method) -> Method:
 
 
 def snapshot(method: Method) -> Method:
-    """Let a method of a fitted estimator read one state, also if another thread fits the estimator anew."""
+    """Make a method of a fitted estimator read one state, even if another thread fits the estimator anew."""
 
     @wraps(method)
-    def read(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def read(self: BaseEstimator, *args: object, **kwargs: object) -> object:
         view = _twin(self, vars(self))
         check_is_fitted(view)
         with one_line(type(self).__name__):
@@ -44,7 +54,7 @@ def snapshot(method: Method) -> Method:
     return cast("Method", read)
 
 
-def _twin(estimator: Any, state: dict[str, Any]) -> Any:
+def _twin(estimator: BaseEstimator, state: dict[str, object]) -> BaseEstimator:
     """Return another estimator of the same class with this state."""
     twin = object.__new__(type(estimator))
     twin.__dict__ = state

@@ -1,28 +1,36 @@
 """Multilabel classification as a scikit-learn estimator."""
 
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from numpy.typing import NDArray
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
 from maxmargin.encoding.graphs import Graphs
-from maxmargin.encoding.matrices import sound
-from maxmargin.estimators._base import RESCALINGS, StructuralSVC, rescaled
-from maxmargin.estimators._examples import Examples, appended, weighed
-from maxmargin.estimators._scores import mean_right
-from maxmargin.estimators._state import snapshot, transaction
+from maxmargin.encoding.labels import Labels
+from maxmargin.estimators._base import Call
+from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._parameters import Constraints
+from maxmargin.estimators._problems import Problem, check_labels, rescaled
+from maxmargin.estimators._scores import check_kind
+from maxmargin.estimators._sklearn_private import StrOptions
+from maxmargin.estimators._state import transaction
+from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
 from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.problems import Graph
 
 _INFERENCE = {"independent": "tree", "tree": "tree", "full": "messages"}
+_Data = tuple[Table, IntArray]
+_Outputs = NDArray[Any]
 
 
-class MultilabelSVC(StructuralSVC):
-    r"""Structural SVM for sets of labels, of which some go together.
+class MultilabelSVC(TableEstimator[_Data, _Outputs]):
+    r"""Structural SVM for sets of labels, some of which occur together.
 
     The set of labels y, zeros and ones, scores :math:`\sum_l y_l (\langle w_l, x \rangle + b_l) +
     \sum_{(l, m)} V_{lm}(y_l, y_m)`, where the second sum runs over the pairs of labels that are joined. The
@@ -30,41 +38,19 @@ class MultilabelSVC(StructuralSVC):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Inverse regularisation strength, > 0; lam = 1 / (C n).
+    %(C)s
     structure : {"independent", "tree", "full"}, default="tree"
-        Which labels are joined: none, those of the tree that tells most of how they occur together (Chow and
-        Liu), or all. The best set is found exactly but for the last, where ``gap_`` is that of a relaxation.
-    rescaling : {"margin", "slack"}, default="margin"
-        What a loss stands for: the margin by which the truth must be ahead, or the price of a margin below
-        one, ``loss * (1 + score - score of the truth)``; the latter unless all labels are joined.
-    method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
-"ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
-        Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
-        stochastic subgradient steps or the perceptron, and which average of their iterates is returned:
-        none, weighted, suffix or uniform. The perceptron has no certificate, and steps that know no C.
-    tol : float, default=0.01
-        Stop when the duality gap is at most this.
-    max_iter : int, default=1000
-        Largest number of passes over the data.
-    time_limit : float, optional
-        Largest number of seconds.
-    check_every : int, default=5
-        Passes between certificates of the gap.
-    sampling : {"permutation", "uniform", "gap"}, default="permutation"
-        Order in which examples are visited.
-    warm_start : bool, default=False
-        Go on from the last `fit`, also at another C; from nothing if the data are others.
-    n_jobs : int, optional
-        Threads for certificates, for `predict` and, with method "auto", for training. For training any number
-        but 1 divides the examples into two parts, whatever the number: the answer is that of two parts.
-    verbose : bool or int, default=1
-        Show a progress line on a terminal when training takes more than two seconds; 0 for none.
-    random_state : int, RandomState or None, default=None
-        Seed of the order of examples.
+        Which labels are joined: none, those of the tree that explains best how they occur together (Chow and
+        Liu), or all. The best set is found exactly except for the last, where ``gap_`` is that of a
+        relaxation.
+    %(rescaling)s
+        "slack" needs a structure other than "full".
+    %(training)s
 
     Attributes
     ----------
+    classes_ : array of shape (n_labels,)
+        The numbers of the labels, 0, 1, ...: the columns of y. If y is a vector, its two classes.
     coef_ : array of shape (n_labels, n_features)
         w, by how much features speak for each label.
     intercept_ : array of shape (n_labels,)
@@ -73,13 +59,10 @@ class MultilabelSVC(StructuralSVC):
         The labels that are joined.
     edge_coef_ : array of shape (n_edges, 2, 2)
         V: ``edge_coef_[e, 1, 0]`` for the first label of a pair without the second.
-    gap_ : float
-        Certified bound on how far the objective is from its minimum; loose where a relaxation is.
-    history_ : History
-        All certificates.
-    n_iter_ : int
-        Passes over the data.
+    %(certificate)s
     n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+        Names of the columns of X; only if all of them are strings.
 
     Examples
     --------
@@ -89,18 +72,31 @@ class MultilabelSVC(StructuralSVC):
     [[0, 1, 1], [1, 0, 0], [1, 1, 1]]
     """
 
+    _texts: ClassVar[dict[str, str]] = {
+        "examples": "examples",
+        "X": X_TEXT,
+        "y": """
+            y : array of zeros and ones of shape (n_samples, n_labels), or array of shape (n_samples,)
+                The set of labels of each example; or one of two classes, the second of which is the label.
+            """,
+        "first": "The first call chooses the tree of labels for all.",
+        "predict": """
+            array of zeros and ones of shape (n_samples, n_labels), or array of shape (n_samples,)
+                In the form of y.
+            """,
+        "score": "Return the share of examples whose labels are all predicted.",
+    }
+    structure: str
+    rescaling: str
     coef_: FloatArray
     intercept_: FloatArray
     edges_: IntArray
     edge_coef_: FloatArray
-    n_features_in_: int
     _inference: str
+    _is_vector: bool
+    _n_labels: int
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **StructuralSVC._parameter_constraints,
-        "structure": [StrOptions(set(_INFERENCE))],
-        "rescaling": [StrOptions(set(RESCALINGS))],
-    }
+    _parameter_constraints: ClassVar[Constraints] = {"structure": [StrOptions(set(_INFERENCE))]}
 
     def __init__(
         self,
@@ -117,144 +113,103 @@ class MultilabelSVC(StructuralSVC):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 1,
-        random_state: Any = None,
+        random_state: object = None,
     ) -> None:
-        self.C = C
-        self.structure = structure
-        self.rescaling = rescaling
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.check_every = check_every
-        self.sampling = sampling
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        self._store(locals())
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        return tags
 
     @transaction
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train.
+    def partial_fit(  # type: ignore[override]
+        self, X: object, y: object, sample_weight: object = None, classes: object = None
+    ) -> Self:
+        """%(partial_fit_with_classes)s"""
+        return self._learn((X, y), sample_weight, more=True, classes=classes)
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features)
-        y : array of zeros and ones of shape (n, n_labels)
-        sample_weight : array of shape (n,), optional
-            How often each row counts, as if it occurred so many times, also for the tree; zero is without it.
+    def _targets(self, y: object) -> Targets:
+        targets: Targets = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        if targets.ndim == 1:
+            check_classification_targets(targets)
+            return targets
+        known = np.isin(targets, (0, 1))
+        if not known.all():
+            raise ValueError(
+                f"{self._owner}: y must be zeros and ones, one column per label, got "
+                f"{targets[~known][0]!r}; use MultiLabelBinarizer for lists of labels."
+            )
+        return targets
 
-        Returns
-        -------
-        MultilabelSVC
-            The fitted estimator.
-        """
-        return self._learn(X, y, sample_weight)
+    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
+        X, y = cast("tuple[Table, Targets]", parts)
+        if call.first:
+            self._check_structure()
+            self._learn_labels(y, call)
+        sets = self._sets(y)
+        if call.first:
+            self._inference, self.edges_ = _INFERENCE[self.structure], _joined(self.structure, sets, weights)
+        return Examples((X, sets), weights)
 
-    @transaction
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on these rows and all those of earlier calls, from where the last call stopped.
+    def _learn_labels(self, y: Targets, call: Call) -> None:
+        """Set what the labels are: the columns of y, or whether a vector y has the second of two classes."""
+        self._is_vector = y.ndim == 1
+        if not self._is_vector:
+            self._n_labels, self.classes_ = y.shape[1], np.arange(y.shape[1])
+            return
+        known = self._known_classes(call)
+        self._n_labels, self.classes_ = 1, cast("Labels", np.unique(y)) if known is None else known
+        check_labels(len(self.classes_), "zero_one", self._owner)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                f"{self._owner}: Only binary classification is supported where y is a vector, got "
+                f"{len(self.classes_)} classes; give one column of zeros and ones per label, or use "
+                "MulticlassSVC."
+            )
 
-        The rows are kept: the answer is certified for all of them, as that of `fit` is. Only the work is
-        saved that the last call has done. The first call chooses the tree of labels for all.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features)
-        y : array of zeros and ones of shape (n, n_labels)
-        sample_weight : array of shape (n,), optional
-
-        Returns
-        -------
-        MultilabelSVC
-            The fitted estimator.
-        """
-        return self._learn(X, y, sample_weight, more=True)
-
-    def _learn(self, X: Any, y: Any, sample_weight: Any, more: bool = False) -> Self:
-        self._check_structure()
-        seen = self._before(more)
-        X = sound(X, "X")
-        # What `partial_fit` keeps may not change with the caller's array.
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=seen is None, copy=more)
-        y = _checked_sets(X, y, None if seen is None else len(self.intercept_))
-        (X, y), weights = weighed((X, y), sample_weight, "MultilabelSVC")
-        n_labels = y.shape[1]
-        edges = _joined(self.structure, y, weights) if seen is None else self.edges_
-        inference = _INFERENCE[self.structure] if seen is None else self._inference
-        examples = appended(seen, Examples((X, y), weights))
-        X, y = examples.data
-        problem = Graph.from_encoded(label_graphs(X, n_labels, edges), y.ravel(), 2, inference=inference)
-        problem = rescaled(problem, self.rescaling, "MultilabelSVC")
-        self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
-        found = problem.unpack(self._w)
-        ones = (found.nodes[1] - found.nodes[0]).reshape(n_labels, -1)
-        self.coef_, self.intercept_ = ones[:, :-1], ones[:, -1]
-        self.edges_, self.edge_coef_ = edges, found.edges[: len(edges)]
-        self._inference = inference
-        return self
+    def _sets(self, y: Targets) -> IntArray:
+        """Return y as zeros and ones, one column for each label of `fit`."""
+        if self._is_vector != (y.ndim == 1) or (y.ndim == 2 and y.shape[1] != self._n_labels):
+            expected = "none, a vector" if self._is_vector else f"{self._n_labels}, one for each label"
+            raise ValueError(
+                f"{self._owner}: y has {'no' if y.ndim == 1 else y.shape[1]} columns, expected {expected}, "
+                f"as {self._owner} was fitted with."
+            )
+        return self._codes(y)[:, None] if self._is_vector else np.array(y, dtype=np.int64, order="C")
 
     def _check_structure(self) -> None:
-        """Raise unless sets of labels can be found in the way in which losses are used."""
+        """Raise unless there is an oracle for the structure with this rescaling."""
         if self.rescaling == "slack" and self.structure == "full":
             raise ValueError(
-                "MultilabelSVC: structure must be 'independent' or 'tree' where rescaling is 'slack', got "
+                f"{self._owner}: structure must be 'independent' or 'tree' where rescaling is 'slack', got "
                 "'full'; use one of these, or rescaling='margin'."
             )
 
-    @snapshot
-    def predict(self, X: Any) -> IntArray:
-        """Return the set of labels of best score for each row.
+    def _problem(self, examples: Examples[_Data]) -> Problem:
+        X, y = examples.data
+        graphs = label_graphs(X, self._n_labels, self.edges_)
+        problem = Graph.from_encoded(graphs, y.ravel(), 2, inference=self._inference)
+        return rescaled(problem, self.rescaling, self._owner)
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features)
+    def _keep(self, problem: Problem, w: FloatArray) -> None:
+        nodes, edges = problem.unpack(w)
+        present = (nodes[1] - nodes[0]).reshape(self._n_labels, -1)
+        self.coef_, self.intercept_ = present[:, :-1], present[:, -1]
+        self._w, self.edge_coef_ = w, edges[: len(self.edges_)]
 
-        Returns
-        -------
-        array of zeros and ones of shape (n, n_labels)
-        """
-        X = validate_data(self, sound(X, "X"), accept_sparse="csr", dtype=np.float64, reset=False)
-        graphs = label_graphs(X, len(self.intercept_), self.edges_)
-        problem = Graph.for_prediction(graphs, 2, self._inference)
-        return self._decoded(problem, self._w).reshape(X.shape[0], -1)
+    def _predict(self, X: object) -> _Outputs:
+        table = self._known_table(X)
+        graphs = label_graphs(table, self._n_labels, self.edges_)
+        found = self._decoded(Graph.for_prediction(graphs, 2, self._inference))
+        return self.classes_[found] if self._is_vector else found.reshape(table.shape[0], -1)
 
-    @snapshot
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose labels are all predicted, as scikit-learn's classifiers do.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features)
-        y : array of zeros and ones of shape (n, n_labels)
-        sample_weight : array of shape (n,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        float
-        """
-        predicted = self.predict(X)
-        truth = _checked_sets(predicted, y, predicted.shape[1])
-        return mean_right((predicted == truth).all(axis=1), sample_weight, "MultilabelSVC")
-
-
-def _checked_sets(X: Any, y: Any, n_labels: int | None) -> IntArray:
-    """Return the labels of all rows, if they are zeros and ones, as many rows as X has."""
-    y = check_array(y, dtype=None, input_name="y")
-    check_consistent_length(X, y)
-    if not np.isin(y, (0, 1)).all():
-        bad = y[~np.isin(y, (0, 1))][0]
-        raise ValueError(
-            f"MultilabelSVC: y must be zeros and ones, one column per label, got {bad!r}; use "
-            "MultiLabelBinarizer for lists of labels."
-        )
-    if n_labels not in (None, y.shape[1]):
-        raise ValueError(
-            f"MultilabelSVC: y has {y.shape[1]} columns, expected {n_labels}, one for each label that "
-            "MultilabelSVC was fitted with."
-        )
-    return np.array(y, dtype=np.int64, order="C")
+    def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
+        if self._is_vector and truth.ndim == 1:
+            check_kind(truth[0], self.classes_, self._owner)
+            return np.asarray(predicted == truth)
+        return np.all(predicted == self._sets(truth), axis=1)
 
 
 def _joined(structure: str, y: IntArray, weights: FloatArray | None) -> IntArray:
@@ -265,10 +220,10 @@ def _joined(structure: str, y: IntArray, weights: FloatArray | None) -> IntArray
     return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
 
 
-def label_graphs(X: Any, n_labels: int, edges: IntArray) -> Graphs:
+def label_graphs(table: Table, n_labels: int, edges: IntArray) -> Graphs:
     """Return one graph per row: a node per label, with the row's features and a one in a place of its own."""
-    n, n_edges = X.shape[0], len(edges)
-    rows = scipy.sparse.hstack([scipy.sparse.csr_array(X), np.ones((n, 1))], format="csr")
+    n, n_edges = table.shape[0], len(edges)
+    rows = with_constant(scipy.sparse.csr_array(table))
     by_label = scipy.sparse.kron(scipy.sparse.eye_array(n_labels), rows, format="csr")
     nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
     features = scipy.sparse.csr_array(np.eye(max(n_edges, 1))[np.tile(np.arange(n_edges), n)])

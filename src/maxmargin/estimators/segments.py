@@ -3,13 +3,12 @@
 import itertools
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.encoding import SequenceEncoder
+from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.segments import (
     EncodedSegments,
     Segment,
@@ -19,73 +18,51 @@ from maxmargin.encoding.segments import (
     list_segments,
     tags_of_segments,
 )
-from maxmargin.encoding.tokens import Offsets
-from maxmargin.estimators._base import RESCALINGS, StructuralSVC, rescaled
-from maxmargin.estimators._examples import Examples, appended, weighed
-from maxmargin.estimators._scores import check_kind
-from maxmargin.estimators._state import snapshot, transaction
-from maxmargin.problems import Segments, SegmentWeights
-from maxmargin.problems._k_best import KBestSegments, check_k, k_best_outputs
-from maxmargin.problems.segments import LOSSES, check_choice, unpack_segments
+from maxmargin.encoding.tokens import Offsets, Tokens
+from maxmargin.estimators._base import Call
+from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._parameters import HAMMING, Constraints
+from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
+from maxmargin.estimators._scores import check_kind, f1
+from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, weights_part
+from maxmargin.estimators._sklearn_private import Interval, StrOptions
+from maxmargin.estimators._state import snapshot
+from maxmargin.problems import Segments
+
+_Data = tuple[Tokens, IntArray]
 
 
-class SegmentSVC(StructuralSVC):
+class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
     r"""Structural SVM that cuts sequences into labelled segments: a semi-Markov chain.
 
     A segmentation scores, for each segment, :math:`\langle W_k, x_t \rangle` summed over its tokens,
     :math:`\langle F_k, x_t \rangle` of the first and :math:`\langle G_k, x_t \rangle` of the last, a score of
-    its label and length, and one of its label after the label before it; training minimises
+    its label and length, and a score of its label after the label before it. Training minimises
 
     .. math:: \frac{1}{2 C n} \|w\|^2 + \frac1n \sum_i \max_y \left( L_i(y) + \text{score}_i(y) -
-    \text{score}_i(y_i) \right).
+              \text{score}_i(y_i) \right).
 
     Tokens outside of segments, if `fit` sees any, are segments of one token with a label of their own.
 
     Parameters
     ----------
-    C : float, default=1.0
-        Inverse regularisation strength, > 0; lam = 1 / (C n).
-    max_length : int or dict {label: int}, optional
-        Largest number of tokens of a segment, or of one with each label; by default that of the longest in
-        the training data with the label. Time grows with the largest of them.
+    %(C)s
+    max_length : int, dict {label: int} or None, default=None
+        Largest number of tokens of a segment, or of a segment with each label; by default that of the longest
+        in the training data with the label. Time grows with the largest of them.
     loss : {"normalized_hamming", "hamming", "segments"}, default="normalized_hamming"
-        Share of tokens with a wrong tag, that is, a wrong label or a segment that starts where none does or
-        the other way round; their number; or the number of segments that are predicted but not true or true
-        but not predicted.
-    rescaling : {"margin", "slack"}, default="margin"
-        What a loss stands for: the margin by which the truth must be ahead, as above, or the price of a
-        margin below one, ``loss * (1 + score - score of the truth)``; the latter for losses of tags.
-    min_count : int, default=1
-        Ignore named features (of dicts or strings) that occur in fewer tokens.
-    method : {"auto", "pairwise", "away", "bcfw", "bcfw-wavg", "bcfw-tavg", "bcfw-avg", "fw", "fw-wavg", \
-"ssg", "ssg-wavg", "ssg-avg", "perceptron", "perceptron-avg"}, default="auto"
-        Accelerated pairwise steps; pairwise or away block steps; block-coordinate or batch Frank-Wolfe,
-        stochastic subgradient steps or the perceptron, and which average of their iterates is returned:
-        none, weighted, suffix or uniform. The perceptron has no certificate, and steps that know no C.
-    tol : float, default=0.01
-        Stop when the duality gap is at most this.
-    max_iter : int, default=100
-        Largest number of passes over the data.
-    time_limit : float, optional
-        Largest number of seconds.
-    check_every : int, default=5
-        Passes between certificates of the gap.
-    sampling : {"permutation", "uniform", "gap"}, default="permutation"
-        Order in which examples are visited.
-    warm_start : bool, default=False
-        Go on from the last `fit`, also at another C; from nothing if the data are others.
-    n_jobs : int, optional
-        Threads for certificates, for `predict` and, with method "auto", for training. For training any number
-        but 1 divides the examples into two parts, whatever the number: the answer is that of two parts.
-    verbose : bool or int, default=1
-        Show a progress line on a terminal when training takes more than two seconds; 0 for none.
-    random_state : int, RandomState or None, default=None
-        Seed of the order of examples.
+        Share of tokens with a wrong tag, that is, with a wrong label or on the wrong side of the start of a
+        segment; their number; or the number of segments that are predicted but not true, or true but not
+        predicted.
+    %(rescaling)s
+        "slack" needs a loss of tags.
+    %(min_count)s
+    %(training)s
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        Labels, sorted. The weights below have one row for each, and a last one for tokens outside of segments
+        Labels, sorted. The weights below have one row for each, and a last row for tokens outside of segments
         if `fit` saw any.
     coef_, first_coef_, last_coef_ : arrays of shape (n_labels, n_features)
         W, F and G, the feature weights of each label for all tokens of a segment, its first and its last.
@@ -98,13 +75,8 @@ class SegmentSVC(StructuralSVC):
     max_length_ : array of shape (n_labels,)
         Largest number of tokens of a segment with each label.
     feature_names_ : list of str or None
-        Names of the features where they have names.
-    gap_ : float
-        Certified bound on how far the objective is from its minimum.
-    history_ : History
-        All certificates.
-    n_iter_ : int
-        Passes over the data.
+        Names of the features, if they have names.
+    %(certificate)s
     n_features_in_ : int
 
     Examples
@@ -119,24 +91,42 @@ class SegmentSVC(StructuralSVC):
     [['B-NP', 'I-NP', 'B-VP', 'O']]
     """
 
-    classes_: np.ndarray[Any, Any]
-    feature_names_: list[str] | None
-    max_length_: IntArray
-    n_features_in_: int
+    _texts: ClassVar[dict[str, str]] = {
+        "examples": "sequences",
+        "X": X_TEXT,
+        "y": """
+            y : list of lists
+                The segments ``(start, stop, label)`` of each sequence, of the tokens start, ..., stop - 1; or
+                a tag per token, ``"B-label"`` where a segment starts, ``"I-label"`` where it continues, else
+                ``"O"``. Labels of segments are strings or ints.
+            """,
+        "first": "The first call decides on the features, labels and largest lengths of all.",
+        "predict": """
+            list of lists of tuples
+                The segments ``(start, stop, label)`` of each sequence, in order.
+            """,
+        "score": """
+            Return the F1 score of the segments of all sequences together; 1 if there are none.
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **StructuralSVC._parameter_constraints,
+            A segment is found if its start, stop and label are predicted. True labels may be new.
+            """,
+    }
+    max_length: int | Mapping[object, int] | None
+    loss: str
+    rescaling: str
+    classes_: Labels
+    max_length_: IntArray
+
+    _parameter_constraints: ClassVar[Constraints] = {
         "max_length": [Interval(Integral, 1, None, closed="left"), Mapping, None],
-        "loss": [StrOptions(set(LOSSES))],
-        "rescaling": [StrOptions(set(RESCALINGS))],
-        "min_count": [Interval(Integral, 1, None, closed="left")],
+        "loss": [StrOptions(HAMMING | {"segments"})],
     }
 
     def __init__(
         self,
         C: float = 1.0,
         *,
-        max_length: Any = None,
+        max_length: int | Mapping[object, int] | None = None,
         loss: str = "normalized_hamming",
         rescaling: str = "margin",
         min_count: int = 1,
@@ -149,231 +139,104 @@ class SegmentSVC(StructuralSVC):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 1,
-        random_state: Any = None,
+        random_state: object = None,
     ) -> None:
-        self.C = C
-        self.max_length = max_length
-        self.loss = loss
-        self.rescaling = rescaling
-        self.min_count = min_count
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.check_every = check_every
-        self.sampling = sampling
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        self._store(locals())
 
-    @transaction
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on sequences.
+    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
+        X, y = parts
+        tokens = self._tokens(X, call)
+        found = self._first_segments(y, tokens) if call.first else self._more_segments(y, tokens)
+        return Examples((tokens, found.codes), weights)
 
-        Parameters
-        ----------
-        X : list of sequences
-            Each a 2-D array or sparse matrix with one row per token, or a list with one dict or one
-            iterable of strings per token.
-        y : list of lists
-            The segments ``(start, stop, label)`` of each sequence, of the tokens start, ..., stop - 1, or a
-            tag per token: ``"B-label"`` where a segment starts, ``"I-label"`` where it goes on, else ``"O"``.
-            Labels of segments are strings or ints.
-        sample_weight : array of shape (n_sequences,), optional
-            How often each sequence counts, as if it occurred so many times; zero is without it.
+    def _first_segments(self, y: object, tokens: Tokens) -> EncodedSegments:
+        """Return the true segments, which decide on labels and largest lengths."""
+        found = encode_segments(y, tokens.offsets, owner=self._owner)
+        self.max_length_ = encode_limits(self.max_length, found, tokens.offsets, owner=self._owner)
+        check_choice(self.max_length_, self._owner)
+        self.classes_ = found.classes
+        return found
 
-        Returns
-        -------
-        SegmentSVC
-            The fitted estimator.
-        """
-        return self._learn(X, y, sample_weight)
+    def _more_segments(self, y: object, tokens: Tokens) -> EncodedSegments:
+        """Return the true segments, which must have known labels and no more than their largest lengths."""
+        known, limits, owner = self.classes_, self.max_length_, self._owner
+        found = encode_segments(y, tokens.offsets, owner=owner, classes=known, n_labels=len(limits))
+        lengths = dict(zip(known.tolist(), limits.tolist(), strict=False))
+        encode_limits(lengths, found, tokens.offsets, owner=owner)
+        return found
 
-    @transaction
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on these sequences and all those of earlier calls, from where the last call stopped.
-
-        The sequences are kept: the answer is certified for all of them, as that of `fit` is. Only the
-        features, labels and largest lengths of the first call are known.
-
-        Parameters
-        ----------
-        X : list of sequences
-        y : list of lists
-            Segments or tags, as for `fit`.
-        sample_weight : array of shape (n_sequences,), optional
-
-        Returns
-        -------
-        SegmentSVC
-            The fitted estimator.
-        """
-        return self._learn(X, y, sample_weight, more=True)
-
-    def _learn(self, X: Any, y: Any, sample_weight: Any, more: bool = False) -> Self:
-        (X, y), weights = weighed((X, y), sample_weight, "SegmentSVC")
-        seen = self._before(more)
-        if seen is None:
-            encoder = SequenceEncoder(min_count=self.min_count, owner="SegmentSVC")
-            tokens = encoder.fit_transform(X)
-            found = encode_segments(y, tokens.offsets, owner="SegmentSVC")
-            limits = encode_limits(self.max_length, found, tokens.offsets, owner="SegmentSVC")
-            check_choice(limits, "SegmentSVC")
-        else:
-            encoder, limits, known = self._encoder, self.max_length_, self.classes_
-            tokens = encoder.transform(X)
-            found = encode_segments(
-                y, tokens.offsets, owner="SegmentSVC", classes=known, n_labels=len(limits)
-            )
-            lengths = dict(zip(known.tolist(), limits.tolist(), strict=False))
-            encode_limits(lengths, found, tokens.offsets, owner="SegmentSVC")
-        self._train(encoder, appended(seen, Examples((tokens, found.codes), weights)), found, limits, more)
-        return self
-
-    def _train(
-        self,
-        encoder: SequenceEncoder,
-        examples: Examples,
-        found: EncodedSegments,
-        limits: IntArray,
-        more: bool,
-    ) -> None:
-        """Train on the examples; set what a fit leaves behind, once nothing can fail any more."""
+    def _problem(self, examples: Examples[_Data]) -> Problem:
         tokens, codes = examples.data
-        segments = found._replace(codes=codes)
-        problem = Segments.from_encoded(tokens.rows, tokens.offsets, segments, limits, loss=self.loss)
-        problem = rescaled(problem, self.rescaling, "SegmentSVC")
-        self._w = self._fit_more(problem, examples) if more else self._fit(problem, examples.weights)
-        self._encoder, self.max_length_, self.classes_ = encoder, limits, found.classes
-        self.n_features_in_ = encoder.n_features_in_
-        self.feature_names_ = encoder.feature_names_
+        limits = self.max_length_
+        found = EncodedSegments(codes, self.classes_, len(limits))
+        problem = Segments.from_encoded(tokens.rows, tokens.offsets, found, limits, loss=self.loss)
+        return rescaled(problem, self.rescaling, self._owner)
+
+    def _unlabelled(self, tokens: Tokens) -> SequenceProblem:
+        return Segments.for_prediction(tokens.rows, tokens.offsets, self.max_length_)
+
+    def _segments(self, X: object) -> tuple[list[list[Segment]], Offsets]:
+        """Return the segments, and the offsets of the sequences."""
+        tokens = self._read(X)
+        codes = self._decoded(self._unlabelled(tokens))
+        return decode_segments(codes, tokens.offsets, self.classes_), tokens.offsets
+
+    def _predict(self, X: object) -> list[list[Segment]]:
+        return self._segments(X)[0]
 
     @snapshot
-    def predict(self, X: Any) -> list[list[Segment]]:
-        """Return the segments of each sequence.
-
-        Parameters
-        ----------
-        X : list of sequences
-            Of the same kind as those given to `fit`.
-
-        Returns
-        -------
-        list of lists of tuples
-            The segments ``(start, stop, label)`` of each sequence, in order.
-        """
-        return self._predict(X)[0]
-
-    @snapshot
-    def predict_tags(self, X: Any) -> list[list[str]]:
+    def predict_tags(self, X: object) -> list[list[str]]:
         """Return the segments of each sequence as tags.
 
         Parameters
         ----------
-        X : list of sequences
-            Of the same kind as those given to `fit`.
+        %(X)s
 
         Returns
         -------
         list of lists of str
-            For each token ``"B-label"`` where a segment starts, ``"I-label"`` where it goes on, else ``"O"``.
+            For each token ``"B-label"`` where a segment starts, ``"I-label"`` where it continues, else
+            ``"O"``.
         """
-        segments, offsets = self._predict(X)
-        lengths = np.diff(offsets).tolist()
-        return list(itertools.starmap(tags_of_segments, zip(segments, lengths, strict=True)))
-
-    def _predict(self, X: Any) -> tuple[list[list[Segment]], Offsets]:
-        """The segments, and the offsets of sequences."""
-        problem = self._unlabelled(X)
-        codes = self._decoded(problem, self._w)
-        return decode_segments(codes, problem.offsets, self.classes_), problem.offsets
+        segments, offsets = self._segments(X)
+        return list(
+            itertools.starmap(tags_of_segments, zip(segments, np.diff(offsets).tolist(), strict=True))
+        )
 
     @snapshot
-    def predict_k_best(self, X: Any, k: int) -> list[KBestSegments]:
+    def predict_k_best(self, X: object, k: int) -> list[KBestSegments]:
         """Return the k segmentations of highest score of each sequence, or all if there are fewer.
 
         Parameters
         ----------
-        X : list of sequences
-            Of the same kind as those given to `fit`.
+        %(X)s
         k : int
-            How many segmentations, >= 1.
+            Number of segmentations, >= 1.
 
         Returns
         -------
         list of KBestSegments
-            ``(segments, margins)`` of each sequence: the segments of each segmentation, from the best on, and
+            ``(segments, margins)`` of each sequence: the segments of each segmentation, the best first, and
             by how much the score of each is below that of the first.
         """
-        k = check_k(k, "SegmentSVC")
-        return [self._named(*found) for found in k_best_outputs(self._unlabelled(X), self._w, k)]
+        return [self._named(*found) for found in self._k_best(X, k)]
 
     def _named(self, codes: IntArray, margins: FloatArray) -> KBestSegments:
-        """The segmentations with these codes, one in each row."""
+        """Return the segmentations with these codes, one in each row."""
         offsets = codes.shape[1] * np.arange(len(codes) + 1)
         return KBestSegments(decode_segments(codes.ravel(), offsets, self.classes_), margins)
 
-    def _unlabelled(self, X: Any) -> Segments:
-        """The problem of predicting segments."""
-        rows, offsets = self._encoder.transform(X)
-        return Segments.for_prediction(rows, offsets, self.max_length_)
-
-    @snapshot
-    def score(self, X: Any, y: Any) -> float:
-        """Return the F1 score of segments: one counts as found if start, stop and label are predicted.
-
-        Parameters
-        ----------
-        X : list of sequences
-        y : list of lists
-            True segments or tags, as for `fit`; their labels need not have been seen in `fit`.
-
-        Returns
-        -------
-        float
-            Between 0 and 1, over the segments of all sequences together; 1 if there are none at all.
-        """
-        predicted, offsets = self._predict(X)
-        true = list_segments(y, offsets, owner="SegmentSVC")
+    def _score(self, X: object, y: object) -> float:
+        predicted, offsets = self._segments(X)
+        true = list_segments(y, offsets, owner=self._owner)
         for _, _, label in itertools.chain.from_iterable(true):
-            check_kind(label, self.classes_, "SegmentSVC")
+            check_kind(label, self.classes_, self._owner)
         right = sum(len(set(a) & set(b)) for a, b in zip(true, predicted, strict=True))
-        total = sum(map(len, true)) + sum(map(len, predicted))
-        return 2 * right / total if total else 1.0
+        return f1(right, sum(map(len, true)) + sum(map(len, predicted)))
 
-    @property
-    @snapshot
-    def _weights(self) -> SegmentWeights:
-        limits = self.max_length_
-        return unpack_segments(self._w, self.n_features_in_, len(limits), int(limits.max()))
-
-    @property
-    def coef_(self) -> FloatArray:
-        """Feature weights of each label, for all tokens of a segment."""
-        return self._weights.inside
-
-    @property
-    def first_coef_(self) -> FloatArray:
-        """Feature weights of each label, for the first token of a segment."""
-        return self._weights.first
-
-    @property
-    def last_coef_(self) -> FloatArray:
-        """Feature weights of each label, for the last token of a segment."""
-        return self._weights.last
-
-    @property
-    def lengths_(self) -> FloatArray:
-        """Scores of each length for each label."""
-        return self._weights.lengths
-
-    @property
-    def transitions_(self) -> FloatArray:
-        """Scores of each label after each label."""
-        return self._weights.transitions
-
-    @property
-    def start_(self) -> FloatArray:
-        """Score of each label at the start of a sequence."""
-        return self._weights.start
+    coef_ = weights_part("inside", "Feature weights of each label, for all tokens of a segment.")
+    first_coef_ = weights_part("first", "Feature weights of each label, for the first token of a segment.")
+    last_coef_ = weights_part("last", "Feature weights of each label, for the last token of a segment.")
+    lengths_ = weights_part("lengths", "Scores of each length for each label.")
+    transitions_ = weights_part("transitions", "Scores of each label after each label.")
+    start_ = weights_part("start", "Score of each label at the start of a sequence.")

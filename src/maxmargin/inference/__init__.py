@@ -1,1 +1,1 @@
-"""Pure combinatorics on scores: no features, no losses, no learning."""
+"""Inference on scores: combinatorial algorithms that know nothing of features, losses or learning."""

@@ -1,4 +1,4 @@
-"""Trees of largest weight, each word with one head (Chu-Liu, Edmonds; Tarjan's O(n^2) for all arcs)."""
+"""Maximum spanning arborescences (Chu-Liu, Edmonds; Tarjan's O(n^2) algorithm for dense graphs)."""
 
 from typing import NamedTuple
 
@@ -12,26 +12,26 @@ _ROOT = -1
 
 
 class ArborescenceWork(NamedTuple):
-    """Work space for sentences of up to some number of words.
+    """Work space for sentences of up to a given number of words.
 
-    Words are contracted along cycles. The words and the components made of them are numbered in the order in
-    which they appear, words first.
+    Cycles of words are contracted to components. Components are numbered in the order in which they are made;
+    the first ones are the words themselves.
 
     Attributes
     ----------
     gains, enters : arrays of shape (n_words, n_words + 1)
-        For a component and a head outside: what the best arc from there to one of its words gains over
-        the arc within that it replaces, and to which word it goes.
+        For a component and a head outside of it: the gain of the best arc from that head to a word of the
+        component over the inner arc that it replaces, and that word.
     row : int array
-        The row of the two that belongs to a component.
+        The row of ``gains`` and ``enters`` that belongs to each component.
     component : int array of shape (n_words + 1,)
         The component of each head.
     parent : int array
-        The component that has taken up this one.
+        The component into which each one was contracted.
     head, word, gain : arrays
-        The arc chosen to enter each component, and what it gains.
+        The arc chosen to enter each component, and its gain.
     state, path : int arrays
-        How far each component is, and those in the walk from head to head.
+        The status of each component, and the components of the current walk from head to head.
     """
 
     gains: FloatArray
@@ -69,20 +69,20 @@ def arborescence_work(n_words: int) -> ArborescenceWork:
 
 @helper
 def arborescence(scores, single_root, work, y):
-    r"""Find the tree of largest score: from the root, number 0, every word is reached in one way.
+    r"""Find the tree of largest score that is rooted at node 0 and spans all words.
 
     .. math:: \max_y \; \sum_j \text{scores}_{j y_j}
 
-    A walk goes from each word to its best head, to that one's best head and so on, until it meets the root
-    or an earlier walk; a cycle becomes one component, and the walk goes on from there. If the root may have
-    one arc only, walks meet it last, when there is one component of all words: the arcs of the root are
-    then as if they cost more than all others together. Of equal heads the first is taken.
+    A walk goes from each word to its best head, from there to the best head of that head, and so on, until it
+    reaches the root or an earlier walk. A cycle is contracted to one component, and the walk continues from
+    there. If the root may have only one arc, walks reach it last, when all words are one component: its arcs
+    are treated as if they cost more than all others together. Ties go to the first head.
 
     Parameters
     ----------
     scores : array of shape (n_words, n_words + 1)
-        ``scores[j, h]`` is that of the arc to word j from word h - 1, or from the root for h = 0; what
-        stands at h = j + 1 is not looked at.
+        ``scores[j, h]`` is the score of the arc to word j from word h - 1, or from the root for h = 0. The
+        entries with h = j + 1 are ignored.
     single_root : bool
         Whether exactly one word has the root for its head.
     work : ArborescenceWork
@@ -100,7 +100,7 @@ def arborescence(scores, single_root, work, y):
 
 @helper
 def _begin(scores, work):
-    """Every word is a component of its own."""
+    """Make each word a component of its own."""
     n_words = scores.shape[0]
     work.component[0] = _ROOT
     for j in range(n_words):
@@ -112,7 +112,7 @@ def _begin(scores, work):
 
 @helper
 def _walk(work, first, n_words, n_nodes, single_root):
-    """Choose arcs from component ``first`` back to the root or to what is done; return how many there are."""
+    """Choose arcs from component ``first`` back to the root or a finished one; return ``n_nodes``."""
     work.path[0], length = first, 1
     work.state[first] = _ON_PATH
     while True:
@@ -134,7 +134,7 @@ def _walk(work, first, n_words, n_nodes, single_root):
 
 @helper
 def _choose(work, node, n_words, first):
-    """Choose the arc that enters the component, from the heads ``first`` and up, or else from the root."""
+    """Choose the arc that enters the component, from head ``first`` on, or else from the root."""
     row, best, gain = work.row[node], 0, -np.inf
     for h in range(first, n_words + 1):
         candidate = work.gains[row, h]
@@ -146,7 +146,7 @@ def _choose(work, node, n_words, first):
 
 @helper
 def _contract(work, source, length, node, n_words):
-    """Make one component of the end of the path, from ``source`` on; return the path's new length."""
+    """Contract the end of the path, from ``source`` on, to one component; return the path's new length."""
     first = length - 1
     while work.path[first] != source:
         first -= 1
@@ -157,7 +157,7 @@ def _contract(work, source, length, node, n_words):
         member = work.path[c]
         work.parent[member] = node
         if c > first:
-            _take_up(work, row, work.row[member], work.gain[member], n_words)
+            _absorb(work, row, work.row[member], work.gain[member], n_words)
     for h in range(1, n_words + 1):
         if work.parent[work.component[h]] == node:
             work.component[h] = node
@@ -166,8 +166,8 @@ def _contract(work, source, length, node, n_words):
 
 
 @helper
-def _take_up(work, row, other, gain, n_words):
-    """Let arcs also enter at the words of another component, in place of the arc that gained so much."""
+def _absorb(work, row, other, gain, n_words):
+    """Let arcs also enter at the words of another component, in place of its arc with this gain."""
     for h in range(n_words + 1):
         candidate = work.gains[other, h] - gain
         if candidate > work.gains[row, h]:
@@ -176,7 +176,7 @@ def _take_up(work, row, other, gain, n_words):
 
 @helper
 def _unfold(work, n_nodes, y):
-    """Keep, from the last component to the first, the arcs that no arc into a larger one has replaced."""
+    """Keep, from the last component to the first, the arcs that no arc into a larger component replaced."""
     for c in range(n_nodes):
         node = n_nodes - 1 - c
         if work.state[node] != _FIXED:

@@ -1,30 +1,30 @@
-"""Partial matchings of largest weight between rows and columns (shortest augmenting paths)."""
+"""Maximum-weight partial matchings between rows and columns, by shortest augmenting paths."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.arrays import BoolArray, FloatArray, IntArray
 from maxmargin.compiling import helper
 
 
 class AssignmentWork(NamedTuple):
-    """Work space for up to some number of places of rows, and of columns.
+    """Work space for up to a given number of places of rows and of columns.
 
     Attributes
     ----------
     row_price, column_price : arrays
-        The dual variables: at least zero, their sum no less than any score, and zero where unlinked.
+        Dual variables: not negative, zero where unlinked; any two sum to at least the score of their link.
     partner : int array
         The place linked to each column, or -1.
     distance : array
         Length of the shortest path found to each column.
     before : int array
-        The place from which it comes.
+        The place before each column on that path.
     settled : bool array
         Columns whose distance is final.
     reached : int array
-        Those columns, in the order of their distances.
+        The settled columns, in the order of their distances.
     """
 
     row_price: FloatArray
@@ -32,7 +32,7 @@ class AssignmentWork(NamedTuple):
     partner: IntArray
     distance: FloatArray
     before: IntArray
-    settled: np.ndarray[Any, np.dtype[np.bool_]]
+    settled: BoolArray
     reached: IntArray
 
 
@@ -53,13 +53,13 @@ def assignment_work(n_places: int, n_columns: int) -> AssignmentWork:
 def assignment(scores, bonus, work, y):
     r"""Find the partial matching of largest score.
 
-    Every row has a place for each entry of ``bonus``, and may be linked from each of them once; a column
-    is linked once at most. Place s of row j is number j len(bonus) + s, and
+    Every row has one place for each entry of ``bonus``. Each place, and each column, has at most one link.
+    Place s of row j has number j len(bonus) + s, and the matching attains
 
     .. math:: \max_y \; \sum_{j, s:\, y_{js} \ge 0} \text{scores}_{j y_{js}} + \text{bonus}_s .
 
-    No link is made that adds nothing. Places are linked in their order, each along a shortest augmenting
-    path in prices (Jonker and Volgenant), so that ties are always broken in the same way.
+    Links that add nothing are not made. Places are linked in order, each along a shortest augmenting path
+    with respect to prices (Jonker and Volgenant), so ties are always broken in the same way.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def assignment(scores, bonus, work, y):
 
 @helper
 def _best_column(scores, bonus, column_price):
-    """The column that gains most after its price, and what it gains; not below zero."""
+    """Return the column with the largest gain after its price, and that gain, if it is positive."""
     best, gain = -1, 0.0
     for k in range(scores.shape[0]):
         candidate = scores[k] + bonus - column_price[k]
@@ -100,13 +100,13 @@ def _best_column(scores, bonus, column_price):
 
 @helper
 def _augment(scores, bonus, first, work, y):
-    """Link place ``first``, or leave it or another one out: whatever costs least in prices."""
+    """Link place ``first``, or leave it or another place unlinked, whichever costs least."""
     n_columns, n_slots = scores.shape[1], bonus.shape[0]
     for k in range(n_columns):
         work.distance[k] = np.inf
         work.settled[k] = False
     place, length, n_reached = first, 0.0, 0
-    last, cost = first, work.row_price[first]  # the cheapest place to leave out so far
+    last, cost = first, work.row_price[first]  # the cheapest place to leave unlinked so far
     while True:
         row, slot = place // n_slots, place % n_slots
         _relax(scores[row], bonus[slot], place, length, work)
@@ -130,7 +130,7 @@ def _augment(scores, bonus, first, work, y):
 
 @helper
 def _relax(scores, bonus, place, length, work):
-    """Shorten the paths to columns by those that come from ``place``, itself ``length`` away."""
+    """Relax the paths to columns through ``place``, which is at distance ``length``."""
     base = length + work.row_price[place] - bonus
     for k in range(scores.shape[0]):
         if not work.settled[k]:
@@ -141,7 +141,7 @@ def _relax(scores, bonus, place, length, work):
 
 @helper
 def _nearest(work, n_columns):
-    """The first of the nearest columns not settled, or -1."""
+    """Return the first of the nearest unsettled columns, or -1."""
     best, distance = -1, np.inf
     for k in range(n_columns):
         if not work.settled[k] and work.distance[k] < distance:
@@ -151,7 +151,7 @@ def _nearest(work, n_columns):
 
 @helper
 def _reprice(work, first, length, n_reached):
-    """Change the prices of all that is nearer than ``length``, so that the shortest path is tight."""
+    """Update the prices of everything nearer than ``length``, so that the shortest path is tight."""
     work.row_price[first] -= length
     for c in range(n_reached):
         k = work.reached[c]
@@ -161,7 +161,7 @@ def _reprice(work, first, length, n_reached):
 
 @helper
 def _shift(work, last, first, y):
-    """Leave ``last`` out and shift links along the path to it, so that ``first`` gets one."""
+    """Unlink ``last`` and shift links along the path to it, so that ``first`` gets one."""
     if last != first:
         k = y[last]
         y[last] = -1
@@ -170,7 +170,7 @@ def _shift(work, last, first, y):
 
 @helper
 def _link(work, k, first, y):
-    """Give column k to the place before it on the path, whose own goes to the one before, up to ``first``."""
+    """Give column k to the place before it on the path, that place's column to the one before, and so on."""
     while True:
         place = work.before[k]
         following = y[place]

@@ -1,19 +1,21 @@
-"""The tree of labels that tells most of their joint distribution (Chow and Liu 1968)."""
-
-from typing import Any
+"""The spanning tree that best approximates the joint distribution of labels (Chow and Liu 1968)."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from maxmargin.arrays import FloatArray, IntArray
 
-# What every pair of labels is taken to share at least, so that the tree joins them all.
+# The smallest mutual information of two labels, above zero so that the tree spans all labels.
 _LEAST = 1e-9
 
 
-def mutual_information(y: Any, weights: FloatArray | None = None) -> FloatArray:
-    """Return the mutual information of every two columns of zeros and ones, in nats, of weighted rows."""
-    ones, counts = np.asarray(y, dtype=np.float64), np.ones(len(y)) if weights is None else weights
+def mutual_information(y: ArrayLike, row_weights: FloatArray | None = None) -> FloatArray:
+    """Return the mutual information, in nats, of each pair of columns of zeros and ones."""
+    ones, counts = (
+        np.asarray(y, dtype=np.float64),
+        np.ones(np.shape(y)[0]) if row_weights is None else row_weights,
+    )
     n = counts.sum()
     total = np.zeros((ones.shape[1], ones.shape[1]))
     for a in (ones, 1.0 - ones):
@@ -24,19 +26,20 @@ def mutual_information(y: Any, weights: FloatArray | None = None) -> FloatArray:
     return total
 
 
-def chow_liu(y: Any, weights: FloatArray | None = None) -> IntArray:
-    """Return the edges of the spanning tree of largest mutual information between columns of zeros and ones.
+def chow_liu(y: ArrayLike, row_weights: FloatArray | None = None) -> IntArray:
+    """Return the edges of the spanning tree with the largest mutual information between columns.
 
     Parameters
     ----------
     y : array of shape (n, n_labels)
-    weights : array of shape (n,), optional
-        How often each row counts.
+        Zeros and ones.
+    row_weights : array of shape (n,), optional
+        Weight of each row; one by default.
 
     Returns
     -------
     array of shape (n_labels - 1, 2)
     """
-    shared = np.maximum(mutual_information(y, weights), _LEAST)
+    shared = np.maximum(mutual_information(y, row_weights), _LEAST)
     edges = np.argwhere(minimum_spanning_tree(-np.triu(shared, 1)).toarray() < 0.0)
     return edges.astype(np.int64)

@@ -1,6 +1,6 @@
-"""The best path through a trellis for each number of its labels that are wrong."""
+"""The best path through a trellis for each number of wrong labels."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from maxmargin.loops import add_scaled, fill
 
 
 class Counted(NamedTuple):
-    """Work space: scores of the best paths to labels, and of the best of all, by number of wrong labels."""
+    """Work space: for each number of wrong labels, the best scores of paths to each label, and of all."""
 
     value: FloatArray
     scores: FloatArray
@@ -20,15 +20,15 @@ class Counted(NamedTuple):
 
 def counted_work(length: int, *labels: int) -> Counted:
     """Return work space for paths of up to ``length`` positions, with states of this shape."""
-    shape: Any = (length + 1, length, *labels)
-    return Counted(aligned_zeros(*shape), np.zeros(length + 1))
+    return Counted(aligned_zeros(length + 1, length, *labels), np.zeros(length + 1))
 
 
 @helper
 def costliest_count(scores):
-    """Return the m of largest ``m * (1 + scores[m] - scores[0])``: how many labels are wrong, if any.
+    """Return the number m of wrong labels that maximises ``m * (1 + scores[m] - scores[0])``.
 
-    ``scores[m]`` is the best score with m wrong labels. One that is not a number is taken: steps find out.
+    ``scores[m]`` is the best score with m wrong labels. A NaN counts as a maximum, so that the step that
+    follows detects it.
     """
     best, value = 0, 0.0
     for m in range(1, scores.shape[0]):
@@ -44,9 +44,8 @@ def best_by_count(unary, pairwise, truth, n_labels, value):
 
     .. math:: v_{m,t}(k) = u_t(k) + \max_j \left( v_{m - [k \ne y_t], t - 1}(j) + p(j, k) \right)
 
-    It is minus infinity where there is no such path; no more than t + 1 labels can be wrong at position t,
-    and what is beyond is not written. The number of wrong labels adds a factor of the length to the work of
-    `viterbi`, but for a half.
+    It is minus infinity if there is no such path. At most t + 1 labels can be wrong at position t; entries
+    beyond are not written. The cost is that of `viterbi` times half the length.
 
     Parameters
     ----------
@@ -74,7 +73,7 @@ def best_by_count(unary, pairwise, truth, n_labels, value):
 
 @helper
 def _begin(unary, truth, n_labels, value):
-    """The first position: one label is right, the others are wrong."""
+    """Fill the first position: one label is right, the others are wrong."""
     for m in range(2):
         fill(value[m, 0], -np.inf)
     for k in range(n_labels):
@@ -112,12 +111,14 @@ def trace_back(value, pairwise, truth, m, last, n_labels, y):
 
 @helper
 def best_pairs_by_count(unary, pairwise, triples, truth, n_labels, value):
-    r"""Fill ``value[m, t, j, k]``: the same for scores of three labels in a row, to label k after label j.
+    r"""Fill ``value[m, t, j, k]``: the best score of a path to label k after label j with m wrong labels.
+
+    Scores depend on three labels in a row:
 
     .. math:: v_{m,t}(j, k) = u_t(k) + p(j, k)
               + \max_i \left( v_{m - [k \ne y_t], t - 1}(i, j) + q(i, j, k) \right)
 
-    At the first position there is no j but 0.
+    At the first position j is 0.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ def best_pairs_by_count(unary, pairwise, triples, truth, n_labels, value):
 
 @helper
 def _arrive(before, t, j, triples, n_labels, out):
-    """Write the best score of a path to label j before position t, and with it any label there."""
+    """Write the best scores of paths to label j at position t - 1 and each label at position t."""
     if t == 1:
         fill(out, before[0, j])
     else:
@@ -153,7 +154,7 @@ def _arrive(before, t, j, triples, n_labels, out):
 
 @helper
 def _arrive_at(before, t, j, triples, n_labels):
-    """The same for one label at position t."""
+    """Return the best score of a path to label j at position t - 1 and one given label at position t."""
     if t == 1:
         return before[0, j]
     i = best_predecessor(before[:, j], triples, n_labels)
@@ -162,7 +163,7 @@ def _arrive_at(before, t, j, triples, n_labels):
 
 @helper
 def best_scores_of_pairs(value, length, n_labels, scores):
-    """The same as `best_scores`."""
+    """Write the score of the best path for each number of wrong labels, if states are pairs of labels."""
     for m in range(length + 1):
         j, k = best_pair(value[m, length - 1], n_labels if length > 1 else 1, n_labels)
         scores[m] = value[m, length - 1, j, k]

@@ -1,4 +1,4 @@
-"""The best segmentation for each number of its tokens whose tags are wrong."""
+"""The best segmentation for each number of wrong tags."""
 
 from typing import NamedTuple
 
@@ -16,12 +16,12 @@ class CountedSegments(NamedTuple):
     Attributes
     ----------
     opened : array of shape (length, n_labels, length + 1)
-        ``opened[t, k, m]`` is the score of the best segmentation of the tokens before t, m of them wrong, and
-        of a segment with label k that starts there; less the sums of scores before.
+        ``opened[t, k, m]`` is the score of the best segmentation of the tokens before t, with m wrong tags,
+        and of a segment with label k that starts at t, less the sum of the token scores before t.
     closed : array of shape (length, n_labels, length + 1)
-        ``closed[t, k, m]`` is that of the best with a segment of label k that ends with token t.
+        ``closed[t, k, m]`` is the score of the best segmentation with a segment of label k that ends at t.
     scores : array of shape (length + 1,)
-        Scores of the best segmentations.
+        Score of the best segmentation for each number of wrong tags.
     """
 
     opened: FloatArray
@@ -36,23 +36,23 @@ def counted_segments(length: int, n_labels: int) -> CountedSegments:
 
 
 @helper
-def best_segments_by_count(parts, pairs, n_labels, truth, trellis, work):
+def best_segments_by_count(token_scores, pairs, n_labels, truth, trellis, work):
     """Fill ``work.scores[m]``: the score of the best segmentation in which m tags are wrong.
 
-    It is minus infinity where there is none. The number of wrong tags adds a factor of the length to the work
-    of `segment_viterbi`, and stands innermost, so that a step is one row of arithmetic.
+    It is minus infinity if there is none. The cost is that of `segment_viterbi` times the length. The number
+    of wrong tags is the innermost index, so that a step is arithmetic on whole rows.
 
     Parameters
     ----------
-    parts, pairs, n_labels
+    token_scores, pairs, n_labels
         As for `segment_viterbi`.
     truth : int array of shape (length,)
-        The true tags: twice the label of each token, and one more where a segment starts.
+        The true tags: twice the label of each token, plus one where a segment starts.
     trellis : Trellis
-        The other scores of tokens and of lengths; those of tokens become sums.
+        The other scores of tokens, which become cumulative sums, and the scores of lengths.
     work : CountedSegments
     """
-    length, width = parts.shape[0], pairs.shape[1]
+    length, width = token_scores.shape[0], pairs.shape[1]
     clear(trellis.sums[0])
     for t in range(length):
         before, after = trellis.sums[t], trellis.sums[t + 1]
@@ -60,14 +60,14 @@ def best_segments_by_count(parts, pairs, n_labels, truth, trellis, work):
         for k in range(n_labels):
             _open(t, k, pairs[:, k], trellis.opened[t, k] - before[k], work)
         for k in range(n_labels):
-            _close(t, k, trellis.lengths[:, k], truth, after[k] + parts[t, 2 * width + k], work)
+            _close(t, k, trellis.lengths[:, k], truth, after[k] + token_scores[t, 2 * width + k], work)
     for m in range(length + 1):
         work.scores[m] = work.closed[length - 1, _best_end(work.closed[length - 1], m, n_labels), m]
 
 
 @helper
 def _open(t, k, steps, gain, work):
-    """Start a segment of label k at token t: up to t tags before it are wrong."""
+    """Start a segment of label k at token t, with up to t wrong tags before it."""
     row = work.opened[t, k][: t + 1]
     fill(row, -np.inf)
     if t == 0:
@@ -81,7 +81,7 @@ def _open(t, k, steps, gain, work):
 
 @helper
 def _close(t, k, lengths, truth, gain, work):
-    """End a segment of label k with token t, wherever it starts."""
+    """End a segment of label k at token t, for every possible start."""
     row, inside = work.closed[t, k][: t + 2], 0
     fill(row, -np.inf)
     for d in range(min(lengths.shape[0], t + 1)):
@@ -104,7 +104,7 @@ def _keep_larger(x, gain, out):
 
 @helper
 def _best_end(closed, m, n_labels):
-    """The label of the last segment, where m tags are wrong."""
+    """Return the label of the last segment of the best segmentation with m wrong tags."""
     best = 0
     for k in range(1, n_labels):
         best = k if closed[k, m] > closed[best, m] else best
@@ -113,7 +113,7 @@ def _best_end(closed, m, n_labels):
 
 @helper
 def trace_segments_back(length, pairs, n_labels, truth, m, trellis, work, y):
-    """Write the tags of the best segmentation in which m of them are wrong."""
+    """Write the tags of the best segmentation with m wrong tags."""
     t, k = length - 1, _best_end(work.closed[length - 1], m, n_labels)
     while t >= 0:
         start, m = _best_start(t, k, trellis.lengths[:, k], truth, m, work.opened)
@@ -125,7 +125,7 @@ def trace_segments_back(length, pairs, n_labels, truth, m, trellis, work, y):
 
 @helper
 def _best_start(t, k, lengths, truth, m, opened):
-    """Where the best segment of label k starts that ends with token t, and how many tags before are wrong."""
+    """Return the start of the best segment of label k that ends at t, and the number of wrong tags before."""
     best, rest, inside, score = t, max(m - (truth[t] != 2 * k + 1), 0), 0, -np.inf
     for d in range(min(lengths.shape[0], t + 1)):
         s = t - d
@@ -138,7 +138,7 @@ def _best_start(t, k, lengths, truth, m, opened):
 
 @helper
 def _best_before(closed, steps, m):
-    """The best label of the segment before, where m tags up to its end are wrong."""
+    """Return the best label of the preceding segment, with m wrong tags up to its end."""
     best, score = 0, -np.inf
     for j in range(steps.shape[0]):
         if closed[j, m] + steps[j] > score:

@@ -1,4 +1,4 @@
-"""The best labelling of a tree for each number of its labels that are wrong."""
+"""The best labelling of a tree for each number of wrong labels."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class CountedTree(NamedTuple):
     """Work space.
 
     A *branch* is a node with the branches of some of its children. It has a table with one row for each
-    number of its labels that may be wrong, none included: the best score for each label of the node.
+    number of wrong labels, from zero on: the best score for each label of the node.
 
     Attributes
     ----------
@@ -23,14 +23,14 @@ class CountedTree(NamedTuple):
     begin : int array of shape (n_nodes,)
         Where the table of the largest branch of each node begins.
     before : int array of shape (n_nodes,)
-        Where that of the branch begins to which the node's own was joined.
+        Where the table begins of the branch that the node's branch was joined to.
     size : int array of shape (n_nodes,)
-        How many nodes the branch has.
+        Number of nodes of the branch of each node.
     wrong : int array of shape (n_nodes,)
-        How many of their labels are wrong.
+        Number of wrong labels in it.
     message : array of shape (width,)
     scores : array of shape (n_nodes + 1,)
-        Scores of the best labellings.
+        Score of the best labelling for each number of wrong labels.
     """
 
     tables: FloatArray
@@ -43,7 +43,7 @@ class CountedTree(NamedTuple):
 
 
 def counted_tree(n_nodes: int, n_rows: int, width: int) -> CountedTree:
-    """Return work space for forests of up to so many nodes and rows of tables."""
+    """Return work space for forests of up to ``n_nodes`` nodes whose tables have ``n_rows`` rows."""
     begin, before, size, wrong = np.zeros((4, n_nodes), dtype=np.int64)
     message, scores = aligned_zeros(width), np.zeros(n_nodes + 1)
     return CountedTree(aligned_zeros(n_rows, width), begin, before, size, wrong, message, scores)
@@ -51,7 +51,7 @@ def counted_tree(n_nodes: int, n_rows: int, width: int) -> CountedTree:
 
 @helper
 def count_rows(order, parent, heads, size):
-    """Return how many rows the tables of a forest have; ``size`` is work space."""
+    """Return the number of rows of the tables of a forest; ``size`` is work space."""
     n_nodes, total = order.shape[0], 2 * order.shape[0]
     for v in range(n_nodes):
         size[v] = 1
@@ -64,9 +64,9 @@ def count_rows(order, parent, heads, size):
 
 @helper
 def _joined_to(order, parent, heads, v):
-    """The parent of a node; for a root, which has none, the first of all roots.
+    """Return the parent of a node; for a root, which has none, the first root.
 
-    So a forest is one tree, of which some edges score nothing.
+    This makes the forest one tree, in which some edges have no scores.
     """
     return order[0] if parent[v] == ROOT else heads[parent[v]]
 
@@ -75,9 +75,9 @@ def _joined_to(order, parent, heads, v):
 def best_on_tree_by_count(unary, pairs, order, parent, heads, truth, n_labels, work):
     r"""Fill ``work.scores[m]``: the score of the best labelling of a forest with m wrong labels.
 
-    Branches are joined from the leaves on: where those of a node and of its child have i and j wrong labels,
-    both together have i + j. In all that takes one step for each two nodes, those in which they are joined,
-    times the number of labels; messages take as many steps at most, times its square.
+    Branches are joined from the leaves up: if the branches of a node and of its child have i and j wrong
+    labels, the joined branch has i + j. Each pair of nodes takes one step in the join that unites them, times
+    the number of labels; messages take at most as many steps, times its square.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def best_on_tree_by_count(unary, pairs, order, parent, heads, truth, n_labels, w
 
 @helper
 def _begin(unary, right, n_labels, table):
-    """The branch of a node alone: one label is right, the others are wrong."""
+    """Fill the table of a single node: one label is right, the others are wrong."""
     fill(table[0], -np.inf)
     copy(unary, table[1])
     table[0, right], table[1, right] = unary[right], -np.inf
@@ -117,7 +117,7 @@ def _begin(unary, right, n_labels, table):
 
 @helper
 def _join(v, to, top, pairs, arc, n_labels, work):
-    """Write the table of the branches of ``to`` and of its child v together, from row ``top`` on."""
+    """Write the table of the branch of ``to`` joined with that of its child v, from row ``top`` on."""
     tables, message, own, other = work.tables, work.message, work.begin[to], work.begin[v]
     for m in range(work.size[to] + work.size[v] + 1):
         fill(tables[top + m], -np.inf)
@@ -129,7 +129,7 @@ def _join(v, to, top, pairs, arc, n_labels, work):
 
 @helper
 def _send_up(row, pairs, arc, n_labels, message):
-    """What a child's labels add to each label of its parent, at best."""
+    """Write the best score that a child adds to each label of its parent."""
     if arc == ROOT:
         fill(message, row[first_best(row, n_labels)])
     else:
@@ -146,7 +146,7 @@ def _keep_larger(x, y, out):
 
 @helper
 def trace_tree_back(pairs, order, parent, heads, m, n_labels, work, y):
-    """Write the best labelling with m wrong labels; what was joined last is taken apart first."""
+    """Write the best labelling with m wrong labels; joins are undone in reverse order."""
     root = order[0]
     work.wrong[root] = m
     y[root] = first_best(work.tables[work.begin[root] + m], n_labels)
@@ -160,7 +160,7 @@ def trace_tree_back(pairs, order, parent, heads, m, n_labels, work, y):
 
 @helper
 def _share(v, to, pairs, arc, n_labels, work, label):
-    """How many of the wrong labels of ``to`` are in the branch of its child v, given its own label."""
+    """Return how many of the wrong labels of ``to`` are in the branch of its child v, given its label."""
     tables, total = work.tables, work.wrong[to]
     best, score = max(total - work.size[to], 0), -np.inf
     for j in range(best, min(total, work.size[v]) + 1):
@@ -173,7 +173,7 @@ def _share(v, to, pairs, arc, n_labels, work, label):
 
 @helper
 def _choose(row, pairs, arc, label, n_labels, work):
-    """The best label of a child, given that of its parent; ``work.message`` becomes what each scores."""
+    """Return the best label of a child, given its parent's; ``work.message`` receives all scores."""
     copy(row, work.message)
     if arc != ROOT:
         add_given(pairs[arc >> 1], arc & 1, label, n_labels, work.message)

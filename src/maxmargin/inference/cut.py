@@ -1,4 +1,4 @@
-"""Minimum cuts: two search trees that grow towards each other (Boykov and Kolmogorov 2004)."""
+"""Minimum cuts by two search trees that grow towards each other (Boykov and Kolmogorov 2004)."""
 
 from typing import NamedTuple
 
@@ -7,36 +7,36 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
 
-# To which search tree a node belongs.
+# The search tree that a node belongs to.
 _FREE, _SOURCE, _SINK = 0, 1, 2
-# In the place of the arc from a node to its parent: the terminal itself, or none.
+# Special values for the arc from a node to its parent: the parent is the terminal, or there is none.
 _TERMINAL, _NONE = -1, -2
 
 
 class CutWork(NamedTuple):
-    """Work space for graphs of some size.
+    """Work space for graphs of up to a given size.
 
     Attributes
     ----------
     excess : array of shape (n_nodes,)
-        What the source can still send to each node; if negative, what the node can send to the sink.
-    room : array of shape (2 * n_edges,)
-        What can still flow along each arc.
+        Residual capacity from the source to each node; if negative, that from the node to the sink.
+    residual : array of shape (2 * n_edges,)
+        Residual capacity of each arc.
     tree : int array of shape (n_nodes,)
     parent : int array of shape (n_nodes,)
         The arc from a node towards the root of its tree.
     distance, stamp : int arrays of shape (n_nodes,)
-        How far away the root was when last looked, and when that was.
+        Distance to the root when it was last computed, and the time of that computation.
     active, is_active : int arrays of shape (n_nodes,)
-        A ring of nodes whose neighbours are to be visited, and who is in it.
+        A ring buffer of nodes whose neighbours are to be visited, and which nodes are in it.
     orphans : int array of shape (n_nodes,)
-        A ring of nodes that lost their parents.
+        A ring buffer of nodes that have lost their parents.
     rings : int array of shape (4,)
-        First place and length of the one ring and of the other.
+        First place and length of the ring of active nodes, then those of the ring of orphans.
     """
 
     excess: FloatArray
-    room: FloatArray
+    residual: FloatArray
     tree: IntArray
     parent: IntArray
     distance: IntArray
@@ -48,10 +48,10 @@ class CutWork(NamedTuple):
 
 
 def cut_work(n_nodes: int, n_edges: int) -> CutWork:
-    """Return work space for up to so many nodes and edges."""
+    """Return work space for up to ``n_nodes`` nodes and ``n_edges`` edges."""
     tree, parent, distance, stamp, active, is_active, orphans = np.zeros((7, n_nodes), dtype=np.int64)
-    excess, room, rings = np.zeros(n_nodes), np.zeros(2 * n_edges), np.zeros(4, dtype=np.int64)
-    return CutWork(excess, room, tree, parent, distance, stamp, active, is_active, orphans, rings)
+    excess, residual, rings = np.zeros(n_nodes), np.zeros(2 * n_edges), np.zeros(4, dtype=np.int64)
+    return CutWork(excess, residual, tree, parent, distance, stamp, active, is_active, orphans, rings)
 
 
 @helper
@@ -69,7 +69,7 @@ def cut(start, arcs, heads, n_nodes, work, y):
         arcs 2e and 2e + 1.
     n_nodes : int
     work : CutWork
-        With g in ``excess`` and c in ``room``, at both arcs of an edge; both are overwritten.
+        With g in ``excess`` and c in ``residual``, at both arcs of an edge; both are overwritten.
     y : int array of length at least n_nodes
         Receives the labelling.
     """
@@ -93,7 +93,7 @@ def cut(start, arcs, heads, n_nodes, work, y):
 
 @helper
 def _plant(n_nodes, work):
-    """Begin the trees with the nodes that the terminals reach."""
+    """Start the trees with the nodes that are adjacent to the terminals."""
     work.rings[0] = work.rings[1] = work.rings[2] = work.rings[3] = 0
     for v in range(n_nodes):
         work.parent[v], work.distance[v], work.stamp[v], work.is_active[v] = _NONE, 0, 0, 0
@@ -106,7 +106,7 @@ def _plant(n_nodes, work):
 
 @helper
 def _enter(v, work):
-    """Put a node at the end of the ring of active ones, unless it is in it."""
+    """Append a node to the ring of active nodes, unless it is in it."""
     if work.is_active[v] == 0:
         work.active[_after(work.rings[0], work.rings[1], work)] = v
         work.rings[1] += 1
@@ -115,7 +115,7 @@ def _enter(v, work):
 
 @helper
 def _leave(work):
-    """Take the first node out of the ring of active ones."""
+    """Remove the first node from the ring of active nodes."""
     work.is_active[work.active[work.rings[0]]] = 0
     work.rings[0] = _after(work.rings[0], 1, work)
     work.rings[1] -= 1
@@ -123,21 +123,21 @@ def _leave(work):
 
 @helper
 def _after(place, steps, work):
-    """The place so many steps further in a ring."""
+    """Return the place ``steps`` steps further in a ring."""
     place += steps
     return place if place < work.active.shape[0] else place - work.active.shape[0]
 
 
 @helper
 def _grow(v, start, arcs, heads, work):
-    """Let the tree of v take in free neighbours; return an arc to the other tree, from the source's side."""
+    """Add free neighbours of v to its tree; return an arc from the source tree to the sink tree, or none."""
     side = work.tree[v]
     if side == _FREE:
         return _NONE
-    back = side == _SINK  # there flow runs towards the root
+    back = side == _SINK  # in the sink tree, flow runs towards the root
     for p in range(start[v], start[v + 1]):
         arc = arcs[p]
-        if work.room[arc ^ 1 if back else arc] > 0.0:
+        if work.residual[arc ^ 1 if back else arc] > 0.0:
             u = heads[arc]
             if work.tree[u] == _FREE:
                 work.tree[u], work.parent[u] = side, arc ^ 1
@@ -146,43 +146,45 @@ def _grow(v, start, arcs, heads, work):
             elif work.tree[u] != side:
                 return arc ^ 1 if back else arc
             elif work.distance[u] > work.distance[v] + 1 and work.stamp[u] <= work.stamp[v]:
-                work.parent[u] = arc ^ 1  # a shorter way to the root
+                work.parent[u] = arc ^ 1  # a shorter path to the root
                 work.distance[u], work.stamp[u] = work.distance[v] + 1, work.stamp[v]
     return _NONE
 
 
 @helper
 def _augment(meeting, heads, work):
-    """Send as much as there is room for through an arc between the trees; who is cut off is an orphan."""
+    """Push as much flow as possible through an arc between the trees; nodes cut off become orphans."""
     source_end, sink_end = heads[meeting ^ 1], heads[meeting]
-    flow = min(work.room[meeting], _bottleneck(source_end, heads, work), _bottleneck(sink_end, heads, work))
-    work.room[meeting] -= flow
-    work.room[meeting ^ 1] += flow
+    flow = min(
+        work.residual[meeting], _bottleneck(source_end, heads, work), _bottleneck(sink_end, heads, work)
+    )
+    work.residual[meeting] -= flow
+    work.residual[meeting ^ 1] += flow
     _send(source_end, flow, heads, work)
     _send(sink_end, flow, heads, work)
 
 
 @helper
 def _bottleneck(v, heads, work):
-    """The least room between v and its terminal."""
+    """Return the smallest residual capacity between v and its terminal."""
     turn = 1 if work.tree[v] == _SOURCE else 0
     least = np.inf
     while work.parent[v] != _TERMINAL:
-        least = min(least, work.room[work.parent[v] ^ turn])
+        least = min(least, work.residual[work.parent[v] ^ turn])
         v = heads[work.parent[v]]
     return min(least, abs(work.excess[v]))
 
 
 @helper
 def _send(v, flow, heads, work):
-    """Let the flow run between v and its terminal."""
+    """Push the flow between v and its terminal."""
     turn = 1 if work.tree[v] == _SOURCE else 0
     while work.parent[v] != _TERMINAL:
         arc = work.parent[v] ^ turn
-        work.room[arc] -= flow
-        work.room[arc ^ 1] += flow
+        work.residual[arc] -= flow
+        work.residual[arc ^ 1] += flow
         following = heads[work.parent[v]]
-        if work.room[arc] <= 0.0:
+        if work.residual[arc] <= 0.0:
             _orphan(v, work)
         v = following
     work.excess[v] -= flow if turn == 1 else -flow
@@ -192,7 +194,7 @@ def _send(v, flow, heads, work):
 
 @helper
 def _orphan(v, work):
-    """Take v's parent away, and put v at the end of the ring of orphans."""
+    """Remove the parent of v, and append v to the ring of orphans."""
     work.parent[v] = _NONE
     work.orphans[_after(work.rings[2], work.rings[3], work)] = v
     work.rings[3] += 1
@@ -200,7 +202,7 @@ def _orphan(v, work):
 
 @helper
 def _next_orphan(work):
-    """Take the first node out of the ring of orphans."""
+    """Remove the first node from the ring of orphans and return it."""
     v = work.orphans[work.rings[2]]
     work.rings[2] = _after(work.rings[2], 1, work)
     work.rings[3] -= 1
@@ -209,13 +211,13 @@ def _next_orphan(work):
 
 @helper
 def _adopt(v, now, start, arcs, heads, work):
-    """Find v a new parent, the nearest to the root; without one it is free, and its children are orphans."""
+    """Find a new parent for v, nearest to the root; if there is none, free v and orphan its children."""
     side = work.tree[v]
     turn = 1 if side == _SOURCE else 0
     best, nearest = _NONE, np.iinfo(np.int64).max
     for p in range(start[v], start[v + 1]):
         arc = arcs[p]
-        if work.room[arc ^ turn] > 0.0 and work.tree[heads[arc]] == side:
+        if work.residual[arc ^ turn] > 0.0 and work.tree[heads[arc]] == side:
             distance = _distance(heads[arc], now, heads, work)
             if 0 <= distance < nearest:
                 best, nearest = arc, distance
@@ -226,7 +228,7 @@ def _adopt(v, now, start, arcs, heads, work):
     for p in range(start[v], start[v + 1]):
         arc, u = arcs[p], heads[arcs[p]]
         if work.tree[u] == side:
-            if work.room[arc ^ turn] > 0.0:
+            if work.residual[arc ^ turn] > 0.0:
                 _enter(u, work)
             if work.parent[u] == arc ^ 1:
                 _orphan(u, work)
@@ -234,7 +236,7 @@ def _adopt(v, now, start, arcs, heads, work):
 
 @helper
 def _distance(v, now, heads, work):
-    """How far v is from its root, noted on the way for all that are passed; -1 if it has none any more."""
+    """Return the distance of v to its root, or -1 if it has none; store it for all nodes on the way."""
     u, steps = v, 0
     while work.stamp[u] != now or work.parent[u] == _NONE:
         if work.parent[u] == _NONE:

@@ -1,4 +1,4 @@
-"""Projective trees of largest weight: no two arcs cross (Eisner's O(n^3) algorithm)."""
+"""Maximum projective trees, in which no two arcs cross (Eisner's O(n^3) algorithm)."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ _RIGHT, _LEFT = 0, 1
 
 
 class EisnerWork(NamedTuple):
-    """Work space for sentences of up to some number of words; nodes are the root, 0, and the words.
+    """Work space for sentences of up to a given number of words. Node 0 is the root, node j is word j.
 
     Attributes
     ----------
@@ -19,12 +19,12 @@ class EisnerWork(NamedTuple):
         ``right[i, j]`` and ``left[j, i]``, for i <= j: the best score of a tree on the nodes i, ..., j whose
         root is i, or j.
     right_arc, left_arc : arrays of shape (n_words + 1, n_words + 1)
-        ``right_arc[i, j]`` and ``left_arc[j, i]``: the same with the arc from i to j, or from j to i, and
-        without what j, or i, has beyond the span.
+        ``right_arc[i, j]`` and ``left_arc[j, i]``: the best score of a span with the arc from i to j, or from
+        j to i, in which j, or i, has no children on its far side.
     arc_split, right_split, left_split : int arrays of shape (n_words + 1, n_words + 1)
-        Where spans are best put together.
+        The best places to join two spans.
     stack : int array of shape (n_words + 2, 3)
-        Spans yet to be taken apart: from, to, and which end is the root.
+        Spans whose arcs are still to be read off: first node, last node, and which of them is the root.
     """
 
     right: FloatArray
@@ -48,9 +48,9 @@ def eisner_work(n_words: int) -> EisnerWork:
 
 @helper
 def eisner(scores, single_root, work, y):
-    r"""Find the projective tree of largest score; arguments as of `arborescence`.
+    """Find the projective tree of largest score; the arguments are those of `arborescence`.
 
-    Of equal ways to put spans together the first is taken.
+    Ties between ways to join spans go to the first.
     """
     n_words = scores.shape[0]
     first = 1 if single_root else 0
@@ -62,11 +62,11 @@ def eisner(scores, single_root, work, y):
     if single_root:
         root = _best_root(scores, work)
         y[root - 1] = 0
-        depth = _put(work.stack, 0, 1, root, _LEFT)
-        depth = _put(work.stack, depth, root, n_words, _RIGHT)
+        depth = _push(work.stack, 0, 1, root, _LEFT)
+        depth = _push(work.stack, depth, root, n_words, _RIGHT)
     else:
-        depth = _put(work.stack, 0, 0, n_words, _RIGHT)
-    _take_apart(work, depth, y)
+        depth = _push(work.stack, 0, 0, n_words, _RIGHT)
+    _read_arcs(work, depth, y)
 
 
 @helper
@@ -84,7 +84,7 @@ def _join(scores, i, j, work):
 
 @helper
 def _best_split(a, b):
-    """``k = argmax(a + b)``, and the maximum."""
+    """Return ``argmax(a + b)`` and the maximum."""
     best, value = 0, -np.inf
     for k in range(a.shape[0]):
         candidate = a[k] + b[k]
@@ -95,7 +95,7 @@ def _best_split(a, b):
 
 @helper
 def _best_root(scores, work):
-    """The first of the nodes that are best as the only one below the root."""
+    """Return the best only child of the root; ties go to the first."""
     n_words = scores.shape[0]
     root, best = 1, -np.inf
     for r in range(1, n_words + 1):
@@ -106,15 +106,15 @@ def _best_root(scores, work):
 
 
 @helper
-def _put(stack, depth, i, j, side):
-    """Put a span on the stack, unless it has one node; return the new depth."""
+def _push(stack, depth, i, j, side):
+    """Push a span onto the stack, unless it has only one node; return the new depth."""
     stack[depth, 0], stack[depth, 1], stack[depth, 2] = i, j, side
     return depth + (1 if i < j else 0)
 
 
 @helper
-def _take_apart(work, depth, y):
-    """Read off the arcs of the spans on the stack: each has one, and up to three spans within."""
+def _read_arcs(work, depth, y):
+    """Write the arcs of the spans on the stack: each consists of one arc and up to three inner spans."""
     while depth > 0:
         depth -= 1
         i, j, side = work.stack[depth, 0], work.stack[depth, 1], work.stack[depth, 2]
@@ -122,13 +122,13 @@ def _take_apart(work, depth, y):
             k = work.right_split[i, j]
             y[k - 1] = i
             split = work.arc_split[i, k]
-            depth = _put(work.stack, depth, k, j, _RIGHT)
-            depth = _put(work.stack, depth, i, split, _RIGHT)
-            depth = _put(work.stack, depth, split + 1, k, _LEFT)
+            depth = _push(work.stack, depth, k, j, _RIGHT)
+            depth = _push(work.stack, depth, i, split, _RIGHT)
+            depth = _push(work.stack, depth, split + 1, k, _LEFT)
         else:
             k = work.left_split[i, j]
             y[k - 1] = j
             split = work.arc_split[k, j]
-            depth = _put(work.stack, depth, i, k, _LEFT)
-            depth = _put(work.stack, depth, k, split, _RIGHT)
-            depth = _put(work.stack, depth, split + 1, j, _LEFT)
+            depth = _push(work.stack, depth, i, k, _LEFT)
+            depth = _push(work.stack, depth, k, split, _RIGHT)
+            depth = _push(work.stack, depth, split + 1, j, _LEFT)

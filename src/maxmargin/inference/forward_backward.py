@@ -1,7 +1,7 @@
-r"""The Gibbs distribution over all paths through a trellis: forward sums, backward means.
+r"""The Gibbs distribution over all paths through a trellis: forward sums, backward marginals.
 
-The sums go forward in logarithms, each with its largest term taken out; the marginals come back through
-the conditional distributions of a label given the next one,
+The forward pass sums in the log domain, with the largest term of each sum factored out. The backward pass
+computes marginals from the conditional distributions of a label given the next one,
 
 .. math::
 
@@ -10,11 +10,11 @@ the conditional distributions of a label given the next one,
     \mu_{t-1, t}(j, k) = q_t(j \mid k) \, \mu_t(k), \qquad
     \mu_{t-1}(j) = \sum_k \mu_{t-1, t}(j, k) .
 
-As every :math:`q_t(\cdot \mid k)` is made to add up to one, whatever the size of the scores, the marginals
-are those of a distribution up to the rounding of sums of probabilities.
+Since every :math:`q_t(\cdot \mid k)` is normalised to sum to one, whatever the magnitude of the scores, the
+marginals are those of a distribution, up to rounding in sums of probabilities.
 
-Exponentials are what this costs. Where the scores of pairs are near to each other, so that none of their
-exponentials is lost beside another, those are made once for all positions, and multiplied by those of
+Exponentials dominate the cost. If the scores of pairs are close enough that no exponential of one vanishes
+beside another, these exponentials are computed once for all positions, and multiplied by those of
 :math:`v_{t-1}`.
 """
 
@@ -27,17 +27,17 @@ from maxmargin.inference.softmax import softmax
 from maxmargin.inference.viterbi import best_predecessors
 from maxmargin.loops import add_scaled, clear, copy
 
-# Exponentials of numbers in (-_NEAR, 0] have products and quotients that are neither lost nor infinite.
+# Products and quotients of exponentials of numbers in (-_NEAR, 0] neither underflow nor overflow.
 _NEAR = 300.0
 
 
 @helper
 def forward_backward(unary, pairwise, n_labels, value, joint, marginals, counts):
-    r"""Find the marginals of the paths, of which each has the probability
+    r"""Compute the marginals of the distribution over paths with the probabilities
 
     .. math:: p(y) \propto \exp \left( \sum_t u_t(y_t) + \sum_{t \ge 1} p(y_{t-1}, y_t) \right) .
 
-    Columns may be padded beyond ``n_labels``; what pads the marginals and counts becomes zero.
+    Columns may be padded beyond ``n_labels``. The padding of marginals and counts becomes zero.
 
     Parameters
     ----------
@@ -46,10 +46,10 @@ def forward_backward(unary, pairwise, n_labels, value, joint, marginals, counts)
         ``pairwise[j, k]`` is the score of label k after label j.
     n_labels : int
     value : array of shape (at least length, width)
-        Work space: becomes v.
+        Work space; receives v.
     joint : array of shape (2 * n_labels + 2, width)
-        Work space: exponentials of one position, then what was taken out of their exponents, then their
-        sums, then exponentials of ``pairwise``.
+        Work space: the exponentials of one position, the terms factored out of them, their sums, and then
+        the exponentials of ``pairwise``.
     marginals : array of shape (length, width)
         Receives the probability of each label at each position.
     counts : array of shape (n_labels, width)
@@ -78,7 +78,7 @@ def forward_backward(unary, pairwise, n_labels, value, joint, marginals, counts)
 
 @helper
 def _powers_of_near(pairwise, n_labels, power):
-    """``power = exp(pairwise - top)``; return top, the largest score, or infinity if they are not near."""
+    """``power = exp(pairwise - top)``; return the largest score, top, or infinity if scores are far apart."""
     top, bottom = pairwise[0, 0], pairwise[0, 0]
     for j in range(n_labels):
         for k in range(n_labels):
@@ -94,7 +94,7 @@ def _powers_of_near(pairwise, n_labels, power):
 
 @helper
 def _exponentials(before, pairwise, power, top, n_labels, joint):
-    """``joint[j, k] = exp(before[j] + pairwise[j, k] - out[k])``, what is taken out, and the sums over j."""
+    """``joint[j, k] = exp(before[j] + pairwise[j, k] - out[k])``; also write ``out`` and the sums over j."""
     out, total = joint[n_labels], joint[n_labels + 1]
     clear(total)
     if top < np.inf:
@@ -110,7 +110,7 @@ def _exponentials(before, pairwise, power, top, n_labels, joint):
 
 @helper
 def _multiply_powers(before, power, top, n_labels, joint):
-    """The same where scores of pairs are near: the same is taken out for every k."""
+    """Fill ``joint`` from the exponentials of ``pairwise``; ``out`` is then the same for every k."""
     largest = before[0]
     for j in range(1, n_labels):
         largest = before[j] if before[j] > largest else largest
@@ -124,7 +124,7 @@ def _multiply_powers(before, power, top, n_labels, joint):
 
 @helper
 def _step_back(joint, n_labels, after, before, counts):
-    """Write the marginals of a position from those of the next one; add those of the pair to the counts."""
+    """Compute the marginals of a position from those of the next, and add those of the pair to the counts."""
     total = joint[n_labels + 1]
     for k in range(n_labels):
         total[k] = after[k] / total[k]

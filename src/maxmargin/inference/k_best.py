@@ -9,17 +9,17 @@ from maxmargin.compiling import helper
 
 
 class KBestWork(NamedTuple):
-    """Work space for k paths of up to some length.
+    """Work space for k paths of up to a given length.
 
     Attributes
     ----------
     value : array of shape (length, n_states, k)
-        Scores of the best paths that end in a state at a position, best first; -inf where there is none. A
-        state is a label, or two in a row.
+        Scores of the best paths that end in a state at a position, best first; -inf if there are fewer. A
+        state is a label, or a pair of consecutive labels.
     before, rank : int arrays of shape (length, n_states, k)
-        The state before, and which of its paths leads there.
+        The preceding state, and the rank of the path among those that end there.
     taken : int array of shape (n_states,)
-        How many paths of each state have been continued.
+        Number of paths of each state that have been used.
     """
 
     value: FloatArray
@@ -38,7 +38,7 @@ def k_best_work(length: int, n_states: int, k: int) -> KBestWork:
 
 @helper
 def k_best_paths(unary, pairwise, work, y, scores):
-    """Find the labellings of largest score, from the best on; ties go to the smaller label, from the end.
+    """Find the k labellings of largest score, best first; ties go to the smaller label, from the end.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def k_best_paths(unary, pairwise, work, y, scores):
     y : int array of shape (k, at least length)
         Receives the labellings.
     scores : array of shape (k,)
-        Receives their scores; -inf where there is no other labelling.
+        Receives their scores; -inf if there are fewer labellings.
     """
     length, n_labels = unary.shape[0], work.taken.shape[0]
     for label in range(n_labels):
@@ -62,10 +62,10 @@ def k_best_paths(unary, pairwise, work, y, scores):
 
 @helper
 def k_best_second_order(unary, pairwise, triples, n_labels, work, y, scores):
-    """The same for scores of three labels in a row.
+    """Find the k labellings of largest score, if scores depend on three labels in a row.
 
-    A state is a label k after a label j, and has the number ``k * n_labels + j``: the ones that lead to it,
-    a label j after any other, stand in a row. At the first position there is no j but 0.
+    A state is a label k after a label j, and has number ``k * n_labels + j``. The states that lead to it,
+    label j after any other, are contiguous. At the first position j is 0.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def k_best_second_order(unary, pairwise, triples, n_labels, work, y, scores):
 
 @helper
 def _start_one(score, value):
-    """One path, and no other."""
+    """Store one path and no other."""
     value[0] = score
     for r in range(1, value.shape[0]):
         value[r] = -np.inf
@@ -107,7 +107,7 @@ def _start_one(score, value):
 
 @helper
 def _write_best(last, work, y, scores):
-    """Write the best paths of all that end at position ``last``, as states, and their scores."""
+    """Write the best paths that end at position ``last``, as states, and their scores."""
     for state in range(work.taken.shape[0]):
         work.taken[state] = 0
     for r in range(scores.shape[0]):
@@ -118,16 +118,16 @@ def _write_best(last, work, y, scores):
 
 @helper
 def pick_best(lists, taken, r, scores):
-    """Take the best of what is left of some lists, each in order; return which list, and its place there.
+    """Take the best remaining entry of some sorted lists; return its list, and its place in that list.
 
     Parameters
     ----------
     lists : array of shape (n_lists, k)
     taken : int array of shape (n_lists,)
-        How many of each have been taken; one more afterwards.
+        Number of entries taken from each list; updated.
     r : int
     scores : array of shape (k,)
-        Receives the best at place r; -inf if nothing is left.
+        Receives the entry at place r; -inf if nothing is left.
     """
     best, score = 0, -np.inf
     for s in range(lists.shape[0]):
@@ -140,7 +140,7 @@ def pick_best(lists, taken, r, scores):
 
 @helper
 def _continue_best(t, state, gain, first, steps, work):
-    """Merge the paths of the states before, from ``first`` on and each in order, into those to ``state``."""
+    """Merge the paths of the preceding states, from ``first`` on, into the best paths to ``state``."""
     lists = work.value[t - 1, first : first + steps.shape[0]]
     value, before, rank = work.value[t, state], work.before[t, state], work.rank[t, state]
     merge_best(lists, steps, gain, first, work.taken, value, before, rank)
@@ -148,23 +148,23 @@ def _continue_best(t, state, gain, first, steps, work):
 
 @helper
 def merge_best(lists, steps, gain, first, taken, value, before, rank):
-    """Write the k best of some lists, each in order and with a score of its own.
+    """Write the k best entries of some sorted lists, each with an offset of its own.
 
     Parameters
     ----------
     lists : array of shape (n_lists, k)
     steps : array of shape (n_lists,)
-        What is added to the scores of each list.
+        Added to the entries of each list.
     gain : float
-        What is added to all.
+        Added to all entries.
     first : int
         The number of the first list.
     taken : int array of shape (at least n_lists,)
         Work space.
     value : array of shape (k,)
-        Receives the scores, best first; -inf where there are no more.
+        Receives the scores, best first; -inf if there are fewer.
     before, rank : int arrays of shape (k,)
-        Receive the number of the list of each, and its place there.
+        Receive the number of the list of each entry, and its place there.
     """
     k = value.shape[0]
     for j in range(steps.shape[0]):

@@ -17,12 +17,12 @@ class KBestTrellis(NamedTuple):
     Attributes
     ----------
     opened : KBestWork
-        Of the best segmentations with a segment of a label that starts at a token, less the sums before; the
-        states before are the labels of segments that end there.
+        For the best segmentations with a segment of a given label that starts at a token, less the sums of
+        token scores before. Preceding states are labels of the segments that end there.
     closed : KBestWork
-        Of those with a segment that ends with a token; the states before are its lengths less one.
+        For those with a segment that ends at a token. Preceding states are its lengths minus one.
     taken : int array
-        Of the places that lists are merged from.
+        Work space of merges.
     """
 
     opened: KBestWork
@@ -37,20 +37,20 @@ def k_best_trellis(length: int, n_labels: int, n_lengths: int, k: int) -> KBestT
 
 
 @helper
-def k_best_segmentations(parts, pairs, n_labels, trellis, work, y, scores):
-    """Find the segmentations of largest score, from the best on; ties are as in `segment_viterbi`.
+def k_best_segmentations(token_scores, pairs, n_labels, trellis, work, y, scores):
+    """Find the k segmentations of largest score, best first; ties are broken as in `segment_viterbi`.
 
     Parameters
     ----------
-    parts, pairs, n_labels, trellis
-        As for `segment_viterbi`; nothing is marked.
+    token_scores, pairs, n_labels, trellis
+        As for `segment_viterbi`, without marked segments.
     work : KBestTrellis
     y : int array of shape (k, at least length)
-        Receives twice the label of each token, and one more where a segment starts.
+        Receives twice the label of each token, plus one where a segment starts.
     scores : array of shape (k,)
-        Receives their scores; -inf where there is no other segmentation.
+        Receives their scores; -inf if there are fewer segmentations.
     """
-    length, width = parts.shape[0], pairs.shape[1]
+    length, width = token_scores.shape[0], pairs.shape[1]
     clear(trellis.sums[0])
     for t in range(length):
         before, after = trellis.sums[t], trellis.sums[t + 1]
@@ -58,7 +58,7 @@ def k_best_segmentations(parts, pairs, n_labels, trellis, work, y, scores):
         for k in range(n_labels):
             _open(t, k, pairs[:, k], trellis.opened[t, k] - before[k], work)
         for k in range(n_labels):
-            _close(t, k, trellis.lengths[:, k], after[k] + parts[t, 2 * width + k], work)
+            _close(t, k, trellis.lengths[:, k], after[k] + token_scores[t, 2 * width + k], work)
     for k in range(n_labels):
         work.closed.taken[k] = 0
     for r in range(scores.shape[0]):
@@ -69,7 +69,7 @@ def k_best_segmentations(parts, pairs, n_labels, trellis, work, y, scores):
 
 @helper
 def _open(t, label, steps, gain, work):
-    """Start a segment at token t, after any that end before it."""
+    """Start a segment at token t, after any segment that ends before it."""
     opened, closed = work.opened, work.closed
     value, before, rank = opened.value[t, label], opened.before[t, label], opened.rank[t, label]
     if t > 0:
@@ -82,7 +82,7 @@ def _open(t, label, steps, gain, work):
 
 @helper
 def _close(t, label, lengths, gain, work):
-    """End a segment with token t, wherever it starts."""
+    """End a segment at token t, for every possible start."""
     closed, first = work.closed, max(t + 1 - lengths.shape[0], 0)
     value, before, rank = closed.value[t, label], closed.before[t, label], closed.rank[t, label]
     starts = work.opened.value[first : t + 1, label][::-1]
@@ -91,7 +91,7 @@ def _close(t, label, lengths, gain, work):
 
 @helper
 def _trace(t, label, rank, work, y):
-    """Write the segmentation of which a segment ends with token t."""
+    """Write the segmentation with this segment that ends at token t."""
     while t >= 0:
         start = t - work.closed.before[t, label, rank]
         rank = work.closed.rank[t, label, rank]

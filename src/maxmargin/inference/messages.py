@@ -1,9 +1,9 @@
-"""Good labellings of any graph, with an upper bound: sequential reweighted messages (Kolmogorov 2006).
+"""Good labellings of any graph, with an upper bound: sequential tree-reweighted message passing.
 
-Nodes are visited in their order and back. A node sends the same share of what it knows to every neighbour
-that is still to come, as if the graph was made of paths that follow the order; the sum of the best scores of
-these paths bounds the score of every labelling, and no pass raises it. A labelling is read off on the way,
-and improved label by label in the end.
+This is TRW-S (Kolmogorov 2006). Nodes are visited in order and back. A node sends equal shares of its beliefs
+to all neighbours that are still to come, as if the graph consisted of paths that follow the order. The sum of
+the best scores of these paths bounds the score of every labelling from above, and no pass increases it. Each
+pass also reads off a labelling; at the end, the best one is improved label by label.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from maxmargin.compiling import helper
 from maxmargin.inference.tree import add_given, first_best, send
 from maxmargin.loops import add_scaled, clear, copy
 
-# How near to its bound a labelling is the best one; relative to the scores.
+# A labelling whose score is this close to the bound, relative to the scores, is taken as optimal.
 _ROUNDING = 1e-9
 
 
@@ -30,8 +30,8 @@ class MessageWork(NamedTuple):
     y : array of shape (n_nodes,)
         A labelling.
     rest : array of shape (n_nodes + 1,)
-        After `send_down`: with the messages to nodes before v, ``rest[v]`` bounds what v and all behind it
-        score with each other and with those before.
+        After `send_down`: together with the messages to nodes before v, ``rest[v]`` bounds the scores of v
+        and of all nodes after it, with each other and with those before.
     """
 
     messages: FloatArray
@@ -43,7 +43,7 @@ class MessageWork(NamedTuple):
 
 
 def message_work(n_nodes: int, n_edges: int, width: int) -> MessageWork:
-    """Return work space for up to so many nodes, edges and labels."""
+    """Return work space for up to ``n_nodes`` nodes and ``n_edges`` edges."""
     value, given, sent = np.zeros((3, width))
     messages, y = np.zeros((n_edges, width)), np.zeros(n_nodes, dtype=np.int64)
     return MessageWork(messages, value, given, sent, y, np.zeros(n_nodes + 1))
@@ -51,12 +51,12 @@ def message_work(n_nodes: int, n_edges: int, width: int) -> MessageWork:
 
 @helper
 def best_by_messages(unary, tables, start, arcs, heads, n_labels, passes, work, y):
-    r"""Find a labelling of large score, and return it with an upper bound on all scores.
+    r"""Find a labelling of large score; return its score and an upper bound on all scores.
 
     .. math:: \max_y \; \sum_v u_v(y_v) + \sum_{e = (a, b)} p_e(y_a, y_b)
 
-    On a tree whose nodes all but the first have one neighbour before them it is the best one. Columns may be
-    padded beyond ``n_labels``.
+    The labelling is optimal on a tree in which all nodes but the first have one neighbour before them.
+    Columns may be padded beyond ``n_labels``.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def best_by_messages(unary, tables, start, arcs, heads, n_labels, passes, work, 
         Node v has the arcs ``arcs[start[v]:start[v + 1]]``, and arc a leads to ``heads[a]``; edge e has the
         arcs 2e, from its first end to its second, and 2e + 1.
     n_labels, passes : int
-        The search ends after so many passes, or when the bound is reached.
+        The search ends after ``passes`` passes, or when the bound is reached.
     work : MessageWork
     y : int array of length at least n_nodes
         Receives the labelling.
@@ -93,17 +93,17 @@ def best_by_messages(unary, tables, start, arcs, heads, n_labels, passes, work, 
 
 @helper
 def is_best(score, bound):
-    """Whether a score is as good as the bound on all, but for rounding."""
+    """Return whether a score reaches the upper bound, up to rounding."""
     return score >= bound - _ROUNDING * (1.0 + abs(bound))
 
 
 @helper
 def send_down(unary, tables, start, arcs, heads, n_labels, work):
-    """Send messages from the last node to the first; return the bound that they make."""
+    """Send messages from the last node to the first; return the upper bound."""
     bound = work.rest[unary.shape[0]] = 0.0
     for v in range(unary.shape[0] - 1, -1, -1):
         share = _gather(v, unary, start, arcs, heads, work)
-        bound += _less_its_best(work.value, n_labels)
+        bound += _subtract_best(work.value, n_labels)
         for p in range(start[v], start[v + 1]):
             if heads[arcs[p]] < v:
                 bound += _pass_on(arcs[p], share, tables, n_labels, work)
@@ -113,12 +113,12 @@ def send_down(unary, tables, start, arcs, heads, n_labels, work):
 
 @helper
 def _choose_upwards(unary, tables, start, arcs, heads, n_labels, work):
-    """Choose labels from the first node to the last, and send messages after each; return the score."""
+    """Choose labels from the first node to the last, sending messages on the way; return the score."""
     total = 0.0
     for v in range(unary.shape[0]):
         total += _choose(v, unary, tables, start, arcs, heads, n_labels, work)
         share = _gather(v, unary, start, arcs, heads, work)
-        _less_its_best(work.value, n_labels)
+        _subtract_best(work.value, n_labels)
         for p in range(start[v], start[v + 1]):
             if heads[arcs[p]] > v:
                 _pass_on(arcs[p], share, tables, n_labels, work)
@@ -127,7 +127,7 @@ def _choose_upwards(unary, tables, start, arcs, heads, n_labels, work):
 
 @helper
 def _choose(v, unary, tables, start, arcs, heads, n_labels, work):
-    """Choose the label of v by the labels before it and the messages from behind; return what it scores."""
+    """Choose the label of v from the labels before it and the messages from later nodes; return its score."""
     copy(unary[v], work.given)
     clear(work.sent)
     for p in range(start[v], start[v + 1]):
@@ -143,7 +143,7 @@ def _choose(v, unary, tables, start, arcs, heads, n_labels, work):
 
 @helper
 def _climb(unary, tables, start, arcs, heads, n_labels, work, y):
-    """Change one label after another as long as that adds to the score; return what it adds."""
+    """Change single labels as long as that increases the score; return the increase."""
     total, changed = 0.0, True
     while changed:
         changed = False
@@ -153,14 +153,14 @@ def _climb(unary, tables, start, arcs, heads, n_labels, work, y):
                 add_given(tables[arcs[p] >> 1], arcs[p] & 1, y[heads[arcs[p]]], n_labels, work.given)
             k = first_best(work.given, n_labels)
             gain = work.given[k] - work.given[y[v]]
-            if gain > _ROUNDING * (1.0 + abs(work.given[k])):  # rounding alone would go on for ever
+            if gain > _ROUNDING * (1.0 + abs(work.given[k])):  # changes within rounding could go on for ever
                 total, y[v], changed = total + gain, k, True
     return total
 
 
 @helper
 def _gather(v, unary, start, arcs, heads, work):
-    """``value = unary + messages``, of v; return the share of it that each of its paths gets."""
+    """``value = unary[v] + messages``; return the share of it that each path through v gets."""
     before, behind = 0, 0
     copy(unary[v], work.value)
     for p in range(start[v], start[v + 1]):
@@ -172,17 +172,17 @@ def _gather(v, unary, start, arcs, heads, work):
 
 @helper
 def _pass_on(arc, share, tables, n_labels, work):
-    """Replace the message that came along an edge by one in the other direction; return its best entry."""
+    """Replace the message along an edge by one in the other direction; return its largest entry."""
     message = work.messages[arc >> 1]
     for k in range(n_labels):
         work.given[k] = share * work.value[k] - message[k]
     send(work.given, tables[arc >> 1], arc & 1, n_labels, message)
-    return _less_its_best(message, n_labels)
+    return _subtract_best(message, n_labels)
 
 
 @helper
-def _less_its_best(value, n_labels):
-    """Subtract the largest entry from all, and return it."""
+def _subtract_best(value, n_labels):
+    """Subtract the largest entry from all entries, and return it."""
     best = value[first_best(value, n_labels)]
     for k in range(n_labels):
         value[k] -= best

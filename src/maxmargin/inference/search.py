@@ -1,9 +1,9 @@
-"""The best labelling of any graph: branch and bound, with the bounds of messages (Land and Doig 1960).
+"""The best labelling of any graph, by branch and bound with bounds from message passing (Land and Doig 1960).
 
-Labels are given to the nodes in their order, at each the one first that promises most. What the labels given
-so far score, with the messages to them from behind and the bound on all that is behind, is what can be
-reached at most: where that is no more than the best labelling known scores, it is not gone into. The messages
-are good bounds, so that a few labellings are looked at where there are many powers of ten.
+Nodes get their labels in order, the most promising label first. The score of the labels so far, with the
+messages that they receive from later nodes and the bound on those nodes, is an upper bound on what a branch
+can reach. A branch whose bound does not exceed the best known score is pruned. The bounds are tight, so few
+labellings are visited even if there are many powers of ten of them.
 """
 
 from typing import NamedTuple
@@ -24,9 +24,9 @@ class SearchWork(NamedTuple):
     ----------
     messages : MessageWork
     reached : array of shape (n_nodes, width)
-        What each label of a node can reach, given those before; minus infinity when it has been gone into.
+        Bound for each label of a node, given the labels before; minus infinity once it has been explored.
     shortfall : array of shape (1,)
-        How far the last labelling may be below the best.
+        How far the score of the last labelling may be below the maximum.
     """
 
     messages: MessageWork
@@ -35,35 +35,35 @@ class SearchWork(NamedTuple):
 
 
 def search_work(n_nodes: int, n_edges: int, width: int) -> SearchWork:
-    """Return work space for up to so many nodes, edges and labels."""
+    """Return work space for up to ``n_nodes`` nodes and ``n_edges`` edges."""
     return SearchWork(message_work(n_nodes, n_edges, width), np.zeros((n_nodes, width)), np.zeros(1))
 
 
 @helper
 def best_by_search(unary, tables, start, arcs, heads, n_labels, score, steps, work, y):
-    """Improve a labelling to the best one, or as far as so many steps go; return its score and a bound.
+    """Improve a labelling until it is optimal or ``steps`` steps are done; return its score and a bound.
 
     Parameters
     ----------
     unary, tables, start, arcs, heads, n_labels
         The graph, as in `best_by_messages`.
     score : float
-        What ``y`` scores.
+        The score of ``y``.
     steps : int
-        How many times labels of a node are looked at.
+        The largest number of nodes to expand.
     work : SearchWork
         With the messages of `best_by_messages`.
     y : int array of length at least n_nodes
-        A good labelling, which is replaced by better ones.
+        A good labelling; replaced by better ones.
 
     Returns
     -------
     score, bound : float
-        The same, when the search has come to its end.
+        Equal, if the search was completed.
     """
     labels, bound, v = work.messages.y, score, 0
     reached = send_down(unary, tables, start, arcs, heads, n_labels, work.messages)
-    _look(0, reached, unary, tables, start, arcs, heads, n_labels, work)
+    _expand(0, reached, unary, tables, start, arcs, heads, n_labels, work)
     while v >= 0:
         k = first_best(work.reached[v], n_labels)
         reached = work.reached[v, k]
@@ -73,7 +73,7 @@ def best_by_search(unary, tables, start, arcs, heads, n_labels, score, steps, wo
         labels[v], work.reached[v, k] = k, -np.inf
         if v + 1 < unary.shape[0]:
             v, steps = v + 1, steps - 1
-            _look(v, reached, unary, tables, start, arcs, heads, n_labels, work)
+            _expand(v, reached, unary, tables, start, arcs, heads, n_labels, work)
         else:
             score = reached
             for u in range(unary.shape[0]):
@@ -82,11 +82,10 @@ def best_by_search(unary, tables, start, arcs, heads, n_labels, score, steps, wo
 
 
 @helper
-def _look(v, reached, unary, tables, start, arcs, heads, n_labels, work):
-    """Write what the labels of v can reach, given those before, with which ``reached`` was possible.
+def _expand(v, reached, unary, tables, start, arcs, heads, n_labels, work):
+    """Write the bounds of the labels of v, given the labels before, whose bound was ``reached``.
 
-    The messages between v and the nodes before it, and the bound on what v scores, make place for the scores
-    themselves.
+    The exact scores replace the messages between v and the nodes before it, and the bound on the score of v.
     """
     labels, messages, rest = work.messages.y, work.messages.messages, work.messages.rest
     reached -= rest[v] - rest[v + 1]

@@ -1,4 +1,4 @@
-"""The best path through a trellis in which a score depends on three labels in a row."""
+"""The best path through a trellis whose scores depend on three consecutive labels."""
 
 from maxmargin.compiling import helper
 from maxmargin.inference.viterbi import best_predecessor, best_predecessors
@@ -11,9 +11,9 @@ def second_order_viterbi(unary, pairwise, triples, n_labels, value, y):
     .. math:: \max_y \; \sum_t u_t(y_t) + \sum_{t \ge 1} p(y_{t-1}, y_t)
               + \sum_{t \ge 2} q(y_{t-2}, y_{t-1}, y_t)
 
-    A state is a pair of neighbours. For a given label j between the two others, the step from the pairs
-    (i, j) to the pairs (j, k) is one of `viterbi`, so that the whole takes n_labels ** 3 sums a position.
-    Padding and ties are as in `viterbi`.
+    A state is a pair of neighbouring labels. For a given label j in the middle, the step from pairs (i, j) to
+    pairs (j, k) is a step of `viterbi`, so a position takes n_labels ** 3 additions. Padding and ties are as
+    in `viterbi`.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def second_order_viterbi(unary, pairwise, triples, n_labels, value, y):
     n_labels : int
     value : array of shape (at least length, n_labels, width)
         Work space: ``value[t, j, k]`` becomes the score of the best path that ends in label j at position
-        t - 1 and label k at position t; at the first position there is no j but 0.
+        t - 1 and label k at position t. At the first position j is 0.
     y : int array of length at least ``length``
         Receives the labelling.
     """
@@ -47,7 +47,7 @@ def second_order_viterbi(unary, pairwise, triples, n_labels, value, y):
 
 @helper
 def _trace_back(value, triples, n_labels, y):
-    """Write the labelling from its last pair on, whose labels are found first."""
+    """Write the labelling, from its last pair to the first."""
     last = value.shape[0] - 1
     before, best = best_pair(value[last], n_labels if last > 0 else 1, n_labels)
     y[last] = best

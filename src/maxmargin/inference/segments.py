@@ -1,6 +1,6 @@
 """The best segmentation of a sequence (Viterbi over segments, for a semi-Markov model)."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,24 +9,24 @@ from maxmargin.compiling import helper
 from maxmargin.inference.viterbi import best_predecessor, best_predecessors
 from maxmargin.loops import add_scaled, clear, fill
 
-# The rows of labels that a token has side by side: as any token, as the first and as the last of a segment.
-PARTS = 3
+# Rows of labels that a token has side by side: as any token, as the first and as the last of a segment.
+SEGMENT_ROWS = 3
 
 
 class Trellis(NamedTuple):
-    """Work arrays, and the scores that are changed on the way.
+    """Work space, and the scores that are overwritten on the way.
 
     Attributes
     ----------
     sums : array of shape (at least length + 1, width)
-        Row t + 1 has the scores of token t in a segment of each label; they become sums over the first t + 1.
+        Row t + 1 has the scores of token t in a segment of each label; they become sums over tokens 0 to t.
     lengths : array of shape (n_lengths, width)
-        Row d has the scores of segments of d + 1 tokens: -inf where there are none, but never for one token.
+        Row d has the scores of segments of d + 1 tokens: -inf if not allowed; one token is always allowed.
     opened : array of shape (at least length, width)
-        Row t has the scores of token t as the first of a segment of each label; they become those of the best
-        segmentation with a segment that starts there, less the sums before.
+        Row t has the scores of token t as the first of a segment of each label; they become the scores of the
+        best segmentation with a segment that starts there, less the sums before.
     closed : array of shape (at least length, width)
-        Scores of the best segmentation with a segment that ends with token t.
+        Scores of the best segmentation with a segment that ends at token t.
     """
 
     sums: FloatArray
@@ -36,16 +36,16 @@ class Trellis(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """Segments that score less than the sum of their parts, at most one for each last token.
+    """Segments that score less than the sum of their terms, at most one for each last token.
 
     Attributes
     ----------
     starts : array of shape (length,)
-        Where the segment that ends with token t starts; -1 if there is none.
+        Start of the marked segment that ends at token t; -1 if there is none.
     codes : array of shape (length,)
-        Twice its label, or one more.
+        Twice its label, or twice its label plus one.
     fines : array of shape (at least n_labels,)
-        By how much less it scores, for each label.
+        By how much its score is reduced, for each label.
     """
 
     starts: IntArray
@@ -54,36 +54,37 @@ class Marked(NamedTuple):
 
 
 def new_trellis(length: int, n_lengths: int, width: int) -> Trellis:
-    """Return work arrays for sequences of up to ``length`` tokens."""
-    shapes: tuple[Any, ...] = ((length + 1, width), (n_lengths, width), (length, width), (length, width))
+    """Return work space for sequences of up to ``length`` tokens."""
+    shapes = ((length + 1, width), (n_lengths, width), (length, width), (length, width))
     return Trellis(*(aligned_zeros(*shape) for shape in shapes))
 
 
 @helper
-def segment_viterbi(parts, pairs, n_labels, marked, trellis, y):
+def segment_viterbi(token_scores, pairs, n_labels, marked, trellis, y):
     """Find the segmentation of largest score in O(T (L + k) k) and return that score.
 
-    A segment scores the sum of its tokens' scores, what its first and last token, its length and the label
-    before it add, less its fine if it is marked. Columns may be padded beyond ``n_labels``; no padded label
-    is ever chosen. Ties go to the smaller label and the shorter segment, from the end backwards.
+    The score of a segment is the sum of the scores of its tokens, of its first token, last token and length,
+    and of its label after that of the preceding segment, less its fine if it is marked. Columns may be padded
+    beyond ``n_labels``; no padded label is ever chosen. Ties go to the smaller label and the shorter segment,
+    from the end backwards.
 
     Parameters
     ----------
-    parts : array of shape (length, 3 * width)
+    token_scores : array of shape (length, SEGMENT_ROWS * width)
         In the last third of row t, the scores of token t as the last of a segment.
     pairs : array of shape (n_labels, width)
         ``pairs[j, k]`` is the score of a segment with label k after one with label j.
     n_labels : int
     marked : Marked
     trellis : Trellis
-        The other scores of tokens and of lengths, and work space.
+        The other scores of tokens, the scores of lengths, and work space.
     y : int array of length at least ``length``
-        Receives twice the label of each token, and one more where a segment starts.
+        Receives twice the label of each token, plus one where a segment starts.
     """
     width, opened, closed = pairs.shape[1], trellis.opened, trellis.closed
     clear(trellis.sums[0])
     clear(closed[0])
-    for t in range(parts.shape[0]):
+    for t in range(token_scores.shape[0]):
         before, after = trellis.sums[t], trellis.sums[t + 1]
         add_scaled(1.0, before, after)
         if t > 0:
@@ -93,13 +94,13 @@ def segment_viterbi(parts, pairs, n_labels, marked, trellis, y):
         _best_lengths(opened, trellis.lengths, t, closed[t])
         _lift(marked, t, opened, kept)
         add_scaled(1.0, after, closed[t])
-        add_scaled(1.0, parts[t][2 * width :], closed[t])
-    return _trace_back(parts.shape[0], pairs, n_labels, marked, trellis, y)
+        add_scaled(1.0, token_scores[t][2 * width :], closed[t])
+    return _trace_back(token_scores.shape[0], pairs, n_labels, marked, trellis, y)
 
 
 @helper
 def _trace_back(length, pairs, n_labels, marked, trellis, y):
-    """Write the best segmentation to ``y``, from its last segment on, and return its score."""
+    """Write the best segmentation to ``y``, from its last segment to the first, and return its score."""
     t, k = length - 1, 0
     for j in range(1, n_labels):
         if trellis.closed[t, j] > trellis.closed[t, k]:
@@ -118,7 +119,7 @@ def _trace_back(length, pairs, n_labels, marked, trellis, y):
 
 @helper
 def write_segment(start, last, label, y):
-    """Write a segment to the tags: twice its label, and one more where it starts."""
+    """Write the tags of a segment: twice its label, plus one where it starts."""
     y[start] = 2 * label + 1
     for s in range(start + 1, last + 1):
         y[s] = 2 * label
@@ -133,7 +134,7 @@ def _add_difference(x, y, out):
 
 @helper
 def _fine(marked, t, opened):
-    """Lower the score of the start of the marked segment that ends with token t; return what it was."""
+    """Reduce the score of the start of the marked segment that ends at token t; return the old score."""
     start = marked.starts[t]
     if start < 0:
         return 0.0
@@ -145,7 +146,7 @@ def _fine(marked, t, opened):
 
 @helper
 def _lift(marked, t, opened, kept):
-    """Undo that: other segments that start there have other last tokens."""
+    """Undo `_fine`, since other segments that start there end elsewhere."""
     start = marked.starts[t]
     if start >= 0:
         opened[start, marked.codes[t] >> 1] = kept
@@ -164,7 +165,7 @@ def _best_lengths(opened, lengths, t, out):
 
 @helper
 def _best_start(opened, lengths, t):
-    """The start of the best segment that ends with token t, for one label."""
+    """Return the start of the best segment that ends at token t, for one label."""
     best, score = t, -np.inf
     for d in range(min(lengths.shape[0], t + 1)):
         value = opened[t - d] + lengths[d]

@@ -1,4 +1,4 @@
-"""The Gibbs distribution over a few choices (softmax)."""
+"""The Gibbs distribution over a set of labels (softmax)."""
 
 import math
 
@@ -9,9 +9,9 @@ from maxmargin.compiling import helper
 def softmax(scores, n_labels, p):
     r"""Write :math:`p_k \propto e^{u_k}` and return :math:`\log \sum_k e^{u_k}`.
 
-    The largest score is taken out first, so that no exponential overflows and one of them is one.
-    ``scores`` and ``p``, which may be the same array, may be padded beyond ``n_labels``; what pads p
-    becomes zero. Exponentials are those of `math`, whose bits do not depend on who calls.
+    The largest score is subtracted first, so that no exponential overflows and one of them is one.
+    ``scores`` and ``p`` may be the same array, and may be padded beyond ``n_labels``; the padding of p
+    becomes zero. Exponentials are those of `math`, whose bits do not depend on the caller.
     """
     largest = scores[0]
     for k in range(1, n_labels):

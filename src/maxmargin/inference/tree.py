@@ -1,4 +1,4 @@
-"""Best labellings of trees: messages from the leaves to the roots, then choices on the way back."""
+"""Best labellings of forests: messages from the leaves to the roots, then choices on the way back."""
 
 import numpy as np
 
@@ -6,13 +6,13 @@ from maxmargin.compiling import helper
 from maxmargin.inference.viterbi import best_predecessors
 from maxmargin.loops import add_scaled, copy
 
-# In the place of an arc: a root has none to a parent.
+# Stands for the arc to the parent of a root, which has none.
 ROOT = -1
 
 
 @helper
 def span(start, arcs, heads, order, parent):
-    """Order the nodes of a forest from its roots outwards; return whether it is one.
+    """Order the nodes of a forest from its roots outwards; return False if the graph is not a forest.
 
     Edge e has the arcs 2e, from its first end to its second, and 2e + 1 back.
 
@@ -66,7 +66,7 @@ def best_on_tree(unary, tables, order, parent, heads, n_labels, value, message, 
         The node that each arc leads to.
     n_labels : int
     value : array of shape (at least n_nodes, width)
-        Work space: becomes the score of the best labelling below each node, given its label.
+        Work space; receives the score of the best labelling of the subtree of each node, given its label.
     message : array of shape (width,)
         Work space.
     y : int array of length at least n_nodes
@@ -103,7 +103,7 @@ def send(value, table, side, n_labels, out):
 
 @helper
 def add_given(table, side, label, n_labels, out):
-    """``out[k] += table(k, label)``, where ``label`` is that of the end opposite to ``side``."""
+    """``out[k] += table(k, label)``, where ``label`` is the label of the end opposite to ``side``."""
     if side == 1:
         add_scaled(1.0, table[label], out)
         return
@@ -113,7 +113,7 @@ def add_given(table, side, label, n_labels, out):
 
 @helper
 def first_best(value, n_labels):
-    """The first label of largest value."""
+    """Return the first label of largest value."""
     best = 0
     for k in range(1, n_labels):
         best = k if value[k] > value[best] else best

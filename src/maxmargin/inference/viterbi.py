@@ -45,7 +45,7 @@ def viterbi(unary, pairwise, n_labels, value, y):
 
 @helper
 def best_predecessors(before, pairwise, n_labels, out):
-    """``out[k] = max_j before[j] + pairwise[j, k]``, four j at a time to spare memory traffic."""
+    """``out[k] = max_j before[j] + pairwise[j, k]``, four j at a time to reduce memory traffic."""
     first, row = before[0], pairwise[0]
     for k in range(out.shape[0]):
         out[k] = first + row[k]
@@ -69,7 +69,7 @@ def best_predecessors(before, pairwise, n_labels, out):
 
 @helper
 def best_predecessor(before, column, n_labels):
-    """``argmax_j before[j] + column[j]``: asked for one label a position, so not tabulated."""
+    """``argmax_j before[j] + column[j]``: needed for one label per position only, so not tabulated."""
     best, score = 0, -np.inf
     for j in range(n_labels):
         candidate = before[j] + column[j]

@@ -1,4 +1,4 @@
-"""How a block moves: optimisation methods, each in one file."""
+"""Optimisation methods, each in one file."""
 
 from maxmargin.methods.accelerated import Accelerated as Accelerated
 from maxmargin.methods.averaged import Averaged as Averaged

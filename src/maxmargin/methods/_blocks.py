@@ -1,4 +1,4 @@
-"""One sparse vector in output space per example: what makes the state of a solver as large as the outputs."""
+"""One sparse vector in output space per example, so that a state is only as large as the outputs."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,6 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
-from maxmargin.methods._move import next_mark
 from maxmargin.methods._pool import (
     SIZE,
     START,
@@ -18,6 +17,7 @@ from maxmargin.methods._pool import (
     packed,
     prefetch_part,
 )
+from maxmargin.problems.moves import next_mark
 
 _FIRST_ROOM = 8
 
@@ -32,7 +32,7 @@ class Blocks(NamedTuple):
 
 
 def empty_blocks(n: int, slack: int) -> Blocks:
-    """Return n empty vectors, in a pool with room for a few entries each."""
+    """Return n empty vectors, in a pool with space for a few entries each."""
     length = n * _FIRST_ROOM + 4 * slack
     return Blocks(
         np.empty(length, dtype=np.uint32), np.empty(length), new_extents(n), np.zeros(1, dtype=np.int64)
@@ -46,13 +46,13 @@ def blocks_enlarged(blocks: Blocks, slack: int) -> Blocks:
 
 
 def scaled_blocks(blocks: Blocks, n: int, share: float) -> Blocks:
-    """Return a copy of the vectors times ``share``, followed by empty ones, n in all."""
+    """Return the vectors scaled by ``share``, copied and padded with empty ones to n vectors."""
     extent = longer_extents(blocks.extent, n)
     return Blocks(blocks.where.copy(), share * blocks.value, extent, blocks.used.copy())
 
 
 def state_bytes(blocks: Blocks) -> int:
-    """Return the bytes of the pool that are in use, bookkeeping included."""
+    """Return the number of bytes in use in the pool, including bookkeeping."""
     entry = blocks.where.itemsize + blocks.value.itemsize
     return int(blocks.used[0]) * entry + blocks.extent.nbytes
 
@@ -65,14 +65,14 @@ def has_slack(blocks, i, slack):
 
 @helper
 def prefetch_block(blocks, i):
-    """Ask for vector i ahead of its use."""
+    """Prefetch vector i."""
     prefetch_part(blocks.extent, i, blocks.where)
     prefetch_part(blocks.extent, i, blocks.value)
 
 
 @helper
 def clear_blocks(blocks):
-    """Make every vector zero."""
+    """Set every vector to zero."""
     for i in range(blocks.extent.shape[0]):
         blocks.extent[i, SIZE] = 0
 
@@ -88,7 +88,7 @@ def add_to_block(blocks, i, scale, move):
 
 @helper
 def _include(blocks, i, move):
-    """Give vector i an entry, at first zero, for each index of the move's support."""
+    """Add a zero entry to vector i for each index of the move's support that it lacks."""
     if not _begins_with(blocks, i, move):
         _put_first(blocks, i, move)
     known, size = blocks.extent[i, SIZE], move.size[0]
@@ -105,7 +105,7 @@ def _include(blocks, i, move):
 
 @helper
 def _begins_with(blocks, i, move):
-    """Whether the support begins with the indices of vector i, as that of a step on this vector does."""
+    """Whether the support begins with the indices of vector i, as it does in a step on this vector."""
     first, known = blocks.extent[i, START], blocks.extent[i, SIZE]
     if known > move.size[0]:
         return False
@@ -117,7 +117,7 @@ def _begins_with(blocks, i, move):
 
 @helper
 def _put_first(blocks, i, move):
-    """Reorder the support, and extend it where delta is zero, so that it begins with those of vector i."""
+    """Reorder and extend the support so that it begins with the indices of vector i."""
     mark = next_mark(move)
     first, known = blocks.extent[i, START], blocks.extent[i, SIZE]
     for e in range(first, first + known):
@@ -135,7 +135,7 @@ def _put_first(blocks, i, move):
 
 @helper
 def load_block(blocks, i, scale, move):
-    """``delta = scale * z_i``, in a move that was zero."""
+    """``delta = scale * z_i``, in a move that is zero before."""
     first, size = blocks.extent[i, START], blocks.extent[i, SIZE]
     for e in range(size):
         p = blocks.where[first + e]

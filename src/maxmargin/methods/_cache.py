@@ -1,15 +1,15 @@
-r"""The cache of each example: planes that its oracle returned before, and when they are good enough.
+r"""The cache of each example: planes that its oracle returned earlier, and when one may replace a call.
 
-A cached plane takes the oracle's place in a visit of example i if its block gap :math:`\hat g_i` is as
-large as what the oracle is likely to find (Osokin et al. 2016):
+A cached plane replaces the oracle in a visit of example i if its block gap :math:`\hat g_i` is as large as
+the one that the oracle is likely to find (Osokin et al. 2016):
 
 .. math:: \hat g_i > 0, \qquad \hat g_i \ge \max \left( F g_i, \; \frac{\nu}{n} \sum_j g_j \right),
           \qquad F = 1, \quad \nu = 0.01,
 
-where :math:`g_i` is the block gap at the last call of its oracle, infinite before the first, and the sum is
-that at the end of the last pass. The authors have F = 0.25; smaller gaps are left here to the replays of
-`maxmargin.methods.cached`, which then need fewer visits and no more calls. A plane is dropped when it was not
-the best one in the last few visits (Shah, Kolmogorov and Lampert 2015).
+where :math:`g_i` is the block gap at the last call of its oracle, infinite before the first call, and the
+sum is taken at the end of the last pass. The authors use F = 0.25. Here, smaller gaps are left to the replays
+of `maxmargin.methods.cached`: this takes fewer visits and no more calls. A plane is dropped if it was not the
+best one in the last few visits (Shah, Kolmogorov and Lampert 2015).
 """
 
 from typing import NamedTuple
@@ -32,20 +32,20 @@ _FLOOR = 0.01  # nu
 
 
 class Cache(NamedTuple):
-    """Working planes.
+    """Cached planes.
 
     Attributes
     ----------
     planes : Planes
-        Their ``alpha`` is the life that is left to a plane: in how many visits it may still not be the best.
+        ``alpha`` is a plane's remaining life: the number of visits in which it may fail to be the best.
     gap : array of shape (n,)
         n times the block gap at the last call of the oracle.
     floor : array of shape (1,)
-        The least gap, times n, of a hit.
+        n times the smallest gap of a hit.
     hits : array of shape (1,)
-        Visits in which no oracle was called.
+        Number of visits without an oracle call.
     gain : array of shape (1,)
-        n times what the dual gained in this pass.
+        n times the increase of the dual in this pass.
     """
 
     planes: Planes
@@ -56,26 +56,26 @@ class Cache(NamedTuple):
 
 
 def new_cache(planes: Planes) -> Cache:
-    """Return a cache that begins with these planes."""
+    """Return a cache that starts with these planes."""
     gap, hits = np.full(len(planes.extent), np.inf), np.zeros(1, dtype=np.int64)
     return Cache(planes, gap, np.zeros(1), hits, np.zeros(1))
 
 
 def set_floor(cache: Cache) -> None:
-    """Take the gaps of now as what the gap of a hit is compared with."""
+    """Make the current gaps the reference for hits."""
     known = cache.gap[np.isfinite(cache.gap)]
     cache.floor[0] = _FLOOR * known.sum() / max(len(cache.gap), 1)
 
 
 @helper
 def is_hit(cache, i, gap):
-    """Whether a cached plane with this gap, times n, may take the oracle's place."""
+    """Whether a cached plane with this gap, times n, may replace an oracle call."""
     return gap > 0.0 and gap >= max(_SHARE * cache.gap[i], cache.floor[0])
 
 
 @helper
 def best_plane(planes, i, theta):
-    """The plane of largest margin, and its margin; -1 and -inf if there is none."""
+    """Return the plane of largest margin, and its margin; -1 and -inf if there is none."""
     start, best, largest = planes.extent[i, START], -1, -np.inf
     for c in range(planes.extent[i, SIZE]):
         margin = planes.loss[start + c] - dot_plane(planes, i, c, theta)
@@ -97,13 +97,13 @@ def copy_plane(planes, i, c, corner):
 
 @helper
 def renew_plane(planes, i, c, life):
-    """Give plane c its whole life again."""
+    """Reset the life of plane c to its full length."""
     planes.alpha[planes.extent[i, START] + c] = life
 
 
 @helper
 def age_planes(planes, i, best, life):
-    """Take one visit from the life of every plane but the best, and drop those that have none left."""
+    """Shorten the life of every plane but the best by one visit; drop the planes whose life is over."""
     start = planes.extent[i, START]
     for c in range(planes.extent[i, SIZE]):
         planes.alpha[start + c] = life if c == best else planes.alpha[start + c] - 1.0
@@ -112,7 +112,7 @@ def age_planes(planes, i, best, life):
 
 @helper
 def keep_corner(planes, i, loss, hinge, corner, life, capacity):
-    """Put the oracle's answer into the cache; beyond the capacity the plane with least life goes."""
+    """Add the oracle's answer to the cache; if it is full, drop the plane with the shortest life."""
     renew_plane(planes, i, include_corner(planes, i, loss, hinge, corner), life)
     if planes.extent[i, SIZE] > capacity:
         _drop_shortest_lived(planes, i)

@@ -1,4 +1,4 @@
-"""What a call of the oracle costs, next to the rest of a visit: timed on a few examples."""
+"""The cost of an oracle call relative to the rest of a visit, timed on a few examples."""
 
 import math
 import time
@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.methods._protocol import start
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import hinges, scores, sweep_all
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.protocol import start
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import hinges, scores, sweep_all
+from maxmargin.problems.problem import AnyProblem, sizes
 
-# Examples are added until their oracles take as long as this; below, the clock is too coarse.
+# Examples are added until their oracles take this long: the clock is too coarse for shorter times.
 _ENOUGH_SECONDS = 2e-3
 _REPEATS = 3
 _PATIENCE_SECONDS = 0.05
 
 
-def measured_cost(problem: Any, method: Any) -> float:
-    """Return the cost of the oracle in visits without it, to the nearest power of two; 0 if it is nothing.
+def measured_cost(problem: AnyProblem, method: Any) -> float:
+    """Return the oracle's cost in visits without it, rounded to a power of two; 0 if it is negligible.
 
-    A visit scores an example, calls its oracle and makes a step. No state but a throw-away one changes.
+    A visit scores an example, calls its oracle and takes a step. Only a temporary state changes.
     """
     size, scratch = sizes(problem), new_scratch(problem)
     w, out, state = np.zeros(size.weights), np.empty(size.examples), start(method, problem)
@@ -33,7 +33,7 @@ def measured_cost(problem: Any, method: Any) -> float:
     def ask(count: int) -> None:
         hinges(problem, w, 0, out[:count], scratch)
 
-    visit(1)  # compiled or loaded, and the pools enlarged
+    visit(1)  # compile or load the kernels, and enlarge the pools
     scores(problem, w, 1, scratch)
     ask(1)
     count = _enough(ask, size.examples)
@@ -44,7 +44,7 @@ def measured_cost(problem: Any, method: Any) -> float:
 
 
 def _enough(run: Callable[[int], None], n: int) -> int:
-    """Return a number of examples, 1, 2, 4, ..., on which the run takes long enough to be timed."""
+    """Return the first number of examples, 1, 2, 4, ..., on which the run takes long enough to be timed."""
     count = 1
     while count < n and _seconds(run, count) < _ENOUGH_SECONDS:
         count = min(2 * count, n)
@@ -52,7 +52,7 @@ def _enough(run: Callable[[int], None], n: int) -> int:
 
 
 def _shortest(count: int, *runs: Callable[[int], None]) -> list[float]:
-    """Return the shortest time of each, of a few rounds; of one where that is long."""
+    """Return the shortest time of each over a few rounds, or over a single round if it takes long."""
     best = [math.inf] * len(runs)
     for _ in range(_REPEATS):
         best = [min(known, _seconds(run, count)) for known, run in zip(best, runs, strict=True)]

@@ -1,20 +1,20 @@
-r"""Cuts of the risk, and the quadratic program over them: what the batch methods share.
+r"""Cutting planes of the risk, and the quadratic program over them.
 
-The mean hinge :math:`R(w) = \frac1n \sum_i \max_y H_i(y; w)` is convex, and a pass of the oracle at any w
-gives a plane that touches it there and is nowhere above it,
+The mean hinge :math:`R(w) = \frac1n \sum_i \max_y H_i(y; w)` is convex. A pass of the oracle at any w gives a
+plane that touches it at w and is nowhere above it,
 
 .. math:: R(u) \ge b_j - \langle a_j, u \rangle, \qquad
           a_j = \frac1n \sum_i \psi_i(y_i^*), \quad b_j = \frac1n \sum_i L_i(y_i^*) .
 
-The first plane, of all truths, is zero: no hinge is negative. The lower envelope of k planes plus
-:math:`\frac{\lambda}{2} \|w\|^2` is least where the dual of that program is largest,
+The first plane, of all truths, is zero, as no hinge is negative. Minimising the maximum of k planes plus
+:math:`\frac{\lambda}{2} \|w\|^2` has the dual program
 
 .. math:: \max_{\alpha \ge 0, \; \sum_j \alpha_j = 1} \; b^\top \alpha - \frac{1}{2 \lambda}
           \alpha^\top G \alpha, \qquad G_{jl} = \langle a_j, a_l \rangle, \qquad
           w = \frac{1}{\lambda} \sum_j \alpha_j a_j .
 
-A convex combination of means over examples is a dual point of the structural SVM itself, with
-:math:`\ell = b^\top \alpha`, so that each of these values is a lower bound.
+A convex combination of means over examples is a feasible dual point of the structural SVM itself, with
+:math:`\ell = b^\top \alpha`. So the value at each feasible :math:`\alpha` is a lower bound.
 """
 
 from typing import Any, NamedTuple
@@ -23,48 +23,49 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import helper
-from maxmargin.methods._protocol import scale_error
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import batch_corner, fault
+from maxmargin.methods.protocol import scale_error
+from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.sweep import batch_corner, fault
+from maxmargin.problems.feature_map import inner, map_sizes
+from maxmargin.problems.problem import AnyProblem
 
-# Of the program, whose largest loss is made one: gap between its primal and its dual, and residuals.
+# Accuracy of the program, scaled so that the largest loss is one: its duality gap, and its residuals.
 _ACCURACY = 1e-11
 _MAX_STEPS = 200
-# A plane touches the envelope if it is below it by no more than this share of the largest loss: far more than
-# the solver's accuracy, so that one which does not touch has a weight of no account.
+# A plane touches the envelope if it is below it by at most this share of the largest loss. This is far more
+# than the solver's accuracy, so the weight of a plane that does not touch is negligible.
 _TOUCHING = 1e-6
 
 
-class Plane(NamedTuple):
-    """A plane under the risk: its slope a, as long as the weights, and its height b, the mean loss."""
+class Cut(NamedTuple):
+    """A plane under the risk: its slope a, a weight vector, and its height b, the mean loss."""
 
     slope: FloatArray
     loss: float
 
 
 class Slope(NamedTuple):
-    """The slope of a plane that is kept: its nonzeros, about a tenth of it where features are sparse."""
+    """The stored slope of a plane: its nonzeros, about a tenth of all entries if features are sparse."""
 
     where: np.ndarray[Any, np.dtype[np.uint32]]
     value: FloatArray
 
 
 class Cuts(NamedTuple):
-    """Planes, and their weights.
+    """Planes and their dual variables.
 
     Attributes
     ----------
     slopes : tuple of Slope
-        One for each plane, none of which changes: a plane is added or dropped without copying any other.
+        One per plane. Slopes never change, so adding or dropping a plane copies no other.
     loss : array of shape (k,)
     gram : array of shape (k, k)
         Inner products of the slopes.
     alpha : array of shape (k,)
-        Dual variables: at least zero, and one in sum.
+        Dual variables: nonnegative, with sum one.
     idle : array of shape (k,)
-        For how many passes the plane has not touched the envelope at its least point.
+        Number of passes since the plane last touched the envelope at the minimum.
     """
 
     slopes: tuple[Slope, ...]
@@ -75,37 +76,37 @@ class Cuts(NamedTuple):
 
 
 def zero_cut() -> Cuts:
-    """Return the plane of the truths, with all weight on it."""
+    """Return the plane of the truths, with dual variable one."""
     zero = _nonzeros(np.zeros(0))
     return Cuts((zero,), np.zeros(1), np.zeros((1, 1)), np.ones(1), np.zeros(1, dtype=np.int64))
 
 
-def plane_at(problem: Any, w: FloatArray) -> Plane:
-    """Return the plane that touches the risk at w, by one oracle call per example."""
-    n, slope = sizes(problem).examples, np.zeros_like(w)
+def cut_at(problem: AnyProblem, w: FloatArray) -> Cut:
+    """Return the plane that touches the risk at w; costs one oracle call per example."""
+    n, slope = map_sizes(problem.map).examples, np.zeros_like(w)
     total, broken = batch_corner(problem, w, 1.0 / n, slope, new_scratch(problem))
     if broken >= 0:
         raise fault(problem, broken, w)
-    return Plane(slope, total / n)
+    return Cut(slope, total / n)
 
 
-def risk_at(plane: Plane, w: FloatArray) -> float:
-    """Return the height of the plane over w: the risk itself, where the plane touches it."""
-    return plane.loss - float(plane.slope @ w)
+def risk_at(problem: AnyProblem, cut: Cut, w: FloatArray) -> float:
+    """Return the value of the cut at w, which is the risk if the cut touches it there."""
+    return cut.loss - float(inner(problem.map, cut.slope, w))
 
 
-def with_plane(cuts: Cuts, plane: Plane) -> Cuts:
-    """Return the cuts with one more, without weight; costs k inner products."""
-    slopes = (*cuts.slopes, _nonzeros(plane.slope))
-    products = [_dot(slope, plane.slope) for slope in slopes]
+def with_cut(problem: AnyProblem, cuts: Cuts, cut: Cut) -> Cuts:
+    """Return the cuts with another one, whose dual variable is zero; costs k inner products."""
+    slopes, buffer = (*cuts.slopes, _nonzeros(cut.slope)), np.zeros_like(cut.slope)
+    products = [_product(problem.map, slope, cut.slope, buffer) for slope in slopes]
     gram = np.pad(cuts.gram, (0, 1))
     gram[-1], gram[:, -1] = products, products
     idle = np.append(cuts.idle, 0)
-    return Cuts(slopes, np.append(cuts.loss, plane.loss), gram, np.append(cuts.alpha, 0.0), idle)
+    return Cuts(slopes, np.append(cuts.loss, cut.loss), gram, np.append(cuts.alpha, 0.0), idle)
 
 
 def scaled_cuts(cuts: Cuts, factor: float) -> Cuts:
-    """Return the cuts with all planes times ``factor``; slopes are shared where they stay as they are."""
+    """Return the cuts with all planes scaled by ``factor``; slopes that do not change are shared."""
     slopes = cuts.slopes
     if factor != 1.0:
         slopes = tuple(Slope(slope.where, factor * slope.value) for slope in slopes)
@@ -113,10 +114,10 @@ def scaled_cuts(cuts: Cuts, factor: float) -> Cuts:
 
 
 def lowest(cuts: Cuts, lam: float, owner: str) -> Cuts:
-    """Return the cuts with the weights that solve the program, and with their idle passes counted.
+    """Return the cuts with the dual variables that solve the program, and with updated idle counts.
 
-    The step from the weights of before is the best one towards the solver's answer: that is all the way,
-    but whatever the answer is, the dual does not decrease.
+    A line search leads from the previous dual variables to the solver's answer. It usually goes all the way,
+    and the dual never decreases, whatever the answer is.
     """
     alpha, matrix = cuts.alpha, cuts.gram / lam
     change = _solution(matrix, cuts.loss, owner) - alpha
@@ -129,7 +130,7 @@ def lowest(cuts: Cuts, lam: float, owner: str) -> Cuts:
 
 
 def without_idle(cuts: Cuts, life: int) -> Cuts:
-    """Return the cuts without those that have been idle for ``life`` passes."""
+    """Return the cuts without the planes that have been idle for ``life`` passes."""
     kept = cuts.idle < life
     if kept.all():
         return cuts
@@ -139,7 +140,7 @@ def without_idle(cuts: Cuts, life: int) -> Cuts:
 
 
 def cut_weights(cuts: Cuts, lam: float, n_weights: int) -> FloatArray:
-    """Return w, the sum of all slopes by their weights, over lam."""
+    """Return w, the sum of all slopes times their dual variables, divided by lam."""
     w = aligned_zeros(n_weights)
     for alpha, slope in zip(cuts.alpha, cuts.slopes, strict=True):
         if alpha > 0.0:
@@ -152,13 +153,12 @@ def _nonzeros(slope: FloatArray) -> Slope:
     return Slope(where.astype(np.uint32), slope[where])
 
 
-@helper
-def _dot(slope, a):
-    """``slope @ a``"""
-    total = 0.0
-    for e in range(slope.where.shape[0]):
-        total += slope.value[e] * a[slope.where[e]]
-    return total
+def _product(phi: object, slope: Slope, other: FloatArray, buffer: FloatArray) -> float:
+    """Return the inner product of two slopes; the buffer is zero before and after."""
+    buffer[slope.where] = slope.value
+    product = inner(phi, buffer, other)
+    buffer[slope.where] = 0.0
+    return float(product)
 
 
 @helper
@@ -169,16 +169,16 @@ def _add(slope, scale, w):
 
 
 def cuts_ell(cuts: Cuts) -> float:
-    """Return ell of the weights."""
+    """Return ell, the dual loss."""
     return float(cuts.loss @ cuts.alpha)
 
 
 def qp_solver(owner: str) -> Any:
-    """Return the module that solves quadratic programs, if it is installed.
+    """Return the module that solves quadratic programs, or raise if it is not installed.
 
-    PIQP (BSD): a proximal interior-point method for dense matrices, so that planes may be dependent, as
-    copies and the zero plane are. On programs of 10 to 400 planes it was 7 to 24 times faster than Clarabel;
-    DAQP, faster below a hundred planes, answered short of the optimum on some, without saying so.
+    PIQP (BSD) is a proximal interior-point method for dense matrices: planes may be linearly dependent, as
+    copies and the zero plane are. On programs of 10 to 400 planes it was 7 to 24 times faster than Clarabel.
+    DAQP is faster below a hundred planes, but silently missed the optimum of some programs.
     """
     try:
         import piqp
@@ -197,7 +197,7 @@ def _solution(matrix: FloatArray, loss: FloatArray, owner: str) -> FloatArray:
     settings.eps_duality_gap_rel, settings.max_iter = _ACCURACY, _MAX_STEPS
     solver.setup(matrix / unit, -loss / unit, A=np.ones((1, k)), b=np.ones(1), x_l=np.zeros(k))
     status = solver.solve()
-    x = np.maximum(solver.result.x, 0.0)  # exactly in the simplex, whatever the solver's residuals
+    x = np.maximum(solver.result.x, 0.0)  # exactly feasible, whatever the solver's residuals
     if not 0.0 < x.sum() < np.inf:
         raise scale_error(f"the program of {k} planes of {owner}, which piqp ended with {status.name},")
     return x / x.sum()

@@ -1,11 +1,10 @@
-r"""Passes of the expectation oracle: the mean of all examples' corners under Gibbs distributions.
+r"""Passes of the expectation oracle: means over all examples under Gibbs distributions.
 
-All dual variables of the form
+Dual variables of the form
 
 .. math:: \alpha_i(y) \propto \exp \left( c \, L_i(y) - \langle v, \psi_i(y) \rangle \right)
 
-follow from one vector v, as long as the weights, and one number c: a method that moves all examples at once
-needs no state of each.
+follow from one weight vector v and a number c. So a method that moves all examples needs no state for each.
 """
 
 from typing import Any, NamedTuple
@@ -14,17 +13,18 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import kernel
-from maxmargin.methods._move import add_entry, reset
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import undefined
-from maxmargin.problems._protocol import (
-    expectation,
-    provides,
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import undefined
+from maxmargin.problems.feature_map import (
+    has_implementation,
+    map_sizes,
     push,
     score,
-    sizes,
     statistics_size,
 )
+from maxmargin.problems.moves import add_entry, reset
+from maxmargin.problems.oracle import expectation
+from maxmargin.problems.problem import AnyProblem
 
 
 class GibbsMean(NamedTuple):
@@ -44,9 +44,9 @@ class GibbsMean(NamedTuple):
     log_partition: float
 
 
-def gibbs_mean(problem: Any, v: FloatArray, share: float) -> GibbsMean:
-    """Return the means under the distributions of v and c = ``share``, by one oracle call per example."""
-    size = sizes(problem)
+def gibbs_mean(problem: AnyProblem, v: FloatArray, share: float) -> GibbsMean:
+    """Return the means under the distributions of v and c = ``share``; costs one oracle call per example."""
+    size = map_sizes(problem.map)
     n, g, z = size.examples, aligned_zeros(size.weights), aligned_zeros(size.statistics)
     log_partition, ell, broken = _sum_means(problem, v, float(share), 1.0 / n, g, z, new_scratch(problem))
     if broken >= 0:
@@ -56,26 +56,27 @@ def gibbs_mean(problem: Any, v: FloatArray, share: float) -> GibbsMean:
 
 @kernel
 def _sum_means(problem, v, share, scale, g, z, scratch):
-    """``g += scale * sum_i Phi_i z_i``; return sums of log-partitions and losses, a broken example or -1."""
-    log_partitions, losses = 0.0, 0.0
-    for i in range(sizes(problem).examples):
-        score(problem, i, v, scratch.theta)
-        log_partition, loss = expectation(problem, i, scratch.theta, share, z, scratch.oracle)
+    """``g += scale * sum_i Phi_i z_i``; return summed log-partitions and losses, a broken example or -1."""
+    log_partitions, losses, work = 0.0, 0.0, scratch.block
+    for i in range(work.sizes.examples):
+        size = statistics_size(problem.map, i)
+        score(problem.map, i, v, work.theta)
+        log_partition, loss = expectation(problem.oracle, i, work.theta, share, z[:size], scratch.oracle)
         if not (log_partition < np.inf and loss < np.inf):
             return log_partitions, losses, i
-        for p in range(statistics_size(problem, i)):
-            add_entry(scratch.move, p, z[p])
-        push(problem, i, scratch.move, scale, g, scratch.oracle)
-        reset(scratch.move)
+        for p in range(size):
+            add_entry(work.move, p, z[p])
+        push(problem.map, i, work.move, scale, g, work.map)
+        reset(work.move)
         log_partitions += log_partition
         losses += loss
     return log_partitions, losses, -1
 
 
-def check_expectations(method: Any, problem: Any) -> None:
-    """Raise unless the problem has the expectation oracle that the method is made of."""
-    if not provides(problem, expectation):
+def check_expectations(method: Any, problem: AnyProblem) -> None:
+    """Raise unless the problem has the expectation oracle that the method needs."""
+    if not has_implementation(problem.oracle, expectation):
         raise TypeError(
             f"solve: {type(method).__name__} needs a problem with an expectation oracle, Multiclass or "
-            f"Chain, got {type(problem).__name__}; use BlockFrankWolfe or Pairwise."
+            f"Chain, got {type(problem.oracle).__name__}; use BlockFrankWolfe or Pairwise."
         )

@@ -1,9 +1,9 @@
 r"""The active set of each example: a few outputs with their dual variables.
 
 An output y enters the dual through its loss and through :math:`\psi_i(y)`, a sparse vector in output
-space: the plane :math:`w \mapsto H_i(y; w) = L_i(y) - \langle w, \psi_i(y) \rangle` under the hinge. A set
-holds planes and not the outputs themselves, so that no model needs to be asked twice.
-The planes of an example stand one after another, in one pool for planes and one for their entries.
+space. They define the plane :math:`w \mapsto H_i(y; w) = L_i(y) - \langle w, \psi_i(y) \rangle` under the
+hinge. A set stores planes instead of outputs, so the oracle need not compute them again. The planes of an
+example are contiguous, in one pool for planes and one for their entries.
 """
 
 from typing import Any, NamedTuple
@@ -12,23 +12,23 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
-from maxmargin.methods._move import add_entry
 from maxmargin.methods._pool import ROOM, SIZE, START, can_claim, claim, enlarged, new_extents, packed
+from maxmargin.problems.moves import add_entry
 
-# Room for the planes of an example and for their entries, on average; a plane has no more entries than parts.
+# Initial space for the planes of an example and for their entries; a plane has at most ``parts`` entries.
 _FIRST_ROOM = 4
 _FIRST_ENTRIES = 96
-# Planes of the block being moved that the work arrays have room for, at first.
+# Initial length of the work arrays: planes of the block being moved.
 _FIRST_WORK = 64
 
 
 class PlaneWork(NamedTuple):
-    """What is known of the planes of the block being moved.
+    """Work space for the planes of the block being moved.
 
     Attributes
     ----------
     margin : array
-        H_i at the present weights.
+        H_i at the current weights.
     before : array
         alpha before the visit.
     change : array
@@ -46,13 +46,13 @@ class Planes(NamedTuple):
     Attributes
     ----------
     alpha, loss, stop : arrays
-        Of each plane: dual variable, loss, and where its entries stop, counted from the first of its block.
+        For each plane its dual variable, its loss, and the end of its entries, relative to its block.
     extent, used : arrays
-        Which planes are whose.
+        Which planes belong to which example; see `maxmargin.methods._pool`.
     where, value : arrays
         Entries of the planes' psi.
     entries, used_entries : arrays
-        Which entries are whose.
+        Which entries belong to which example.
     work : PlaneWork
     """
 
@@ -69,14 +69,14 @@ class Planes(NamedTuple):
 
 
 def truth_planes(n: int, slack: int) -> Planes:
-    """Return n active sets of one plane each, that of the truth: no loss, psi = 0, alpha = 1."""
+    """Return n active sets, each with the plane of the truth alone: loss 0, psi = 0, alpha = 1."""
     planes = empty_planes(n, slack)
     planes.extent[:, SIZE] = 1
     return planes
 
 
 def empty_planes(n: int, slack: int) -> Planes:
-    """Return n sets without planes, with room for a few each."""
+    """Return n empty sets, with space for a few planes each."""
     length, extent = n * (_FIRST_ROOM + 1) + _FIRST_ROOM, new_extents(n)
     extent[:, START], extent[:, ROOM] = np.arange(n) * _FIRST_ROOM, _FIRST_ROOM
     entries = n * min(_FIRST_ENTRIES, _FIRST_ROOM * slack) + 4 * slack
@@ -108,14 +108,14 @@ def planes_enlarged(planes: Planes, slack: int) -> Planes:
 
 
 def copied_planes(planes: Planes, n: int, slack: int) -> Planes:
-    """Return a copy of the sets, followed by empty ones: n in all."""
+    """Return a copy of the sets, padded with empty ones to n sets."""
     more = new_extents(n - len(planes.extent))
     extent, entries = np.concatenate([planes.extent, more]), np.concatenate([planes.entries, more])
     return enlarged(planes._replace(extent=extent, entries=entries), slack)
 
 
 def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
-    """Return a copy of n sets, alpha times ``share`` and the rest on the truth; new ones are the truth's."""
+    """Return n sets with alpha scaled by ``share`` and the rest on the truth; new sets have it alone."""
     length, entries = int(planes.extent[:, SIZE].sum()) + n, int(planes.entries[:, SIZE].sum())
     out = Planes(
         np.ones(length),
@@ -144,7 +144,7 @@ def _copy_sets(planes, share, out):
 
 @helper
 def _begin_set(planes, i, alpha):
-    """Give the next place of the pools to the active set of block i, with the plane of the truth."""
+    """Begin the active set of block i at the free end of the pools, with the plane of the truth."""
     start, first = planes.used[0], planes.used_entries[0]
     planes.extent[i, START], planes.extent[i, SIZE], planes.extent[i, ROOM] = start, 1, 1
     planes.entries[i, START] = first
@@ -154,7 +154,7 @@ def _begin_set(planes, i, alpha):
 
 @helper
 def _copy_set(planes, i, share, out):
-    """Append the planes of block i, times ``share``, to the set begun in ``out``; merge the truth."""
+    """Append the planes of block i, alpha scaled by ``share``, to its set in ``out``; merge the truth."""
     begin = 0
     for c in range(planes.extent[i, START], planes.extent[i, START] + planes.extent[i, SIZE]):
         stop = planes.stop[c]
@@ -176,7 +176,7 @@ def _copy_set(planes, i, share, out):
 
 
 def plane_bytes(planes: Planes) -> int:
-    """Return the bytes of the pools that are in use, bookkeeping included."""
+    """Return the number of bytes in use in the pools, including bookkeeping."""
     plane = planes.alpha.itemsize + planes.loss.itemsize + planes.stop.itemsize
     entry = planes.where.itemsize + planes.value.itemsize
     bookkeeping = planes.extent.nbytes + planes.entries.nbytes
@@ -185,7 +185,7 @@ def plane_bytes(planes: Planes) -> int:
 
 @helper
 def has_plane_room(planes, i, parts):
-    """Whether block i can be given one more plane, of up to ``parts`` entries."""
+    """Whether the pools have space for another plane of block i, of up to ``parts`` entries."""
     size = planes.extent[i, SIZE] + 1
     return (
         size <= planes.work.margin.shape[0]
@@ -198,7 +198,7 @@ def has_plane_room(planes, i, parts):
 
 @helper
 def plane_entries(planes, i, c):
-    """The first and the last but one index of the entries of plane c of block i, in the pool."""
+    """Return where the entries of plane c of block i begin and end in the pool."""
     first, plane = planes.entries[i, START], planes.extent[i, START] + c
     return first + (planes.stop[plane - 1] if c > 0 else 0), first + planes.stop[plane]
 
@@ -242,7 +242,7 @@ def shift_margins(planes, i, scale, image):
 
 @helper
 def include_corner(planes, i, loss, margin, corner):
-    """Add the corner's plane to block i, with alpha = 0, unless it is there; return which it is."""
+    """Add the corner's plane to block i with alpha = 0, unless it is there already; return its index."""
     for c in range(planes.extent[i, SIZE]):
         if _is_corner(planes, i, c, loss, corner):
             return c
@@ -273,7 +273,7 @@ def _is_corner(planes, i, c, loss, corner):
 
 @helper
 def _claim_plane(planes, i):
-    """Make room for one more plane; return where the block's planes begin."""
+    """Make space for another plane; return where the block's planes begin."""
     m = planes.extent[i, SIZE]
     old, start = claim(planes.extent, planes.used, i, m + 1)
     if old != start:
@@ -286,7 +286,7 @@ def _claim_plane(planes, i):
 
 @helper
 def _claim_entries(planes, i, more):
-    """Make room for more entries; return where the block's entries begin."""
+    """Make space for more entries; return where the block's entries begin."""
     size = planes.entries[i, SIZE]
     old, first = claim(planes.entries, planes.used_entries, i, size + more)
     if old != first:

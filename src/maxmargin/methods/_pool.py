@@ -1,9 +1,9 @@
-"""Parts of different length in one growing pool: who owns which entries.
+"""Parts of variable length in one growing pool.
 
 Example i owns the entries ``extent[i, START], ..., extent[i, START] + extent[i, SIZE] - 1`` of the pool and
-has room for ``extent[i, ROOM]``. A part that outgrows its room moves to the free end of the pool, which
-begins at ``used[0]``. Compiled code cannot replace an array: a sweep asks before each step whether there is
-room, and hands back to Python, which calls `enlarged`, when there is none.
+has space for ``extent[i, ROOM]``. A part that outgrows its space moves to the free end of the pool, which
+begins at ``used[0]``. Compiled code cannot replace an array. So a sweep checks for space before each step,
+and returns to Python, which calls `enlarged`, if there is none.
 """
 
 from functools import singledispatch
@@ -19,18 +19,18 @@ START, SIZE, ROOM = 0, 1, 2
 
 
 def new_extents(n: int) -> IntArray:
-    """Return n parts without entries or room."""
+    """Return n empty parts without space."""
     return np.zeros((n, 3), dtype=np.int64)
 
 
 def longer_extents(extent: IntArray, n: int) -> IntArray:
-    """Return the extents followed by those of parts without entries, n in all."""
+    """Return the extents, padded with those of empty parts to n."""
     return np.concatenate([extent, new_extents(n - len(extent))])
 
 
 @helper
 def claim(extent, used, i, need):
-    """Give part i room for ``need`` entries; return where it stood and where it now begins."""
+    """Reserve space for ``need`` entries of part i; return where it began before and where it begins now."""
     old = extent[i, START]
     if need > extent[i, ROOM]:
         extent[i, START] = used[0]
@@ -47,20 +47,20 @@ def can_claim(extent, used, i, need, length):
 
 @helper
 def prefetch_part(extent, i, pool):
-    """Ask for the entries of part i ahead of their use."""
+    """Prefetch the entries of part i."""
     prefetch(pool, extent[i, START], extent[i, START] + extent[i, SIZE])
 
 
 @singledispatch
 def enlarged(state: Any, slack: int) -> Any:
-    """Return a state with pools of thrice their entries, and ``slack`` entries more for any part."""
+    """Return a state whose pools have three times the space in use, plus ``slack`` entries for any part."""
     if not isinstance(state, tuple):
         return state
     return type(state)(*(enlarged(field, slack) for field in state))
 
 
 def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
-    """Return extents without holes, the number of entries, and the pools copied to longer ones."""
+    """Return extents without gaps, the number of entries, and copies of the pools in longer arrays."""
     size = extent[:, SIZE]
     start, end = np.cumsum(size) - size, int(size.sum())
     entries = np.repeat(extent[:, START] - start, size) + np.arange(end)

@@ -1,35 +1,24 @@
-r"""Walks over all weights, which methods make a few times a pass; each reads and writes them once.
+r"""Operations on whole weight vectors, done a few times per pass; each reads and writes them once.
 
-In those of acceleration ``w`` are the weights after a pass, ``centre`` is v, ``dual`` the mean of
-:math:`g / \lambda`, of which the present one is :math:`(1 + r) w - r v` with :math:`r = \kappa / \lambda`.
+In those for acceleration, ``w`` are the weights after a pass, ``centre`` is v, and ``dual`` is the mean of
+:math:`g / \lambda`, whose current value is :math:`(1 + r) w - r v` with :math:`r = \kappa / \lambda`.
 """
 
-from typing import Any
-
 from maxmargin.compiling import helper
-from maxmargin.problems._protocol import sizes
+from maxmargin.problems.feature_map import map_sizes
+from maxmargin.problems.problem import AnyProblem
 
 _SHARE = 0.02  # of the work of a pass
 
 
-def affordable_walks(problem: Any, most: int) -> int:
-    """Return how many walks cost next to nothing beside a pass, at least one and at most so many.
+def affordable_walks(problem: AnyProblem, most: int) -> int:
+    """Return how many such operations are cheap compared with a pass, between one and ``most``.
 
     A step costs about as much as a walk over the statistics.
     """
-    size = sizes(problem)
+    size = map_sizes(problem.map)
     affordable = int(_SHARE * size.examples * size.statistics / size.weights)
     return max(1, min(most, affordable, size.examples))
-
-
-@helper
-def meet(rows, w):
-    """``w[:] = rows.mean(axis=0)``"""
-    for j in range(w.shape[0]):
-        total = 0.0
-        for p in range(rows.shape[0]):
-            total += rows[p, j]
-        w[j] = total / rows.shape[0]
 
 
 @helper
@@ -40,25 +29,17 @@ def mix(share, x, mean):
 
 
 @helper
-def measure_dual(w, centre, dual, projection, r):
-    """Return ``d @ projection`` and ``d @ d`` for the difference ``d`` of the present dual point to the mean.
-
-    ``projection`` are the weights of the mean, ``dual`` itself where none is projected.
-    """
-    inner, square = 0.0, 0.0
+def subtract_mean(w, centre, dual, r, out):
+    """``out[:] = (1 + r) * w - r * centre - dual``: the current dual point minus the mean."""
     for j in range(w.shape[0]):
-        d = (1.0 + r) * w[j] - r * centre[j] - dual[j]
-        inner += d * projection[j]
-        square += d * d
-    return inner, square
+        out[j] = (1.0 + r) * w[j] - r * centre[j] - dual[j]
 
 
 @helper
 def move_on(w, centre, previous, mean, dual, r, share, gamma, beta, new_r):
-    """Put the weights into their mean and the dual's into its own, and extrapolate by ``beta``.
+    """Update the means of the weights and of the dual, and extrapolate by ``beta``.
 
-    The weights follow the centre: they become :math:`(r' v' + g / \\lambda) / (1 + r')` at the new centre
-    and the new ratio.
+    The weights follow: they become :math:`(r' v' + g / \\lambda) / (1 + r')` with the new centre and ratio.
     """
     for j in range(w.shape[0]):
         x = w[j]

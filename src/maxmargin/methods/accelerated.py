@@ -6,25 +6,25 @@ variables as P, the weights
 .. math:: w = \frac{\kappa v + g}{\lambda + \kappa}, \qquad
           g = \frac1n \sum_i \sum_y \alpha_i(y) \, \psi_i(y)
 
-and the block steps of P with :math:`\lambda + \kappa` in the place of :math:`\lambda`. After each pass
-(Catalyst; Lin, Mairal and Harchaoui 2015)
+and the block steps of P with :math:`\lambda + \kappa` instead of :math:`\lambda`. After each pass, the
+centre moves (Catalyst; Lin, Mairal and Harchaoui 2015):
 
 .. math:: v \leftarrow w_k + \beta (w_k - w_{k-1}), \qquad
           \beta = b \, \frac{1 - \sqrt q}{1 + \sqrt q}, \qquad q = \frac{\lambda}{\lambda + \kappa} .
 
-The certificate is that of P, at any time, because :math:`\alpha` is feasible for the dual of P, which is
-:math:`\ell - \|g\|^2 / (2 \lambda)` there. As g and w fluctuate, both ends of the gap come from averages:
+The certificate is always that of P, because :math:`\alpha` is feasible for the dual of P, with the value
+:math:`\ell - \|g\|^2 / (2 \lambda)`. As g and w fluctuate, both ends of the gap come from averages:
 
-* the dual from a running mean of :math:`(g, \ell)`, to which each pass adds its own by an exact line search,
-  so that the bound never decreases;
-* the primal from the mean of the weights, with weight :math:`j^3` for the j-th of a few snapshots a pass.
+* the dual from a running mean of :math:`(g, \ell)`, which each pass updates by an exact line search, so that
+  the bound never decreases;
+* the primal from the mean of the weights, with weight :math:`j^3` for snapshot j, a few snapshots per pass.
 
-**The choice of kappa.** A long step of the line search says that the last pass counts for much, and that a
-larger :math:`\kappa` would be faster; a short one says that passes fluctuate around their mean, and that
-a smaller one would. So :math:`\kappa` is raised or lowered when the step leaves a band, beginning from
+**The choice of kappa.** A long step of the line search shows that the last pass made much progress, and that
+a larger :math:`\kappa` would be faster. A short step shows that passes fluctuate around their mean, and that
+a smaller one would be. So :math:`\kappa` is raised or lowered when the step leaves a band. It starts at
 :math:`c \sqrt{\lambda R^2 / (n \bar L)}`, which has the right units: :math:`R^2` and :math:`\bar L` are the
-mean squared length and loss of the first corners. With :math:`\kappa \to 0` this is the inner method, so that
-no problem can make it stall for ever.
+mean squared length and loss of the first corners. With :math:`\kappa \to 0` this becomes the
+inner method, so it cannot stall for ever.
 """
 
 from numbers import Real
@@ -33,29 +33,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.methods._protocol import (
+from maxmargin.methods._walks import affordable_walks, mix, move_on, subtract_mean
+from maxmargin.methods.composition import check_inner
+from maxmargin.methods.protocol import (
     Carry,
     Point,
-    advance,
+    Traits,
     carried,
     dual_loss,
     grain,
-    is_average,
-    moves_blocks,
     point,
-    projects,
     regularisation,
     start,
-    takes_corners,
+    traits,
     weights,
     with_lam,
 )
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import first_corners
-from maxmargin.methods._walks import affordable_walks, measure_dual, mix, move_on
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
+from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.problems._protocol import image, is_projected, projected, settle, sizes, weights_alone
+from maxmargin.methods.sweep import advance, first_corners
+from maxmargin.problems.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
+from maxmargin.problems.problem import AnyProblem
 
 _FIRST_KAPPA = 1.6  # c
 _MOMENTUM = 0.3  # b
@@ -74,25 +73,20 @@ class _Accelerated(NamedTuple):
 
 
 class Accelerated(_Accelerated):
-    """A block method, accelerated: the fastest way to a small gap.
+    """An accelerated block method: the fastest way to a small gap.
 
     Parameters
     ----------
     inner : BlockFrankWolfe, Pairwise or Away, or one of them cached or divided
-        The method that moves the blocks; `Pairwise` is the one to use.
+        The method that moves the blocks; `Pairwise` is recommended.
     kappa : float, optional
-        Strength of the proximal term, kept as it is; by default chosen and adapted. With ``kappa=0``
-        this is the inner method.
+        Fixed strength of the proximal term; adapted by default. ``kappa=0`` gives the inner method.
     """
 
     __slots__ = ()
 
     def __new__(cls, inner: Any, kappa: float | None = None) -> "Accelerated":
-        if is_average(inner) or not (moves_blocks(inner) and takes_corners(inner)):
-            raise ValueError(
-                "Accelerated: inner must be BlockFrankWolfe, Pairwise or Away, cached, divided or not "
-                f"(averages are made anyway), got {type(inner).__name__}."
-            )
+        check_inner(cls.__name__, inner)
         if kappa is not None and not (isinstance(kappa, Real) and 0.0 <= float(kappa) < np.inf):
             raise ValueError(f"Accelerated: kappa must be a number >= 0 or None, got {kappa!r}.")
         return super().__new__(cls, inner, kappa)
@@ -111,11 +105,11 @@ class Momentum(NamedTuple):
     weight : float
         Their total weight.
     ell : float
-        Dual loss of the dual's mean.
+        Dual loss of the mean dual point.
     step : float
-        Smoothed steps of its line search.
+        Smoothed step of its line search.
     falling : bool
-        Whether they became smaller in the last pass.
+        Whether it became smaller in the last pass.
     since : int
         Passes since kappa changed.
     """
@@ -131,7 +125,7 @@ class Momentum(NamedTuple):
 
 
 class AcceleratedState(NamedTuple):
-    """The state of the inner method, and what the passes so far leave behind.
+    """The state of the inner method, and the averages over passes.
 
     Attributes
     ----------
@@ -140,9 +134,11 @@ class AcceleratedState(NamedTuple):
     centre, previous : arrays
         v, and the weights after the last pass.
     mean : array
-        Mean of the weights, or of their images where weights are projections.
+        Mean of the weights, or of their images if weights are projections.
     dual : array
-        g / lam of the dual's mean.
+        g / lam of the mean dual point.
+    difference : array
+        Work space: the current dual point minus the mean one.
     momentum : Momentum
     """
 
@@ -151,23 +147,24 @@ class AcceleratedState(NamedTuple):
     previous: FloatArray
     mean: FloatArray
     dual: FloatArray
+    difference: FloatArray
     momentum: Momentum
 
 
 @start.register(Accelerated)
-def accelerated_start(method: Accelerated, problem: Any) -> AcceleratedState:
+def accelerated_start(method: Accelerated, problem: AnyProblem) -> AcceleratedState:
     inner = start(method.inner, problem)
-    centre, previous, mean, dual = (np.zeros_like(weights(method.inner, inner)) for _ in range(4))
+    centre, previous, mean, dual, difference = (np.zeros_like(weights(method.inner, inner)) for _ in range(5))
     kappa = first_kappa(problem, regularisation(method)) if method.kappa is None else method.kappa
-    return AcceleratedState(inner, centre, previous, mean, dual, Momentum(float(kappa)))
+    return AcceleratedState(inner, centre, previous, mean, dual, difference, Momentum(float(kappa)))
 
 
-def first_kappa(problem: Any, lam: float) -> float:
-    """Return the kappa to begin with, from the corners of a few examples at w = 0.
+def first_kappa(problem: AnyProblem, lam: float) -> float:
+    """Return the initial kappa, from the corners of a few examples at w = 0.
 
-    Squares that are not finite give zero: it is for the steps to find them, and to name the example.
+    Squares that are not finite give zero: the steps will detect them and name the example.
     """
-    n = sizes(problem).examples
+    n = map_sizes(problem.map).examples
     examples = np.unique(np.linspace(0, n - 1, _CORNERS).astype(np.int64))
     with np.errstate(all="ignore"):
         squares, losses = first_corners(problem, examples, new_scratch(problem))
@@ -178,11 +175,11 @@ def first_kappa(problem: Any, lam: float) -> float:
 
 @advance.register(Accelerated)
 def accelerated_advance(
-    method: Accelerated, state: AcceleratedState, problem: Any, visits: Visits | IntArray
+    method: Accelerated, state: AcceleratedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AcceleratedState:
     if method.kappa == 0.0:
         return _advance_inner(method, state, problem, visits)
-    n, done, total = sizes(problem).examples, 0, n_visits(visits)
+    n, done, total = map_sizes(problem.map).examples, 0, n_visits(visits)
     every = _multiple(-(-n // affordable_walks(problem, _SNAPSHOTS)), grain(method, problem))
     while True:
         momentum = state.momentum
@@ -199,71 +196,74 @@ def accelerated_advance(
 
 
 def _multiple(length: int, of: int) -> int:
-    """Return the least multiple of ``of`` that is not below ``length``."""
+    """Return the smallest multiple of ``of`` that is at least ``length``."""
     return -(-length // of) * of
 
 
 def _advance_inner(
-    method: Accelerated, state: AcceleratedState, problem: Any, visits: Visits | IntArray
+    method: Accelerated, state: AcceleratedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AcceleratedState:
-    """Make visits that lie in one pass, at lam + kappa."""
+    """Make visits within one pass, at lam + kappa."""
     lam, momentum = regularisation(method), state.momentum
     inner = advance(with_lam(method.inner, lam + momentum.kappa), state.inner, problem, visits)
     return state._replace(inner=inner, momentum=momentum._replace(visits=momentum.visits + n_visits(visits)))
 
 
-def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: Any) -> AcceleratedState:
-    """Put the present weights into their mean."""
+def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
+    """Add the current weights to their mean."""
     momentum = _with_one_more(state.momentum)
-    mix(_share(momentum), image(problem, weights(method.inner, state.inner)), state.mean)
+    mix(_share(momentum), unprojected(problem.map, weights(method.inner, state.inner)), state.mean)
     return state._replace(momentum=momentum)
 
 
 def _with_one_more(momentum: Momentum) -> Momentum:
-    """Count one more snapshot."""
+    """Count another snapshot."""
     snapshots = momentum.snapshots + 1
     return momentum._replace(snapshots=snapshots, weight=momentum.weight + float(snapshots) ** _POWER)
 
 
 def _share(momentum: Momentum) -> float:
-    """Return the share that the last snapshot has in the mean."""
+    """Return the share of the last snapshot in the mean."""
     return momentum.snapshots**_POWER / momentum.weight
 
 
-def _after_pass(method: Accelerated, state: AcceleratedState, problem: Any) -> AcceleratedState:
-    """Improve the dual's mean by an exact line search, adapt kappa and extrapolate; the last snapshot."""
+def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
+    """End a pass: update the mean dual point by an exact line search, adapt kappa, extrapolate, average."""
     lam, w = regularisation(method), weights(method.inner, state.inner)
     momentum = _with_one_more(state.momentum)
     ell, r = dual_loss(method.inner, state.inner), momentum.kappa / lam
-    v = image(problem, w)
-    inner, square = measure_dual(v, state.centre, state.dual, projected(problem, state.dual), r)
-    gamma = step_size(LineSearch(), ell - momentum.ell - lam * inner, lam * square, 0, 1)
+    phi, difference = problem.map, state.difference
+    v = unprojected(phi, w)
+    subtract_mean(v, state.centre, state.dual, r, difference)
+    slope = ell - momentum.ell - lam * inner(phi, difference, projected(phi, state.dual))
+    gamma = step_size(LineSearch(), slope, lam * inner(phi, difference, difference), 0, 1)
     momentum = momentum._replace(visits=0, ell=momentum.ell + gamma * (ell - momentum.ell))
     adapted = _adapted(momentum, gamma) if method.kappa is None else momentum
     root_q = np.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
     new_r = adapted.kappa / lam
-    cut = projected(problem, v) - v if is_projected(problem) else None
-    move_on(v, *state[1:5], r, _share(momentum), gamma, beta, new_r)
+    cut = projected(phi, v) - v if is_projected(phi) else None
+    vectors = state.centre, state.previous, state.mean, state.dual
+    move_on(v, *vectors, r, _share(momentum), gamma, beta, new_r)
     if cut is not None:
         _follow_projection(cut, v, state, beta, new_r)
-    settle(problem, v, w)
+    settle(phi, v, w)
     return state._replace(momentum=adapted)
 
 
 def _follow_projection(
     cut: FloatArray, v: FloatArray, state: AcceleratedState, beta: float, r: float
 ) -> None:
-    """Add what the projection has cut to an extrapolation from images, as it is weights that make centres."""
+    """Correct an extrapolation of images by what the projection cut off: centres are made from weights."""
     state.previous[:] += cut
     state.centre[:] += (1.0 + beta) * cut
     v += r / (1.0 + r) * (1.0 + beta) * cut
 
 
 def _adapted(momentum: Momentum, gamma: float) -> Momentum:
-    """Note the step of the line search; raise or lower kappa if the smoothed one has left its band.
+    """Record the step of the line search; raise or lower kappa if the smoothed step has left its band.
 
-    Steps are small, but grow, as long as the dual is far from its optimum: that is no reason to lower kappa.
+    Far from the optimum, steps are small but growing: this is no reason to lower kappa.
     """
     low, high = _BAND
     step, since = momentum.step + _SMOOTHING * (gamma - momentum.step), momentum.since + 1
@@ -276,40 +276,38 @@ def _adapted(momentum: Momentum, gamma: float) -> Momentum:
 
 
 @point.register(Accelerated)
-def accelerated_point(method: Accelerated, state: AcceleratedState, problem: Any) -> Point:
+def accelerated_point(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> Point:
     if method.kappa == 0.0:
         return point(method.inner, state.inner, problem)
-    w, dual = weights_alone(problem, weights(method.inner, state.inner)), projected(problem, state.dual)
-    norm2 = float(dual @ dual)
+    phi, w = problem.map, weights(method.inner, state.inner)
+    dual = projected(phi, state.dual)
+    norm2 = inner(phi, dual, dual)
     if state.momentum.snapshots == 0:
         return Point(w, state.momentum.ell, norm2)
-    return Point(projected(problem, state.mean), state.momentum.ell, norm2, (w,))
-
-
-@projects.register(Accelerated)
-def accelerated_projects(method: Accelerated) -> bool:
-    return bool(projects(method.inner))
+    return Point(projected(phi, state.mean), state.momentum.ell, norm2, (w,))
 
 
 @carried.register(Accelerated)
 def accelerated_carried(
-    method: Accelerated, state: AcceleratedState, problem: Any, carry: Carry
+    method: Accelerated, state: AcceleratedState, problem: AnyProblem, carry: Carry
 ) -> AcceleratedState:
-    """With kappa in the same ratio to lam, all weights get the same factor; their mean begins anew."""
+    """Keep the ratio of kappa to lam, so that all weights get the same factor; restart their mean."""
     lam, old = regularisation(method), state.momentum
-    inner = carried(method.inner, state.inner, problem, carry)
-    centre, previous, mean, dual = (carry.factor * a for a in state[1:5])
-    kappa, ell = old.kappa * lam / carry.lam, carry.share * old.ell * carry.n / sizes(problem).examples
+    within, n = carried(method.inner, state.inner, problem, carry), map_sizes(problem.map).examples
+    centre, previous, mean, dual = (
+        carry.factor * vector for vector in (state.centre, state.previous, state.mean, state.dual)
+    )
+    kappa, ell = old.kappa * lam / carry.lam, carry.share * old.ell * carry.n / n
     new_kappa = kappa if method.kappa is None else method.kappa
-    w = weights(method.inner, inner)
-    v = image(problem, w)
+    w = weights(method.inner, within)
+    v = unprojected(problem.map, w)
     v += (new_kappa - kappa) / (lam + new_kappa) * (centre - v)
-    settle(problem, v, w)
+    settle(problem.map, v, w)
     snapshots = min(old.snapshots, 1)
     momentum = Momentum(new_kappa, snapshots=snapshots, weight=float(snapshots), ell=ell)
-    return AcceleratedState(inner, centre, previous, mean, dual, momentum)
+    return AcceleratedState(within, centre, previous, mean, dual, np.zeros_like(dual), momentum)
 
 
-@is_average.register(Accelerated)
-def accelerated_is_average(method: Accelerated) -> bool:
-    return True
+@traits.register(Accelerated)
+def accelerated_traits(method: Accelerated) -> Traits:
+    return traits(method.inner)._replace(has_step=False, is_average=True, wraps=True)

@@ -1,4 +1,4 @@
-r"""Averages of the iterates, at the cost of a step in output space and none in the weights.
+r"""Averages of the iterates; the cost per step is in output space only, not in the weights.
 
 With weights :math:`p_t`, :math:`P_k = p_1 + \dots + p_k`, iterates :math:`w_t = c_t v_t` and
 :math:`S_k = p_1 c_1 + \dots + p_k c_k` the average after k steps is
@@ -6,11 +6,10 @@ With weights :math:`p_t`, :math:`P_k = p_1 + \dots + p_k`, iterates :math:`w_t =
 .. math:: \bar w_k = \frac{1}{P_k} \sum_{t \le k} p_t w_t
           = \frac{1}{P_k} \left( S_k v_k - \sum_{s \le k} S_{s-1} (v_s - v_{s-1}) \right) ,
 
-where :math:`c_t = 1` and S = P for all methods but those that scale their iterate lazily. A step moves v by
+where :math:`c_t = 1` and S = P except for methods that scale their iterate lazily. A step moves v by
 :math:`\Phi_i (\gamma \delta) / (\lambda n)`, so the sum on the right is
-:math:`\sum_i \Phi_i u_i / (\lambda n)` where :math:`u_i` gains :math:`S_{s-1} \gamma \delta` in
-output space. The average itself is made, by one pass over the features, only when it is asked for.
-The dual loss is averaged likewise.
+:math:`\sum_i \Phi_i u_i / (\lambda n)`, where each step adds :math:`S_{s-1} \gamma \delta` to :math:`u_i` in
+output space. One pass over the features computes the average on demand. The dual loss is averaged, too.
 """
 
 from typing import Any, NamedTuple
@@ -20,48 +19,44 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import generic
 from maxmargin.methods._blocks import add_to_block, clear_blocks, empty_blocks, has_slack, prefetch_block
-from maxmargin.methods._protocol import (
+from maxmargin.methods.composition import check_inner
+from maxmargin.methods.protocol import (
     DONE,
     Carry,
     Point,
-    advance,
+    Traits,
     carried,
     dual_point,
     factor,
     foresee_block,
-    has_dual,
-    has_own_loop,
     has_room,
-    is_average,
-    mean_margin,
-    moves_blocks,
     point,
-    projects,
     regularisation,
-    seek,
     start,
     step,
+    traits,
     weights,
 )
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import push_blocks, sweep_all
 from maxmargin.methods.sampling import Visits
-from maxmargin.problems._protocol import sizes, weights_alone
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import advance, push_blocks, sweep_all
+from maxmargin.problems.feature_map import map_sizes
+from maxmargin.problems.problem import AnyProblem
 
 
-class Weighted(NamedTuple):
+class WeightedMean(NamedTuple):
     """Weight t for iterate t (the paper's BCFW-wavg): the average that the paper recommends."""
 
 
-class Uniform(NamedTuple):
+class UniformMean(NamedTuple):
     """Equal weights for all iterates (avg)."""
 
 
-class Suffix(NamedTuple):
+class SuffixMean(NamedTuple):
     """Equal weights for the iterates since the last power of two (tavg, doubling rounds)."""
 
 
-SCHEMES = {"weighted": Weighted(), "uniform": Uniform(), "suffix": Suffix()}
+SCHEMES = {"weighted": WeightedMean(), "uniform": UniformMean(), "suffix": SuffixMean()}
 
 
 class _Averaged(NamedTuple):
@@ -70,14 +65,14 @@ class _Averaged(NamedTuple):
 
 
 class Averaged(_Averaged):
-    """A method whose answer is an average of another's iterates.
+    """A method whose answer is an average of the iterates of another method.
 
     Parameters
     ----------
     inner : method
         The method whose iterates are averaged.
     scheme : {"weighted", "suffix", "uniform"}
-        Weight t for iterate t; equal weights since the last power of two; equal weights.
+        Weight t for iterate t; equal weights since the last power of two; equal weights for all.
     """
 
     __slots__ = ()
@@ -87,31 +82,24 @@ class Averaged(_Averaged):
             raise ValueError(
                 f"Averaged: scheme must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}."
             )
-        name = type(inner).__name__
-        if is_average(inner):
-            raise ValueError(f"Averaged: inner must be a method that is not an average itself, got {name}.")
-        if has_own_loop(inner):
-            raise ValueError(
-                f"Averaged: inner must be a method without a loop of its own, got {name}; "
-                f"write {name}(Averaged(...))."
-            )
+        check_inner(cls.__name__, inner)
         return super().__new__(cls, inner, SCHEMES[scheme] if isinstance(scheme, str) else scheme)
 
 
 class Sums(NamedTuple):
-    """What an average remembers beside the iterate.
+    """Sums over the moves, from which the average follows.
 
     Attributes
     ----------
     u : Blocks or array
-        Sum of the moves, each times S before it; by block in output space, or in the weights for a
+        Sum of the moves, each times the S before it: per block in output space, or in the weights for a
         batch method.
     ell : array of shape (1,)
-        The same sum of the moves of the total dual loss.
+        Sum of the changes of the total dual loss, each times the S before it.
     weight : array of shape (1,)
         P, the sum of the weights so far.
     scaled : array of shape (1,)
-        S, their sum with the iterates' factors; not kept for a batch method, where it is P.
+        S, the sum of the weights times the iterates' factors; not kept for a batch method, where it is P.
     steps : array of shape (1,)
         k, the number of steps taken.
     """
@@ -124,7 +112,7 @@ class Sums(NamedTuple):
 
 
 class AveragedState(NamedTuple):
-    """The state of the inner method, and the sums over its moves."""
+    """The state of the inner method, and sums over its moves."""
 
     inner: Any
     sums: Sums
@@ -132,29 +120,29 @@ class AveragedState(NamedTuple):
 
 @generic
 def next_weight(scheme, k):
-    """Return the weight of iterate k, or 0.0 to forget all before it and give it weight one."""
+    """Return the weight of iterate k, or 0.0 to restart the average from it with weight one."""
     raise NotImplementedError
 
 
-@next_weight.register(Weighted)
+@next_weight.register(WeightedMean)
 def weighted_next_weight(scheme, k):
     return 1.0 * k
 
 
-@next_weight.register(Uniform)
+@next_weight.register(UniformMean)
 def uniform_next_weight(scheme, k):
     return 1.0
 
 
-@next_weight.register(Suffix)
+@next_weight.register(SuffixMean)
 def suffix_next_weight(scheme, k):
     return 0.0 if k & (k - 1) == 0 else 1.0
 
 
 @start.register(Averaged)
-def averaged_start(method: Averaged, problem: Any) -> AveragedState:
-    size = sizes(problem)
-    u = empty_blocks(size.examples, size.statistics) if moves_blocks(method.inner) else np.zeros(size.weights)
+def averaged_start(method: Averaged, problem: AnyProblem) -> AveragedState:
+    size, by_block = map_sizes(problem.map), traits(method).moves_blocks
+    u = empty_blocks(size.examples, size.statistics) if by_block else np.zeros(size.weights)
     sums = Sums(u, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64))
     return AveragedState(start(method.inner, problem), sums)
 
@@ -166,27 +154,17 @@ def averaged_foresee_block(method, state, i):
 
 
 @has_room.register(Averaged)
-def averaged_has_room(method, state, problem, i):
-    fits = has_slack(state.sums.u, i, sizes(problem).statistics)
-    return fits and has_room(method.inner, state.inner, problem, i)
-
-
-@mean_margin.register(Averaged)
-def averaged_mean_margin(method, state, i, theta):
-    return mean_margin(method.inner, state.inner, i, theta)
-
-
-@seek.register(Averaged)
-def averaged_seek(method, state, problem, i, w, scratch):
-    return seek(method.inner, state.inner, problem, i, w, scratch)
+def averaged_has_room(method, state, i, sizes):
+    fits = has_slack(state.sums.u, i, sizes.statistics)
+    return fits and has_room(method.inner, state.inner, i, sizes)
 
 
 @step.register(Averaged)
-def averaged_step(method, state, problem, i, loss_y, hinge, scratch):
-    report = step(method.inner, state.inner, problem, i, loss_y, hinge, scratch)
+def averaged_step(method, state, phi, i, loss_y, hinge, work):
+    report = step(method.inner, state.inner, phi, i, loss_y, hinge, work)
     if report != DONE:
         return report
-    sums, move = state.sums, scratch.move
+    sums, move = state.sums, work.move
     sums.steps[0] += 1
     weight = next_weight(method.scheme, sums.steps[0])
     if weight == 0.0:
@@ -203,17 +181,17 @@ def averaged_step(method, state, problem, i, loss_y, hinge, scratch):
 
 @advance.register(Averaged)
 def averaged_advance(
-    method: Averaged, state: AveragedState, problem: Any, visits: Visits | IntArray
+    method: Averaged, state: AveragedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AveragedState:
-    if moves_blocks(method.inner):
+    if traits(method).moves_blocks:
         return sweep_all(problem, method, state, visits)
     return _advance_batch(method, state, problem, visits)
 
 
 def _advance_batch(
-    method: Averaged, state: AveragedState, problem: Any, visits: Visits | IntArray
+    method: Averaged, state: AveragedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AveragedState:
-    """Average a batch method: its moves are as long as the weights, once a pass."""
+    """Average a batch method, which makes one move of all weights per pass."""
     before = point(method.inner, state.inner, problem)
     w_before = before.w.copy()
     inner = advance(method.inner, state.inner, problem, visits)
@@ -230,32 +208,31 @@ def _advance_batch(
 
 
 @carried.register(Averaged)
-def averaged_carried(method: Averaged, state: AveragedState, problem: Any, carry: Carry) -> AveragedState:
-    """The iterate is carried over; its average begins anew."""
+def averaged_carried(
+    method: Averaged, state: AveragedState, problem: AnyProblem, carry: Carry
+) -> AveragedState:
+    """Carry over the iterate, and restart its average."""
     inner = carried(method.inner, state.inner, problem, carry)
     return AveragedState(inner, start(method, problem).sums)
 
 
 @point.register(Averaged)
-def averaged_point(method: Averaged, state: AveragedState, problem: Any) -> Point:
-    """The average, with its own dual variables; where there are none, with the bound of the last iterate."""
-    inner, sums, n = point(method.inner, state.inner, problem), state.sums, sizes(problem).examples
+def averaged_point(method: Averaged, state: AveragedState, problem: AnyProblem) -> Point:
+    """Return the average with its own dual variables, or else with the bound of the last iterate."""
+    inner, sums, n = point(method.inner, state.inner, problem), state.sums, map_sizes(problem.map).examples
     weight = sums.weight[0]
     if weight == 0.0:
         return inner
-    if not moves_blocks(method.inner):
-        return dual_point(inner.w - sums.u / weight, inner.ell - sums.ell[0] / weight)
+    if not traits(method).moves_blocks:
+        return dual_point(problem, inner.w - sums.u / weight, inner.ell - sums.ell[0] / weight)
     w = sums.scaled[0] / weight * weights(method.inner, state.inner)
-    push_blocks(problem, sums.u, -1.0 / (weight * regularisation(method) * n), w, new_scratch(problem))
-    w = weights_alone(problem, w)
-    return dual_point(w, inner.ell - sums.ell[0] / (weight * n)) if has_dual(method) else inner._replace(w=w)
+    scale = -1.0 / (weight * regularisation(method) * n)
+    push_blocks(problem.map, sums.u, scale, w, new_scratch(problem).block)
+    if not traits(method).has_dual:
+        return inner._replace(w=w)
+    return dual_point(problem, w, inner.ell - sums.ell[0] / (weight * n))
 
 
-@projects.register(Averaged)
-def averaged_projects(method: Averaged) -> bool:
-    return bool(projects(method.inner))
-
-
-@is_average.register(Averaged)
-def averaged_is_average(method: Averaged) -> bool:
-    return True
+@traits.register(Averaged)
+def averaged_traits(method: Averaged) -> Traits:
+    return traits(method.inner)._replace(is_average=True, wraps=True)

@@ -12,10 +12,10 @@ lines of the algorithm become, for :math:`\delta = \psi_i(y^*) - z_i`,
     \ell_i  \leftarrow \ell_i + \gamma (L_i(y^*) - \ell_i), \qquad
     w       \leftarrow w + \frac{\gamma}{\lambda n} \Phi_i \delta .
 
-Here :math:`\ell_i` is the loss of block i itself, without the paper's factor 1/n.
+Here :math:`\ell_i` is the loss of block i without the paper's factor 1/n.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,12 +30,12 @@ from maxmargin.methods._blocks import (
     prefetch_block,
     scaled_blocks,
 )
-from maxmargin.methods._protocol import (
+from maxmargin.methods.protocol import (
     BROKEN,
     DONE,
     Carry,
     Point,
-    advance,
+    Traits,
     carried,
     carried_ell,
     carried_w,
@@ -47,15 +47,15 @@ from maxmargin.methods._protocol import (
     is_sound,
     mean_margin,
     point,
-    projects,
     start,
     step,
+    traits,
 )
-from maxmargin.methods._scratch import add_corner, new_scratch
-from maxmargin.methods._sweep import push_blocks, sweep_all
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.scratch import add_corner, new_scratch
 from maxmargin.methods.steps import LineSearch, Predefined, dual_gain, step_size
-from maxmargin.problems._protocol import norm2, push, sizes, weights_alone
+from maxmargin.methods.sweep import push_blocks
+from maxmargin.problems.feature_map import norm2, push
+from maxmargin.problems.problem import AnyProblem, sizes
 
 
 class BlockFrankWolfe(NamedTuple):
@@ -66,7 +66,7 @@ class BlockFrankWolfe(NamedTuple):
     lam : float
         Regularisation, > 0.
     step : LineSearch() or Predefined()
-        Step size: the best one, or 2n / (nu k + 2n).
+        Step size: exact line search, or 2n / (nu k + 2n).
     """
 
     lam: float
@@ -95,7 +95,7 @@ class BlockState(NamedTuple):
 
 
 @start.register(BlockFrankWolfe)
-def block_frank_wolfe_start(method: BlockFrankWolfe, problem: Any) -> BlockState:
+def block_frank_wolfe_start(method: BlockFrankWolfe, problem: AnyProblem) -> BlockState:
     size = sizes(problem)
     return BlockState(
         aligned_zeros(size.weights),
@@ -106,8 +106,8 @@ def block_frank_wolfe_start(method: BlockFrankWolfe, problem: Any) -> BlockState
 
 
 @has_room.register(BlockFrankWolfe)
-def block_frank_wolfe_has_room(method, state, problem, i):
-    return has_slack(state.z, i, sizes(problem).statistics)
+def block_frank_wolfe_has_room(method, state, i, sizes):
+    return has_slack(state.z, i, sizes.statistics)
 
 
 @foresee_block.register(BlockFrankWolfe)
@@ -121,40 +121,33 @@ def block_frank_wolfe_mean_margin(method, state, i, theta):
 
 
 @step.register(BlockFrankWolfe)
-def block_frank_wolfe_step(method, state, problem, i, loss_y, hinge, scratch):
-    n, move = state.ell.shape[0], scratch.move
-    hinge_z = mean_margin(method, state, i, scratch.theta)
-    if not is_sound(problem, hinge - hinge_z, loss_y + abs(hinge) + abs(hinge_z), scratch):
+def block_frank_wolfe_step(method, state, phi, i, loss_y, hinge, work):
+    n, move = state.ell.shape[0], work.move
+    hinge_z = mean_margin(method, state, i, work.theta)
+    if not is_sound(hinge - hinge_z, loss_y + abs(hinge) + abs(hinge_z), work):
         return BROKEN
     load_block(state.z, i, -1.0, move)
-    add_corner(scratch.corner, move)
+    add_corner(work.corner, move)
     gap = (hinge - hinge_z) / n
     move.gap[0] = hinge - hinge_z
 
     scale = 1.0 / (method.lam * n)
-    curvature = scale / n * norm2(problem, i, move, scratch.image, scratch.oracle)
+    curvature = scale / n * norm2(phi, i, move, work.image, work.map)
 
     gamma = step_size(method.step, gap, curvature, state.steps[0], n)
     move.gamma[0], move.gain[0] = gamma, n * dual_gain(gamma, gap, curvature)
     move.ell[0] = gamma * (loss_y - state.ell[i])
     state.steps[0] += 1
     if gamma > 0.0:
-        push(problem, i, move, gamma * scale, state.w, scratch.oracle)
+        push(phi, i, move, gamma * scale, state.w, work.map)
         add_to_block(state.z, i, gamma, move)
         state.ell[i] += move.ell[0]
     return DONE
 
 
-@advance.register(BlockFrankWolfe)
-def block_frank_wolfe_advance(
-    method: BlockFrankWolfe, state: BlockState, problem: Any, visits: Visits | IntArray
-) -> BlockState:
-    return sweep_all(problem, method, state, visits)
-
-
 @carried.register(BlockFrankWolfe)
 def block_frank_wolfe_carried(
-    method: BlockFrankWolfe, state: BlockState, problem: Any, carry: Carry
+    method: BlockFrankWolfe, state: BlockState, problem: AnyProblem, carry: Carry
 ) -> BlockState:
     n = sizes(problem).examples
     z = scaled_blocks(state.z, n, carry.share)
@@ -162,17 +155,19 @@ def block_frank_wolfe_carried(
 
 
 @dual_weights.register(BlockFrankWolfe)
-def block_frank_wolfe_dual_weights(method: BlockFrankWolfe, state: BlockState, problem: Any) -> FloatArray:
+def block_frank_wolfe_dual_weights(
+    method: BlockFrankWolfe, state: BlockState, problem: AnyProblem
+) -> FloatArray:
     w = np.zeros_like(state.w)
-    push_blocks(problem, state.z, 1.0, w, new_scratch(problem))
+    push_blocks(problem.map, state.z, 1.0, w, new_scratch(problem).block)
     return w
 
 
 @point.register(BlockFrankWolfe)
-def block_frank_wolfe_point(method: BlockFrankWolfe, state: BlockState, problem: Any) -> Point:
-    return dual_point(weights_alone(problem, state.w), dual_loss(method, state))
+def block_frank_wolfe_point(method: BlockFrankWolfe, state: BlockState, problem: AnyProblem) -> Point:
+    return dual_point(problem, state.w, dual_loss(method, state))
 
 
-@projects.register(BlockFrankWolfe)
-def block_frank_wolfe_projects(method: BlockFrankWolfe) -> bool:
-    return True
+@traits.register(BlockFrankWolfe)
+def block_frank_wolfe_traits(method: BlockFrankWolfe) -> Traits:
+    return Traits(projects=True)

@@ -1,50 +1,43 @@
-r"""The bundle method for regularised risk (Teo, Vishwanathan, Smola and Le 2010), stabilised.
+r"""A stabilised bundle method for regularised risk (Teo, Vishwanathan, Smola and Le 2010).
 
-The planes and the program over them are those of the 1-slack method (`methods._cuts`); what differs is what
-is made of them. All planes are kept. The plane that touches the risk at u tells its objective too,
-:math:`P(u) = \frac{\lambda}{2} \|u\|^2 + b - \langle a, u \rangle`, so that the best weights so far,
-:math:`w^b`, are known without a further oracle call, and are the answer. And the oracle is called not at
-the least point w of the lower model, which jumps to and fro as long as there are few planes, but at
+The planes and the program over them are those of the 1-slack method (`methods._cuts`). There are three
+differences. All planes are kept. The answer is the best weights so far, :math:`w^b`. They are known without
+further oracle calls, because the plane that touches the risk at u also gives the objective there,
+:math:`P(u) = \frac{\lambda}{2} \|u\|^2 + b - \langle a, u \rangle`. And the oracle is not called at the
+minimiser w of the lower model, which oscillates while there are few planes, but at
 
 .. math:: u = w^b + \mu (w - w^b),
 
 as in OCAS (Franc and Sonnenburg 2009), whose line search for :math:`w^b` would cost passes here.
-With :math:`\mu = 1` this is BMRM's Algorithm 1; every :math:`\mu > 0` converges: the model touches P at
-:math:`w^b`, so that it is at most :math:`P(w^b) - \mu g` at u, g being the gap between best weights and
-model. If P(u) is not lower than :math:`P(w^b) - \mu g / 2`, the new plane lifts the model at u, and in a
-neighbourhood of it that does not shrink while g does not: there is room for finitely many of these.
+With :math:`\mu = 1` this is BMRM's Algorithm 1. Every :math:`\mu > 0` converges. Let g be the gap between the
+best weights and the model. As the model touches P at :math:`w^b`, it is at most :math:`P(w^b) - \mu g` at u.
+If P(u) is not below :math:`P(w^b) - \mu g / 2`, the new plane lifts the model at u and in a neighbourhood
+that does not shrink unless g does. This can happen only finitely often for a given g.
 """
 
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods._cuts import (
     Cuts,
+    cut_at,
     cut_weights,
     cuts_ell,
     lowest,
-    plane_at,
     qp_solver,
     risk_at,
     scaled_cuts,
-    with_plane,
+    with_cut,
     zero_cut,
 )
-from maxmargin.methods._protocol import (
-    Carry,
-    Point,
-    advance,
-    carried,
-    is_average,
-    moves_blocks,
-    point,
-    start,
-)
+from maxmargin.methods.protocol import BATCH, Carry, Point, Traits, carried, point, start, traits
 from maxmargin.methods.sampling import Visits
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.sweep import advance
+from maxmargin.problems.feature_map import inner
+from maxmargin.problems.problem import AnyProblem, sizes
 
 
 class _BMRM(NamedTuple):
@@ -53,18 +46,18 @@ class _BMRM(NamedTuple):
 
 
 class BMRM(_BMRM):
-    """The bundle method: a pass over all examples per plane; the answer is the best weights so far.
+    """The bundle method: one pass over all examples per plane; the answer is the best weights so far.
 
-    All planes are kept. Each has as many numbers as the examples have features that tell labels apart: with
-    a million weights, 100 passes take up to a gigabyte, or about a tenth of it if features are sparse. The
-    program over k planes costs k^3 operations a pass. Needs piqp (``pip install maxmargin[qp]``).
+    All planes are kept. Each has up to one number per weight: with a million weights, 100 passes take up to
+    a gigabyte, or about a tenth of it if features are sparse. The program over k planes costs k^3 operations
+    per pass. Needs piqp (``pip install maxmargin[qp]``).
 
     Parameters
     ----------
     lam : float
         Regularisation, > 0.
     mu : float
-        How far from the best weights towards the least point of the model the oracle is called, in (0, 1];
+        Position of the oracle calls between the best weights and the minimiser of the model, in (0, 1];
         1 is the method without stabilisation, which needs several times as many passes.
     """
 
@@ -77,14 +70,14 @@ class BMRM(_BMRM):
 
 
 class Best(NamedTuple):
-    """The best weights so far, and their risk; infinite, if no plane touches it there."""
+    """The best weights so far, and their risk; infinite if no plane touches the risk there."""
 
     w: FloatArray
     risk: float
 
 
 class BundleState(NamedTuple):
-    """The planes with their dual variables, the weights that belong to these, and the best ones."""
+    """The planes with their dual variables, the weights of these, and the best weights."""
 
     w: FloatArray
     cuts: Cuts
@@ -92,18 +85,21 @@ class BundleState(NamedTuple):
 
 
 @start.register(BMRM)
-def bmrm_start(method: BMRM, problem: Any) -> BundleState:
-    qp_solver("BMRM")  # a missing one is reported before the first pass
+def bmrm_start(method: BMRM, problem: AnyProblem) -> BundleState:
+    qp_solver("BMRM")  # report a missing solver before the first pass
     w = aligned_zeros(sizes(problem).weights)
     return BundleState(w, zero_cut(), Best(w, np.inf))
 
 
 @advance.register(BMRM)
-def bmrm_advance(method: BMRM, state: BundleState, problem: Any, visits: Visits | IntArray) -> BundleState:
+def bmrm_advance(
+    method: BMRM, state: BundleState, problem: AnyProblem, visits: Visits | IntArray
+) -> BundleState:
     u = _between(state.best.w, state.w, method.mu)
-    plane = plane_at(problem, u)
-    best = min(state.best, Best(u, risk_at(plane, u)), key=lambda found: _primal(method, found))
-    return _at_lowest(method, with_plane(state.cuts, plane), best)
+    cut = cut_at(problem, u)
+    found = Best(u, risk_at(problem, cut, u))
+    best = min(state.best, found, key=lambda weights: _primal(problem, method, weights))
+    return _at_lowest(method, with_cut(problem, state.cuts, cut), best)
 
 
 def _between(best: FloatArray, w: FloatArray, mu: float) -> FloatArray:
@@ -112,8 +108,8 @@ def _between(best: FloatArray, w: FloatArray, mu: float) -> FloatArray:
     return u
 
 
-def _primal(method: BMRM, found: Best) -> float:
-    return 0.5 * method.lam * float(found.w @ found.w) + found.risk
+def _primal(problem: AnyProblem, method: BMRM, found: Best) -> float:
+    return 0.5 * method.lam * float(inner(problem.map, found.w, found.w)) + found.risk
 
 
 def _at_lowest(method: BMRM, cuts: Cuts, best: Best) -> BundleState:
@@ -122,24 +118,19 @@ def _at_lowest(method: BMRM, cuts: Cuts, best: Best) -> BundleState:
 
 
 @carried.register(BMRM)
-def bmrm_carried(method: BMRM, state: BundleState, problem: Any, carry: Carry) -> BundleState:
-    """Planes hold for every lam, and so does the risk; of new examples nothing is known but its sign."""
+def bmrm_carried(method: BMRM, state: BundleState, problem: AnyProblem, carry: Carry) -> BundleState:
+    """Keep planes and risk, which do not depend on lam; a new example only adds a hinge of known sign."""
     n = sizes(problem).examples
     best = state.best if carry.n == n else Best(state.best.w, np.inf)
     return _at_lowest(method, scaled_cuts(state.cuts, carry.n / n), best)
 
 
 @point.register(BMRM)
-def bmrm_point(method: BMRM, state: BundleState, problem: Any) -> Point:
-    return Point(state.best.w, cuts_ell(state.cuts), float(state.w @ state.w))
+def bmrm_point(method: BMRM, state: BundleState, problem: AnyProblem) -> Point:
+    return Point(state.best.w, cuts_ell(state.cuts), inner(problem.map, state.w, state.w))
 
 
-@is_average.register(BMRM)
-def bmrm_is_average(method: BMRM) -> bool:
-    """Like an average, the best of the iterates is none to be averaged again."""
-    return True
-
-
-@moves_blocks.register(BMRM)
-def bmrm_moves_blocks(method: BMRM) -> bool:
-    return False
+@traits.register(BMRM)
+def bmrm_traits(method: BMRM) -> Traits:
+    """Return the traits of a batch method; the best iterate, like an average, is not averaged again."""
+    return BATCH._replace(is_average=True)

@@ -1,15 +1,16 @@
-r"""Fewer calls of an expensive oracle: steps towards planes that it returned before.
+r"""Fewer calls of an expensive oracle, by steps towards planes that it returned earlier.
 
-A pass over the examples first asks the cache of each, and calls its oracle only if no cached plane will do
-(`maxmargin.methods._cache` has the criterion). After the pass come *replays*, approximate passes that look at
-cached planes alone (MP-BCFW; Shah, Kolmogorov and Lampert 2015). With costs in units of a visit without its
-oracle, c calls of an oracle of cost r, and :math:`\Delta D_k` for what the dual gained in replay k, or in
-the pass itself, k = 0, replays go on while the last one gained more for its cost than all did together,
+A visit first searches the cache of the example, and calls its oracle only if no cached plane is good enough
+(see `maxmargin.methods._cache` for the criterion). *Replays* follow each pass: approximate passes that use
+cached planes only (MP-BCFW; Shah, Kolmogorov and Lampert 2015). Costs are measured in visits without an
+oracle call. Let the pass make c calls of an oracle of cost r, and let :math:`\Delta D_k` be the increase of
+the dual in replay k, or in the pass itself for k = 0. Replays continue while the last one gained more for
+its cost than all did together,
 
 .. math:: \frac{\Delta D_k}{n} > \frac{\Delta D_0 + \dots + \Delta D_k}{n + r c + k n} , \qquad k n \le r c ,
 
-and never cost more than the calls did. No clock is read for it, so that the same seed and the same r give the
-same result. For small r replays cannot pay, and the method is the inner one.
+and never cost more than the calls did. This reads no clock, so the same seed and the same r give the same
+result. For small r, replays cannot pay, and this is the inner method.
 """
 
 from numbers import Integral, Real
@@ -31,31 +32,27 @@ from maxmargin.methods._cache import (
 )
 from maxmargin.methods._cost import measured_cost
 from maxmargin.methods._planes import copied_planes, empty_planes, has_plane_room
-from maxmargin.methods._protocol import (
+from maxmargin.methods.composition import check_inner
+from maxmargin.methods.protocol import (
     DONE,
     Carry,
-    Point,
-    advance,
+    Traits,
     carried,
-    dual_loss,
     has_room,
-    has_step,
     mean_margin,
-    moves_blocks,
     oracle_calls,
-    point,
-    projects,
     seek,
     start,
     step,
-    takes_corners,
+    traits,
 )
-from maxmargin.methods._scratch import corner_at_scores
-from maxmargin.methods._sweep import sweep_all
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.problems._protocol import score, sizes
+from maxmargin.methods.scratch import corner_at_scores
+from maxmargin.methods.sweep import advance, sweep_all
+from maxmargin.problems.feature_map import score
+from maxmargin.problems.problem import AnyProblem, sizes
 
-# The oracle must cost this much, in visits without it, for a cache to pay.
+# The cache pays if the oracle costs at least this much, in visits without it.
 _WORTHWHILE = 2.0
 
 
@@ -67,23 +64,23 @@ class _Cached(NamedTuple):
 
 
 class Cached(_Cached):
-    """A block method that calls the oracle less often: for oracles that take most of the time.
+    """A block method that calls the oracle less often, for oracles that take most of the time.
 
-    ``history.oracle_calls`` and ``history.passes`` count true calls; the driver's ``max_passes`` and
-    ``check_every`` count passes over the examples, in which some visits are served by the cache.
+    ``history.oracle_calls`` and ``history.passes`` count real oracle calls; the driver's ``max_passes`` and
+    ``check_every`` count passes over the examples, in which the cache serves some visits.
 
     Parameters
     ----------
     inner : BlockFrankWolfe, Pairwise, Away or an average of one of them
         The method that moves the blocks.
     oracle_cost : float, optional
-        What a call of the oracle costs, in visits of an example without it; below 2 the cache is off, and
-        this is the inner method. By default it is timed once, at the start, on a few examples, and rounded
-        to a power of two: give it if runs must agree in every bit.
+        Cost of an oracle call, in visits without it. Below 2 the cache is off, and this is the inner method.
+        By default it is timed once, at the start, on a few examples, and rounded to a power of two. Set it if
+        runs must agree bit for bit.
     capacity : int
-        Most planes kept for an example.
+        Largest number of planes kept per example.
     life : int
-        A plane is dropped when it was not the best one of its example in this many passes.
+        A plane is dropped after this many passes in which it was not the best one of its example.
     """
 
     __slots__ = ()
@@ -91,11 +88,7 @@ class Cached(_Cached):
     def __new__(
         cls, inner: Any, oracle_cost: float | None = None, capacity: int = 50, life: int = 10
     ) -> "Cached":
-        if not (has_step(inner) and moves_blocks(inner) and takes_corners(inner)):
-            raise ValueError(
-                "Cached: inner must be BlockFrankWolfe, Pairwise, Away or an average of one of them, "
-                f"got {type(inner).__name__}."
-            )
+        check_inner(cls.__name__, inner)
         if oracle_cost is not None and not (isinstance(oracle_cost, Real) and 0.0 <= oracle_cost < np.inf):
             raise ValueError(f"Cached: oracle_cost must be a number >= 0 or None, got {oracle_cost!r}.")
         for name, value, least in (("capacity", capacity, 0), ("life", life, 1)):
@@ -105,7 +98,7 @@ class Cached(_Cached):
 
 
 class Lazy(NamedTuple):
-    """What `Cached` does in a pass: the cache is asked first, and the oracle if it must be."""
+    """The method of a pass of `Cached`: search the cache first, and call the oracle if necessary."""
 
     inner: Any
     capacity: int
@@ -113,13 +106,13 @@ class Lazy(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """What `Cached` does after a pass: the cache alone is asked."""
+    """The method of a replay of `Cached`: search the cache only."""
 
     inner: Any
     life: float
 
 
-class WorkingState(NamedTuple):
+class CachedWorking(NamedTuple):
     """The state of the inner method, and the cache."""
 
     inner: Any
@@ -127,7 +120,7 @@ class WorkingState(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Where a run is.
+    """The progress of a run.
 
     Attributes
     ----------
@@ -136,7 +129,7 @@ class Schedule(NamedTuple):
     visits : int
         Blocks visited in this pass.
     hits : int
-        Hits before this pass.
+        Number of hits before this pass.
     passes, replays : int
     """
 
@@ -148,9 +141,9 @@ class Schedule(NamedTuple):
 
 
 class CachedState(NamedTuple):
-    """What moves, and when."""
+    """The blocks with their cache, and the progress of the run."""
 
-    working: WorkingState
+    working: CachedWorking
     schedule: Schedule
 
     @property
@@ -160,25 +153,25 @@ class CachedState(NamedTuple):
 
 
 @start.register(Cached)
-def cached_start(method: Cached, problem: Any) -> CachedState:
+def cached_start(method: Cached, problem: AnyProblem) -> CachedState:
     size, cost = sizes(problem), method.oracle_cost
     schedule = Schedule(measured_cost(problem, method.inner) if cost is None else float(cost))
     planes = empty_planes(size.examples if _is_on(schedule) else 0, size.parts)
-    return _begun(method, problem, WorkingState(start(method.inner, problem), new_cache(planes)), schedule)
+    return _begun(method, problem, CachedWorking(start(method.inner, problem), new_cache(planes)), schedule)
 
 
 @carried.register(Cached)
-def cached_carried(method: Cached, state: CachedState, problem: Any, carry: Carry) -> CachedState:
-    """Planes know nothing of lam, and are kept; what the oracle will find is unknown again."""
+def cached_carried(method: Cached, state: CachedState, problem: AnyProblem, carry: Carry) -> CachedState:
+    """Keep the planes, which do not depend on lam; what the oracle will find is unknown again."""
     size, cost, (inner, cache) = sizes(problem), method.oracle_cost, state.working
     schedule = Schedule(state.schedule.cost if cost is None else float(cost))
     planes = copied_planes(cache.planes, size.examples, size.parts)
-    working = WorkingState(carried(method.inner, inner, problem, carry), new_cache(planes))
+    working = CachedWorking(carried(method.inner, inner, problem, carry), new_cache(planes))
     return _begun(method, problem, working, schedule)
 
 
-def _begun(method: Cached, problem: Any, working: WorkingState, schedule: Schedule) -> CachedState:
-    """Return the state with which a run begins, its replays compiled before the run's clock starts."""
+def _begun(method: Cached, problem: AnyProblem, working: CachedWorking, schedule: Schedule) -> CachedState:
+    """Return the initial state; compile the replays before the run's clock starts."""
     if _is_on(schedule):
         sweep_all(problem, _replay(method), working, np.zeros(0, dtype=np.int64))
     return CachedState(working, schedule)
@@ -193,58 +186,53 @@ def _replay(method: Cached) -> Replay:
 
 
 @has_room.register(Lazy)
-def lazy_has_room(method, state, problem, i):
-    fits = has_plane_room(state.cache.planes, i, sizes(problem).parts)
-    return fits and has_room(method.inner, state.inner, problem, i)
-
-
-@has_room.register(Replay)
-def replay_has_room(method, state, problem, i):
-    return has_room(method.inner, state.inner, problem, i)
+def lazy_has_room(method, state, i, sizes):
+    fits = has_plane_room(state.cache.planes, i, sizes.parts)
+    return fits and has_room(method.inner, state.inner, i, sizes)
 
 
 @seek.register(Lazy)
 def lazy_seek(method, state, problem, i, w, scratch):
-    cache, planes = state.cache, state.cache.planes
-    score(problem, i, w, scratch.theta)
-    mean = mean_margin(method.inner, state.inner, i, scratch.theta)
-    best, margin = best_plane(planes, i, scratch.theta)
+    cache, planes, work = state.cache, state.cache.planes, scratch.block
+    score(problem.map, i, w, work.theta)
+    mean = mean_margin(method.inner, state.inner, i, work.theta)
+    best, margin = best_plane(planes, i, work.theta)
     if is_hit(cache, i, margin - mean):
         cache.hits[0] += 1
-        loss_y = copy_plane(planes, i, best, scratch.corner)
+        loss_y = copy_plane(planes, i, best, work.corner)
         age_planes(planes, i, best, method.life)
         return loss_y, margin
     loss_y, hinge = corner_at_scores(problem, i, scratch)
     age_planes(planes, i, best, method.life)
-    keep_corner(planes, i, loss_y, hinge, scratch.corner, method.life, method.capacity)
+    keep_corner(planes, i, loss_y, hinge, work.corner, method.life, method.capacity)
     cache.gap[i] = max(hinge - mean, 0.0)
     return loss_y, hinge
 
 
 @seek.register(Replay)
 def replay_seek(method, state, problem, i, w, scratch):
-    planes = state.cache.planes
-    score(problem, i, w, scratch.theta)
-    best, margin = best_plane(planes, i, scratch.theta)
-    if not margin > mean_margin(method.inner, state.inner, i, scratch.theta):
+    planes, work = state.cache.planes, scratch.block
+    score(problem.map, i, w, work.theta)
+    best, margin = best_plane(planes, i, work.theta)
+    if not margin > mean_margin(method.inner, state.inner, i, work.theta):
         return 0.0, -np.inf
     renew_plane(planes, i, best, method.life)
-    return copy_plane(planes, i, best, scratch.corner), margin
+    return copy_plane(planes, i, best, work.corner), margin
 
 
 @step.register(Lazy)
 @step.register(Replay)
-def lazy_step(method, state, problem, i, loss_y, hinge, scratch):
-    if hinge == -np.inf:  # a replay found nothing better than the block's mean
+def lazy_step(method, state, phi, i, loss_y, hinge, work):
+    if hinge == -np.inf:  # the replay found nothing better than the block's mean
         return DONE
-    report = step(method.inner, state.inner, problem, i, loss_y, hinge, scratch)
-    state.cache.gain[0] += scratch.move.gain[0]
+    report = step(method.inner, state.inner, phi, i, loss_y, hinge, work)
+    state.cache.gain[0] += work.move.gain[0]
     return report
 
 
 @advance.register(Cached)
 def cached_advance(
-    method: Cached, state: CachedState, problem: Any, visits: Visits | IntArray
+    method: Cached, state: CachedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> CachedState:
     if not _is_on(state.schedule):
         inner = advance(method.inner, state.working.inner, problem, visits)
@@ -263,8 +251,8 @@ def cached_advance(
             return state
 
 
-def _after_pass(method: Cached, state: CachedState, problem: Any) -> CachedState:
-    """Replay as long as it pays; the order is drawn by the number of the pass."""
+def _after_pass(method: Cached, state: CachedState, problem: AnyProblem) -> CachedState:
+    """Replay as long as it pays; the number of the pass seeds the order."""
     (working, schedule), n = state, sizes(problem).examples
     hits, rng = int(working.cache.hits[0]), np.random.default_rng(schedule.passes)
     calls = schedule.cost * (n - hits + schedule.hits)
@@ -280,19 +268,9 @@ def _after_pass(method: Cached, state: CachedState, problem: Any) -> CachedState
     return CachedState(working, Schedule(schedule.cost, 0, hits, passes, replays))
 
 
-@dual_loss.register(Cached)
-def cached_dual_loss(method: Cached, state: CachedState) -> float:
-    return dual_loss(method.inner, state.working.inner)
-
-
-@point.register(Cached)
-def cached_point(method: Cached, state: CachedState, problem: Any) -> Point:
-    return point(method.inner, state.working.inner, problem)
-
-
-@projects.register(Cached)
-def cached_projects(method: Cached) -> bool:
-    return bool(projects(method.inner))
+@traits.register(Cached)
+def cached_traits(method: Cached) -> Traits:
+    return traits(method.inner)._replace(has_step=False, wraps=True)
 
 
 @oracle_calls.register(Cached)

@@ -1,49 +1,39 @@
 r"""The 1-slack cutting-plane method (Joachims, Finley and Yu 2009, Algorithm 3, margin rescaling).
 
-A pass calls the oracle of every example at w, adds the plane that its answers make under the risk, and
-moves w to where the lower envelope of all planes plus :math:`\frac{\lambda}{2} \|w\|^2` is least.
-The formulas are those of `methods._cuts`.
+A pass calls the oracle of every example at w, adds the resulting plane under the risk, and moves w to the
+minimum of :math:`\frac{\lambda}{2} \|w\|^2` plus the maximum of all planes (formulas: `methods._cuts`).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods._cuts import (
     Cuts,
+    cut_at,
     cut_weights,
     cuts_ell,
     lowest,
-    plane_at,
     qp_solver,
     scaled_cuts,
-    with_plane,
+    with_cut,
     without_idle,
     zero_cut,
 )
-from maxmargin.methods._protocol import (
-    Carry,
-    Point,
-    advance,
-    carried,
-    dual_point,
-    moves_blocks,
-    point,
-    start,
-)
+from maxmargin.methods.protocol import BATCH, Carry, Point, Traits, carried, dual_point, point, start, traits
 from maxmargin.methods.sampling import Visits
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.sweep import advance
+from maxmargin.problems.problem import AnyProblem, sizes
 
 # A plane that has not touched the envelope for this many passes is dropped, as in the authors' SVM-struct.
 _LIFE = 50
 
 
 class CuttingPlane(NamedTuple):
-    """The 1-slack cutting-plane method: a pass over all examples per plane, and a small quadratic program.
+    """The 1-slack cutting-plane method: one pass over all examples and a small quadratic program per plane.
 
-    A run holds the planes of the last 50 passes and those in use, often about a hundred. A plane has as many
-    numbers as the examples have features that tell labels apart: up to the number of weights, so that a
-    million weights take a gigabyte, or about a tenth of it if features are sparse. Needs piqp
-    (``pip install maxmargin[qp]``).
+    A run keeps the planes of the last 50 passes and those in use, often about a hundred. A plane has up to
+    one number per weight: with a million weights, they take up to a gigabyte, or about a tenth of it if
+    features are sparse. Needs piqp (``pip install maxmargin[qp]``).
 
     Parameters
     ----------
@@ -55,32 +45,34 @@ class CuttingPlane(NamedTuple):
 
 
 class CutState(NamedTuple):
-    """The planes with their dual variables, and the weights that belong to these."""
+    """The planes with their dual variables, and the weights of these."""
 
     w: FloatArray
     cuts: Cuts
 
 
 @start.register(CuttingPlane)
-def cutting_plane_start(method: CuttingPlane, problem: Any) -> CutState:
-    qp_solver("CuttingPlane")  # a missing one is reported before the first pass
+def cutting_plane_start(method: CuttingPlane, problem: AnyProblem) -> CutState:
+    qp_solver("CuttingPlane")  # report a missing solver before the first pass
     return CutState(aligned_zeros(sizes(problem).weights), zero_cut())
 
 
 @advance.register(CuttingPlane)
 def cutting_plane_advance(
-    method: CuttingPlane, state: CutState, problem: Any, visits: Visits | IntArray
+    method: CuttingPlane, state: CutState, problem: AnyProblem, visits: Visits | IntArray
 ) -> CutState:
-    cuts = with_plane(state.cuts, plane_at(problem, state.w))
+    cuts = with_cut(problem, state.cuts, cut_at(problem, state.w))
     cuts = without_idle(lowest(cuts, method.lam, "CuttingPlane"), _LIFE)
     return CutState(cut_weights(cuts, method.lam, len(state.w)), cuts)
 
 
 @carried.register(CuttingPlane)
-def cutting_plane_carried(method: CuttingPlane, state: CutState, problem: Any, carry: Carry) -> CutState:
-    """Planes hold for every lam, and no share of the old variables is better than the program solved anew.
+def cutting_plane_carried(
+    method: CuttingPlane, state: CutState, problem: AnyProblem, carry: Carry
+) -> CutState:
+    """Keep the planes, which do not depend on lam, and solve the program again: no scaling is better.
 
-    New examples, at their truths, add nothing to the sums of which the planes are means.
+    New examples start at their truths, and add nothing to the sums whose means are the planes.
     """
     cuts = scaled_cuts(state.cuts, carry.n / sizes(problem).examples)
     cuts = lowest(cuts, method.lam, "CuttingPlane")
@@ -88,10 +80,10 @@ def cutting_plane_carried(method: CuttingPlane, state: CutState, problem: Any, c
 
 
 @point.register(CuttingPlane)
-def cutting_plane_point(method: CuttingPlane, state: CutState, problem: Any) -> Point:
-    return dual_point(state.w, cuts_ell(state.cuts))
+def cutting_plane_point(method: CuttingPlane, state: CutState, problem: AnyProblem) -> Point:
+    return dual_point(problem, state.w, cuts_ell(state.cuts))
 
 
-@moves_blocks.register(CuttingPlane)
-def cutting_plane_moves_blocks(method: CuttingPlane) -> bool:
-    return False
+@traits.register(CuttingPlane)
+def cutting_plane_traits(method: CuttingPlane) -> Traits:
+    return BATCH

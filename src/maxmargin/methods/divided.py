@@ -1,19 +1,21 @@
-r"""Threads: the examples are divided into parts, which move at the same time and meet several times a pass.
+r"""Threads: the examples are divided into parts, which move in parallel and often synchronise.
 
-Example i belongs to part i mod P. In a round every part begins with the weights of all, :math:`w^0`, and its
-own blocks move as the inner method moves them, but as if each step counted P-fold: with
-:math:`\lambda / P` in the place of :math:`\lambda`. Where part p gets to the weights :math:`w^p`, its dual
-variables have moved the weights of all by :math:`(w^p - w^0) / P`, so that these become the mean
+Example i belongs to part i mod P. A part is a separate problem of :math:`n_p` of the n examples. In a round,
+every part starts from the common weights :math:`w^0`, and the inner method moves its blocks as if each step
+counted P times: with :math:`\lambda_p = \lambda n / (P n_p)`, so that
+:math:`\lambda_p n_p = \lambda n / P`. When part p has reached the weights :math:`w^p`, its dual variables
+have moved the common weights by :math:`(w^p - w^0) / P`. So the new common weights are the mean
 
 .. math:: w = w^0 + \frac1P \sum_p (w^p - w^0) = \frac1P \sum_p w^p .
 
-**The dual never decreases** (Ma et al. 2015, CoCoA+). A part's steps raise
-:math:`P \ell^p - \frac{\lambda}{2} \|w^p\|^2`, where :math:`\ell^p` is the dual loss of its own blocks, the
-others' staying as they are; and as the squared length of a mean is at most the mean of squared lengths, the
-dual :math:`\ell - \frac{\lambda}{2} \|w\|^2` rises by at least the mean of what these rose by.
+**The dual never decreases** (Ma et al. 2015, CoCoA+). A part's steps raise :math:`P \ell^p -
+\frac{\lambda}{2} \|w^p\|^2`, where :math:`\ell^p` is the dual loss of its own blocks and the other blocks
+stay fixed. As the squared length of a mean is at most the mean of squared lengths, the dual :math:`\ell -
+\frac{\lambda}{2} \|w\|^2` rises by at least the mean of these gains.
 
-The result depends on the number of parts, and not on the number of threads. More parts serve more threads,
-but take shorter steps: two need about a third more passes than one.
+The work of a part depends only on its examples, its state and the common weights, so threads, processes or
+machines can do it. The result depends on the number of parts, but not on the number of threads. More parts
+serve more threads, but take shorter steps: two parts need about a third more passes than one.
 """
 
 from typing import Any, NamedTuple
@@ -21,32 +23,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import can_compile
 from maxmargin.compiling.threads import run_all
-from maxmargin.methods._protocol import (
+from maxmargin.methods._walks import affordable_walks
+from maxmargin.methods.composition import check_inner
+from maxmargin.methods.protocol import (
     Carry,
     Point,
-    advance,
+    Traits,
     carried,
     carried_w,
     dual_loss,
     dual_point,
     dual_weights,
     grain,
-    has_step,
-    moves_blocks,
-    notes_gaps,
+    oracle_calls,
     point,
     regularisation,
     start,
-    takes_corners,
+    traits,
+    weights,
     with_lam,
 )
-from maxmargin.methods._sweep import sweep, sweep_all
-from maxmargin.methods._walks import affordable_walks, meet
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.sweep import advance, sweep_all
+from maxmargin.problems.feature_map import map_sizes
+from maxmargin.problems.problem import AnyProblem, take
 
-_MEETINGS = 8  # at most, in a pass
+_ROUNDS = 8  # at most, in a pass
 
 
 class _Divided(NamedTuple):
@@ -62,55 +66,64 @@ class Divided(_Divided):
     inner : BlockFrankWolfe, Pairwise or Away
         The method that moves the blocks.
     parts : int
-        How many parts move at the same time: at least as many as there are threads to use.
+        Number of parts that move in parallel; at least the number of threads.
     """
 
     __slots__ = ()
 
     def __new__(cls, inner: Any, parts: int = 2) -> "Divided":
-        wraps = hasattr(inner, "inner")
-        if wraps or not (has_step(inner) and moves_blocks(inner) and takes_corners(inner)):
-            raise ValueError(
-                f"Divided: inner must be BlockFrankWolfe, Pairwise or Away, got {type(inner).__name__}."
-            )
+        check_inner(cls.__name__, inner)
         if not (isinstance(parts, int | np.integer) and parts >= 1):
             raise ValueError(f"Divided: parts must be an int >= 1, got {parts!r}.")
         return super().__new__(cls, inner, int(parts))
 
 
-class DividedState(NamedTuple):
-    """What the parts share, and what each has of its own.
+class Part(NamedTuple):
+    """Some of the examples, their numbers in the whole problem, and the inner method's state for them."""
 
-    Attributes
-    ----------
-    w : array
-        The weights of all.
-    rows : array of shape (parts, d)
-        Those that each part has come to.
-    parts : tuple
-        States of the inner method, with these weights; the blocks of the other parts stay at their truths.
-    """
+    problem: AnyProblem
+    numbers: IntArray
+    state: Any
+
+
+class DividedState(NamedTuple):
+    """The common weights, and the parts."""
 
     w: FloatArray
-    rows: FloatArray
-    parts: tuple[Any, ...]
+    parts: tuple[Part, ...]
+
+
+def part_numbers(n: int, p: int, n_parts: int) -> IntArray:
+    """Return the examples of part p."""
+    return np.arange(p, n, n_parts)
+
+
+def _part_method(method: Divided, n: int, p: int, n_parts: int) -> Any:
+    """Return the inner method for part p, whose steps count once for each part."""
+    size = len(range(p, n, n_parts))
+    return with_lam(method.inner, regularisation(method.inner) * n / (n_parts * size))
 
 
 @start.register(Divided)
-def divided_start(method: Divided, problem: Any) -> DividedState:
-    parts = [start(method.inner, problem) for _ in range(method.parts)]
-    return _gathered(aligned_zeros(sizes(problem).weights), parts)
+def divided_start(method: Divided, problem: AnyProblem) -> DividedState:
+    size = map_sizes(problem.map)
+    n_parts = min(method.parts, int(size.examples))  # none is empty
+    return DividedState(aligned_zeros(size.weights), _parts(method, problem, n_parts))
 
 
-def _gathered(w: FloatArray, parts: list[Any]) -> DividedState:
-    """Return the state of these parts, their weights in one array."""
-    rows = aligned_zeros(len(parts), len(w))
-    return DividedState(w, rows, tuple(part._replace(w=row) for part, row in zip(parts, rows, strict=True)))
+def _parts(method: Divided, problem: AnyProblem, n_parts: int) -> tuple[Part, ...]:
+    """Return the parts of a problem at the beginning."""
+    n, parts = int(map_sizes(problem.map).examples), []
+    for p in range(n_parts):
+        numbers = part_numbers(n, p, n_parts)
+        some = take(problem, numbers)
+        parts.append(Part(some, numbers, start(method.inner, some)))
+    return tuple(parts)
 
 
 @advance.register(Divided)
 def divided_advance(
-    method: Divided, state: DividedState, problem: Any, visits: Visits | IntArray
+    method: Divided, state: DividedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> DividedState:
     length, total = grain(method, problem), n_visits(visits)
     for first in range(0, max(total, 1), length):
@@ -118,49 +131,82 @@ def divided_advance(
     return state
 
 
-def _one_round(method: Divided, state: DividedState, problem: Any, order: IntArray) -> DividedState:
-    """Move the blocks in this order, each within its part, and let the parts meet."""
-    inner = with_lam(method.inner, regularisation(method.inner) / method.parts)
+def _one_round(method: Divided, state: DividedState, problem: AnyProblem, order: IntArray) -> DividedState:
+    """Move the blocks in this order, each in its part, and synchronise the weights."""
+    n, n_parts = int(map_sizes(problem.map).examples), len(state.parts)
 
-    def moved(p: int) -> Any:
-        state.rows[p] = state.w
-        return sweep_all(problem, inner, state.parts[p], order[order % method.parts == p])
+    def moved(p: int) -> Part:
+        mine = order[order % n_parts == p] // n_parts
+        return moved_part(_part_method(method, n, p, n_parts), state.parts[p], state.w, mine)
 
-    everyone = range(method.parts)
-    interpreted = sweep.mode(problem) == "interpreted"  # a user's own code may not bear threads
-    parts = [moved(p) for p in everyone] if interpreted else run_all(moved, everyone)
-    meet(state.rows, state.w)
-    return DividedState(state.w, state.rows, tuple(parts))
+    everyone = range(n_parts)
+    # A user's own Python code may not be thread-safe.
+    parts = run_all(moved, everyone) if can_compile(problem) else [moved(p) for p in everyone]
+    average([part.state.w for part in parts], state.w)
+    return DividedState(state.w, tuple(parts))
+
+
+def average(vectors: list[FloatArray], out: FloatArray) -> None:
+    """``out[:] = np.mean(vectors, axis=0)``, without copying the vectors."""
+    out[:] = vectors[0]
+    for vector in vectors[1:]:
+        out += vector
+    out /= len(vectors)
+
+
+def moved_part(method: Any, part: Part, w: FloatArray, order: IntArray) -> Part:
+    """Return a part after its visits, which start from the common weights."""
+    part.state.w[:] = w
+    return part._replace(state=sweep_all(part.problem, method, part.state, order, part.numbers))
 
 
 @grain.register(Divided)
-def divided_grain(method: Divided, problem: Any) -> int:
-    n = sizes(problem).examples
-    return -(-n // affordable_walks(problem, _MEETINGS))
+def divided_grain(method: Divided, problem: AnyProblem) -> int:
+    n = int(map_sizes(problem.map).examples)
+    return -(-n // affordable_walks(problem, _ROUNDS))
+
+
+@weights.register(Divided)
+def divided_weights(method: Divided, state: DividedState) -> FloatArray:
+    return state.w
+
+
+@oracle_calls.register(Divided)
+def divided_oracle_calls(method: Divided, state: DividedState, visits: int) -> int:
+    return visits
 
 
 @dual_loss.register(Divided)
 def divided_dual_loss(method: Divided, state: DividedState) -> float:
-    return sum(dual_loss(method.inner, part) for part in state.parts)
+    sizes = [len(part.numbers) for part in state.parts]
+    losses = [dual_loss(method.inner, part.state) for part in state.parts]
+    return float(np.dot(sizes, losses)) / sum(sizes)
 
 
 @point.register(Divided)
-def divided_point(method: Divided, state: DividedState, problem: Any) -> Point:
-    return dual_point(state.w, dual_loss(method, state))
+def divided_point(method: Divided, state: DividedState, problem: AnyProblem) -> Point:
+    return dual_point(problem, state.w, dual_loss(method, state))
 
 
 @carried.register(Divided)
-def divided_carried(method: Divided, state: DividedState, problem: Any, carry: Carry) -> DividedState:
-    parts = [carried(method.inner, part, problem, carry) for part in state.parts]
-    return _gathered(carried_w(state.w, carry), parts)
+def divided_carried(method: Divided, state: DividedState, problem: AnyProblem, carry: Carry) -> DividedState:
+    """Carry over each part; new examples are distributed over the parts in turn, like all others."""
+    n, parts = int(map_sizes(problem.map).examples), []
+    for p, part in enumerate(state.parts):
+        numbers, own = part_numbers(n, p, len(state.parts)), carry._replace(n=len(part.numbers))
+        some = take(problem, numbers)
+        parts.append(Part(some, numbers, carried(method.inner, part.state, some, own)))
+    return DividedState(carried_w(state.w, carry), tuple(parts))
 
 
 @dual_weights.register(Divided)
-def divided_dual_weights(method: Divided, state: DividedState, problem: Any) -> FloatArray:
-    return np.sum([dual_weights(method.inner, part, problem) for part in state.parts], axis=0)
+def divided_dual_weights(method: Divided, state: DividedState, problem: AnyProblem) -> FloatArray:
+    sums = [dual_weights(method.inner, part.state, take(problem, part.numbers)) for part in state.parts]
+    return np.sum(sums, axis=0)
 
 
-@notes_gaps.register(Divided)
-def divided_notes_gaps(method: Divided) -> bool:
-    """Gaps that several threads note in one tree would be a matter of chance."""
-    return False
+@traits.register(Divided)
+def divided_traits(method: Divided) -> Traits:
+    # Gaps that several threads record in one tree would depend on timing.
+    own = {"has_step": False, "notes_gaps": False, "projects": False, "wraps": True}
+    return traits(method.inner)._replace(**own)

@@ -1,15 +1,14 @@
 r"""Excessive gap reduction (Nesterov 2005; for structural SVMs Zhang, Saha and Vishwanathan 2011).
 
-With the entropy as prox-function the hinges become smooth,
+With the entropy as prox-function, the hinges become smooth:
 
 .. math:: P_\mu(w) = \frac{\lambda}{2} \|w\|^2 + \frac{\mu}{n} \sum_i \left(
           \log \sum_y e^{H_i(y; w) / \mu} - \log |\mathcal{Y}_i| \right) \ge P(w) - \mu \bar d, \qquad
           \bar d = \frac1n \sum_i \log |\mathcal{Y}_i| .
 
 The method keeps weights w and dual variables :math:`\alpha` with :math:`P_\mu(w) \le D(\alpha)`, the
-*excessive gap condition*, from which the duality gap is at most :math:`\mu \bar d`, and makes :math:`\mu`
-smaller. :math:`\alpha^\mu(w)` are the Gibbs distributions :math:`\propto e^{H_i(y; w) / \mu}`. A step
-:math:`\tau` is
+*excessive gap condition*, under which the duality gap is at most :math:`\mu \bar d`, and reduces :math:`\mu`.
+With the Gibbs distributions :math:`\alpha^\mu(w) \propto e^{H_i(y; w) / \mu}`, a step :math:`\tau` is
 
 .. math::
 
@@ -20,42 +19,35 @@ smaller. :math:`\alpha^\mu(w)` are the Gibbs distributions :math:`\propto e^{H_i
     \alpha    \leftarrow (1 - \tau) \alpha + \tau \tilde\alpha, \qquad
     \mu       \leftarrow (1 - \tau) \mu .
 
-Both distributions are Gibbs, of the vectors :math:`w / \mu` and :math:`w / \mu + \gamma \hat w`, and all
-else is linear in :math:`(A \alpha, b^\top \alpha)`: the state is a few vectors as long as the weights.
+Both distributions are Gibbs, of the vectors :math:`w / \mu` and :math:`w / \mu + \gamma \hat w`, and all else
+is linear in :math:`(A \alpha, b^\top \alpha)`. So the state is a few weight vectors.
 
-**The choice of tau.** The condition is sure to hold again if :math:`\tau^2 / (1 - \tau) \le \mu / L`, where
-:math:`L = R^2 / \lambda` bounds the curvature of the dual; then :math:`\mu` falls as :math:`L / k^2`. That is
-the bound of the worst outputs. As both sides of the condition are known after a step, L is found instead:
-it falls a little with every step, and where the condition fails, the step is taken back and L doubled.
+**The choice of tau.** The condition is guaranteed to hold again if :math:`\tau^2 / (1 - \tau) \le \mu / L`,
+where :math:`L = R^2 / \lambda` bounds the curvature of the dual; then :math:`\mu` falls as :math:`L / k^2`.
+This is the worst case over outputs. As both sides of the condition are known after a step, L is adapted
+instead: it falls a little with every step. If the condition fails, the step is undone and L doubled.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
-from maxmargin.methods._protocol import (
-    Point,
-    advance,
-    is_average,
-    moves_blocks,
-    oracle_calls,
-    point,
-    scale_error,
-    start,
-)
+from maxmargin.methods.protocol import BATCH, Point, Traits, oracle_calls, point, scale_error, start, traits
 from maxmargin.methods.sampling import Visits
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.sweep import advance
+from maxmargin.problems.feature_map import inner, map_sizes
+from maxmargin.problems.problem import AnyProblem
 
 _EASING = 0.9  # of L after a step
-_TIGHTENING = 2.0  # of L after a step that is taken back
-# How far rounding may push one side of the condition above the other, relative to its terms.
+_TIGHTENING = 2.0  # of L after a step that is undone
+# Tolerance for rounding in the condition, relative to its terms.
 _SLACK = 1e-12
 
 
 class ExcessiveGap(NamedTuple):
-    """Excessive gap reduction: a batch method whose gap falls as 1 / k^2, in need of an expectation oracle.
+    """Excessive gap reduction: a batch method whose gap falls as 1 / k^2; it needs an expectation oracle.
 
     Parameters
     ----------
@@ -67,7 +59,7 @@ class ExcessiveGap(NamedTuple):
 
 
 class ExcessiveState(NamedTuple):
-    r"""A pair that fulfils the excessive gap condition.
+    r"""A primal-dual pair that satisfies the excessive gap condition.
 
     Attributes
     ----------
@@ -85,7 +77,7 @@ class ExcessiveState(NamedTuple):
     bound : float
         L.
     calls : int
-        How often the oracle was called.
+        Number of oracle calls.
     """
 
     w: FloatArray
@@ -99,40 +91,40 @@ class ExcessiveState(NamedTuple):
 
 
 @start.register(ExcessiveGap)
-def excessive_gap_start(method: ExcessiveGap, problem: Any) -> ExcessiveState:
-    r"""Return the first pair: w of uniform distributions, and :math:`\alpha = \alpha^\mu(w)`.
+def excessive_gap_start(method: ExcessiveGap, problem: AnyProblem) -> ExcessiveState:
+    r"""Return the initial pair: w of uniform distributions, and :math:`\alpha = \alpha^\mu(w)`.
 
-    The condition is sure to hold for :math:`\mu = L`; the mean loss, which has the same unit, is tried first.
+    The condition is guaranteed for :math:`\mu = L`; the mean loss, which has the same unit, is tried first.
     """
     check_expectations(method, problem)
-    size, lam = sizes(problem), method.lam
+    size, lam = map_sizes(problem.map), method.lam
     uniform = gibbs_mean(problem, np.zeros(size.weights), 0.0)
     w, mu, calls = uniform.g / lam, uniform.ell if uniform.ell > 0.0 else 1.0, size.examples
     while True:
         centre = gibbs_mean(problem, w / mu, 1.0 / mu)
         calls += size.examples
         first = ExcessiveState(w, centre.g / lam, centre.ell, mu, centre, uniform.log_partition, mu, calls)
-        if _excess_in_range(method, first) <= 0.0:
+        if _excess_in_range(method, first, problem) <= 0.0:
             return first
         mu *= _TIGHTENING
 
 
-def smoothed_primal(method: ExcessiveGap, state: ExcessiveState) -> float:
+def smoothed_primal(method: ExcessiveGap, state: ExcessiveState, problem: AnyProblem) -> float:
     r"""Return :math:`P_\mu(w)`."""
     smoothed = state.mu * (state.centre.log_partition - state.entropy)
-    return 0.5 * method.lam * float(state.w @ state.w) + smoothed
+    return 0.5 * method.lam * float(inner(problem.map, state.w, state.w)) + smoothed
 
 
-def excess(method: ExcessiveGap, state: ExcessiveState) -> float:
-    r"""Return :math:`P_\mu(w) - D(\alpha)`, less what may be rounding."""
-    quadratic = 0.5 * method.lam * float(state.dual @ state.dual)
+def excess(method: ExcessiveGap, state: ExcessiveState, problem: AnyProblem) -> float:
+    r"""Return :math:`P_\mu(w) - D(\alpha)`, minus a tolerance for rounding."""
+    quadratic = 0.5 * method.lam * float(inner(problem.map, state.dual, state.dual))
     terms = state.ell + quadratic + state.mu * (state.centre.log_partition + state.entropy)
-    return smoothed_primal(method, state) - (state.ell - quadratic) - _SLACK * terms
+    return smoothed_primal(method, state, problem) - (state.ell - quadratic) - _SLACK * terms
 
 
-def _excess_in_range(method: ExcessiveGap, state: ExcessiveState) -> float:
-    """The same; raise if it is no number, as no other step would make it one."""
-    value = excess(method, state)
+def _excess_in_range(method: ExcessiveGap, state: ExcessiveState, problem: AnyProblem) -> float:
+    """Return the excess; raise if it is not finite, which no other step would cure."""
+    value = excess(method, state, problem)
     if not np.isfinite(value):
         raise scale_error("the excessive gap of ExcessiveGap")
     return value
@@ -140,17 +132,17 @@ def _excess_in_range(method: ExcessiveGap, state: ExcessiveState) -> float:
 
 @advance.register(ExcessiveGap)
 def excessive_gap_advance(
-    method: ExcessiveGap, state: ExcessiveState, problem: Any, visits: Visits | IntArray
+    method: ExcessiveGap, state: ExcessiveState, problem: AnyProblem, visits: Visits | IntArray
 ) -> ExcessiveState:
     while True:
         ahead = _stepped(method, state, problem)
-        if _excess_in_range(method, ahead) <= 0.0:
+        if _excess_in_range(method, ahead, problem) <= 0.0:
             return ahead._replace(bound=_EASING * ahead.bound)
         state = state._replace(bound=_TIGHTENING * state.bound, calls=ahead.calls)
 
 
-def _stepped(method: ExcessiveGap, state: ExcessiveState, problem: Any) -> ExcessiveState:
-    """Return the state after a step as long as the bound allows, by two oracle calls per example."""
+def _stepped(method: ExcessiveGap, state: ExcessiveState, problem: AnyProblem) -> ExcessiveState:
+    """Return the state after the longest step that the bound allows; costs two oracle calls per example."""
     lam, mu = method.lam, state.mu
     tau = _step(mu / state.bound)
     gamma = tau / ((1.0 - tau) * mu)
@@ -163,7 +155,7 @@ def _stepped(method: ExcessiveGap, state: ExcessiveState, problem: Any) -> Exces
         ell=(1.0 - tau) * state.ell + tau * towards.ell,
         mu=mu,
         centre=gibbs_mean(problem, w / mu, 1.0 / mu),
-        calls=state.calls + 2 * sizes(problem).examples,
+        calls=state.calls + 2 * map_sizes(problem.map).examples,
     )
 
 
@@ -173,8 +165,8 @@ def _step(ratio: float) -> float:
 
 
 @point.register(ExcessiveGap)
-def excessive_gap_point(method: ExcessiveGap, state: ExcessiveState, problem: Any) -> Point:
-    return Point(state.w, state.ell, float(state.dual @ state.dual), (state.dual,))
+def excessive_gap_point(method: ExcessiveGap, state: ExcessiveState, problem: AnyProblem) -> Point:
+    return Point(state.w, state.ell, inner(problem.map, state.dual, state.dual), (state.dual,))
 
 
 @oracle_calls.register(ExcessiveGap)
@@ -182,11 +174,6 @@ def excessive_gap_oracle_calls(method: ExcessiveGap, state: ExcessiveState, visi
     return state.calls
 
 
-@moves_blocks.register(ExcessiveGap)
-def excessive_gap_moves_blocks(method: ExcessiveGap) -> bool:
-    return False
-
-
-@is_average.register(ExcessiveGap)
-def excessive_gap_is_average(method: ExcessiveGap) -> bool:
-    return True
+@traits.register(ExcessiveGap)
+def excessive_gap_traits(method: ExcessiveGap) -> Traits:
+    return BATCH._replace(is_average=True)

@@ -1,12 +1,12 @@
-r"""Online exponentiated gradient (Collins et al. 2008), with the parameters of the paper's appendix.
+r"""Online exponentiated gradient (Collins et al. 2008), with the constants of the paper's appendix.
 
 The dual variables of an example are a Gibbs distribution,
 
 .. math:: \alpha_i(y) \propto \exp \left( c_i L_i(y) - \langle \theta_i, \psi_i(y) \rangle \right),
 
-of parameters :math:`\theta_i` in output space and a number :math:`c_i`; all zero at the start, and it
-uniform. As the dual grows at the rate :math:`H_i(y; w) / n` with :math:`\alpha_i(y)`, a multiplicative step
-of size :math:`\eta_i` is a step of the parameters:
+with parameters :math:`\theta_i` in output space and a number :math:`c_i`. All are zero at the start, so that
+the distributions are uniform. As the derivative of the dual in :math:`\alpha_i(y)` is :math:`H_i(y; w) / n`,
+a multiplicative step of size :math:`\eta_i` is a step of the parameters:
 
 .. math::
 
@@ -16,19 +16,19 @@ of size :math:`\eta_i` is a step of the parameters:
     z_i &\leftarrow z_i + \delta, \qquad \ell_i \leftarrow \ell_i', \qquad
     w \leftarrow w + \frac{1}{\lambda n} \Phi_i \delta ,
 
-where :math:`z_i + \delta` and :math:`\ell_i'` are the expectation oracle's answer at the new parameters. By
+where :math:`z_i + \delta` and :math:`\ell_i'` are the expectation oracle's answer at the new
+parameters. The dual, times n, changes by
 
 .. math:: \ell_i' - \ell_i - \langle \Phi_i^\top w, \delta \rangle
           - \frac{1}{2 \lambda n} \langle \delta, \Phi_i^\top \Phi_i \delta \rangle
 
-n times the dual changes, which is known before the weights are touched. Where it would decrease, the step
-size is halved, at most twice in the first pass and five times later, with one more call of the oracle each;
-after a step it grows by a twentieth. A block for which no step size was found stays where it is, so that
-the dual never decreases, but for rounding: at a corner, where steps change nothing that can be seen, they
-are taken, as the parameters must be able to come back.
+which is known before the weights change. If the dual would decrease, the step size is halved, at most twice
+in the first pass and five times later, with another oracle call each time. After a step it grows by a
+twentieth. If no step size is found, the block does not move, so the dual never decreases, up to rounding. At
+a corner, steps change nothing beyond rounding. They are taken even so, to let the parameters come back.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,36 +36,37 @@ from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import kernel, subroutine
 from maxmargin.loops import copy, weighted_sum
 from maxmargin.methods._gibbs import check_expectations
-from maxmargin.methods._move import add_entry, dot_move, reset
-from maxmargin.methods._protocol import (
+from maxmargin.methods.protocol import (
     DONE,
     UNDEFINED,
     Point,
-    advance,
+    Traits,
     dual_point,
-    has_room,
     oracle_calls,
     point,
     seek,
     start,
     step,
+    traits,
 )
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import sweep_all, undefined
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import dual_gain
-from maxmargin.problems._protocol import expectation, gram, push, score, sizes, statistics_size
+from maxmargin.methods.sweep import undefined
+from maxmargin.problems.feature_map import gram, map_sizes, push, score, statistics_size
+from maxmargin.problems.moves import add_entry, dot_move, reset
+from maxmargin.problems.oracle import expectation
+from maxmargin.problems.problem import AnyProblem
 
 _FIRST_STEP = 0.5
 _GROWTH = 1.05
 _HALVINGS_AT_FIRST, _HALVINGS = 2, 5
 _EPSILON = 2.0**-52
-# Where nothing changes any more step sizes would grow for ever, and with them the parameters.
+# Once nothing changes, step sizes and parameters would grow for ever without a limit.
 _LARGEST_STEP = 1e6
 
 
 class ExponentiatedGradient(NamedTuple):
-    """Online exponentiated gradient: multiplicative block steps, in need of an expectation oracle.
+    """Online exponentiated gradient: multiplicative block steps; needs an expectation oracle.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ class ExponentiatedGradient(NamedTuple):
 
 
 class Gibbs(NamedTuple):
-    """Distributions over the outputs of each example; of an example's own size, one after another.
+    """Distributions over the outputs of each example, stored one after another.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ class Gibbs(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """Parameters and mean of one distribution that a step may lead to."""
+    """Parameters and mean of the distribution after a trial step."""
 
     theta: FloatArray
     z: FloatArray
@@ -114,11 +115,11 @@ class GibbsState(NamedTuple):
     ell : array of shape (n,)
         Dual loss of each block.
     gibbs : Gibbs
-        Its dual variables.
+        Dual variables of each block.
     eta : array of shape (n,)
-        Its step size.
+        Step size of each block.
     visits, calls : arrays of shape (1,)
-        How many blocks were visited, and how often the oracle was called.
+        Number of blocks visited, and of oracle calls.
     trial : Trial
         Work space.
     """
@@ -133,11 +134,11 @@ class GibbsState(NamedTuple):
 
 
 @start.register(ExponentiatedGradient)
-def exponentiated_gradient_start(method: ExponentiatedGradient, problem: Any) -> GibbsState:
-    """Return the state of uniform distributions, by one oracle call per example."""
+def exponentiated_gradient_start(method: ExponentiatedGradient, problem: AnyProblem) -> GibbsState:
+    """Return the state of uniform distributions; costs one oracle call per example."""
     check_expectations(method, problem)
-    size = sizes(problem)
-    n, lengths = size.examples, [int(statistics_size(problem, i)) for i in range(size.examples)]
+    size, phi = map_sizes(problem.map), problem.map
+    n, lengths = size.examples, [int(statistics_size(phi, i)) for i in range(size.examples)]
     first = np.concatenate([[0], np.cumsum(lengths)])
     gibbs = Gibbs(first, np.zeros(first[-1]), np.zeros(n), np.zeros(first[-1]))
     trial = Trial(aligned_zeros(size.statistics), aligned_zeros(size.statistics))
@@ -153,68 +154,69 @@ def exponentiated_gradient_start(method: ExponentiatedGradient, problem: Any) ->
 
 @kernel
 def _find_means(problem, state, scale, scratch):
-    """Find each block's mean and loss from its parameters, and the weights; return a broken example or -1.
+    """Compute each block's mean and loss from its parameters, and the weights; return a broken example or -1.
 
-    One whose features are not finite must be found before it is a part of the weights of all.
+    An example whose features are not finite must be found before it enters the weights.
     """
-    gibbs = state.gibbs
+    gibbs, work = state.gibbs, scratch.block
     for i in range(state.ell.shape[0]):
         own = slice(gibbs.first[i], gibbs.first[i + 1])
         theta, z = gibbs.theta[own], gibbs.z[own]
-        _, state.ell[i] = expectation(problem, i, theta, gibbs.share[i], z, scratch.oracle)
+        _, state.ell[i] = expectation(problem.oracle, i, theta, gibbs.share[i], z, scratch.oracle)
         for p in range(z.shape[0]):
-            add_entry(scratch.move, p, z[p])
-        gram(problem, i, scratch.move, scratch.image, scratch.oracle)
-        if not abs(state.ell[i]) + abs(dot_move(scratch.move, scratch.image)) < np.inf:
+            add_entry(work.move, p, z[p])
+        gram(problem.map, i, work.move, work.image, work.map)
+        if not abs(state.ell[i]) + abs(dot_move(work.move, work.image)) < np.inf:
             return i
-        push(problem, i, scratch.move, scale, state.w, scratch.oracle)
-        reset(scratch.move)
+        push(problem.map, i, work.move, scale, state.w, work.map)
+        reset(work.move)
     return -1
-
-
-@has_room.register(ExponentiatedGradient)
-def exponentiated_gradient_has_room(method, state, problem, i):
-    return True
 
 
 @seek.register(ExponentiatedGradient)
 def exponentiated_gradient_seek(method, state, problem, i, w, scratch):
-    """Find the scores alone: the direction is that of all margins."""
-    score(problem, i, w, scratch.theta)
-    return 0.0, 0.0
+    """Find a step size that does not decrease the dual; return the new loss of the block and the gain.
 
-
-@step.register(ExponentiatedGradient)
-def exponentiated_gradient_step(method, state, problem, i, loss_y, hinge, scratch):
-    move, scale, first_slope = scratch.move, 1.0 / (method.lam * state.ell.shape[0]), 0.0
-    halvings = _HALVINGS_AT_FIRST if state.visits[0] < state.ell.shape[0] else _HALVINGS
-    rounding = _rounding(state, i, scratch.theta)
-    state.visits[0] += 1
+    The move of the block is left in the work space; it is zero if no step size was found.
+    """
+    work, scale, first_slope = scratch.block, 1.0 / (method.lam * state.ell.shape[0]), 0.0
+    move, halvings = work.move, _HALVINGS_AT_FIRST if state.visits[0] < state.ell.shape[0] else _HALVINGS
+    score(problem.map, i, w, work.theta)
+    rounding = _rounding(state, i, work.theta)
+    ell, gain = 0.0, 0.0
     for k in range(halvings + 1):
         if k > 0:
             reset(move)
             state.eta[i] *= 0.5
         ell = _try(state, problem, i, scratch)
-        slope = ell - state.ell[i] - dot_move(move, scratch.theta)
-        gram(problem, i, move, scratch.image, scratch.oracle)
-        gain = dual_gain(1.0, slope, scale * dot_move(move, scratch.image))
-        if not abs(gain) < np.inf:
-            return UNDEFINED
+        slope = ell - state.ell[i] - dot_move(move, work.theta)
+        gram(problem.map, i, move, work.image, work.map)
+        gain = dual_gain(1.0, slope, scale * dot_move(move, work.image))
         first_slope = slope if k == 0 else first_slope
         if gain >= -rounding:
             move.gamma[0], move.ell[0], move.gain[0] = 1.0, ell - state.ell[i], gain
-            push(problem, i, move, scale, state.w, scratch.oracle)
-            _accept(state, i, ell)
+        if gain >= -rounding or not abs(gain) < np.inf:
             break
     if move.gamma[0] == 0.0:
         reset(move)
-    move.gap[0] = first_slope  # what the block's gap is at least
+    move.gap[0] = first_slope  # a lower bound on the block's gap
+    return ell, gain
+
+
+@step.register(ExponentiatedGradient)
+def exponentiated_gradient_step(method, state, phi, i, loss_y, hinge, work):
+    state.visits[0] += 1
+    if not abs(hinge) < np.inf:  # the gain
+        return UNDEFINED
+    if work.move.gamma[0] > 0.0:
+        push(phi, i, work.move, 1.0 / (method.lam * state.ell.shape[0]), state.w, work.map)
+        _accept(state, i, loss_y)
     return DONE
 
 
 @subroutine
 def _rounding(state, i, theta):
-    """How far a gain may be off if every mean is by a rounding."""
+    """Return a bound on the error of a gain, if every mean is rounded once."""
     total = state.ell[i]
     for p in range(state.gibbs.first[i + 1] - state.gibbs.first[i]):
         total += abs(theta[p])
@@ -223,21 +225,21 @@ def _rounding(state, i, theta):
 
 @subroutine
 def _try(state, problem, i, scratch):
-    """Ask the oracle at the parameters after a step; load the move of z, and return the loss."""
+    """Call the oracle at the parameters after a step; load the move of z, and return the loss."""
     gibbs, eta, first = state.gibbs, state.eta[i], state.gibbs.first[i]
     size = gibbs.first[i + 1] - first
     theta, z = state.trial.theta[:size], state.trial.z[:size]
-    weighted_sum(1.0, gibbs.theta[first : first + size], eta, scratch.theta, theta)
-    _, ell = expectation(problem, i, theta, gibbs.share[i] + eta, z, scratch.oracle)
+    weighted_sum(1.0, gibbs.theta[first : first + size], eta, scratch.block.theta, theta)
+    _, ell = expectation(problem.oracle, i, theta, gibbs.share[i] + eta, z, scratch.oracle)
     state.calls[0] += 1
     for p in range(size):
-        add_entry(scratch.move, p, z[p] - gibbs.z[first + p])
+        add_entry(scratch.block.move, p, z[p] - gibbs.z[first + p])
     return ell
 
 
 @subroutine
 def _accept(state, i, ell):
-    """Make the trial the block's distribution, and its next step longer."""
+    """Accept the trial as the block's distribution, and lengthen its next step."""
     gibbs = state.gibbs
     own = slice(gibbs.first[i], gibbs.first[i + 1])
     copy(state.trial.theta, gibbs.theta[own])
@@ -247,18 +249,18 @@ def _accept(state, i, ell):
     state.eta[i] = min(_GROWTH * state.eta[i], _LARGEST_STEP)
 
 
-@advance.register(ExponentiatedGradient)
-def exponentiated_gradient_advance(
-    method: ExponentiatedGradient, state: GibbsState, problem: Any, visits: Visits | IntArray
-) -> GibbsState:
-    return sweep_all(problem, method, state, visits)
-
-
 @point.register(ExponentiatedGradient)
-def exponentiated_gradient_point(method: ExponentiatedGradient, state: GibbsState, problem: Any) -> Point:
-    return dual_point(state.w, state.ell.mean())
+def exponentiated_gradient_point(
+    method: ExponentiatedGradient, state: GibbsState, problem: AnyProblem
+) -> Point:
+    return dual_point(problem, state.w, state.ell.mean())
 
 
 @oracle_calls.register(ExponentiatedGradient)
 def exponentiated_gradient_oracle_calls(method: ExponentiatedGradient, state: GibbsState, visits: int) -> int:
     return int(state.calls[0])
+
+
+@traits.register(ExponentiatedGradient)
+def exponentiated_gradient_traits(method: ExponentiatedGradient) -> Traits:
+    return Traits(takes_corners=False)

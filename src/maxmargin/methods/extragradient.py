@@ -1,12 +1,12 @@
-r"""Dual extragradient (Taskar, Lacoste-Julien and Jordan 2006; Nesterov 2007), with entropy for outputs.
+r"""Dual extragradient (Taskar, Lacoste-Julien and Jordan 2006; Nesterov 2007), with the entropy of outputs.
 
-The objective is a saddle point of weights against dual variables,
+The problem is a saddle point in weights and dual variables,
 
 .. math:: \min_w \max_\alpha \; \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i \sum_y \alpha_i(y) H_i(y; w) .
 
-Each step of size :math:`\eta` first looks ahead, from v to u, and then adds the gradients at u, and not
-those at v, to their sums. With the prox-functions :math:`\frac{\kappa}{2} \|w\|^2` and the entropy, Bregman
-projections of the outputs are Gibbs distributions,
+Each step of size :math:`\eta` first looks ahead, from v to u, and then adds the gradients at u, not those at
+v, to their sums. With the prox-functions :math:`\frac{\kappa}{2} \|w\|^2` and the entropy, the Bregman
+projections of the dual variables are Gibbs distributions,
 
 .. math:: \alpha_i(y; W, S) \propto \exp \left( S L_i(y) - \langle W, \psi_i(y) \rangle \right) .
 
@@ -20,53 +20,46 @@ With :math:`g(\alpha) = \lambda A \alpha`, and the regulariser within the projec
     W &\leftarrow W + \eta u_w, \qquad G \leftarrow G + \eta \, g(u_\alpha), \qquad S \leftarrow S + \eta .
 
 The answer is the mean of the points u: the weights W / S, and the dual variables whose weights are
-:math:`G / (\lambda S)`. All of it is linear, so that no dual variables are kept.
+:math:`G / (\lambda S)`. As everything is linear, no dual variables are kept.
 
 **The choice of eta.** With the potential
 
 .. math:: \Psi = - \frac{\|G\|^2}{2 (\kappa + S \lambda)} - \frac1n \sum_i \log \sum_y
           e^{S L_i(y) - \langle W, \psi_i(y) \rangle}
 
-a step is as the theory wants it if :math:`\Psi` gains at least
-:math:`\eta (\frac{\lambda}{2} \|u_w\|^2 - b^\top u_\alpha)` by it; and if all are, the duality gap of the
-means is at most
+a step satisfies the condition of the theory if it raises :math:`\Psi` by at least
+:math:`\eta (\frac{\lambda}{2} \|u_w\|^2 - b^\top u_\alpha)`. If all steps do, the duality gap of the means is
+at most
 
 .. math:: \frac1S \left( \frac{\kappa}{2} \Big\| \frac{G}{\lambda S} \Big\|^2
           + \frac1n \sum_i \log |\mathcal{Y}_i| \right) .
 
-:math:`\eta \le \sqrt{\kappa + S \lambda} / R` is sure to do. Both sides are known after a step, so that
-:math:`\eta` is found: it grows with every step, and where the gain is too small, the step is taken back and
-:math:`\eta` halved. :math:`\kappa` makes both terms of the bound alike, as
+:math:`\eta \le \sqrt{\kappa + S \lambda} / R` is sufficient. As both sides are known after a step,
+:math:`\eta` is adapted: it grows with every step, and if the gain is too small, the step is undone and
+:math:`\eta` halved. :math:`\kappa` balances the two terms of the bound, as
 :math:`\lambda \|w^*\|^2` is at most the mean loss.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
-from maxmargin.methods._protocol import (
-    Point,
-    advance,
-    is_average,
-    moves_blocks,
-    oracle_calls,
-    point,
-    scale_error,
-    start,
-)
+from maxmargin.methods.protocol import BATCH, Point, Traits, oracle_calls, point, scale_error, start, traits
 from maxmargin.methods.sampling import Visits
-from maxmargin.problems._protocol import sizes
+from maxmargin.methods.sweep import advance
+from maxmargin.problems.feature_map import inner, map_sizes
+from maxmargin.problems.problem import AnyProblem
 
 _GROWTH = 1.2  # of eta after a step
-_SHRINKING = 0.5  # of eta after a step that is taken back
-# How far rounding may push the gain of the potential below what it must be, relative to its terms.
+_SHRINKING = 0.5  # of eta after a step that is undone
+# Tolerance for rounding in the gain of the potential, relative to its terms.
 _SLACK = 1e-12
 
 
 class Extragradient(NamedTuple):
-    """Dual extragradient: a batch method for the saddle point, in need of an expectation oracle.
+    """Dual extragradient: a batch method for the saddle point; needs an expectation oracle.
 
     Parameters
     ----------
@@ -78,7 +71,7 @@ class Extragradient(NamedTuple):
 
 
 class SaddleState(NamedTuple):
-    r"""The sums over all steps.
+    r"""Sums over all steps.
 
     Attributes
     ----------
@@ -90,7 +83,7 @@ class SaddleState(NamedTuple):
         Means under :math:`v_\alpha`.
     kappa, eta : float
     calls : int
-        How often the oracle was called.
+        Number of oracle calls.
     """
 
     W: FloatArray
@@ -104,11 +97,11 @@ class SaddleState(NamedTuple):
 
 
 @start.register(Extragradient)
-def extragradient_start(method: Extragradient, problem: Any) -> SaddleState:
+def extragradient_start(method: Extragradient, problem: AnyProblem) -> SaddleState:
     check_expectations(method, problem)
-    size = sizes(problem)
+    size = map_sizes(problem.map)
     centre = gibbs_mean(problem, np.zeros(size.weights), 0.0)
-    loss, length = centre.ell, float(np.linalg.norm(centre.g))
+    loss, length = centre.ell, float(np.sqrt(inner(problem.map, centre.g, centre.g)))
     kappa = method.lam * (2.0 * centre.log_partition / loss if loss > 0.0 else 1.0)
     eta = float(np.sqrt(kappa)) / length if length > 0.0 else 1.0
     W, G = np.zeros(size.weights), np.zeros(size.weights)
@@ -117,20 +110,21 @@ def extragradient_start(method: Extragradient, problem: Any) -> SaddleState:
 
 @advance.register(Extragradient)
 def extragradient_advance(
-    method: Extragradient, state: SaddleState, problem: Any, visits: Visits | IntArray
+    method: Extragradient, state: SaddleState, problem: AnyProblem, visits: Visits | IntArray
 ) -> SaddleState:
     while True:
         ahead, needed = _stepped(method, state, problem)
-        terms = abs(_potential(method, ahead)) + abs(needed)
+        potential = _potential(method, ahead, problem)
+        terms = abs(potential) + abs(needed)
         if not np.isfinite(terms):
             raise scale_error("the potential of Extragradient")
-        if _potential(method, ahead) - _potential(method, state) >= needed - _SLACK * terms:
+        if potential - _potential(method, state, problem) >= needed - _SLACK * terms:
             return ahead._replace(eta=_GROWTH * ahead.eta)
         state = state._replace(eta=_SHRINKING * state.eta, calls=ahead.calls)
 
 
-def _stepped(method: Extragradient, state: SaddleState, problem: Any) -> tuple[SaddleState, float]:
-    """Return the state after a step, by two oracle calls per example, and what the potential must gain."""
+def _stepped(method: Extragradient, state: SaddleState, problem: AnyProblem) -> tuple[SaddleState, float]:
+    """Return the state after a step, and the required gain; costs two oracle calls per example."""
     lam, eta, S, rigidity = method.lam, state.eta, state.S + state.eta, _rigidity(method, state)
     u_w = (state.G + eta * state.centre.g) / (rigidity + eta * lam)
     u = gibbs_mean(problem, state.W + eta / rigidity * state.G, S)
@@ -141,9 +135,9 @@ def _stepped(method: Extragradient, state: SaddleState, problem: Any) -> tuple[S
         S=S,
         ell=state.ell + eta * u.ell,
         centre=gibbs_mean(problem, W, S),
-        calls=state.calls + 2 * sizes(problem).examples,
+        calls=state.calls + 2 * map_sizes(problem.map).examples,
     )
-    return ahead, eta * (0.5 * lam * float(u_w @ u_w) - u.ell)
+    return ahead, eta * (0.5 * lam * float(inner(problem.map, u_w, u_w)) - u.ell)
 
 
 def _rigidity(method: Extragradient, state: SaddleState) -> float:
@@ -151,16 +145,17 @@ def _rigidity(method: Extragradient, state: SaddleState) -> float:
     return state.kappa + state.S * method.lam
 
 
-def _potential(method: Extragradient, state: SaddleState) -> float:
-    return -0.5 * float(state.G @ state.G) / _rigidity(method, state) - state.centre.log_partition
+def _potential(method: Extragradient, state: SaddleState, problem: AnyProblem) -> float:
+    square = float(inner(problem.map, state.G, state.G))
+    return -0.5 * square / _rigidity(method, state) - state.centre.log_partition
 
 
 @point.register(Extragradient)
-def extragradient_point(method: Extragradient, state: SaddleState, problem: Any) -> Point:
-    if state.S == 0.0:  # all weight on the truth
+def extragradient_point(method: Extragradient, state: SaddleState, problem: AnyProblem) -> Point:
+    if state.S == 0.0:  # the dual variables of the truths are one
         return Point(state.W, 0.0, 0.0)
     dual = state.G / (method.lam * state.S)
-    return Point(state.W / state.S, state.ell / state.S, float(dual @ dual), (dual,))
+    return Point(state.W / state.S, state.ell / state.S, inner(problem.map, dual, dual), (dual,))
 
 
 @oracle_calls.register(Extragradient)
@@ -168,11 +163,6 @@ def extragradient_oracle_calls(method: Extragradient, state: SaddleState, visits
     return state.calls
 
 
-@moves_blocks.register(Extragradient)
-def extragradient_moves_blocks(method: Extragradient) -> bool:
-    return False
-
-
-@is_average.register(Extragradient)
-def extragradient_is_average(method: Extragradient) -> bool:
-    return True
+@traits.register(Extragradient)
+def extragradient_traits(method: Extragradient) -> Traits:
+    return BATCH._replace(is_average=True)

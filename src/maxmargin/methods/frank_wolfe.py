@@ -10,40 +10,41 @@ r"""Batch Frank-Wolfe (the paper's Algorithm 2): one oracle call per example, th
 This is a batch subgradient step on the primal with step size :math:`\gamma / \lambda`.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.methods._protocol import (
+from maxmargin.methods.protocol import (
+    BATCH,
     Carry,
     Point,
-    advance,
+    Traits,
     carried,
     carried_w,
     dual_loss,
     dual_point,
-    moves_blocks,
     point,
-    projects,
     start,
+    traits,
 )
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import batch_corner, fault
 from maxmargin.methods.sampling import Visits
+from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
-from maxmargin.problems._protocol import image, settle, sizes, weights_alone
+from maxmargin.methods.sweep import advance, batch_corner, fault
+from maxmargin.problems.feature_map import inner, settle, unprojected
+from maxmargin.problems.problem import AnyProblem, sizes
 
 
 class FrankWolfe(NamedTuple):
-    """Batch Frank-Wolfe: a pass over all examples per step.
+    """Batch Frank-Wolfe: one pass over all examples per step.
 
     Parameters
     ----------
     lam : float
         Regularisation, > 0.
     step : LineSearch() or Predefined()
-        Step size: the best one, or 2 / (nu k + 2).
+        Step size: exact line search, or 2 / (nu k + 2).
     """
 
     lam: float
@@ -59,46 +60,43 @@ class BatchState(NamedTuple):
 
 
 @start.register(FrankWolfe)
-def frank_wolfe_start(method: FrankWolfe, problem: Any) -> BatchState:
+def frank_wolfe_start(method: FrankWolfe, problem: AnyProblem) -> BatchState:
     return BatchState(aligned_zeros(sizes(problem).weights), np.zeros(1), np.zeros(1, dtype=np.int64))
 
 
 @advance.register(FrankWolfe)
 def frank_wolfe_advance(
-    method: FrankWolfe, state: BatchState, problem: Any, visits: Visits | IntArray
+    method: FrankWolfe, state: BatchState, problem: AnyProblem, visits: Visits | IntArray
 ) -> BatchState:
     n, lam, w = sizes(problem).examples, method.lam, state.w
     w_s = np.zeros_like(w)
     total, broken = batch_corner(problem, w, 1.0 / (lam * n), w_s, new_scratch(problem, w))
     if broken >= 0:
         raise fault(problem, broken, w)
-    v, ell_s = image(problem, w), total / n
-    direction = image(problem, w_s) - v
-    gap = ell_s - state.ell[0] - lam * (direction @ w)
-    curvature = lam * (direction @ direction)
+    phi, v, ell_s = problem.map, unprojected(problem.map, w), total / n
+    direction = unprojected(phi, w_s) - v
+    gap = ell_s - state.ell[0] - lam * inner(phi, direction, w)
+    curvature = lam * inner(phi, direction, direction)
     gamma = step_size(method.step, gap, curvature, int(state.steps[0]), 1)
-    settle(problem, v + gamma * direction, w)
+    settle(phi, v + gamma * direction, w)
     state.ell[0] += gamma * (ell_s - state.ell[0])
     state.steps[0] += 1
     return state
 
 
 @carried.register(FrankWolfe)
-def frank_wolfe_carried(method: FrankWolfe, state: BatchState, problem: Any, carry: Carry) -> BatchState:
+def frank_wolfe_carried(
+    method: FrankWolfe, state: BatchState, problem: AnyProblem, carry: Carry
+) -> BatchState:
     ell = carry.share * state.ell * carry.n / sizes(problem).examples
     return BatchState(carried_w(state.w, carry), ell, state.steps.copy())
 
 
 @point.register(FrankWolfe)
-def frank_wolfe_point(method: FrankWolfe, state: BatchState, problem: Any) -> Point:
-    return dual_point(weights_alone(problem, state.w), dual_loss(method, state))
+def frank_wolfe_point(method: FrankWolfe, state: BatchState, problem: AnyProblem) -> Point:
+    return dual_point(problem, state.w, dual_loss(method, state))
 
 
-@moves_blocks.register(FrankWolfe)
-def frank_wolfe_moves_blocks(method: FrankWolfe) -> bool:
-    return False
-
-
-@projects.register(FrankWolfe)
-def frank_wolfe_projects(method: FrankWolfe) -> bool:
-    return True
+@traits.register(FrankWolfe)
+def frank_wolfe_traits(method: FrankWolfe) -> Traits:
+    return BATCH._replace(projects=True)

@@ -1,20 +1,20 @@
 r"""The n-slack cutting-plane method (Tsochantaridis et al. 2005; Joachims et al. 2009, Algorithm 1).
 
-Each example has a working set of planes :math:`w \mapsto H_i(y; w)` under its hinge, that of the truth to
-begin with. A pass calls the oracle of every example at w, adds the planes that are violated by more than
+Each example has a working set of planes :math:`w \mapsto H_i(y; w)` under its hinge, initially that of the
+truth. A pass calls the oracle of every example at w, adds the planes that are violated by more than
 :math:`\epsilon`, and then solves the quadratic program over all working sets,
 
 .. math:: \max_\alpha \; \frac1n \sum_i \sum_{y \in W_i} \alpha_i(y) L_i(y) - \frac{\lambda}{2} \|w\|^2,
           \qquad w = \frac{1}{\lambda n} \sum_i \Phi_i \sum_{y \in W_i} \alpha_i(y) \psi_i(y), \quad
           \alpha_i \in \text{simplex}.
 
-Its matrix has a row for each plane, tens of thousands where there are thousands of examples, and is dense:
-no general solver gets through that in the time of a pass. The program is solved by pairwise steps within
-the blocks instead, in sweeps that call no oracle, from the solution of the pass before. How well it is
-solved, and what :math:`\epsilon` is, follows the duality gap found on the way: both are a share of it.
+Its matrix is dense and has one row per plane, tens of thousands for thousands of examples: no general solver
+handles it in the time of a pass. So the program is solved by pairwise steps within the blocks, in sweeps
+without oracle calls, with a warm start from the previous pass. Its accuracy and :math:`\epsilon` are shares
+of the duality gap that the pass finds.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,42 +22,44 @@ from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
 from maxmargin.methods._planes import has_plane_room, include_corner
 from maxmargin.methods._pool import SIZE
-from maxmargin.methods._protocol import (
+from maxmargin.methods.pairwise import ActiveState, Pairwise, move_block
+from maxmargin.methods.protocol import (
+    BATCH,
     BROKEN,
     DONE,
     Carry,
     Point,
-    advance,
+    Traits,
     carried,
     dual_weights,
     has_room,
     is_sound,
     mean_margin,
-    moves_blocks,
     point,
     seek,
     start,
     step,
+    traits,
 )
-from maxmargin.methods._sweep import sweep_all
-from maxmargin.methods.pairwise import ActiveState, Pairwise, move_block
 from maxmargin.methods.sampling import Visits
-from maxmargin.problems._protocol import score, sizes
+from maxmargin.methods.sweep import advance, sweep_all
+from maxmargin.problems.feature_map import score
+from maxmargin.problems.problem import AnyProblem, sizes
 
-# Of the duality gap that a pass finds: how much may be left of the program's own gap, and by how much a hinge
-# must exceed its working set in the next pass: what is below adds up to no more than these two shares.
-# Most of a more exact solution would be undone by planes to come.
+# Shares of the duality gap that a pass finds: the gap to which the program is solved, and the amount by which
+# a hinge must exceed its working set in the next pass. What is left undone adds up to at most these two
+# shares. New planes would undo most of a more exact solution.
 _SHARE = 0.3
 _MOST_SWEEPS = 100
 
 
 class NSlackCuttingPlane(NamedTuple):
-    """The n-slack cutting-plane method: a working set for each example, and one quadratic program for all.
+    """The n-slack cutting-plane method: a working set per example, and one quadratic program for all.
 
-    A pass calls every oracle once and adds up to n planes. Nothing is dropped: memory grows with the number
+    A pass calls every oracle once and adds up to n planes. No plane is dropped: memory grows with the number
     of planes, each as large as the statistics of an output. The program is solved to three tenths of the
-    duality gap, by up to 100 sweeps, each of which costs about a pass without its oracle calls: a method for
-    dear oracles, of which it makes few calls, and for lam that is not too small, which takes many sweeps.
+    duality gap, by up to 100 sweeps, each of which costs about a pass without oracle calls. The method is for
+    expensive oracles, as it makes few calls, and not for small lam, which takes many sweeps.
 
     Parameters
     ----------
@@ -69,29 +71,29 @@ class NSlackCuttingPlane(NamedTuple):
 
 
 class Collect(NamedTuple):
-    """The first part of a pass: planes violated by more than ``eps`` are added; no block moves."""
+    """The first part of a pass: add the planes violated by more than ``eps``; no block moves."""
 
     inner: Pairwise
     eps: float
 
 
 class Settle(NamedTuple):
-    """The second part: blocks move within their working sets; no oracle is called."""
+    """The second part of a pass: move blocks within their working sets, without oracle calls."""
 
     inner: Pairwise
 
 
-class WorkingState(NamedTuple):
-    """Weights and working sets, and the sum of the block gaps that a sweep has met, in ``gap[0]``."""
+class NSlackWorking(NamedTuple):
+    """Weights, working sets, and the sum of the block gaps found in a sweep, in ``gap[0]``."""
 
     inner: ActiveState
     gap: FloatArray
 
 
 class NSlackState(NamedTuple):
-    """What moves; the mean block gap of the last pass, which is its duality gap; and the number of passes."""
+    """Blocks, the mean block gap of the last pass, which is its duality gap, and the number of passes."""
 
-    working: WorkingState
+    working: NSlackWorking
     gap: float
     passes: int
 
@@ -102,7 +104,7 @@ class NSlackState(NamedTuple):
 
 
 @start.register(NSlackCuttingPlane)
-def n_slack_cutting_plane_start(method: NSlackCuttingPlane, problem: Any) -> NSlackState:
+def n_slack_cutting_plane_start(method: NSlackCuttingPlane, problem: AnyProblem) -> NSlackState:
     return _begun(problem, method, start(_inner(method), problem))
 
 
@@ -110,55 +112,55 @@ def _inner(method: NSlackCuttingPlane) -> Pairwise:
     return Pairwise(method.lam)
 
 
-def _begun(problem: Any, method: NSlackCuttingPlane, inner: ActiveState) -> NSlackState:
-    """Return the state with which a run begins, its sweeps compiled before the run's clock starts."""
-    working, nobody = WorkingState(inner, np.zeros(1)), np.zeros(0, dtype=np.int64)
+def _begun(problem: AnyProblem, method: NSlackCuttingPlane, inner: ActiveState) -> NSlackState:
+    """Return the initial state; compile the sweeps before the run's clock starts."""
+    working, nobody = NSlackWorking(inner, np.zeros(1)), np.zeros(0, dtype=np.int64)
     for part in (Collect(_inner(method), 0.0), Settle(_inner(method))):
         sweep_all(problem, part, working, nobody)
     return NSlackState(working, 0.0, 0)
 
 
 @has_room.register(Collect)
-def collect_has_room(method, state, problem, i):
-    return has_plane_room(state.inner.planes, i, sizes(problem).parts)
+def collect_has_room(method, state, i, sizes):
+    return has_plane_room(state.inner.planes, i, sizes.parts)
 
 
 @has_room.register(Settle)
-def settle_has_room(method, state, problem, i):
+def settle_has_room(method, state, i, sizes):
     return True
 
 
 @seek.register(Settle)
 def settle_seek(method, state, problem, i, w, scratch):
-    score(problem, i, w, scratch.theta)
+    score(problem.map, i, w, scratch.block.theta)
     return 0.0, 0.0
 
 
 @step.register(Collect)
-def collect_step(method, state, problem, i, loss_y, hinge, scratch):
+def collect_step(method, state, phi, i, loss_y, hinge, work):
     planes = state.inner.planes
-    mean = mean_margin(method.inner, state.inner, i, scratch.theta)
-    if not is_sound(problem, hinge - mean, loss_y + abs(hinge) + abs(mean), scratch):
+    mean = mean_margin(method.inner, state.inner, i, work.theta)
+    if not is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
         return BROKEN
     state.gap[0] += hinge - mean
     if hinge > _largest_margin(planes, i) + method.eps:
-        include_corner(planes, i, loss_y, hinge, scratch.corner)
+        include_corner(planes, i, loss_y, hinge, work.corner)
     return DONE
 
 
 @step.register(Settle)
-def settle_step(method, state, problem, i, loss_y, hinge, scratch):
-    mean = mean_margin(method.inner, state.inner, i, scratch.theta)
+def settle_step(method, state, phi, i, loss_y, hinge, work):
+    mean = mean_margin(method.inner, state.inner, i, work.theta)
     gap = _largest_margin(state.inner.planes, i) - mean
     state.gap[0] += gap
     if gap > 0.0:
-        move_block(method.inner, state.inner, problem, i, gap, scratch)
+        move_block(method.inner, state.inner, phi, i, gap, work)
     return DONE
 
 
 @helper
 def _largest_margin(planes, i):
-    """The largest margin of the planes of block i, which are measured."""
+    """Return the largest margin of the planes of block i; margins must be up to date."""
     largest = -np.inf
     for c in range(planes.extent[i, SIZE]):
         largest = max(largest, planes.work.margin[c])
@@ -167,7 +169,7 @@ def _largest_margin(planes, i):
 
 @advance.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_advance(
-    method: NSlackCuttingPlane, state: NSlackState, problem: Any, visits: Visits | IntArray
+    method: NSlackCuttingPlane, state: NSlackState, problem: AnyProblem, visits: Visits | IntArray
 ) -> NSlackState:
     n, inner = sizes(problem).examples, _inner(method)
     rng = np.random.default_rng(state.passes)
@@ -180,9 +182,9 @@ def n_slack_cutting_plane_advance(
 
 
 def _swept(
-    problem: Any, part: Collect | Settle, working: WorkingState, order: IntArray
-) -> tuple[WorkingState, float]:
-    """Return the state after a sweep, and the mean of the block gaps with which its visits began."""
+    problem: AnyProblem, part: Collect | Settle, working: NSlackWorking, order: IntArray
+) -> tuple[NSlackWorking, float]:
+    """Return the state after a sweep, and the mean of the block gaps at the start of its visits."""
     working.gap[0] = 0.0
     working = sweep_all(problem, part, working, order)
     return working, float(working.gap[0]) / len(order)
@@ -190,24 +192,24 @@ def _swept(
 
 @carried.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_carried(
-    method: NSlackCuttingPlane, state: NSlackState, problem: Any, carry: Carry
+    method: NSlackCuttingPlane, state: NSlackState, problem: AnyProblem, carry: Carry
 ) -> NSlackState:
     return _begun(problem, method, carried(_inner(method), state.inner, problem, carry))
 
 
 @dual_weights.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_dual_weights(
-    method: NSlackCuttingPlane, state: NSlackState, problem: Any
+    method: NSlackCuttingPlane, state: NSlackState, problem: AnyProblem
 ) -> FloatArray:
     weights: FloatArray = dual_weights(_inner(method), state.inner, problem)
     return weights
 
 
 @point.register(NSlackCuttingPlane)
-def n_slack_cutting_plane_point(method: NSlackCuttingPlane, state: NSlackState, problem: Any) -> Point:
+def n_slack_cutting_plane_point(method: NSlackCuttingPlane, state: NSlackState, problem: AnyProblem) -> Point:
     return point(_inner(method), state.inner, problem)
 
 
-@moves_blocks.register(NSlackCuttingPlane)
-def n_slack_cutting_plane_moves_blocks(method: NSlackCuttingPlane) -> bool:
-    return False
+@traits.register(NSlackCuttingPlane)
+def n_slack_cutting_plane_traits(method: NSlackCuttingPlane) -> Traits:
+    return BATCH

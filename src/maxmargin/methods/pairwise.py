@@ -1,8 +1,8 @@
 r"""Steps within an active set: pairwise and away (Lacoste-Julien and Jaggi 2015; Osokin et al. 2016).
 
-A visit of example i calls the oracle once, adds its answer to the active set, and then moves the dual
-variables of the set: once, and again after each step that drops an output. A direction d of
-:math:`\alpha_i` changes the dual at the rate :math:`\frac1n \sum_c d_c H_i(y_c)`; the best step along it is
+A visit of example i calls the oracle once, adds its answer to the active set, and moves the dual variables
+of the set: once, and again after each step that drops an output. Along a direction d of :math:`\alpha_i`, the
+derivative of the dual is :math:`\frac1n \sum_c d_c H_i(y_c)`; the best step is
 
 .. math::
 
@@ -13,16 +13,15 @@ variables of the set: once, and again after each step that drops an output. A di
     H_i(y_c) &\leftarrow H_i(y_c) - \frac{\gamma}{\lambda n}
                 \langle \psi_i(y_c), \Phi_i^\top \Phi_i \delta \rangle .
 
-These steps never look at the weights, which get the sum of all moves once, at the end of the visit.
+These steps do not need the weights. The sum of all moves is added to them once, at the end of the visit.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import generic, helper, subroutine
-from maxmargin.methods._move import reset
 from maxmargin.methods._planes import (
     Planes,
     add_plane,
@@ -35,12 +34,12 @@ from maxmargin.methods._planes import (
     truth_planes,
 )
 from maxmargin.methods._pool import SIZE, START, prefetch_part
-from maxmargin.methods._protocol import (
+from maxmargin.methods.protocol import (
     BROKEN,
     DONE,
     Carry,
     Point,
-    advance,
+    Traits,
     carried,
     carried_ell,
     carried_w,
@@ -52,19 +51,20 @@ from maxmargin.methods._protocol import (
     is_sound,
     mean_margin,
     point,
-    projects,
     start,
     step,
+    traits,
 )
-from maxmargin.methods._scratch import new_scratch
-from maxmargin.methods._sweep import push_planes, sweep_all
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import dual_gain
-from maxmargin.problems._protocol import gram, norm2, push, sizes, weights_alone
+from maxmargin.methods.sweep import push_planes
+from maxmargin.problems.feature_map import gram, norm2, push
+from maxmargin.problems.moves import reset
+from maxmargin.problems.problem import AnyProblem, sizes
 
 
 class Pairwise(NamedTuple):
-    """Pairwise block steps: weight moves from the worst output of the active set to the best.
+    """Pairwise block steps: dual weight moves from the worst output of the active set to the best.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Away(NamedTuple):
 
 
 class ActiveState(NamedTuple):
-    """The dual iterate: weights, each block's dual loss, and its active set."""
+    """The dual iterate: weights, dual losses of the blocks, and their active sets."""
 
     w: FloatArray
     ell: FloatArray
@@ -103,7 +103,7 @@ class ActiveState(NamedTuple):
 
 @start.register(Pairwise)
 @start.register(Away)
-def pairwise_start(method: Pairwise | Away, problem: Any) -> ActiveState:
+def pairwise_start(method: Pairwise | Away, problem: AnyProblem) -> ActiveState:
     size = sizes(problem)
     return ActiveState(
         aligned_zeros(size.weights), np.zeros(size.examples), truth_planes(size.examples, size.parts)
@@ -119,8 +119,8 @@ def pairwise_foresee_block(method, state, i):
 
 @has_room.register(Pairwise)
 @has_room.register(Away)
-def pairwise_has_room(method, state, problem, i):
-    return has_plane_room(state.planes, i, sizes(problem).parts)
+def pairwise_has_room(method, state, i, sizes):
+    return has_plane_room(state.planes, i, sizes.parts)
 
 
 @mean_margin.register(Pairwise)
@@ -131,46 +131,46 @@ def pairwise_mean_margin(method, state, i, theta):
 
 @step.register(Pairwise)
 @step.register(Away)
-def pairwise_step(method, state, problem, i, loss_y, hinge, scratch):
-    mean = mean_margin(method, state, i, scratch.theta)
-    if not is_sound(problem, hinge - mean, loss_y + abs(hinge) + abs(mean), scratch):
+def pairwise_step(method, state, phi, i, loss_y, hinge, work):
+    mean = mean_margin(method, state, i, work.theta)
+    if not is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
         return BROKEN
-    include_corner(state.planes, i, loss_y, hinge, scratch.corner)
-    move_block(method, state, problem, i, hinge - mean, scratch)
+    include_corner(state.planes, i, loss_y, hinge, work.corner)
+    move_block(method, state, phi, i, hinge - mean, work)
     drop_planes(state.planes, i)
     return DONE
 
 
 @subroutine
-def move_block(method, state, problem, i, gap, scratch):
-    """Take the steps within block i, whose planes are measured, and give w and ell the sum of their moves."""
-    move, scale = scratch.move, 1.0 / (method.lam * state.ell.shape[0])
-    gain = _move_within(method, state.planes, problem, i, scale, scratch)
+def move_block(method, state, phi, i, gap, work):
+    """Take the steps within block i, whose margins are up to date, and add their sum to w and ell."""
+    move, scale = work.move, 1.0 / (method.lam * state.ell.shape[0])
+    gain = _move_within(method, state.planes, phi, i, scale, work)
     if move.gamma[0] > 0.0:
         state.ell[i] += move.ell[0]
-        push(problem, i, move, scale * move.gamma[0], state.w, scratch.oracle)
+        push(phi, i, move, scale * move.gamma[0], state.w, work.map)
     move.gap[0], move.gain[0] = gap, gain
 
 
 @subroutine
-def _move_within(method, planes, problem, i, scale, scratch):
-    """Take the steps within block i and write their sum to the move; return what n D gained.
+def _move_within(method, planes, phi, i, scale, work):
+    """Take the steps within block i and write their sum to the move; return the gain of n D.
 
-    There is another step after one that has dropped a plane, for which the best one may be exchanged with
-    others. After one that has not, the two are as good as each other; what is left between the others is
-    not worth the image of the move, by which margins change.
+    A step that drops a plane is followed by another, as the best plane can take weight from others too. After
+    any other step, the two planes have equal margins. What could be gained between the remaining ones is not
+    worth the cost of updating margins.
     """
-    move, steps, gamma, gain, goes_on = scratch.move, 0, 0.0, 0.0, True
+    move, steps, gamma, gain, goes_on = work.move, 0, 0.0, 0.0, True
     while goes_on:
         if steps > 0:
-            gram(problem, i, move, scratch.image, scratch.oracle)
-            shift_margins(planes, i, gamma * scale, scratch.image)
+            gram(phi, i, move, work.image, work.map)
+            shift_margins(planes, i, gamma * scale, work.image)
         slope = direction(method, planes, i)
         if slope <= 0.0:
             break
         reset(move)
         _load_direction(planes, i, move)
-        curvature = scale * norm2(problem, i, move, scratch.image, scratch.oracle)
+        curvature = scale * norm2(phi, i, move, work.image, work.map)
         gamma, dropped = _move_alpha(planes, i, slope, curvature)
         gain += dual_gain(gamma, slope, curvature)
         steps += 1
@@ -182,7 +182,7 @@ def _move_within(method, planes, problem, i, scale, scratch):
 
 @generic
 def direction(method, planes, i):
-    """Write the direction of alpha to the work arrays; return its slope, the rate at which n D grows."""
+    """Write the direction of alpha to the work arrays; return its slope, the derivative of n D."""
     raise NotImplementedError
 
 
@@ -214,7 +214,7 @@ def away_direction(method, planes, i):
 
 @helper
 def _best_and_worst(planes, i):
-    """The plane of largest margin, and that of smallest margin among those with weight."""
+    """Return the plane of largest margin, and the plane of smallest margin among those with alpha > 0."""
     work, first = planes.work, planes.extent[i, START]
     best, worst = 0, -1
     for c in range(planes.extent[i, SIZE]):
@@ -227,7 +227,7 @@ def _best_and_worst(planes, i):
 
 @helper
 def _load_direction(planes, i, move):
-    """``delta = sum_c change_c psi_c``, in a move that was zero."""
+    """``delta = sum_c change_c psi_c``, in a move that is zero before."""
     for c in range(planes.extent[i, SIZE]):
         if planes.work.change[c] != 0.0:
             add_plane(planes, i, c, planes.work.change[c], move)
@@ -235,26 +235,26 @@ def _load_direction(planes, i, move):
 
 @helper
 def _move_alpha(planes, i, slope, curvature):
-    """Move alpha along the direction by the best step; return it, and whether a plane has lost its weight."""
+    """Move alpha along the direction by the best step; return it, and whether it drops a plane."""
     work, first, m = planes.work, planes.extent[i, START], planes.extent[i, SIZE]
     limit, blocking = np.inf, -1
     for c in range(m):
         if work.change[c] < 0.0 and planes.alpha[first + c] < -limit * work.change[c]:
             limit, blocking = planes.alpha[first + c] / -work.change[c], c
-    if blocking < 0:  # no direction: all weight on one plane
+    if blocking < 0:  # no direction: one plane has alpha = 1
         return 0.0, False
     dropped = slope >= limit * curvature
     gamma = limit if dropped else slope / curvature
     for c in range(m):
         planes.alpha[first + c] = max(planes.alpha[first + c] + gamma * work.change[c], 0.0)
     if dropped:
-        planes.alpha[first + blocking] = 0.0  # and no rest of rounding
+        planes.alpha[first + blocking] = 0.0  # exactly zero, despite rounding
     return gamma, dropped
 
 
 @helper
 def _load_sum_of_moves(planes, i, steps, gamma, move):
-    """``gamma delta = sum_c (alpha_c - before_c) psi_c``, and what ell gains; one step is there already."""
+    """Write the move ``sum_c (alpha_c - before_c) psi_c`` and the gain of ell; after one step it is there."""
     first, ell = planes.extent[i, START], 0.0
     if steps > 1:
         reset(move)
@@ -267,17 +267,11 @@ def _load_sum_of_moves(planes, i, steps, gamma, move):
     move.gamma[0], move.ell[0] = 1.0 if steps > 1 else gamma, ell
 
 
-@advance.register(Pairwise)
-@advance.register(Away)
-def pairwise_advance(
-    method: Pairwise | Away, state: ActiveState, problem: Any, visits: Visits | IntArray
-) -> ActiveState:
-    return sweep_all(problem, method, state, visits)
-
-
 @carried.register(Pairwise)
 @carried.register(Away)
-def pairwise_carried(method: Pairwise | Away, state: ActiveState, problem: Any, carry: Carry) -> ActiveState:
+def pairwise_carried(
+    method: Pairwise | Away, state: ActiveState, problem: AnyProblem, carry: Carry
+) -> ActiveState:
     size = sizes(problem)
     planes = scaled_planes(state.planes, size.examples, size.parts, carry.share)
     return ActiveState(carried_w(state.w, carry), carried_ell(state.ell, size.examples, carry), planes)
@@ -285,19 +279,19 @@ def pairwise_carried(method: Pairwise | Away, state: ActiveState, problem: Any, 
 
 @dual_weights.register(Pairwise)
 @dual_weights.register(Away)
-def pairwise_dual_weights(method: Pairwise | Away, state: ActiveState, problem: Any) -> FloatArray:
+def pairwise_dual_weights(method: Pairwise | Away, state: ActiveState, problem: AnyProblem) -> FloatArray:
     w = np.zeros_like(state.w)
-    push_planes(problem, state.planes, 1.0, w, new_scratch(problem))
+    push_planes(problem.map, state.planes, 1.0, w, new_scratch(problem).block)
     return w
 
 
 @point.register(Pairwise)
 @point.register(Away)
-def pairwise_point(method: Pairwise | Away, state: ActiveState, problem: Any) -> Point:
-    return dual_point(weights_alone(problem, state.w), dual_loss(method, state))
+def pairwise_point(method: Pairwise | Away, state: ActiveState, problem: AnyProblem) -> Point:
+    return dual_point(problem, state.w, dual_loss(method, state))
 
 
-@projects.register(Pairwise)
-@projects.register(Away)
-def pairwise_projects(method: Pairwise | Away) -> bool:
-    return True
+@traits.register(Pairwise)
+@traits.register(Away)
+def pairwise_traits(method: Pairwise | Away) -> Traits:
+    return Traits(projects=True)

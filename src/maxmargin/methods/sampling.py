@@ -1,8 +1,8 @@
-r"""Which examples are visited, and in which order. Randomness is data: kernels get it as arrays.
+r"""Which examples are visited, and in which order. Kernels get random numbers as arrays.
 
-Gap sampling (Osokin et al. 2016) visits example i with a probability proportional to its block gap when
-it was last visited. Gaps grow old, so that a share of the visits is drawn uniformly. The gaps are the
-leaves of a binary tree in which every node is the sum of its two children: a draw, and an update, cost
+Gap sampling (Osokin et al. 2016) visits example i with a probability proportional to its block gap at its
+last visit. As old gaps are out of date, a share of the visits is drawn uniformly. The gaps are the leaves of
+a binary tree in which every node is the sum of its two children, so a draw or an update costs
 :math:`O(\log n)`.
 """
 
@@ -25,12 +25,12 @@ class Listed(NamedTuple):
 
 
 class ByGap(NamedTuple):
-    """Examples drawn by their gaps, at the moment of the visit.
+    """Examples drawn by their gaps at the time of the visit.
 
     Attributes
     ----------
     order : array
-        Examples drawn uniformly; -1 where the visit is to be drawn by gap.
+        Examples drawn uniformly, or -1 for visits to be drawn by gap.
     uniform : array
         Numbers in [0, 1), one for each visit.
     tree : array of length 2 m, m a power of two
@@ -46,17 +46,17 @@ Visits = Listed | ByGap
 
 
 def as_visits(visits: Visits | IntArray) -> Visits:
-    """Return the visits; an array stands for its order."""
+    """Return the visits; an array becomes visits in its order."""
     return Listed(visits) if isinstance(visits, np.ndarray) else visits
 
 
 def n_visits(visits: Visits | IntArray) -> int:
-    """Return how many visits these are."""
+    """Return the number of visits."""
     return len(as_visits(visits).order)
 
 
 def some_visits(visits: Visits | IntArray, first: int, stop: int | None = None) -> Visits:
-    """Return the visits first, ..., stop - 1, or all from the first on."""
+    """Return the visits first, ..., stop - 1, or all from ``first`` on."""
     visits = as_visits(visits)
     some = visits._replace(order=visits.order[first:stop])
     return some if isinstance(some, Listed) else some._replace(uniform=some.uniform[first:stop])
@@ -70,13 +70,13 @@ def visited(visits, t):
 
 @generic
 def expected(visits, t):
-    """Return the example of visit t if it can be told before, else -1."""
+    """Return the example of visit t if it is known in advance, else -1."""
     raise NotImplementedError
 
 
 @generic
 def note_gap(visits, i, gap):
-    """Take note of the gap with which example i was found."""
+    """Record the gap that the visit of example i found."""
     raise NotImplementedError
 
 
@@ -113,7 +113,7 @@ def draw_leaf(tree, uniform):
     m, k, rest = tree.shape[0] // 2, 1, uniform * tree[1]
     while k < m:
         k *= 2
-        # Rounding must not lead into a branch without weight.
+        # Rounding must not lead into a branch whose sum is zero.
         if rest >= tree[k] and tree[k + 1] > 0.0:
             rest -= tree[k]
             k += 1
@@ -122,7 +122,7 @@ def draw_leaf(tree, uniform):
 
 @helper
 def set_leaf(tree, i, value):
-    """Set a leaf; the sums above it are made anew, so that no rounding builds up."""
+    """Set a leaf, and recompute the sums above it, so that rounding does not accumulate."""
     k = tree.shape[0] // 2 + i
     tree[k] = value
     while k > 1:
@@ -131,17 +131,17 @@ def set_leaf(tree, i, value):
 
 
 def permutation(n: int) -> Callable[[np.random.Generator], Visits]:
-    """Every example once a pass, in random order."""
+    """Every example once per pass, in random order."""
     return lambda rng: Listed(rng.permutation(n))
 
 
 def uniform(n: int) -> Callable[[np.random.Generator], Visits]:
-    """n examples a pass, drawn with replacement, as the paper's analysis assumes."""
+    """n examples per pass, drawn with replacement, as the paper's analysis assumes."""
     return lambda rng: Listed(rng.integers(n, size=n))
 
 
 def gap(n: int) -> Callable[[np.random.Generator], Visits]:
-    """By gap, one in five uniformly; the first pass, before any gap is known, is a permutation."""
+    """By gap, with one visit in five uniform; the first pass, before gaps are known, is a permutation."""
     tree, passes = np.zeros(2 << (n - 1).bit_length()), itertools.count()
 
     def draw(rng: np.random.Generator) -> Visits:

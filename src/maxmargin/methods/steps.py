@@ -1,4 +1,4 @@
-"""Step sizes: how far to go towards the corner that the oracle returned."""
+"""Step sizes towards the corner that the oracle returned."""
 
 from numbers import Real
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from maxmargin.compiling import generic, helper
 
 
 class LineSearch(NamedTuple):
-    """The step that increases the dual most (the paper's Algorithms 2 and 4)."""
+    """Exact line search: the step that increases the dual most (the paper's Algorithms 2 and 4)."""
 
 
 class _Predefined(NamedTuple):
@@ -15,13 +15,13 @@ class _Predefined(NamedTuple):
 
 
 class Predefined(_Predefined):
-    """The step 2 m / (nu k + 2 m) for m blocks after k steps (Algorithms 1 and 3); blind to the data.
+    """The step 2 m / (nu k + 2 m) for m blocks after k steps (Algorithms 1 and 3), independent of the data.
 
     Parameters
     ----------
     nu : float
-        Multiplicative quality of the oracle: the share of a block's gap that its answer is sure to have.
-        Steps towards answers of an approximate oracle must be longer (the paper's appendix); 1 if exact.
+        Multiplicative quality of the oracle: the guaranteed share of a block's gap in its answer, 1 if exact.
+        Steps towards answers of an approximate oracle must be longer (the paper's appendix).
     """
 
     __slots__ = ()
@@ -34,7 +34,7 @@ class Predefined(_Predefined):
 
 @generic
 def step_size(rule, gap, curvature, k, n_blocks):
-    r"""Return :math:`\gamma \in [0, 1]`, for a direction with this gap and curvature."""
+    r"""Return :math:`\gamma \in [0, 1]` for a direction with this gap and curvature."""
     raise NotImplementedError
 
 
@@ -54,5 +54,5 @@ def predefined_step_size(rule, gap, curvature, k, n_blocks):
 
 @helper
 def dual_gain(gamma, gap, curvature):
-    r"""What the dual gains by a step :math:`\gamma`: :math:`\gamma g - \gamma^2 c / 2`."""
+    r"""Return the gain of the dual by a step :math:`\gamma`: :math:`\gamma g - \gamma^2 c / 2`."""
     return gamma * (gap - 0.5 * gamma * curvature)

@@ -1,17 +1,10 @@
-"""What models over labels share: losses as cost matrices, and rows of labels padded for the processor."""
+"""Shared by models over labels: losses as cost matrices, and padded rows of labels."""
 
 from typing import Any
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, aligned_zeros
-
-_LANES = 4
-
-
-def padded(n_labels: int) -> int:
-    """Return the width of a row of labels: a multiple of the vector registers' lanes."""
-    return -(-n_labels // _LANES) * _LANES
 
 
 def pad_columns(matrix: FloatArray, width: int) -> FloatArray:
@@ -45,7 +38,7 @@ def cost_matrix(loss: Any, names: tuple[str, ...], n_labels: int, owner: str) ->
 
 
 def check_several(n_labels: int, owner: str) -> None:
-    """Raise unless there is something to choose between."""
+    """Raise unless there are at least two labels."""
     if n_labels < 2:
         raise ValueError(
             f"{owner}: y must have at least two different labels, got {n_labels} class; "

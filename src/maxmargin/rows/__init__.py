@@ -1,8 +1,8 @@
-"""Feature rows, dense or sparse, behind one access.
+"""Feature rows, dense or sparse, behind one interface.
 
-A model holds its features as `DenseRows`, `SparseRows` or `IndicatorRows` and reaches them through generic
-functions; nothing else in the package knows which of the three it has. A weight matrix ``W`` has one row per
-feature, and its columns (labels) are contiguous, so that each inner loop runs over labels and vectorises.
+A model stores its features as `DenseRows`, `SparseRows` or `IndicatorRows` and uses them through generic
+functions. Nothing else in the package knows which of the three it has. A weight matrix ``W`` has one row per
+feature. The entries of a row, one per label, are contiguous, so inner loops run over labels and vectorise.
 """
 
 from maxmargin.rows._access import (

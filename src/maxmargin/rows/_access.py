@@ -1,11 +1,11 @@
-"""The generic functions by which feature rows are reached, for each way of storing them."""
+"""The generic functions that read and write feature rows, for each way of storing them."""
 
 from maxmargin.compiling import generic, subroutine
 from maxmargin.compiling.prefetch import prefetch
 from maxmargin.loops import add_scaled, clear, list_nonzero
 from maxmargin.rows._storage import DenseRows, IndicatorRows, SparseRows
 
-# Up to this share of nonzeros they are pushed two by two, faster than whole rows of labels.
+# Up to this share of nonzeros, pushing them two at a time is faster than pushing whole rows of labels.
 _FEW = 1 / 5
 
 
@@ -29,7 +29,7 @@ def row_add_two(rows, t, a, b, W, j, k):
 
 @subroutine
 def row_push_few(rows, t, scale, delta, W, nonzero):
-    """The same as `row_push` where delta has few nonzeros; ``nonzero`` is room for their indices."""
+    """``W += scale * np.outer(x_t, delta)``, fast if delta is sparse; ``nonzero`` is work space."""
     count = list_nonzero(delta, nonzero)
     if count > _FEW * delta.shape[0]:
         row_push(rows, t, scale, delta, W)
@@ -44,7 +44,7 @@ def row_push_few(rows, t, scale, delta, W, nonzero):
 
 @generic
 def rows_prefetch(rows, first, stop):
-    """Ask for the rows first, ..., stop - 1 ahead of their use."""
+    """Prefetch the rows first, ..., stop - 1 into the cache."""
     raise NotImplementedError
 
 
@@ -68,13 +68,13 @@ def row_dot(rows, t, v):
 
 @generic
 def row_wipe(rows, t, v):
-    """``v[x_t != 0] = 0``; return the sum of the squares of what was there"""
+    """``v[x_t != 0] = 0``; return the sum of the squares of the old values"""
     raise NotImplementedError
 
 
 @generic
 def row_wipe_two(rows, t, W, j, k):
-    """The same of the columns j and k of W, j != k"""
+    """``W[x_t != 0, j] = W[x_t != 0, k] = 0``, for j != k; return the sum of the squares of the old values"""
     raise NotImplementedError
 
 

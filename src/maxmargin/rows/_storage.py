@@ -1,18 +1,28 @@
-"""The ways in which feature rows are stored."""
+"""How feature rows are stored: densely, sparsely, or as indicators."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
-from maxmargin.arrays import FloatArray, IntArray, frozen, is_frozen, owned
+from maxmargin.arrays import (
+    CsrMatrix,
+    FloatArray,
+    IntArray,
+    SparseMatrix,
+    frozen,
+    is_frozen,
+    is_sparse,
+    owned,
+)
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.matrices import checked_csr
 from maxmargin.wording import described
 
-# Up to this share of nonzeros a sparse row is walked faster than a dense one.
+# Up to this share of nonzeros, loops over a sparse row are faster than over a dense one.
 _SPARSE_BELOW = 2 / 3
-# As many as the numbers of columns tell apart.
+# Column numbers are uint32.
 _MOST_COLUMNS = 2**32
 
 
@@ -24,49 +34,51 @@ class DenseRows(NamedTuple):
 
 
 class SparseRows(NamedTuple):
-    """Rows in CSR form: row t has ``values[p]`` in column ``columns[p]``, start[t] <= p < start[t + 1]."""
+    """Rows in CSR form: row t has ``values[p]`` in column ``columns[p]`` for start[t] <= p < start[t + 1]."""
 
     start: IntArray
-    columns: np.ndarray[Any, np.dtype[np.uint32]]
+    columns: NDArray[np.uint32]
     values: FloatArray
     n_columns: int
 
 
 class IndicatorRows(NamedTuple):
-    """Sparse rows whose values are all one, as of words and other names: a third of the memory to walk."""
+    """Sparse rows whose values are all one, as for words and other names: a third of the memory traffic."""
 
     start: IntArray
-    columns: np.ndarray[Any, np.dtype[np.uint32]]
+    columns: NDArray[np.uint32]
     n_columns: int
 
 
 Rows = DenseRows | SparseRows | IndicatorRows
 
 
-def as_rows(X: Any, owner: str = "as_rows") -> Rows:
-    """Return the rows of an array or sparse matrix, with sound indices and values that no caller can change.
+def as_rows(X: ArrayLike | SparseMatrix, owner: str = "as_rows") -> Rows:
+    """Return the rows of an array or sparse matrix, with checked indices and safe from changes by callers.
 
-    All features pass here once, on their way to kernels, which check no index. Entries of a row that repeat
-    are summed; an array with many zeros is stored sparsely. Arrays that are frozen are not copied.
+    All features pass through this function before kernels, which do not check indices, read them. Repeated
+    entries of a row are summed. An array with many zeros is stored sparsely. Frozen arrays are not copied.
     """
-    if not scipy.sparse.issparse(X):
-        X = np.asarray(X)
-        _check_numbers(X, owner)
-        if np.count_nonzero(X) > _SPARSE_BELOW * X.size:
-            return DenseRows(owned(X, np.float64), X.shape[1])
-        return _stored(frozen(scipy.sparse.csr_array(X)))
+    if not is_sparse(X):
+        array = np.asarray(X)
+        _check_numbers(array, owner)
+        if np.count_nonzero(array) > _SPARSE_BELOW * array.size:
+            return DenseRows(owned(array, np.float64), array.shape[1])
+        return _stored(frozen(csr_array(array)))
     _check_numbers(X, owner)
     if X.shape[1] > _MOST_COLUMNS:
         raise ValueError(f"{owner}: features must have at most 2**32 columns, got {X.shape[1]}; hash them.")
     return _stored(_canonical(checked_csr(X, f"{owner}: the matrix of features")))
 
 
-def as_indicators(start: Any, columns: Any, n_columns: int, owner: str) -> Rows:
-    """The same for rows of ones at the columns ``columns[start[t]:start[t + 1]]``, in any order.
+def as_indicators(
+    start: NDArray[np.integer], columns: NDArray[np.integer], n_columns: int, owner: str
+) -> Rows:
+    """Return rows with ones in the columns ``columns[start[t]:start[t + 1]]``, which may be in any order.
 
-    Frozen ones are those of an encoder, which makes none twice.
+    Frozen arrays come from an encoder, which repeats no column in a row: these need not be sorted.
     """
-    matrix = scipy.sparse.csr_array((max(len(start) - 1, 0), n_columns))
+    matrix = csr_array((max(len(start) - 1, 0), n_columns))
     ones = np.broadcast_to(1.0, len(columns))  # takes no memory
     matrix.data, matrix.indices, matrix.indptr = ones, columns, start
     if not is_frozen(columns):
@@ -94,7 +106,7 @@ def squared_norms(rows: Rows) -> FloatArray:
     return squares
 
 
-def _check_numbers(X: Any, owner: str) -> None:
+def _check_numbers(X: NDArray[np.generic] | SparseMatrix, owner: str) -> None:
     if X.ndim != 2 or not is_numeric(X.dtype):
         raise ValueError(
             f"{owner}: features must be real numbers of shape (n_rows, n_features), got {described(X)} of "
@@ -102,19 +114,20 @@ def _check_numbers(X: Any, owner: str) -> None:
         )
 
 
-def _canonical(X: Any) -> Any:
-    """A CSR matrix whose rows have rising columns, itself if it has them; its own flags may be stale."""
-    rising = X.indices[1:] > X.indices[:-1]
+def _canonical(X: CsrMatrix) -> CsrMatrix:
+    """Return the matrix with increasing columns in rows. Its own flags may be stale, so they are ignored."""
+    increasing = X.indices[1:] > X.indices[:-1]
     firsts = X.indptr[1:-1]
-    rising[firsts[(firsts > 0) & (firsts < len(X.indices))] - 1] = True
-    if rising.all():
+    increasing[firsts[(firsts > 0) & (firsts < len(X.indices))] - 1] = True
+    if increasing.all():
         return X
-    summed = scipy.sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
+    summed = csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
     summed.sum_duplicates()
-    return frozen(summed)
+    canonical: CsrMatrix = frozen(summed)
+    return canonical
 
 
-def _stored(X: Any) -> Rows:
+def _stored(X: CsrMatrix) -> Rows:
     start, columns = owned(X.indptr, np.int64), owned(X.indices, np.uint32)
     if (X.data == 1.0).all():
         return IndicatorRows(start, columns, X.shape[1])

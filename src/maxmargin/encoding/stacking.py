@@ -1,0 +1,134 @@
+"""Stack sequences that are arrays or sparse matrices."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from maxmargin.arrays import CsrMatrix, frozen, is_sparse
+from maxmargin.encoding.kinds import is_numeric, kind_of, mixture
+from maxmargin.encoding.matrices import as_csr, check_entries
+from maxmargin.encoding.sparse_rows import assemble
+from maxmargin.encoding.tokens import Offsets, Tokens, first_not_finite, offsets_of, place
+from maxmargin.wording import described
+
+_INT32 = np.iinfo(np.int32).max
+
+
+class _Block(Protocol):
+    """A dense or sparse matrix."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+
+def stack_dense(sequences: list[object], owner: str) -> Tokens:
+    """Return the rows of all arrays, as float64."""
+    blocks = [_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
+    offsets = _checked_offsets(blocks, owner)
+    rows = np.empty((int(offsets[-1]), blocks[0].shape[1]))
+    np.concatenate(blocks, out=rows, casting="same_kind")
+    bad = first_not_finite(rows)
+    if bad is not None:
+        token, feature = divmod(bad, rows.shape[1])
+        raise _not_finite(rows[token, feature], feature, token, offsets, owner)
+    return Tokens(frozen(rows), offsets)
+
+
+def stack_sparse(sequences: list[object], owner: str) -> Tokens:
+    """Return the rows of all sparse matrices, in canonical form."""
+    blocks = [_sparse_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
+    offsets = _checked_offsets(blocks, owner)
+    data = np.concatenate([block.data for block in blocks]).astype(np.float64, copy=False)
+    indices = np.concatenate([block.indices for block in blocks])
+    counts = np.concatenate([np.diff(block.indptr) for block in blocks])
+    indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
+    shape = (int(offsets[-1]), blocks[0].shape[1])
+    rows = csr_array((data, indices, indptr), shape=shape)
+    _check_indices(rows, blocks, owner)
+    rows.sum_duplicates()
+    bad = first_not_finite(rows.data)
+    if bad is not None:
+        token = int(np.searchsorted(rows.indptr, bad, side="right")) - 1
+        raise _not_finite(rows.data[bad], rows.indices[bad], token, offsets, owner)
+    indices = rows.indices.astype(np.int32) if shape[1] <= _INT32 else rows.indices
+    return Tokens(assemble(rows.data, indices, rows.indptr.astype(np.int64), shape[1]), offsets)
+
+
+def _check_indices(rows: csr_array, blocks: list[CsrMatrix], owner: str) -> None:
+    """Raise if an index is out of range. One check of all is faster than one of each sequence."""
+    try:
+        check_entries(rows, f"{owner}: X")
+    except (TypeError, ValueError):
+        for i, block in enumerate(blocks):
+            check_entries(block, f"{owner}: sequence {i} of X")
+        raise
+
+
+def _dense_block(sequence: object, i: int, owner: str) -> NDArray[np.number | np.bool_]:
+    if is_sparse(sequence):
+        raise mixture(i, sequence, "dense", owner)
+    try:
+        block = np.asarray(sequence)
+        block = block.astype(np.float64) if block.dtype == object else block
+    except (TypeError, ValueError):
+        raise _not_numbers(sequence, i, owner) from None
+    if not is_numeric(block.dtype):
+        raise _not_numbers(sequence, i, owner)
+    if block.ndim != 2 and block.size:
+        raise _not_two_dimensional(block, i, owner)
+    return block
+
+
+def _not_numbers(sequence: object, i: int, owner: str) -> Exception:
+    if kind_of(sequence, i, owner) not in ("dense", None):
+        return mixture(i, sequence, "dense", owner)
+    return ValueError(
+        f"{owner}: sequence {i} of X is {described(sequence)}, which is not a 2-D array of real numbers; "
+        "give every token the same number of features, each a real number."
+    )
+
+
+def _sparse_block(sequence: object, i: int, owner: str) -> CsrMatrix:
+    if not is_sparse(sequence):
+        raise mixture(i, sequence, "sparse", owner)
+    if len(sequence.shape) != 2:
+        raise _not_two_dimensional(sequence, i, owner)
+    if not is_numeric(sequence.dtype):
+        raise TypeError(f"{owner}: sequence {i} of X has dtype {sequence.dtype}, expected real numbers.")
+    return as_csr(sequence, f"{owner}: sequence {i} of X")
+
+
+def _checked_offsets(blocks: Sequence[_Block], owner: str) -> Offsets:
+    """Return the offsets of the blocks; raise if one has no tokens or other features than the first."""
+    lengths = np.array([block.shape[0] if block.ndim else 0 for block in blocks], np.int64)
+    offsets = offsets_of(lengths, owner)
+    n_features = blocks[0].shape[1]
+    ragged = next((i for i, block in enumerate(blocks) if block.shape[1] != n_features), None)
+    if ragged is not None:
+        raise ValueError(
+            f"{owner}: sequence {ragged} of X has {blocks[ragged].shape[1]} features, but sequence "
+            f"0 has {n_features}; give all sequences the same features."
+        )
+    if n_features == 0:
+        raise ValueError(f"{owner}: X has 0 features, expected at least 1.")
+    return offsets
+
+
+def _not_two_dimensional(block: object, i: int, owner: str) -> ValueError:
+    return ValueError(
+        f"{owner}: sequence {i} of X is {described(block)}, expected 2-D (length, n_features); "
+        "use reshape(-1, 1) for one feature, [X] if X is one sequence."
+    )
+
+
+def _not_finite(value: float, feature: int, token: int, offsets: Offsets, owner: str) -> ValueError:
+    return ValueError(
+        f"{owner}: feature {feature} of {place(offsets, token)} is {value}, expected a finite "
+        "number; remove or impute it."
+    )

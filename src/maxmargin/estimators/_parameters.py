@@ -1,0 +1,131 @@
+"""The parameters that several estimators have: what they may be, and what they mean, each written once."""
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import NamedTuple
+
+from maxmargin.estimators._sklearn_private import Interval, StrOptions
+from maxmargin.methods import (
+    Accelerated,
+    Averaged,
+    Away,
+    BlockFrankWolfe,
+    FrankWolfe,
+    Pairwise,
+    Perceptron,
+    Subgradient,
+)
+from maxmargin.methods.sampling import SAMPLINGS
+
+DUAL_METHODS: dict[str, Callable[[float], object]] = {
+    "auto": lambda lam: Accelerated(Pairwise(lam=lam)),
+    "pairwise": lambda lam: Pairwise(lam=lam),
+    "away": lambda lam: Away(lam=lam),
+    "bcfw": lambda lam: BlockFrankWolfe(lam=lam),
+    "bcfw-wavg": lambda lam: Averaged(BlockFrankWolfe(lam=lam), "weighted"),
+    "bcfw-tavg": lambda lam: Averaged(BlockFrankWolfe(lam=lam), "suffix"),
+    "bcfw-avg": lambda lam: Averaged(BlockFrankWolfe(lam=lam), "uniform"),
+    "fw": lambda lam: FrankWolfe(lam=lam),
+    "fw-wavg": lambda lam: Averaged(FrankWolfe(lam=lam), "weighted"),
+}
+# For comparison: methods that keep the weights and no dual variables.
+PRIMAL_METHODS: dict[str, Callable[[float], object]] = {
+    "ssg": lambda lam: Subgradient(lam=lam),
+    "ssg-wavg": lambda lam: Averaged(Subgradient(lam=lam), "weighted"),
+    "ssg-avg": lambda lam: Averaged(Subgradient(lam=lam), "uniform"),
+    "perceptron": lambda lam: Perceptron(lam=lam),
+    "perceptron-avg": lambda lam: Averaged(Perceptron(lam=lam), "uniform"),
+}
+METHODS = DUAL_METHODS | PRIMAL_METHODS
+
+HAMMING = {"normalized_hamming", "hamming"}
+RESCALINGS = {"margin", "slack"}
+
+Constraints = dict[str, list[object]]
+
+
+class Parameter(NamedTuple):
+    """A parameter: its type in words, what it may be, and what it means."""
+
+    kind: str
+    constraints: list[object]
+    text: str
+
+
+def _listed(names: object) -> str:
+    return "{" + ", ".join(f'"{name}"' for name in names) + "}"  # type: ignore[attr-defined]
+
+
+_POSITIVE_INT = Interval(Integral, 1, None, closed="left")
+
+# How to train: these parameters do not change what is learnt.
+TRAINING = {
+    "C": Parameter(
+        "float",
+        [Interval(Real, 0, None, closed="neither")],
+        "Inverse regularisation strength, > 0; lam = 1 / (C n).",
+    ),
+    "method": Parameter(
+        _listed(METHODS),
+        [StrOptions(set(METHODS))],
+        """
+        Accelerated pairwise steps; pairwise or away steps on blocks; block-coordinate or batch Frank-Wolfe;
+        stochastic subgradient steps; or the perceptron. A suffix says which average of the iterates is
+        returned: weighted, suffix (tail) or uniform. The perceptron has no certificate, and its steps do not
+        depend on C.
+        """,
+    ),
+    "tol": Parameter(
+        "float",
+        [Interval(Real, 0, None, closed="left")],
+        "Stop when the duality gap is at most this.",
+    ),
+    "max_iter": Parameter("int", [_POSITIVE_INT], "Largest number of passes over the data."),
+    "time_limit": Parameter(
+        "float or None", [Interval(Real, 0, None, closed="neither"), None], "Largest number of seconds."
+    ),
+    "check_every": Parameter("int", [_POSITIVE_INT], "Number of passes between two certificates of the gap."),
+    "sampling": Parameter(
+        _listed(SAMPLINGS), [StrOptions(set(SAMPLINGS))], "Order in which examples are visited."
+    ),
+    "warm_start": Parameter(
+        "bool",
+        ["boolean"],
+        "Continue from the last `fit`, also at another C; start afresh if the data have changed.",
+    ),
+    "n_jobs": Parameter(
+        "int or None",
+        [_POSITIVE_INT, Interval(Integral, None, -1, closed="right"), None],
+        """
+        Number of threads for certificates, for decoding in `predict` and, with method "auto", for training.
+        For training, any number other than 1 divides the examples into two parts, so that the answer
+        does not depend on the number.
+        """,
+    ),
+    "verbose": Parameter(
+        "bool or int",
+        ["verbose"],
+        "Show a progress line on a terminal when training takes more than two seconds; 0 for none.",
+    ),
+    "random_state": Parameter(
+        "int, RandomState or None", ["random_state"], "Seed of the order of the examples."
+    ),
+}
+
+# What to learn: for the estimators that have them.
+MODEL = {
+    "rescaling": Parameter(
+        _listed(sorted(RESCALINGS)),
+        [StrOptions(RESCALINGS)],
+        """
+        What a loss stands for: the margin by which the truth must be ahead, or the price of a margin below
+        one, ``loss * (1 + score - score of the truth)``.
+        """,
+    ),
+    "min_count": Parameter(
+        "int", [_POSITIVE_INT], "Ignore named features (of dicts or strings) that occur in fewer tokens."
+    ),
+    "fit_intercept": Parameter("bool", ["boolean"], "Add a constant feature, regularised like the others."),
+    "class_weight": Parameter('dict, "balanced" or None', [StrOptions({"balanced"}), dict, None], ""),
+}
+SHARED = TRAINING | MODEL

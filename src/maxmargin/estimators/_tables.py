@@ -1,0 +1,98 @@
+"""What the estimators over a table of features share: scikit-learn's validation, its tags and `score`."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack, issparse
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags, assert_all_finite, get_tags
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from maxmargin.arrays import FloatArray, IntArray, frozen
+from maxmargin.encoding.matrices import sound
+from maxmargin.estimators._base import Call, LabellingEstimator, Output
+from maxmargin.estimators._examples import Data, Parts
+from maxmargin.estimators._scores import mean_right
+from maxmargin.estimators._state import snapshot
+
+Table: TypeAlias = FloatArray | csr_array
+Targets = NDArray[np.generic]
+
+X_TEXT = "X : array or sparse matrix of shape (n_samples, n_features)"
+
+# That features are finite is checked afterwards, by `_check_finite`.
+_OPTIONS = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
+
+
+class TableEstimator(ClassifierMixin, LabellingEstimator[Data, Output]):  # type: ignore[misc]
+    """Base of the classifiers of the rows of a table. A subclass defines `_targets` and `_is_right`."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = tags.input_tags.sparse = True
+        return tags
+
+    def _validate(self, parts: Parts, call: Call) -> Parts:
+        X, y = parts
+        multi_output = get_tags(self).target_tags.multi_output
+        X, y = validate_data(
+            self, sound(X, "X"), y, **_OPTIONS, multi_output=multi_output, reset=call.first, copy=call.keeps
+        )
+        self._check_finite(X)
+        return csr_array(X) if issparse(X) else X, self._targets(y)
+
+    def _known_table(self, X: object) -> Table:
+        """Return the features checked, if they are those of `fit`."""
+        table: Table = validate_data(self, sound(X, "X"), **_OPTIONS, reset=False)
+        self._check_finite(table)
+        return table
+
+    def _check_finite(self, table: Table) -> None:
+        """Raise if a feature is NaN or infinite."""
+        assert_all_finite(table, input_name="X")
+
+    def _targets(self, y: object) -> Targets:
+        """Hook: return the true outputs checked."""
+        raise NotImplementedError
+
+    def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
+        """Hook: return which predictions are right."""
+        raise NotImplementedError
+
+    def _codes(self, y: Targets) -> IntArray:
+        """Return the numbers of the classes of ``y``, all of which must be known."""
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(
+                f"{self._owner}: y has the class {unknown[0]!r}, expected one of the {len(self.classes_)} "
+                f"classes of the first call; give all classes to the first call of partial_fit."
+            )
+        return np.searchsorted(self.classes_, y)
+
+    @snapshot
+    def score(self, X: object, y: object, sample_weight: object = None) -> float:
+        """%(score)s
+
+        Parameters
+        ----------
+        %(X)s
+        %(y)s
+        sample_weight : array of shape (n_samples,), default=None
+            How much each example counts.
+
+        Returns
+        -------
+        float
+        """
+        predicted, truth = np.asarray(self._predict(X)), self._targets(y)
+        check_consistent_length(predicted, truth)
+        return mean_right(self._is_right(predicted, truth), sample_weight, self._owner)
+
+
+def with_constant(table: Table) -> Table:
+    """Return the table with a column of ones appended."""
+    ones = np.ones((table.shape[0], 1))
+    if issparse(table):
+        return frozen(csr_array(hstack([table, ones])))
+    return frozen(np.hstack([table, ones]))

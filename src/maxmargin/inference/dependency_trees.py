@@ -1,0 +1,54 @@
+"""The two kinds of dependency trees, arbitrary and projective, behind one interface."""
+
+from typing import NamedTuple
+
+from maxmargin.compiling import generic
+from maxmargin.inference.arborescence import arborescence, arborescence_work
+from maxmargin.inference.eisner import eisner, eisner_work
+
+
+class AnyTrees(NamedTuple):
+    """All trees; with ``single_root`` only those in which exactly one word is attached to the root."""
+
+    single_root: bool
+
+
+class ProjectiveTrees(NamedTuple):
+    """Trees without crossing arcs; with ``single_root`` exactly one word is attached to the root."""
+
+    single_root: bool
+
+
+Trees = AnyTrees | ProjectiveTrees
+
+
+@generic
+def tree_work(trees, n_words):
+    """Return work space for sentences of up to ``n_words`` words."""
+    raise NotImplementedError
+
+
+@generic
+def best_tree(trees, scores, work, y):
+    """Write the heads of the tree of largest score to ``y``; see `arborescence`."""
+    raise NotImplementedError
+
+
+@tree_work.register(AnyTrees)
+def any_trees_tree_work(trees, n_words):
+    return arborescence_work(n_words)
+
+
+@tree_work.register(ProjectiveTrees)
+def projective_trees_tree_work(trees, n_words):
+    return eisner_work(n_words)
+
+
+@best_tree.register(AnyTrees)
+def any_trees_best_tree(trees, scores, work, y):
+    arborescence(scores, trees.single_root, work, y)
+
+
+@best_tree.register(ProjectiveTrees)
+def projective_trees_best_tree(trees, scores, work, y):
+    eisner(scores, trees.single_root, work, y)

@@ -1,0 +1,345 @@
+"""The protocol of methods: generic functions that the driver and the loop over examples call.
+
+A method is a named tuple of its parameters, and its state a named tuple of arrays that change in place.
+
+**A method that moves one block at a time** registers `start`, `step` and `point`. The compiled loop over
+examples, in `maxmargin.methods.sweep`, finds the corner of each visited example by its max oracle and calls
+`step`.
+
+**A method that moves all blocks at once** registers `traits`, `start`, `point` and `advance`, which is in
+`maxmargin.methods.sweep`.
+
+A method may also be a Python object with methods of these names (`PlainMethod`). `traits` describes a method;
+the table in `maxmargin.methods.composition` says which methods may wrap which. A wrapper is a method with a
+field ``inner``. Functions that it does not define are forwarded to the inner method, with the inner state.
+"""
+
+from typing import NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic, subroutine
+from maxmargin.methods.sampling import Visits
+from maxmargin.methods.scratch import find_corner, score_terms
+from maxmargin.problems.feature_map import inner
+from maxmargin.problems.problem import AnyProblem
+
+State = TypeVar("State")
+Method = TypeVar("Method", bound="NamedMethod")
+
+# Reports of a step or a sweep. BROKEN: a wrong gap, for which the oracle may be to blame. UNDEFINED: a number
+# that is not finite, whatever the oracle answers.
+DONE, FULL, BROKEN, UNDEFINED = 0, 1, 2, 3
+
+# Tolerance for rounding in a gap or a hinge, which are nonnegative, relative to its terms.
+ROUNDING = 1e-9
+# The tolerance relative to the scores whose difference it is: about a thousand roundings of float64.
+_SCORE_ROUNDING = 1e-12
+
+
+class Point(NamedTuple):
+    r"""A primal-dual pair that can be certified.
+
+    Attributes
+    ----------
+    w : array
+        Weights, in the layout of the problem's map.
+    ell : float
+        Dual loss :math:`\ell = b^\top \alpha`, the mean over examples of :math:`\sum_y \alpha_i(y) L_i(y)`.
+    norm2 : float
+        :math:`\|A \alpha\|^2`: the squared length of the weights of the dual variables.
+    others : tuple of arrays
+        Other weights that may have a lower objective; the driver measures them from time to time.
+    """
+
+    w: FloatArray
+    ell: float
+    norm2: float
+    others: tuple[FloatArray, ...] = ()
+
+
+class PlainMethod(Protocol[State]):
+    """A method written as a Python class; the functions of this module describe its methods."""
+
+    lam: float
+
+    def start(self, problem: AnyProblem) -> State:
+        """Return the initial state."""
+
+    def advance(self, state: State, problem: AnyProblem, visits: Visits | IntArray) -> State:
+        """Make the visits of a pass, and return the state."""
+
+    def point(self, state: State, problem: AnyProblem) -> Point:
+        """Return the current answer."""
+
+
+class NamedMethod(Protocol):
+    """A method that is a named tuple of its parameters."""
+
+    @property
+    def lam(self) -> float:
+        """Regularisation."""
+
+    def _replace(self, **changes: object) -> Self:
+        """Return the method with some parameters replaced."""
+
+
+class DualState(Protocol):
+    """A state with weights and the dual loss of each block."""
+
+    @property
+    def w(self) -> FloatArray:
+        """Weights."""
+
+    @property
+    def ell(self) -> FloatArray:
+        """Dual losses."""
+
+
+class Traits(NamedTuple):
+    """The properties of a method that decide how it can be run and wrapped.
+
+    Attributes
+    ----------
+    moves_blocks : bool
+        It moves one block at a time, so a pass can be split.
+    has_step : bool
+        It has a `step` that other loops can call.
+    takes_corners : bool
+        Its steps lead to any given corner, not in a direction that they choose.
+    has_dual : bool
+        Its steps move dual variables, not only weights.
+    notes_gaps : bool
+        Its steps leave block gaps in ``work.move``, for gap sampling.
+    is_average : bool
+        Its answer is an average of iterates, or the best of them, so averaging it again makes no sense.
+    projects : bool
+        It is correct for weights that are a projection, as with signs: only `push`, `project` and positive
+        factors change its weights.
+    wraps : bool
+        It wraps another method.
+    """
+
+    moves_blocks: bool = True
+    has_step: bool = True
+    takes_corners: bool = True
+    has_dual: bool = True
+    notes_gaps: bool = True
+    is_average: bool = False
+    projects: bool = False
+    wraps: bool = False
+
+    @property
+    def has_own_loop(self) -> bool:
+        """Whether it moves blocks in its own loop."""
+        return self.moves_blocks and not self.has_step
+
+
+# A batch method: one that moves all blocks at once.
+BATCH = Traits(moves_blocks=False, has_step=False)
+
+
+@generic
+def traits(method: object) -> Traits:
+    """Return the `Traits` of a method; a named tuple that registers none has the defaults.
+
+    A Python object without ``traits`` counts as a batch method.
+    """
+    if isinstance(method, tuple):
+        return Traits()
+    found: Traits = method.traits() if hasattr(method, "traits") else BATCH
+    return found
+
+
+def dual_point(problem: AnyProblem, w: FloatArray, ell: float) -> Point:
+    """Return the point whose weights are those of its dual variables, as for most methods."""
+    return Point(w, ell, inner(problem.map, w, w))
+
+
+def primal_point(w: FloatArray) -> Point:
+    """Return the point of weights without dual variables; its dual point is the truth, where D = 0."""
+    return Point(w, 0.0, 0.0)
+
+
+@subroutine
+def is_sound(gap, terms, work):
+    """Whether a gap is finite and, if the oracle is exact, nonnegative up to rounding.
+
+    Large scores need a larger tolerance: the sums that the oracle compares are rounded relative to the
+    scores, however small their differences are.
+    """
+    if not work.exact:
+        return -np.inf < gap < np.inf
+    if -ROUNDING * (1.0 + terms) <= gap:
+        return gap < np.inf
+    return -_SCORE_ROUNDING * score_terms(work.corner, work.theta) <= gap
+
+
+class BrokenOracle(ValueError):
+    """The max oracle of some example returned an output that is not the best."""
+
+
+class ScaleError(ValueError):
+    """Numbers left the range of float64: features, losses, or C (lam) are too large or too small."""
+
+
+def scale_error(what: str) -> ScaleError:
+    """Return the error for a number, described by ``what``, that left the range of float64."""
+    return ScaleError(
+        f"solve: {what} must be within the range of float64, got an overflow or underflow: the scale of the "
+        f"features, of the losses or of C (lam) is too extreme; scale the features or choose another C."
+    )
+
+
+@python_generic
+def start(method: PlainMethod[State], problem: AnyProblem) -> State:
+    r"""Return the state at :math:`\alpha_i(y_i) = 1`, where w = 0."""
+    if not callable(getattr(method, "start", None)):
+        raise TypeError(
+            f"solve: method must be one of maxmargin's methods, such as BlockFrankWolfe(lam=0.01), "
+            f"got {method!r}."
+        )
+    return method.start(problem)
+
+
+@generic
+def weights(method: object, state: DualState) -> FloatArray:
+    """Return the vector that steps change in place: the weights up to their `factor`."""
+    return state.w
+
+
+@generic_with_default
+def factor(method, state):
+    """Return c, where the iterate is c times `weights`: one, unless the method scales its iterate lazily."""
+    return 1.0
+
+
+@generic_with_default
+def seek(method, state, problem, i, w, scratch):
+    """Find a corner for the next step of block i; ``w`` is `weights`. Return its loss and its hinge."""
+    return find_corner(problem, i, w, scratch)
+
+
+@generic
+def step(method, state, phi, i, loss_y, hinge, work):
+    """Move block i to or towards the corner that `seek` found, and report `DONE` or `BROKEN`.
+
+    The step sees the feature map, but not the oracle. ``work`` has the scores theta and the corner;
+    ``loss_y`` and ``hinge`` are its loss and its margin. The step leaves its move in ``work.move``.
+    """
+    raise NotImplementedError
+
+
+@generic
+def mean_margin(method, state, i, theta):
+    r"""Return the mean of :math:`H_i(y)` under the dual variables of block i, at the scores theta."""
+    raise NotImplementedError
+
+
+@generic_with_default
+def has_room(method, state, i, sizes):
+    """Whether the state's pools have space for another step of block i."""
+    return True
+
+
+@generic_with_default
+def foresee_block(method, state, i):
+    """Prefetch the state of block i; optional."""
+
+
+@generic
+def dual_loss(method: object, state: DualState) -> float:
+    """Return ell of the current dual variables."""
+    return float(state.ell.mean())
+
+
+@generic
+def point(method: PlainMethod[State], state: State, problem: AnyProblem) -> Point:
+    """Return the method's answer: the point whose objective is measured and whose weights are returned."""
+    return method.point(state, problem)
+
+
+class Carry(NamedTuple):
+    r"""How a state is carried over to another lam, or to a problem with examples appended.
+
+    With :math:`s = \lambda' n' / (\lambda n)`, the weights :math:`w = A \alpha` belong to the dual variables
+    :math:`s \alpha_i(y)`, :math:`y \ne y_i`, which are feasible for :math:`s \le 1`. The unchanged dual
+    variables belong to the weights :math:`w / s`.
+
+    Attributes
+    ----------
+    share : float
+        Factor of all dual variables except the truth's, at most one.
+    factor : float
+        Factor of the weights, share / s.
+    lam : float
+        The old lam.
+    n : int
+        The old number of examples.
+    """
+
+    share: float
+    factor: float
+    lam: float
+    n: int
+
+
+@python_generic
+def carried(method: object, state: State, problem: AnyProblem, carry: Carry) -> State:
+    """Return the state of the same kind of method for ``method``, at another lam or with more examples.
+
+    It must not share arrays with the given state, which may be carried over again.
+    """
+    raise TypeError(
+        f"solve: start must be None for {type(method).__name__}, which cannot continue from a result."
+    )
+
+
+def carried_w(w: FloatArray, carry: Carry) -> FloatArray:
+    """Return the weights for the new state."""
+    out = aligned_zeros(len(w))
+    np.multiply(w, carry.factor, out=out)
+    return out
+
+
+def carried_ell(ell: FloatArray, n: int, carry: Carry) -> FloatArray:
+    """Return the blocks' dual losses for the new state, followed by zeros for new blocks."""
+    return np.concatenate([carry.share * ell, np.zeros(n - len(ell))])
+
+
+@generic
+def dual_weights(method: object, state: object, problem: AnyProblem) -> FloatArray | None:
+    r"""Return :math:`\lambda n A \alpha = \sum_i \Phi_i z_i` from the dual variables; None if not kept."""
+    return None
+
+
+@generic
+def oracle_calls(method: object, state: object, visits: int) -> int:
+    """Return the number of oracle calls in this many visits: one per visit, unless there is a cache."""
+    return visits
+
+
+def with_lam(method: Method, lam: float) -> Method:
+    """Return the method, or the wrapper of a method, with another lam."""
+    if is_wrapper(type(method)):
+        return method._replace(inner=with_lam(method.inner, lam))  # type: ignore[attr-defined]
+    return method._replace(lam=lam)
+
+
+@generic
+def regularisation(method: NamedMethod) -> float:
+    """Return lam."""
+    return float(method.lam)
+
+
+@generic
+def grain(method: object, problem: AnyProblem) -> int:
+    """Return how many visits are made together: a pass is split only at multiples of this number."""
+    return 1
+
+
+def is_method(subject: object) -> bool:
+    """Whether an object is a method: `start` is registered for its class, or is one of its methods."""
+    cls = type(subject)
+    return start.dispatch(cls) is not start.dispatch(object) or callable(getattr(subject, "start", None))

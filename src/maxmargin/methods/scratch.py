@@ -1,0 +1,137 @@
+"""The work space of a visit; each thread has its own.
+
+The oracle and the steps have separate work spaces, so that a step can be compiled even if the oracle is a
+Python object.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
+from maxmargin.compiling import helper, subroutine
+from maxmargin.problems.feature_map import map_workspace, push, score, score_buffer
+from maxmargin.problems.moves import Move, add_entry, new_move
+from maxmargin.problems.oracle import argmax, is_exact, loss, oracle_workspace, psi
+from maxmargin.problems.problem import AnyProblem, Sizes, sizes
+
+
+class Corner(NamedTuple):
+    """The psi of an output: entries ``where[:size[0]]``, ``value[:size[0]]``."""
+
+    where: UIntArray
+    value: FloatArray
+    size: IntArray
+
+
+class BlockWork(NamedTuple):
+    """The work space of a step.
+
+    Attributes
+    ----------
+    theta, image : arrays in output space
+        Scores, and their change due to a move.
+    corner : Corner
+        The psi of the oracle's answer.
+    move : Move
+        The direction of the step.
+    map : work space of the feature map
+    sizes : Sizes
+    exact : bool
+        Whether the oracle is exact.
+    """
+
+    theta: FloatArray
+    image: FloatArray
+    corner: Corner
+    move: Move
+    map: object
+    sizes: Sizes
+    exact: bool
+
+
+class Scratch(NamedTuple):
+    """The work space of a visit: that of the oracle, with its answer, and that of a step."""
+
+    y: IntArray
+    oracle: object
+    block: BlockWork
+
+
+def new_scratch(problem: AnyProblem, w: FloatArray | None = None) -> Scratch:
+    """Return work space for the problem; pass ``w`` if all scores will be at this same array."""
+    size = sizes(problem)
+    corner = Corner(np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts), np.zeros(1, dtype=np.int64))
+    block = BlockWork(
+        score_buffer(problem.map, w),
+        aligned_zeros(size.statistics),
+        corner,
+        new_move(size.statistics),
+        map_workspace(problem.map),
+        size,
+        is_exact(problem.oracle),
+    )
+    return Scratch(np.zeros(size.output, dtype=np.int64), oracle_workspace(problem.oracle), block)
+
+
+@subroutine
+def find_corner(problem, i, w, scratch):
+    """Call the max oracle of example i at w; return the loss and the hinge of its answer.
+
+    Afterwards ``scratch`` holds theta, the answer y and its corner psi(y).
+    """
+    score(problem.map, i, w, scratch.block.theta)
+    return corner_at_scores(problem, i, scratch)
+
+
+@subroutine
+def corner_at_scores(problem, i, scratch):
+    """Call the max oracle of example i at the scores in ``scratch.block.theta``."""
+    argmax(problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
+    return corner_of_answer(problem, i, scratch)
+
+
+@subroutine
+def corner_of_answer(problem, i, scratch):
+    """Write the corner of the output in ``scratch.y``; return its loss and its hinge."""
+    corner = scratch.block.corner
+    corner.size[0] = psi(problem.oracle, i, scratch.y, corner.where, corner.value)
+    loss_y = loss(problem.oracle, i, scratch.y)
+    return loss_y, loss_y - dot_corner(corner, scratch.block.theta)
+
+
+@helper
+def dot_corner(corner, a):
+    """``psi @ a``"""
+    total = 0.0
+    for c in range(corner.size[0]):
+        total += corner.value[c] * a[corner.where[c]]
+    return total
+
+
+@helper
+def score_terms(corner, theta):
+    """Return a bound on the terms of the scores of outputs: the entries of psi times the largest score."""
+    largest, entries = 0.0, 1.0 * corner.value.shape[0]
+    for p in range(theta.shape[0]):
+        largest = max(largest, abs(theta[p]))
+    for c in range(corner.size[0]):
+        entries += abs(corner.value[c])
+    return largest * entries
+
+
+@helper
+def add_corner(corner, move):
+    """``delta += psi``"""
+    for c in range(corner.size[0]):
+        add_entry(move, corner.where[c], corner.value[c])
+
+
+@subroutine
+def push_corner(phi, i, lam, w, work):
+    """``w += Phi_i psi``, as a move of block i; no move if psi is zero."""
+    move = work.move
+    if work.corner.size[0] > 0:
+        add_corner(work.corner, move)
+        push(phi, i, move, 1.0, w, work.map)
+        move.gamma[0] = lam * work.sizes.examples  # delta is pushed by gamma / (lam n)

@@ -1,0 +1,239 @@
+"""The loops over examples, each written once and compiled for every pair of model and method."""
+
+from typing import TypeVar
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import compiled_only, inner_kernel, kernel, python_generic
+from maxmargin.loops import clear
+from maxmargin.methods._blocks import load_block
+from maxmargin.methods._planes import add_plane
+from maxmargin.methods._pool import SIZE, START, enlarged
+from maxmargin.methods.protocol import (
+    BROKEN,
+    DONE,
+    FULL,
+    ROUNDING,
+    BrokenOracle,
+    factor,
+    foresee_block,
+    has_room,
+    is_sound,
+    scale_error,
+    seek,
+    step,
+    traits,
+    weights,
+)
+from maxmargin.methods.sampling import Visits, as_visits, expected, note_gap, some_visits, visited
+from maxmargin.methods.scratch import add_corner, corner_at_scores, find_corner, new_scratch
+from maxmargin.problems.feature_map import foresee, map_sizes, norm2, push, score
+from maxmargin.problems.moves import reset
+from maxmargin.problems.oracle import decode, foresee_truth, is_exact, output_size, shortfall
+from maxmargin.problems.problem import AnyProblem
+
+State = TypeVar("State")
+
+# Scores beyond this count as infinite: sums of a few of them, with losses and factors, overflow.
+_LARGEST_SCORE = 1e300
+
+
+@inner_kernel
+def take_step(phi, method, state, i, loss_y, hinge, visits, work):
+    """Take the method's step of block i, given the oracle's answer; return its report."""
+    report = step(method, state, phi, i, loss_y, hinge, work)
+    if report == DONE:
+        note_gap(visits, i, work.move.gap[0])
+        reset(work.move)
+    return report
+
+
+@compiled_only
+def look_ahead(problem, method, state, i):
+    """Prefetch the data for the visit of example i."""
+    if i >= 0:
+        foresee(problem.map, i)
+        foresee_truth(problem.oracle, i)
+        foresee_block(method, state, i)
+
+
+@kernel
+def sweep(problem, method, state, w, visits, scratch):
+    """Make the visits, whose moves change w; return how many were completed, and the last report."""
+    for t in range(visits.order.shape[0]):
+        i = visited(visits, t)
+        look_ahead(problem, method, state, expected(visits, t + 1))
+        if not has_room(method, state, i, scratch.block.sizes):
+            return t, FULL
+        loss_y, hinge = seek(method, state, problem, i, w, scratch)
+        report = take_step(problem.map, method, state, i, loss_y, hinge, visits, scratch.block)
+        if report != DONE:
+            return t, report
+    return visits.order.shape[0], DONE
+
+
+@kernel
+def scores(problem, w, count, scratch):
+    """Score the first examples one by one, to time a visit up to its oracle call."""
+    for i in range(count):
+        score(problem.map, i, w, scratch.block.theta)
+
+
+@kernel
+def hinges(problem, w, first, out, scratch):
+    """Write the hinge of example first + t at w, or an upper bound on it, to ``out[t]``."""
+    for t in range(out.shape[0]):
+        _, hinge = find_corner(problem, first + t, w, scratch)
+        out[t] = hinge + shortfall(problem.oracle, first + t, scratch.oracle)
+
+
+@kernel
+def batch_corner(problem, w, scale, w_s, scratch):
+    """``w_s += scale * sum_i Phi_i psi_i(y_i*)``; return the sum of losses, and a broken example or -1."""
+    total, work = 0.0, scratch.block
+    for i in range(work.sizes.examples):
+        loss_y, hinge = find_corner(problem, i, w, scratch)
+        if not is_sound(hinge, loss_y + abs(loss_y - hinge), work):
+            return total, i
+        add_corner(work.corner, work.move)
+        push(problem.map, i, work.move, scale, w_s, work.map)
+        total += loss_y
+        reset(work.move)
+    return total, -1
+
+
+@kernel
+def first_corners(problem, examples, scratch):
+    """Return the sums of ``|Phi_i psi_i(y_i*)|^2`` and of losses over the examples, at w = 0."""
+    squares, losses, work = 0.0, 0.0, scratch.block
+    clear(work.theta)
+    for t in range(examples.shape[0]):
+        loss_y, _ = corner_at_scores(problem, examples[t], scratch)
+        add_corner(work.corner, work.move)
+        squares += norm2(problem.map, examples[t], work.move, work.image, work.map)
+        losses += loss_y
+        reset(work.move)
+    return squares, losses
+
+
+@kernel
+def push_blocks(phi, blocks, scale, w, work):
+    """``w += scale * sum_i Phi_i z_i``"""
+    for i in range(blocks.extent.shape[0]):
+        if blocks.extent[i, SIZE] > 0:
+            load_block(blocks, i, 1.0, work.move)
+            push(phi, i, work.move, scale, w, work.map)
+            reset(work.move)
+
+
+@kernel
+def push_planes(phi, planes, scale, w, work):
+    """``w += scale * sum_i sum_c alpha_c Phi_i psi_c``"""
+    for i in range(planes.extent.shape[0]):
+        for c in range(planes.extent[i, SIZE]):
+            add_plane(planes, i, c, planes.alpha[planes.extent[i, START] + c], work.move)
+        push(phi, i, work.move, scale, w, work.map)
+        reset(work.move)
+
+
+@kernel
+def predictions(problem, w, first, stop, out, scratch):
+    """Decode the examples first, ..., stop - 1; write their outputs one after another to ``out``."""
+    end = 0
+    for i in range(first, stop):
+        score(problem.map, i, w, scratch.block.theta)
+        decode(problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
+        for t in range(output_size(problem.oracle, i)):
+            out[end] = scratch.y[t]
+            end += 1
+
+
+def sweep_all(
+    problem: AnyProblem,
+    method: object,
+    state: State,
+    visits: Visits | IntArray,
+    numbers: IntArray | None = None,
+) -> State:
+    """Make the visits, and enlarge the state's pools when necessary; return the state.
+
+    If ``numbers`` is given, errors name example i by ``numbers[i]``.
+    """
+    done, w = 0, weights(method, state)
+    own = w if traits(method).has_dual else None  # scores may be the weights themselves, but not scaled ones
+    scratch = new_scratch(problem, own)
+    size = scratch.block.sizes
+    while True:
+        moved, report = sweep(problem, method, state, w, some_visits(visits, done), scratch)
+        done += moved
+        if report == DONE:
+            return state
+        if report == FULL:
+            state = enlarged(state, max(size.statistics, size.parts))
+            continue
+        i = int(visited(as_visits(visits), done))
+        number = i if numbers is None else int(numbers[i])
+        if report == BROKEN:
+            raise fault(problem, i, w, float(factor(method, state)), number)
+        raise undefined(problem, i, number)
+
+
+@python_generic
+def advance(method, state, problem, visits):
+    """Make the visits, a part of a pass or all of it, and return the state.
+
+    By default the loop over examples makes them, with one step each.
+    """
+    if callable(getattr(method, "advance", None)):
+        return method.advance(state, problem, visits)
+    return sweep_all(problem, method, state, visits)
+
+
+def fault(
+    problem: AnyProblem, i: int, w: FloatArray, c: float = 1.0, number: int | None = None
+) -> ValueError:
+    """Return the error for example i, whose gap at c times the scores of w is negative or undefined."""
+    number = i if number is None else number
+    return _broken_oracle(number) if _has_scores(problem, i, w, c) else undefined(problem, i, number)
+
+
+def undefined(problem: AnyProblem, i: int, number: int | None = None) -> ValueError:
+    """Return the error for example i, which has a number that is not finite.
+
+    If its features, and its scores at zero weights, are finite, the data are not at fault.
+    """
+    number = i if number is None else number
+    if _has_scores(problem, i, np.zeros(map_sizes(problem.map).weights)):
+        return scale_error(f"the scores of example {number}")
+    return _broken_oracle(number)
+
+
+def _has_scores(problem: AnyProblem, i: int, w: FloatArray, c: float = 1.0) -> bool:
+    """Whether float64 can hold sums of the scores of example i at w, times c."""
+    theta = aligned_zeros(map_sizes(problem.map).statistics)
+    with np.errstate(all="ignore"):
+        score(problem.map, i, w, theta)
+        theta *= c
+    return bool((np.abs(theta) < _LARGEST_SCORE).all())
+
+
+def _broken_oracle(i: int) -> BrokenOracle:
+    return BrokenOracle(
+        f"solve: example {i} has a negative or undefined block gap: its argmax returned an output "
+        f"that is not the best, or its features or scores are not finite; check argmax, loss and the data."
+    )
+
+
+def broken_example(problem: AnyProblem, w: FloatArray, hinge: FloatArray) -> int:
+    """Return the first example whose hinge at w is undefined or, for an exact oracle, negative; or -1."""
+    finite = np.isfinite(hinge)
+    least = -np.inf
+    if is_exact(problem.oracle):
+        least = -ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0, where=finite))
+    scratch = new_scratch(problem)
+    for i in np.flatnonzero(~(finite & (hinge >= least))):
+        loss_y, found = find_corner(problem, i, w, scratch)
+        if not is_sound(found, loss_y + abs(found), scratch.block):
+            return int(i)
+    return -1

@@ -1,0 +1,267 @@
+r"""The feature map, one half of a problem: from statistics of outputs to weights, and back to scores.
+
+The joint feature map of every model factors as
+
+.. math:: \phi(x_i, y) = \Phi_i \, s_i(y),
+
+where the *statistics* :math:`s_i(y)` of an output are a short vector that does not depend on the features
+(for a chain: which label is at which position, and which label follows which), and :math:`\Phi_i` is a
+linear map from statistics to weights. The space of statistics is called the *output space*. This module
+defines the operations on :math:`\Phi_i` that methods use, `maxmargin.problems.oracle` those on outputs.
+Notation, used throughout the package:
+
+========================  ============================================================================
+``w``                     weights, a flat vector in the map's own layout
+``theta``                 :math:`\Phi_i^\top w`, the scores of the parts of outputs of example i
+``move``                  a direction in output space: the vector ``move.delta``, zero outside the indices
+                          ``move.support[:move.size[0]]``
+========================  ============================================================================
+
+**To write a map**, define a named tuple of arrays and register `map_sizes`, `score`, `gram` and `push` for
+it; it then runs compiled. Or write a Python class with methods of these names (`PlainMap`); it then runs
+interpreted. All other functions have defaults. Only `inner` defines how weight vectors are measured: methods
+add and scale weight vectors, and use `inner` for everything else.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, aligned_zeros
+from maxmargin.compiling import generic, generic_with_default, helper, is_wrapper, python_generic
+from maxmargin.problems.moves import Move
+
+
+class MapSizes(NamedTuple):
+    """The sizes of a feature map.
+
+    Attributes
+    ----------
+    examples : int
+        n, the number of examples.
+    weights : int
+        Length of the vector ``w`` that methods keep.
+    statistics : int
+        Length of the longest vector in output space.
+    """
+
+    examples: int
+    weights: int
+    statistics: int
+
+
+class PlainMap(Protocol):
+    """A feature map written as a Python class; the functions of this module describe its methods."""
+
+    def sizes(self) -> MapSizes:
+        """Return the sizes of the map."""
+
+    def score(self, i: int, w: FloatArray, theta: FloatArray) -> None:
+        """Write the scores of example i to ``theta``."""
+
+    def gram(self, i: int, move: Move, image: FloatArray, work: object) -> None:
+        """Write the change of the scores by a move of example i to ``image``."""
+
+    def push(self, i: int, move: Move, scale: float, w: FloatArray, work: object) -> None:
+        """Add a move of example i to the weights."""
+
+
+class Dispatched(Protocol):
+    """A generic function."""
+
+    __name__: str
+
+    def dispatch(self, cls: type) -> object:
+        """Return the implementation for a class."""
+
+
+class InnerWork(NamedTuple):
+    """The work space of a wrapper that adds nothing to that of the inner object."""
+
+    inner: object
+
+
+@generic
+def map_sizes(phi):
+    """Return the `MapSizes` of the map."""
+    return phi.sizes()
+
+
+@python_generic
+def map_workspace(phi):
+    """Return work arrays for `gram`, `norm2` and `push`; each thread has its own.
+
+    The work space of a wrapper has that of the inner map in its field ``inner``.
+    """
+    if is_wrapper(type(phi)):
+        return InnerWork(map_workspace(phi.inner))
+    return phi.workspace() if hasattr(phi, "workspace") else np.zeros(0)
+
+
+@generic
+def score(phi, i, w, theta):
+    r"""Write :math:`\theta = \Phi_i^\top w` to ``theta``."""
+    phi.score(i, w, theta)
+
+
+@generic
+def gram(phi, i, move, image, work):
+    r"""Write :math:`\Phi_i^\top \Phi_i \delta` to ``image``, for the direction ``move.delta``.
+
+    This is the change of the scores of example i when its block moves. So an exact line search, and further
+    steps in the block, do not need the features.
+    """
+    phi.gram(i, move, image, work)
+
+
+@helper
+def dot_at(where, size, a, b):
+    """``a[where[:size]] @ b[where[:size]]``"""
+    total = 0.0
+    for c in range(size):
+        total += a[where[c]] * b[where[c]]
+    return total
+
+
+@generic_with_default
+def norm2(phi, i, move, image, work):
+    r"""Return :math:`\|\Phi_i \delta\|^2 = \langle \delta, \Phi_i^\top \Phi_i \delta \rangle`.
+
+    ``image`` is work space. A map may have a faster way than `gram`.
+    """
+    gram(phi, i, move, image, work)
+    return dot_at(move.support, move.size[0], move.delta, image)
+
+
+@generic
+def push(phi, i, move, scale, w, work):
+    r"""Add :math:`c\, \Phi_i \delta` to ``w``, with c = ``scale`` and the direction ``move.delta``."""
+    phi.push(i, move, scale, w, work)
+
+
+@generic_with_default
+def foresee(phi, i):
+    """Prefetch the data of example i; optional."""
+
+
+@generic
+def statistics_size(phi, i):
+    """Return the number of statistics of example i: the first entries of ``theta`` and ``delta``.
+
+    The default is that of the largest example.
+    """
+    return phi.statistics_size(i) if hasattr(phi, "statistics_size") else map_sizes(phi).statistics
+
+
+@statistics_size.register(tuple)
+def tuple_statistics_size(phi, i):
+    return map_sizes(phi).statistics
+
+
+@helper
+def euclidean(u, v):
+    """``u @ v``, with an order of additions that does not depend on the processor or on memory alignment."""
+    a = b = c = d = 0.0
+    whole = u.shape[0] - u.shape[0] % 4
+    for j in range(0, whole, 4):
+        a += u[j] * v[j]
+        b += u[j + 1] * v[j + 1]
+        c += u[j + 2] * v[j + 2]
+        d += u[j + 3] * v[j + 3]
+    for j in range(whole, u.shape[0]):
+        a += u[j] * v[j]
+    return (a + b) + (c + d)
+
+
+@generic
+def inner(phi: object, u: FloatArray, v: FloatArray) -> float:
+    """Return the inner product of two weight vectors: the dot product, unless the map defines another."""
+    if hasattr(phi, "inner_product"):
+        return float(phi.inner_product(u, v))
+    return float(euclidean(u, v))
+
+
+@generic
+def unprojected(phi: object, w: FloatArray) -> FloatArray:
+    r"""Return the image :math:`v = A \alpha` for the vector ``w`` that methods keep.
+
+    If weights have constraints, such as signs, they are the projection of the image, and ``w`` holds both.
+    Without constraints the image is ``w`` itself, not a copy.
+    """
+    return w
+
+
+@generic
+def project(phi: object, v: FloatArray) -> None:
+    """Turn an image into the vector that methods keep, in place; do nothing without constraints."""
+
+
+def is_projected(phi: object) -> bool:
+    """Whether weights have constraints, so that they are a projection of the image."""
+    is_own = project.dispatch(type(phi)) is not project.dispatch(object)
+    return is_own or (is_wrapper(type(phi)) and is_projected(phi.inner))  # type: ignore[attr-defined]
+
+
+def projected(phi: object, v: FloatArray) -> FloatArray:
+    """Return the vector that methods keep for an image: without constraints the image, else a new one."""
+    if not is_projected(phi):
+        return v
+    w = v.copy()
+    project(phi, w)
+    return w
+
+
+def settle(phi: object, v: FloatArray, w: FloatArray) -> None:
+    """Make ``w`` the vector that methods keep for the image ``v``."""
+    if v is not w:
+        w[:] = v
+    project(phi, w)
+
+
+@python_generic
+def score_buffer(phi: object, w: FloatArray | None) -> FloatArray:
+    """Return the array that `score` writes to, at ``w`` if it is given.
+
+    A map whose scores are the weights may return ``w`` itself to avoid a copy. Only `score` and `push` write
+    to it.
+    """
+    return aligned_zeros(map_sizes(phi).statistics)
+
+
+@generic
+def unpack(phi: object, w: FloatArray) -> tuple[FloatArray, ...]:
+    """Return the weights as a tuple of arrays in the shapes that users expect."""
+    parts: tuple[FloatArray, ...] = phi.unpack(w) if hasattr(phi, "unpack") else (w,)
+    return parts
+
+
+MAP_REQUIRED = (map_sizes, score, gram, push)
+_METHOD_NAMES = {"map_sizes": "sizes", "output_sizes": "sizes"}
+
+
+def absent(*args: object) -> None:
+    """Mark an optional function that a wrapper lacks, although the inner object may have it.
+
+    Register it for the class of the wrapper to prevent forwarding.
+    """
+    raise NotImplementedError
+
+
+def has_implementation(half: object, function: Dispatched) -> bool:
+    """Whether a generic function is registered for the class of a map or an oracle, or is a method of it.
+
+    Methods of a named tuple do not count: it runs compiled, and compiled code cannot call methods. A wrapper
+    has the functions of the inner object, unless they are `absent`: its implementations call the inner ones.
+    """
+    cls = type(half)
+    found = function.dispatch(cls)
+    if is_wrapper(cls):
+        return found is not absent and has_implementation(half.inner, function)  # type: ignore[attr-defined]
+    if found is not function.dispatch(tuple if isinstance(half, tuple) else object):
+        return True
+    return not isinstance(half, tuple) and callable(getattr(half, method_name(function), None))
+
+
+def method_name(function: Dispatched) -> str:
+    """Return the name that a generic function has as a method of a Python object."""
+    return _METHOD_NAMES.get(function.__name__, function.__name__)

@@ -1,0 +1,1 @@
+"""Feature maps, each in one file."""

@@ -1,0 +1,225 @@
+r"""Inner products of the tokens of a sequence, which give the image and the length of a move.
+
+For the rows X of a sequence's features and a direction D, one row of labels per position, steps within the
+block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` only. The matrix
+:math:`X X^\top` is tabulated for every sequence but the longest ones.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import helper, kernel, subroutine
+from maxmargin.compiling.prefetch import prefetch
+from maxmargin.loops import add_product, add_scaled, clear, count_nonzero
+from maxmargin.problems.subsets import spans
+from maxmargin.rows import Rows, row_add, row_clear, row_dot, row_push, row_scores, rows_prefetch
+
+# Longest sequence whose inner products are tabulated; a token takes 8 bytes times the length.
+_TABULATED = 128
+# A move with at most this many nonzeros per position is multiplied entry by entry.
+_FEW = 10
+# Contiguous entries of a long vector that take as long as one random access.
+_SCALAR = 16
+
+
+class Products(NamedTuple):
+    """The inner products of the tokens of each sequence.
+
+    Attributes
+    ----------
+    values : array
+        The matrices of inner products, one after another, row by row.
+    spans : array of shape (n, 2)
+        Where the matrix of each sequence begins and ends; both are equal for a sequence without a table.
+    """
+
+    values: FloatArray
+    spans: IntArray
+
+
+def no_products(n: int) -> Products:
+    """Return empty tables for n sequences on which no steps will be taken."""
+    return Products(np.zeros(0), np.zeros((n, 2), dtype=np.int64))
+
+
+def tabulated(rows: Rows, tokens: IntArray) -> Products:
+    """Return the tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``."""
+    lengths = tokens[:, 1] - tokens[:, 0]
+    entries = np.where(lengths <= _TABULATED, lengths, 0) ** 2
+    places = spans(np.concatenate([[0], np.cumsum(entries)]))
+    products = Products(np.zeros(int(entries.sum())), places)
+    _fill_products(products, rows, tokens, np.zeros(rows.n_columns))
+    return products
+
+
+def stream_buffer(rows: Rows, longest: int, width: int) -> FloatArray:
+    """Return the work array of `stream_products` for rows of this width; empty if all have a table."""
+    return aligned_zeros(rows.n_columns if longest > _TABULATED else 0, width)
+
+
+@kernel
+def _fill_products(products, rows, tokens, buffer):
+    """Write ``X_i @ X_i.T`` for each sequence; ``buffer`` has one zero per feature."""
+    for i in range(tokens.shape[0]):
+        p, first, last = products.spans[i, 0], tokens[i, 0], tokens[i, 1]
+        if p == products.spans[i, 1]:
+            continue
+        for s in range(first, last):
+            row_add(rows, s, 1.0, buffer)
+            for t in range(first, last):
+                products.values[p] = row_dot(rows, t, buffer)
+                p += 1
+            row_add(rows, s, -1.0, buffer)  # x - x is exactly zero
+
+
+@subroutine
+def prefetch_tokens(phi, i):
+    """Prefetch the features of sequence i and their inner products."""
+    rows_prefetch(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1])
+    prefetch(phi.products, phi.product_spans[i, 0], phi.product_spans[i, 1])
+
+
+@subroutine
+def has_table(phi, i):
+    """Whether the inner products of sequence i are tabulated."""
+    return phi.product_spans[i, 0] < phi.product_spans[i, 1]
+
+
+@subroutine
+def products_norm2(phi, i, D, G, sums, work):
+    r"""Return :math:`\operatorname{tr} D^\top X_i X_i^\top D` plus the sum of ``sums``.
+
+    ``sums``, with one entry for each label, and G are work space.
+    """
+    total = 0.0
+    if has_table(phi, i):
+        _sum_products(phi, i, D, sums, work.nonzero)
+    else:
+        stream_products(phi, i, D, G, work)
+        for t in range(D.shape[0]):
+            add_product(1.0, D[t], G[t], sums)
+    for k in range(sums.shape[0]):
+        total += sums[k]
+    return total
+
+
+@subroutine
+def _sum_products(phi, i, D, sums, positions):
+    """``sums += sum_st products[s, t] D_s * D_t`` over the positions where D is not zero, label by label."""
+    length, count = D.shape[0], _list_positions(D, positions)
+    for a in range(count):
+        s = positions[a]
+        first = phi.product_spans[i, 0] + s * length
+        add_product(phi.products[first + s], D[s], D[s], sums)
+        for b in range(a):
+            t = positions[b]
+            add_product(2.0 * phi.products[first + t], D[s], D[t], sums)
+
+
+@helper
+def _list_positions(D, out):
+    """List the rows of D that are not zero, and return their number."""
+    count = 0
+    for t in range(D.shape[0]):
+        out[count] = t
+        count += count_nonzero(D[t]) > 0
+    return count
+
+
+@subroutine
+def transitions_norm2(phi, move):
+    """Return the squared length of delta's counts of transitions."""
+    return head_norm2(phi.n_labels * phi.width, move)
+
+
+@helper
+def head_norm2(head, move):
+    """Return the squared length of the first ``head`` entries of delta."""
+    total = 0.0
+    for c in range(move.size[0]):
+        if move.support[c] < head:
+            entry = move.delta[move.support[c]]
+            total += entry * entry  # the interpreter would round a power differently
+    return total
+
+
+@subroutine
+def push_transitions(phi, move, scale, A):
+    """``A += scale * delta``, for the counts of transitions only."""
+    push_head(phi.n_labels * phi.width, move, scale, A)
+
+
+@helper
+def push_head(head, move, scale, out):
+    """``out[:head] += scale * delta[:head]``; few entries one by one."""
+    if _SCALAR * move.size[0] > head:
+        add_scaled(scale, move.delta[:head], out)
+        return
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if p < head:
+            out[p] += scale * move.delta[p]
+
+
+@subroutine
+def multiply_products(phi, i, move, D, G):
+    """``G = X_i X_i^T D``, from the table."""
+    multiply_products_behind(phi.n_labels * phi.width, phi, i, move, D, G)
+
+
+@subroutine
+def multiply_products_behind(head, phi, i, move, D, G):
+    """``G = X_i X_i^T D``, from the table; D follows ``head`` other entries of the move."""
+    for t in range(G.shape[0]):
+        clear(G[t])
+    if move.size[0] <= _FEW * G.shape[0]:
+        _multiply_entries(head, phi, i, move, G)
+    else:
+        _multiply_rows(phi, i, D, G)
+
+
+@subroutine
+def _multiply_entries(head, phi, i, move, G):
+    """``G += X_i X_i^T D``, from the table, nonzero by nonzero; entries of the move after D are skipped."""
+    length, end = G.shape[0], head + G.size
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if head <= p < end:
+            t, k = _position_and_label(p, head, G.shape[1])
+            first = phi.product_spans[i, 0] + t * length
+            column = phi.products[first : first + length]
+            for s in range(length):
+                G[s, k] += column[s] * move.delta[p]
+
+
+@subroutine
+def _multiply_rows(phi, i, D, G):
+    """``G += X_i X_i^T D``, from the table, for each nonzero row of D."""
+    length = G.shape[0]
+    for s in range(length):
+        if count_nonzero(D[s]) > 0:
+            for t in range(length):
+                add_scaled(phi.products[phi.product_spans[i, 0] + s * length + t], D[s], G[t])
+
+
+@subroutine
+def stream_products(phi, i, D, G, work):
+    """``G = X_i X_i^T D``, without a table, for long sequences: ``X_i^T D`` first, then ``X_i`` times it."""
+    rows, first = phi.rows, phi.tokens[i, 0]
+    for t in range(D.shape[0]):
+        if count_nonzero(D[t]) > 0:
+            row_push(rows, first + t, 1.0, D[t], work.stream)
+    for t in range(D.shape[0]):
+        row_scores(rows, first + t, work.stream, G[t])
+    for t in range(D.shape[0]):
+        row_clear(rows, first + t, work.stream)
+
+
+@helper
+def _position_and_label(p, head, width):
+    """Return the position and the label of index p of the statistics; 32-bit numbers divide fast."""
+    part = np.uint32(p - np.uint32(head))
+    t = part // np.uint32(width)
+    return t, np.uint32(part - t * np.uint32(width))

@@ -1,0 +1,117 @@
+r"""Sign constraints: any map, with some of its weights constrained to be nonnegative.
+
+.. math:: \min_w \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i \max_y H_i(y; w) \quad \text{subject to} \quad
+          w_j \ge 0, \; j \in S .
+
+With the image :math:`v = A \alpha` of dual variables and the projection P, which cuts :math:`v_S` at zero,
+
+.. math:: w = P(v), \qquad D(\alpha) = b^\top \alpha - \frac{\lambda}{2} \|P(v)\|^2 .
+
+As :math:`\langle P(v), v \rangle = \|P(v)\|^2`, block gaps at w add up to P(w) - D as usual. And as
+:math:`\frac12 \|P(\cdot)\|^2` is convex and no more curved than :math:`\frac12 \|\cdot\|^2`, a step along
+:math:`\delta` gains at least what it would gain without constraints,
+
+.. math:: D(\alpha + \gamma d) \ge D(\alpha) + \gamma g - \frac{\gamma^2}{2} \lambda \|A d\|^2 ,
+
+so every line search, and every step within an active set, raises the dual without any change.
+
+The vector that methods keep has one more entry for each weight of S: the first d entries are w, the others
+:math:`v_S`. A push restores the image, moves it and projects it again. The projection depends on coordinates:
+it cuts entries of w, so the inner map must use the dot product to measure weights.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import helper
+from maxmargin.problems import feature_map
+
+
+class SignedMap(NamedTuple):
+    """A map with some weights constrained to be nonnegative.
+
+    Attributes
+    ----------
+    inner : map
+    where : array of ints
+        Which weights, in the layout of the inner map.
+    """
+
+    inner: object
+    where: IntArray
+
+
+@helper
+def _restore(w, where, image):
+    """Replace the projection by the image."""
+    for k in range(where.shape[0]):
+        w[where[k]] = image[k]
+
+
+@helper
+def _project(w, where, image):
+    """Save the image, and project it."""
+    for k in range(where.shape[0]):
+        image[k] = w[where[k]]
+        w[where[k]] = max(image[k], 0.0)
+
+
+@feature_map.map_sizes.register(SignedMap)
+def signed_map_sizes(phi):
+    size = feature_map.map_sizes(phi.inner)
+    return feature_map.MapSizes(size.examples, size.weights + phi.where.shape[0], size.statistics)
+
+
+@feature_map.score.register(SignedMap)
+def signed_score(phi, i, w, theta):
+    feature_map.score(phi.inner, i, w[: w.shape[0] - phi.where.shape[0]], theta)
+
+
+@feature_map.push.register(SignedMap)
+def signed_push(phi, i, move, scale, w, work):
+    d = w.shape[0] - phi.where.shape[0]
+    _restore(w, phi.where, w[d:])
+    feature_map.push(phi.inner, i, move, scale, w[:d], work.inner)
+    _project(w, phi.where, w[d:])
+
+
+@feature_map.inner.register(SignedMap)
+def signed_inner(phi: SignedMap, u: FloatArray, v: FloatArray) -> float:
+    d = len(u) - len(phi.where)
+    return float(feature_map.inner(phi.inner, u[:d], v[:d]))
+
+
+@feature_map.unprojected.register(SignedMap)
+def signed_unprojected(phi: SignedMap, w: FloatArray) -> FloatArray:
+    """Return a copy: the image of d entries, followed by zeros."""
+    v, d = w.copy(), len(w) - len(phi.where)
+    _restore(v, phi.where, w[d:])
+    v[d:] = 0.0
+    return v
+
+
+@feature_map.project.register(SignedMap)
+def signed_project(phi: SignedMap, v: FloatArray) -> None:
+    _project(v, phi.where, v[len(v) - len(phi.where) :])
+
+
+@feature_map.score_buffer.register(SignedMap)
+def signed_score_buffer(phi: SignedMap, w: FloatArray | None) -> FloatArray:
+    known = None if w is None else w[: len(w) - len(phi.where)]
+    buffer: FloatArray = feature_map.score_buffer(phi.inner, known)
+    return buffer
+
+
+@feature_map.unpack.register(SignedMap)
+def signed_unpack(phi: SignedMap, w: FloatArray) -> tuple[FloatArray, ...]:
+    size: int = feature_map.map_sizes(phi.inner).weights
+    parts: tuple[FloatArray, ...] = feature_map.unpack(phi.inner, w[:size])
+    return parts
+
+
+def layout_order(phi: object) -> IntArray:
+    """Return the index of each weight in the layout of a map, in the order of ``Result.weights``."""
+    places = np.arange(float(feature_map.map_sizes(phi).weights))
+    return np.concatenate([np.ravel(part) for part in feature_map.unpack(phi, places)]).astype(np.int64)

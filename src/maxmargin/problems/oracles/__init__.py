@@ -1,0 +1,1 @@
+"""Oracles, each in one file."""

@@ -1,0 +1,82 @@
+"""What `pyproject.toml` declares is what the package has and needs."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+import maxmargin
+
+REPOSITORY = Path(__file__).parents[1]
+PACKAGE = Path(maxmargin.__file__).parent
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+HATCH = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["hatch"]
+# What a user may leave out; such packages are imported in functions.
+OPTIONAL = ("plot", "frame", "qp")
+FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+KNOWN = packages_distributions()
+ONLY_MODULE_WITH_PRIVATE_NAMES = "compiling/numba_private.py"
+
+
+def declared(requirements: list[str]) -> set[str]:
+    """Return the names of distributions, in small letters."""
+    return {re.split(r"[<>=!~\[ ]", requirement)[0].lower() for requirement in requirements}
+
+
+def imports(node: ast.AST) -> Iterator[str]:
+    """Yield the full names that a piece of code imports from other packages."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Import):
+            yield from (alias.name for alias in each.names)
+        elif isinstance(each, ast.ImportFrom) and each.level == 0 and each.module:
+            yield from (f"{each.module}.{alias.name}" for alias in each.names)
+
+
+def distributions(names: Iterator[str]) -> set[str]:
+    """Return the distributions of the packages outside the standard library to which names belong."""
+    packages = {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - {"maxmargin"}
+    return {distribution.lower() for package in packages for distribution in KNOWN[package]}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_what_is_imported_is_declared(file: str) -> None:
+    tree = ast.parse((PACKAGE / file).read_text())
+    needed = declared(PROJECT["dependencies"])
+    optional = declared([each for name in OPTIONAL for each in PROJECT["optional-dependencies"][name]])
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    in_functions = {name for function in functions for name in imports(function)}
+    assert distributions(iter(set(imports(tree)) - in_functions)) <= needed
+    assert distributions(iter(in_functions)) <= needed | optional
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_one_module_uses_private_names_of_numba(file: str) -> None:
+    if file == ONLY_MODULE_WITH_PRIVATE_NAMES:
+        return
+    names = {name for name in imports(ast.parse((PACKAGE / file).read_text())) if name.startswith("numba")}
+    assert not {name for name in names if name.startswith(("numba.core", "numba.np")) or "._" in name}
+
+
+def test_every_dependency_is_imported() -> None:
+    names = {name for file in FILES for name in imports(ast.parse((PACKAGE / file).read_text()))}
+    assert declared(PROJECT["dependencies"]) <= distributions(iter(names))
+
+
+def test_the_version_stands_in_one_place() -> None:
+    assert "version" not in PROJECT
+    assert PROJECT["dynamic"] == ["version"]
+    source = REPOSITORY / HATCH["version"]["path"]
+    assert source == PACKAGE / "__init__.py"
+    assert re.findall(r'^__version__ = "(.+)"$', source.read_text(), re.MULTILINE) == [maxmargin.__version__]
+
+
+def test_the_changelog_has_the_version() -> None:
+    text = (REPOSITORY / "CHANGELOG.md").read_text()
+    sections = re.findall(r"^## (\S+)", text, re.MULTILINE)
+    assert sections[0] == "Unreleased"
+    assert sections[1] == maxmargin.__version__
