@@ -27,9 +27,10 @@ when the function under way is compiled, which can take some seconds.
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterator
 from numbers import Number
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import config, njit
@@ -172,22 +173,48 @@ class kernel:
 
     def __call__(self, *args: Any) -> Any:
         run = getattr(self, self.mode(*args))
-        return quiet(run)(*args) if SWITCH.on else run(*args)
+        try:
+            return quiet(run)(*args) if SWITCH.on else run(*args)
+        finally:
+            _CHOICES.clear()
+
+
+class _Choice(NamedTuple):
+    """The mode of an inner kernel, for the same named tuples as in its last call."""
+
+    tuples: list[Any]
+    run: Callable[..., Any]
 
 
 KERNELS: list[kernel] = []
+# Choices refer to whole problems and states, so they are dropped when the outer kernel returns.
+_CHOICES: dict[kernel, _Choice] = {}
 
 
 def inner_kernel(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a kernel that other kernels can call."""
+    """Make a kernel that other kernels can call.
+
+    An interpreted loop calls it with the same named tuples for every example, and to look at the classes of
+    all their fields takes longer than a step. So the mode is chosen again only when a tuple is another one.
+    """
     made = kernel(loop)
 
     @functools.wraps(loop)
     def call(*args: Any) -> Any:
-        return made(*args)
+        if SWITCH.on:
+            return loop(*args)
+        tuples = [arg for arg in args if isinstance(arg, tuple)]
+        choice = _CHOICES.get(made)
+        if choice is None or not _are_same(choice.tuples, tuples):
+            choice = _CHOICES[made] = _Choice(tuples, getattr(made, made.mode(*args)))
+        return choice.run(*args)
 
     overload(call, strict=False, jit_options=PART)(lambda *args: loop)
     return call
+
+
+def _are_same(a: list[Any], b: list[Any]) -> bool:
+    return len(a) == len(b) and all(map(operator.is_, a, b))
 
 
 def can_compile(subject: object) -> bool:

@@ -33,22 +33,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.methods import protocol
 from maxmargin.methods._walks import affordable_walks, mix, move_on, subtract_mean
 from maxmargin.methods.composition import check_inner
-from maxmargin.methods.protocol import (
-    Carry,
-    Point,
-    Traits,
-    carried,
-    dual_loss,
-    grain,
-    point,
-    regularisation,
-    start,
-    traits,
-    weights,
-    with_lam,
-)
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import LineSearch, step_size
@@ -151,11 +139,13 @@ class AcceleratedState(NamedTuple):
     momentum: Momentum
 
 
-@start.register(Accelerated)
+@protocol.start.register(Accelerated)
 def accelerated_start(method: Accelerated, problem: AnyProblem) -> AcceleratedState:
-    inner = start(method.inner, problem)
-    centre, previous, mean, dual, difference = (np.zeros_like(weights(method.inner, inner)) for _ in range(5))
-    kappa = first_kappa(problem, regularisation(method)) if method.kappa is None else method.kappa
+    inner = protocol.start(method.inner, problem)
+    centre, previous, mean, dual, difference = (
+        np.zeros_like(protocol.weights(method.inner, inner)) for _ in range(5)
+    )
+    kappa = first_kappa(problem, protocol.regularisation(method)) if method.kappa is None else method.kappa
     return AcceleratedState(inner, centre, previous, mean, dual, difference, Momentum(float(kappa)))
 
 
@@ -180,7 +170,7 @@ def accelerated_advance(
     if method.kappa == 0.0:
         return _advance_inner(method, state, problem, visits)
     n, done, total = map_sizes(problem.map).examples, 0, n_visits(visits)
-    every = _multiple(-(-n // affordable_walks(problem, _SNAPSHOTS)), grain(method, problem))
+    every = _multiple(-(-n // affordable_walks(problem, _SNAPSHOTS)), protocol.grain(method, problem))
     while True:
         momentum = state.momentum
         ahead = min(n, (momentum.visits // every + 1) * every) - momentum.visits
@@ -204,15 +194,15 @@ def _advance_inner(
     method: Accelerated, state: AcceleratedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AcceleratedState:
     """Make visits within one pass, at lam + kappa."""
-    lam, momentum = regularisation(method), state.momentum
-    inner = advance(with_lam(method.inner, lam + momentum.kappa), state.inner, problem, visits)
+    lam, momentum = protocol.regularisation(method), state.momentum
+    inner = advance(protocol.with_lam(method.inner, lam + momentum.kappa), state.inner, problem, visits)
     return state._replace(inner=inner, momentum=momentum._replace(visits=momentum.visits + n_visits(visits)))
 
 
 def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
     """Add the current weights to their mean."""
     momentum = _with_one_more(state.momentum)
-    mix(_share(momentum), unprojected(problem.map, weights(method.inner, state.inner)), state.mean)
+    mix(_share(momentum), unprojected(problem.map, protocol.weights(method.inner, state.inner)), state.mean)
     return state._replace(momentum=momentum)
 
 
@@ -229,9 +219,9 @@ def _share(momentum: Momentum) -> float:
 
 def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
     """End a pass: update the mean dual point by an exact line search, adapt kappa, extrapolate, average."""
-    lam, w = regularisation(method), weights(method.inner, state.inner)
+    lam, w = protocol.regularisation(method), protocol.weights(method.inner, state.inner)
     momentum = _with_one_more(state.momentum)
-    ell, r = dual_loss(method.inner, state.inner), momentum.kappa / lam
+    ell, r = protocol.dual_loss(method.inner, state.inner), momentum.kappa / lam
     phi, difference = problem.map, state.difference
     v = unprojected(phi, w)
     subtract_mean(v, state.centre, state.dual, r, difference)
@@ -275,11 +265,11 @@ def _adapted(momentum: Momentum, gamma: float) -> Momentum:
     return momentum
 
 
-@point.register(Accelerated)
+@protocol.point.register(Accelerated)
 def accelerated_point(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> Point:
     if method.kappa == 0.0:
-        return point(method.inner, state.inner, problem)
-    phi, w = problem.map, weights(method.inner, state.inner)
+        return protocol.point(method.inner, state.inner, problem)
+    phi, w = problem.map, protocol.weights(method.inner, state.inner)
     dual = projected(phi, state.dual)
     norm2 = inner(phi, dual, dual)
     if state.momentum.snapshots == 0:
@@ -287,19 +277,19 @@ def accelerated_point(method: Accelerated, state: AcceleratedState, problem: Any
     return Point(projected(phi, state.mean), state.momentum.ell, norm2, (w,))
 
 
-@carried.register(Accelerated)
+@protocol.carried.register(Accelerated)
 def accelerated_carried(
     method: Accelerated, state: AcceleratedState, problem: AnyProblem, carry: Carry
 ) -> AcceleratedState:
     """Keep the ratio of kappa to lam, so that all weights get the same factor; restart their mean."""
-    lam, old = regularisation(method), state.momentum
-    within, n = carried(method.inner, state.inner, problem, carry), map_sizes(problem.map).examples
+    lam, old = protocol.regularisation(method), state.momentum
+    within, n = protocol.carried(method.inner, state.inner, problem, carry), map_sizes(problem.map).examples
     centre, previous, mean, dual = (
         carry.factor * vector for vector in (state.centre, state.previous, state.mean, state.dual)
     )
     kappa, ell = old.kappa * lam / carry.lam, carry.share * old.ell * carry.n / n
     new_kappa = kappa if method.kappa is None else method.kappa
-    w = weights(method.inner, within)
+    w = protocol.weights(method.inner, within)
     v = unprojected(problem.map, w)
     v += (new_kappa - kappa) / (lam + new_kappa) * (centre - v)
     settle(problem.map, v, w)
@@ -308,6 +298,6 @@ def accelerated_carried(
     return AcceleratedState(within, centre, previous, mean, dual, np.zeros_like(dual), momentum)
 
 
-@traits.register(Accelerated)
+@protocol.traits.register(Accelerated)
 def accelerated_traits(method: Accelerated) -> Traits:
-    return traits(method.inner)._replace(has_step=False, is_average=True, wraps=True)
+    return protocol.traits(method.inner)._replace(has_step=False, is_average=True, wraps=True)

@@ -18,25 +18,10 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import generic
+from maxmargin.methods import protocol
 from maxmargin.methods._blocks import add_to_block, clear_blocks, empty_blocks, has_slack, prefetch_block
 from maxmargin.methods.composition import check_inner
-from maxmargin.methods.protocol import (
-    DONE,
-    Carry,
-    Point,
-    Traits,
-    carried,
-    dual_point,
-    factor,
-    foresee_block,
-    has_room,
-    point,
-    regularisation,
-    start,
-    step,
-    traits,
-    weights,
-)
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, push_blocks, sweep_all
@@ -139,30 +124,30 @@ def suffix_next_weight(scheme, k):
     return 0.0 if k & (k - 1) == 0 else 1.0
 
 
-@start.register(Averaged)
+@protocol.start.register(Averaged)
 def averaged_start(method: Averaged, problem: AnyProblem) -> AveragedState:
-    size, by_block = map_sizes(problem.map), traits(method).moves_blocks
+    size, by_block = map_sizes(problem.map), protocol.traits(method).moves_blocks
     u = empty_blocks(size.examples, size.statistics) if by_block else np.zeros(size.weights)
     sums = Sums(u, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64))
-    return AveragedState(start(method.inner, problem), sums)
+    return AveragedState(protocol.start(method.inner, problem), sums)
 
 
-@foresee_block.register(Averaged)
+@protocol.foresee_block.register(Averaged)
 def averaged_foresee_block(method, state, i):
     prefetch_block(state.sums.u, i)
-    foresee_block(method.inner, state.inner, i)
+    protocol.foresee_block(method.inner, state.inner, i)
 
 
-@has_room.register(Averaged)
+@protocol.has_room.register(Averaged)
 def averaged_has_room(method, state, i, sizes):
     fits = has_slack(state.sums.u, i, sizes.statistics)
-    return fits and has_room(method.inner, state.inner, i, sizes)
+    return fits and protocol.has_room(method.inner, state.inner, i, sizes)
 
 
-@step.register(Averaged)
+@protocol.step.register(Averaged)
 def averaged_step(method, state, phi, i, loss_y, hinge, work):
-    report = step(method.inner, state.inner, phi, i, loss_y, hinge, work)
-    if report != DONE:
+    report = protocol.step(method.inner, state.inner, phi, i, loss_y, hinge, work)
+    if report != protocol.DONE:
         return report
     sums, move = state.sums, work.move
     sums.steps[0] += 1
@@ -175,15 +160,15 @@ def averaged_step(method, state, phi, i, loss_y, hinge, work):
         add_to_block(sums.u, i, sums.scaled[0] * move.gamma[0], move)
         sums.ell[0] += sums.weight[0] * move.ell[0]
     sums.weight[0] += weight
-    sums.scaled[0] += weight * factor(method.inner, state.inner)
-    return DONE
+    sums.scaled[0] += weight * protocol.factor(method.inner, state.inner)
+    return protocol.DONE
 
 
 @advance.register(Averaged)
 def averaged_advance(
     method: Averaged, state: AveragedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AveragedState:
-    if traits(method).moves_blocks:
+    if protocol.traits(method).moves_blocks:
         return sweep_all(problem, method, state, visits)
     return _advance_batch(method, state, problem, visits)
 
@@ -192,10 +177,10 @@ def _advance_batch(
     method: Averaged, state: AveragedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AveragedState:
     """Average a batch method, which makes one move of all weights per pass."""
-    before = point(method.inner, state.inner, problem)
+    before = protocol.point(method.inner, state.inner, problem)
     w_before = before.w.copy()
     inner = advance(method.inner, state.inner, problem, visits)
-    after, sums = point(method.inner, inner, problem), state.sums
+    after, sums = protocol.point(method.inner, inner, problem), state.sums
     sums.steps[0] += 1
     weight = next_weight(method.scheme, int(sums.steps[0]))
     if weight == 0.0:
@@ -207,32 +192,36 @@ def _advance_batch(
     return AveragedState(inner, sums)
 
 
-@carried.register(Averaged)
+@protocol.carried.register(Averaged)
 def averaged_carried(
     method: Averaged, state: AveragedState, problem: AnyProblem, carry: Carry
 ) -> AveragedState:
     """Carry over the iterate, and restart its average."""
-    inner = carried(method.inner, state.inner, problem, carry)
-    return AveragedState(inner, start(method, problem).sums)
+    inner = protocol.carried(method.inner, state.inner, problem, carry)
+    return AveragedState(inner, protocol.start(method, problem).sums)
 
 
-@point.register(Averaged)
+@protocol.point.register(Averaged)
 def averaged_point(method: Averaged, state: AveragedState, problem: AnyProblem) -> Point:
     """Return the average with its own dual variables, or else with the bound of the last iterate."""
-    inner, sums, n = point(method.inner, state.inner, problem), state.sums, map_sizes(problem.map).examples
+    inner, sums, n = (
+        protocol.point(method.inner, state.inner, problem),
+        state.sums,
+        map_sizes(problem.map).examples,
+    )
     weight = sums.weight[0]
     if weight == 0.0:
         return inner
-    if not traits(method).moves_blocks:
-        return dual_point(problem, inner.w - sums.u / weight, inner.ell - sums.ell[0] / weight)
-    w = sums.scaled[0] / weight * weights(method.inner, state.inner)
-    scale = -1.0 / (weight * regularisation(method) * n)
+    if not protocol.traits(method).moves_blocks:
+        return protocol.dual_point(problem, inner.w - sums.u / weight, inner.ell - sums.ell[0] / weight)
+    w = sums.scaled[0] / weight * protocol.weights(method.inner, state.inner)
+    scale = -1.0 / (weight * protocol.regularisation(method) * n)
     push_blocks(problem.map, sums.u, scale, w, new_scratch(problem).block)
-    if not traits(method).has_dual:
+    if not protocol.traits(method).has_dual:
         return inner._replace(w=w)
-    return dual_point(problem, w, inner.ell - sums.ell[0] / (weight * n))
+    return protocol.dual_point(problem, w, inner.ell - sums.ell[0] / (weight * n))
 
 
-@traits.register(Averaged)
+@protocol.traits.register(Averaged)
 def averaged_traits(method: Averaged) -> Traits:
-    return traits(method.inner)._replace(is_average=True, wraps=True)
+    return protocol.traits(method.inner)._replace(is_average=True, wraps=True)

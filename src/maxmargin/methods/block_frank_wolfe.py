@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.methods import protocol
 from maxmargin.methods._blocks import (
     Blocks,
     add_to_block,
@@ -30,27 +31,7 @@ from maxmargin.methods._blocks import (
     prefetch_block,
     scaled_blocks,
 )
-from maxmargin.methods.protocol import (
-    BROKEN,
-    DONE,
-    Carry,
-    Point,
-    Traits,
-    carried,
-    carried_ell,
-    carried_w,
-    dual_loss,
-    dual_point,
-    dual_weights,
-    foresee_block,
-    has_room,
-    is_sound,
-    mean_margin,
-    point,
-    start,
-    step,
-    traits,
-)
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import add_corner, new_scratch
 from maxmargin.methods.steps import LineSearch, Predefined, dual_gain, step_size
 from maxmargin.methods.sweep import push_blocks
@@ -94,7 +75,7 @@ class BlockState(NamedTuple):
     steps: IntArray
 
 
-@start.register(BlockFrankWolfe)
+@protocol.start.register(BlockFrankWolfe)
 def block_frank_wolfe_start(method: BlockFrankWolfe, problem: AnyProblem) -> BlockState:
     size = sizes(problem)
     return BlockState(
@@ -105,27 +86,27 @@ def block_frank_wolfe_start(method: BlockFrankWolfe, problem: AnyProblem) -> Blo
     )
 
 
-@has_room.register(BlockFrankWolfe)
+@protocol.has_room.register(BlockFrankWolfe)
 def block_frank_wolfe_has_room(method, state, i, sizes):
     return has_slack(state.z, i, sizes.statistics)
 
 
-@foresee_block.register(BlockFrankWolfe)
+@protocol.foresee_block.register(BlockFrankWolfe)
 def block_frank_wolfe_foresee_block(method, state, i):
     prefetch_block(state.z, i)
 
 
-@mean_margin.register(BlockFrankWolfe)
+@protocol.mean_margin.register(BlockFrankWolfe)
 def block_frank_wolfe_mean_margin(method, state, i, theta):
     return state.ell[i] - dot_block(state.z, i, theta)
 
 
-@step.register(BlockFrankWolfe)
+@protocol.step.register(BlockFrankWolfe)
 def block_frank_wolfe_step(method, state, phi, i, loss_y, hinge, work):
     n, move = state.ell.shape[0], work.move
-    hinge_z = mean_margin(method, state, i, work.theta)
-    if not is_sound(hinge - hinge_z, loss_y + abs(hinge) + abs(hinge_z), work):
-        return BROKEN
+    hinge_z = protocol.mean_margin(method, state, i, work.theta)
+    if not protocol.is_sound(hinge - hinge_z, loss_y + abs(hinge) + abs(hinge_z), work):
+        return protocol.BROKEN
     load_block(state.z, i, -1.0, move)
     add_corner(work.corner, move)
     gap = (hinge - hinge_z) / n
@@ -142,19 +123,21 @@ def block_frank_wolfe_step(method, state, phi, i, loss_y, hinge, work):
         push(phi, i, move, gamma * scale, state.w, work.map)
         add_to_block(state.z, i, gamma, move)
         state.ell[i] += move.ell[0]
-    return DONE
+    return protocol.DONE
 
 
-@carried.register(BlockFrankWolfe)
+@protocol.carried.register(BlockFrankWolfe)
 def block_frank_wolfe_carried(
     method: BlockFrankWolfe, state: BlockState, problem: AnyProblem, carry: Carry
 ) -> BlockState:
     n = sizes(problem).examples
     z = scaled_blocks(state.z, n, carry.share)
-    return BlockState(carried_w(state.w, carry), carried_ell(state.ell, n, carry), z, state.steps.copy())
+    return BlockState(
+        protocol.carried_w(state.w, carry), protocol.carried_ell(state.ell, n, carry), z, state.steps.copy()
+    )
 
 
-@dual_weights.register(BlockFrankWolfe)
+@protocol.dual_weights.register(BlockFrankWolfe)
 def block_frank_wolfe_dual_weights(
     method: BlockFrankWolfe, state: BlockState, problem: AnyProblem
 ) -> FloatArray:
@@ -163,11 +146,11 @@ def block_frank_wolfe_dual_weights(
     return w
 
 
-@point.register(BlockFrankWolfe)
+@protocol.point.register(BlockFrankWolfe)
 def block_frank_wolfe_point(method: BlockFrankWolfe, state: BlockState, problem: AnyProblem) -> Point:
-    return dual_point(problem, state.w, dual_loss(method, state))
+    return protocol.dual_point(problem, state.w, protocol.dual_loss(method, state))
 
 
-@traits.register(BlockFrankWolfe)
+@protocol.traits.register(BlockFrankWolfe)
 def block_frank_wolfe_traits(method: BlockFrankWolfe) -> Traits:
     return Traits(projects=True)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.methods import protocol
 from maxmargin.methods._cuts import (
     Cuts,
     cut_at,
@@ -33,7 +34,7 @@ from maxmargin.methods._cuts import (
     with_cut,
     zero_cut,
 )
-from maxmargin.methods.protocol import BATCH, Carry, Point, Traits, carried, point, start, traits
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance
 from maxmargin.problems.feature_map import inner
@@ -84,7 +85,7 @@ class BundleState(NamedTuple):
     best: Best
 
 
-@start.register(BMRM)
+@protocol.start.register(BMRM)
 def bmrm_start(method: BMRM, problem: AnyProblem) -> BundleState:
     qp_solver("BMRM")  # report a missing solver before the first pass
     w = aligned_zeros(sizes(problem).weights)
@@ -117,7 +118,7 @@ def _at_lowest(method: BMRM, cuts: Cuts, best: Best) -> BundleState:
     return BundleState(cut_weights(cuts, method.lam, len(best.w)), cuts, best)
 
 
-@carried.register(BMRM)
+@protocol.carried.register(BMRM)
 def bmrm_carried(method: BMRM, state: BundleState, problem: AnyProblem, carry: Carry) -> BundleState:
     """Keep planes and risk, which do not depend on lam; a new example only adds a hinge of known sign."""
     n = sizes(problem).examples
@@ -125,12 +126,12 @@ def bmrm_carried(method: BMRM, state: BundleState, problem: AnyProblem, carry: C
     return _at_lowest(method, scaled_cuts(state.cuts, carry.n / n), best)
 
 
-@point.register(BMRM)
+@protocol.point.register(BMRM)
 def bmrm_point(method: BMRM, state: BundleState, problem: AnyProblem) -> Point:
     return Point(state.best.w, cuts_ell(state.cuts), inner(problem.map, state.w, state.w))
 
 
-@traits.register(BMRM)
+@protocol.traits.register(BMRM)
 def bmrm_traits(method: BMRM) -> Traits:
     """Return the traits of a batch method; the best iterate, like an average, is not averaged again."""
-    return BATCH._replace(is_average=True)
+    return protocol.BATCH._replace(is_average=True)

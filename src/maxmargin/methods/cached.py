@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import IntArray
+from maxmargin.methods import protocol
 from maxmargin.methods._cache import (
     Cache,
     age_planes,
@@ -33,19 +34,7 @@ from maxmargin.methods._cache import (
 from maxmargin.methods._cost import measured_cost
 from maxmargin.methods._planes import copied_planes, empty_planes, has_plane_room
 from maxmargin.methods.composition import check_inner
-from maxmargin.methods.protocol import (
-    DONE,
-    Carry,
-    Traits,
-    carried,
-    has_room,
-    mean_margin,
-    oracle_calls,
-    seek,
-    start,
-    step,
-    traits,
-)
+from maxmargin.methods.protocol import Carry, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.scratch import corner_at_scores
 from maxmargin.methods.sweep import advance, sweep_all
@@ -152,21 +141,23 @@ class CachedState(NamedTuple):
         return self.working.inner
 
 
-@start.register(Cached)
+@protocol.start.register(Cached)
 def cached_start(method: Cached, problem: AnyProblem) -> CachedState:
     size, cost = sizes(problem), method.oracle_cost
     schedule = Schedule(measured_cost(problem, method.inner) if cost is None else float(cost))
     planes = empty_planes(size.examples if _is_on(schedule) else 0, size.parts)
-    return _begun(method, problem, CachedWorking(start(method.inner, problem), new_cache(planes)), schedule)
+    return _begun(
+        method, problem, CachedWorking(protocol.start(method.inner, problem), new_cache(planes)), schedule
+    )
 
 
-@carried.register(Cached)
+@protocol.carried.register(Cached)
 def cached_carried(method: Cached, state: CachedState, problem: AnyProblem, carry: Carry) -> CachedState:
     """Keep the planes, which do not depend on lam; what the oracle will find is unknown again."""
     size, cost, (inner, cache) = sizes(problem), method.oracle_cost, state.working
     schedule = Schedule(state.schedule.cost if cost is None else float(cost))
     planes = copied_planes(cache.planes, size.examples, size.parts)
-    working = CachedWorking(carried(method.inner, inner, problem, carry), new_cache(planes))
+    working = CachedWorking(protocol.carried(method.inner, inner, problem, carry), new_cache(planes))
     return _begun(method, problem, working, schedule)
 
 
@@ -185,17 +176,17 @@ def _replay(method: Cached) -> Replay:
     return Replay(method.inner, float(method.life))
 
 
-@has_room.register(Lazy)
+@protocol.has_room.register(Lazy)
 def lazy_has_room(method, state, i, sizes):
     fits = has_plane_room(state.cache.planes, i, sizes.parts)
-    return fits and has_room(method.inner, state.inner, i, sizes)
+    return fits and protocol.has_room(method.inner, state.inner, i, sizes)
 
 
-@seek.register(Lazy)
+@protocol.seek.register(Lazy)
 def lazy_seek(method, state, problem, i, w, scratch):
     cache, planes, work = state.cache, state.cache.planes, scratch.block
     score(problem.map, i, w, work.theta)
-    mean = mean_margin(method.inner, state.inner, i, work.theta)
+    mean = protocol.mean_margin(method.inner, state.inner, i, work.theta)
     best, margin = best_plane(planes, i, work.theta)
     if is_hit(cache, i, margin - mean):
         cache.hits[0] += 1
@@ -209,23 +200,23 @@ def lazy_seek(method, state, problem, i, w, scratch):
     return loss_y, hinge
 
 
-@seek.register(Replay)
+@protocol.seek.register(Replay)
 def replay_seek(method, state, problem, i, w, scratch):
     planes, work = state.cache.planes, scratch.block
     score(problem.map, i, w, work.theta)
     best, margin = best_plane(planes, i, work.theta)
-    if not margin > mean_margin(method.inner, state.inner, i, work.theta):
+    if not margin > protocol.mean_margin(method.inner, state.inner, i, work.theta):
         return 0.0, -np.inf
     renew_plane(planes, i, best, method.life)
     return copy_plane(planes, i, best, work.corner), margin
 
 
-@step.register(Lazy)
-@step.register(Replay)
+@protocol.step.register(Lazy)
+@protocol.step.register(Replay)
 def lazy_step(method, state, phi, i, loss_y, hinge, work):
     if hinge == -np.inf:  # the replay found nothing better than the block's mean
-        return DONE
-    report = step(method.inner, state.inner, phi, i, loss_y, hinge, work)
+        return protocol.DONE
+    report = protocol.step(method.inner, state.inner, phi, i, loss_y, hinge, work)
     state.cache.gain[0] += work.move.gain[0]
     return report
 
@@ -268,11 +259,11 @@ def _after_pass(method: Cached, state: CachedState, problem: AnyProblem) -> Cach
     return CachedState(working, Schedule(schedule.cost, 0, hits, passes, replays))
 
 
-@traits.register(Cached)
+@protocol.traits.register(Cached)
 def cached_traits(method: Cached) -> Traits:
-    return traits(method.inner)._replace(has_step=False, wraps=True)
+    return protocol.traits(method.inner)._replace(has_step=False, wraps=True)
 
 
-@oracle_calls.register(Cached)
+@protocol.oracle_calls.register(Cached)
 def cached_oracle_calls(method: Cached, state: CachedState, visits: int) -> int:
     return visits - int(state.working.cache.hits[0])

@@ -7,6 +7,7 @@ minimum of :math:`\frac{\lambda}{2} \|w\|^2` plus the maximum of all planes (for
 from typing import NamedTuple
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.methods import protocol
 from maxmargin.methods._cuts import (
     Cuts,
     cut_at,
@@ -19,7 +20,7 @@ from maxmargin.methods._cuts import (
     without_idle,
     zero_cut,
 )
-from maxmargin.methods.protocol import BATCH, Carry, Point, Traits, carried, dual_point, point, start, traits
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance
 from maxmargin.problems.problem import AnyProblem, sizes
@@ -51,7 +52,7 @@ class CutState(NamedTuple):
     cuts: Cuts
 
 
-@start.register(CuttingPlane)
+@protocol.start.register(CuttingPlane)
 def cutting_plane_start(method: CuttingPlane, problem: AnyProblem) -> CutState:
     qp_solver("CuttingPlane")  # report a missing solver before the first pass
     return CutState(aligned_zeros(sizes(problem).weights), zero_cut())
@@ -66,7 +67,7 @@ def cutting_plane_advance(
     return CutState(cut_weights(cuts, method.lam, len(state.w)), cuts)
 
 
-@carried.register(CuttingPlane)
+@protocol.carried.register(CuttingPlane)
 def cutting_plane_carried(
     method: CuttingPlane, state: CutState, problem: AnyProblem, carry: Carry
 ) -> CutState:
@@ -79,11 +80,11 @@ def cutting_plane_carried(
     return CutState(cut_weights(cuts, method.lam, len(state.w)), cuts)
 
 
-@point.register(CuttingPlane)
+@protocol.point.register(CuttingPlane)
 def cutting_plane_point(method: CuttingPlane, state: CutState, problem: AnyProblem) -> Point:
-    return dual_point(problem, state.w, cuts_ell(state.cuts))
+    return protocol.dual_point(problem, state.w, cuts_ell(state.cuts))
 
 
-@traits.register(CuttingPlane)
+@protocol.traits.register(CuttingPlane)
 def cutting_plane_traits(method: CuttingPlane) -> Traits:
-    return BATCH
+    return protocol.BATCH

@@ -25,26 +25,10 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import can_compile
 from maxmargin.compiling.threads import run_all
+from maxmargin.methods import protocol
 from maxmargin.methods._walks import affordable_walks
 from maxmargin.methods.composition import check_inner
-from maxmargin.methods.protocol import (
-    Carry,
-    Point,
-    Traits,
-    carried,
-    carried_w,
-    dual_loss,
-    dual_point,
-    dual_weights,
-    grain,
-    oracle_calls,
-    point,
-    regularisation,
-    start,
-    traits,
-    weights,
-    with_lam,
-)
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.problems.feature_map import map_sizes
@@ -101,10 +85,10 @@ def part_numbers(n: int, p: int, n_parts: int) -> IntArray:
 def _part_method(method: Divided, n: int, p: int, n_parts: int) -> Any:
     """Return the inner method for part p, whose steps count once for each part."""
     size = len(range(p, n, n_parts))
-    return with_lam(method.inner, regularisation(method.inner) * n / (n_parts * size))
+    return protocol.with_lam(method.inner, protocol.regularisation(method.inner) * n / (n_parts * size))
 
 
-@start.register(Divided)
+@protocol.start.register(Divided)
 def divided_start(method: Divided, problem: AnyProblem) -> DividedState:
     size = map_sizes(problem.map)
     n_parts = min(method.parts, int(size.examples))  # none is empty
@@ -117,7 +101,7 @@ def _parts(method: Divided, problem: AnyProblem, n_parts: int) -> tuple[Part, ..
     for p in range(n_parts):
         numbers = part_numbers(n, p, n_parts)
         some = take(problem, numbers)
-        parts.append(Part(some, numbers, start(method.inner, some)))
+        parts.append(Part(some, numbers, protocol.start(method.inner, some)))
     return tuple(parts)
 
 
@@ -125,7 +109,7 @@ def _parts(method: Divided, problem: AnyProblem, n_parts: int) -> tuple[Part, ..
 def divided_advance(
     method: Divided, state: DividedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> DividedState:
-    length, total = grain(method, problem), n_visits(visits)
+    length, total = protocol.grain(method, problem), n_visits(visits)
     for first in range(0, max(total, 1), length):
         state = _one_round(method, state, problem, some_visits(visits, first, first + length).order)
     return state
@@ -160,53 +144,55 @@ def moved_part(method: Any, part: Part, w: FloatArray, order: IntArray) -> Part:
     return part._replace(state=sweep_all(part.problem, method, part.state, order, part.numbers))
 
 
-@grain.register(Divided)
+@protocol.grain.register(Divided)
 def divided_grain(method: Divided, problem: AnyProblem) -> int:
     n = int(map_sizes(problem.map).examples)
     return -(-n // affordable_walks(problem, _ROUNDS))
 
 
-@weights.register(Divided)
+@protocol.weights.register(Divided)
 def divided_weights(method: Divided, state: DividedState) -> FloatArray:
     return state.w
 
 
-@oracle_calls.register(Divided)
+@protocol.oracle_calls.register(Divided)
 def divided_oracle_calls(method: Divided, state: DividedState, visits: int) -> int:
     return visits
 
 
-@dual_loss.register(Divided)
+@protocol.dual_loss.register(Divided)
 def divided_dual_loss(method: Divided, state: DividedState) -> float:
     sizes = [len(part.numbers) for part in state.parts]
-    losses = [dual_loss(method.inner, part.state) for part in state.parts]
+    losses = [protocol.dual_loss(method.inner, part.state) for part in state.parts]
     return float(np.dot(sizes, losses)) / sum(sizes)
 
 
-@point.register(Divided)
+@protocol.point.register(Divided)
 def divided_point(method: Divided, state: DividedState, problem: AnyProblem) -> Point:
-    return dual_point(problem, state.w, dual_loss(method, state))
+    return protocol.dual_point(problem, state.w, protocol.dual_loss(method, state))
 
 
-@carried.register(Divided)
+@protocol.carried.register(Divided)
 def divided_carried(method: Divided, state: DividedState, problem: AnyProblem, carry: Carry) -> DividedState:
     """Carry over each part; new examples are distributed over the parts in turn, like all others."""
     n, parts = int(map_sizes(problem.map).examples), []
     for p, part in enumerate(state.parts):
         numbers, own = part_numbers(n, p, len(state.parts)), carry._replace(n=len(part.numbers))
         some = take(problem, numbers)
-        parts.append(Part(some, numbers, carried(method.inner, part.state, some, own)))
-    return DividedState(carried_w(state.w, carry), tuple(parts))
+        parts.append(Part(some, numbers, protocol.carried(method.inner, part.state, some, own)))
+    return DividedState(protocol.carried_w(state.w, carry), tuple(parts))
 
 
-@dual_weights.register(Divided)
+@protocol.dual_weights.register(Divided)
 def divided_dual_weights(method: Divided, state: DividedState, problem: AnyProblem) -> FloatArray:
-    sums = [dual_weights(method.inner, part.state, take(problem, part.numbers)) for part in state.parts]
+    sums = [
+        protocol.dual_weights(method.inner, part.state, take(problem, part.numbers)) for part in state.parts
+    ]
     return np.sum(sums, axis=0)
 
 
-@traits.register(Divided)
+@protocol.traits.register(Divided)
 def divided_traits(method: Divided) -> Traits:
     # Gaps that several threads record in one tree would depend on timing.
     own = {"has_step": False, "notes_gaps": False, "projects": False, "wraps": True}
-    return traits(method.inner)._replace(**own)
+    return protocol.traits(method.inner)._replace(**own)

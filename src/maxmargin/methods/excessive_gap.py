@@ -33,8 +33,9 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.methods import protocol
 from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
-from maxmargin.methods.protocol import BATCH, Point, Traits, oracle_calls, point, scale_error, start, traits
+from maxmargin.methods.protocol import Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance
 from maxmargin.problems.feature_map import inner, map_sizes
@@ -90,7 +91,7 @@ class ExcessiveState(NamedTuple):
     calls: int
 
 
-@start.register(ExcessiveGap)
+@protocol.start.register(ExcessiveGap)
 def excessive_gap_start(method: ExcessiveGap, problem: AnyProblem) -> ExcessiveState:
     r"""Return the initial pair: w of uniform distributions, and :math:`\alpha = \alpha^\mu(w)`.
 
@@ -126,7 +127,7 @@ def _excess_in_range(method: ExcessiveGap, state: ExcessiveState, problem: AnyPr
     """Return the excess; raise if it is not finite, which no other step would cure."""
     value = excess(method, state, problem)
     if not np.isfinite(value):
-        raise scale_error("the excessive gap of ExcessiveGap")
+        raise protocol.scale_error("the excessive gap of ExcessiveGap")
     return value
 
 
@@ -164,16 +165,16 @@ def _step(ratio: float) -> float:
     return 2.0 / (1.0 + float(np.sqrt(1.0 + 4.0 / ratio)))
 
 
-@point.register(ExcessiveGap)
+@protocol.point.register(ExcessiveGap)
 def excessive_gap_point(method: ExcessiveGap, state: ExcessiveState, problem: AnyProblem) -> Point:
     return Point(state.w, state.ell, inner(problem.map, state.dual, state.dual), (state.dual,))
 
 
-@oracle_calls.register(ExcessiveGap)
+@protocol.oracle_calls.register(ExcessiveGap)
 def excessive_gap_oracle_calls(method: ExcessiveGap, state: ExcessiveState, visits: int) -> int:
     return state.calls
 
 
-@traits.register(ExcessiveGap)
+@protocol.traits.register(ExcessiveGap)
 def excessive_gap_traits(method: ExcessiveGap) -> Traits:
-    return BATCH._replace(is_average=True)
+    return protocol.BATCH._replace(is_average=True)

@@ -35,20 +35,9 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import kernel, subroutine
 from maxmargin.loops import copy, weighted_sum
+from maxmargin.methods import protocol
 from maxmargin.methods._gibbs import check_expectations
-from maxmargin.methods.protocol import (
-    DONE,
-    UNDEFINED,
-    Point,
-    Traits,
-    dual_point,
-    oracle_calls,
-    point,
-    seek,
-    start,
-    step,
-    traits,
-)
+from maxmargin.methods.protocol import Point, Traits
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import dual_gain
 from maxmargin.methods.sweep import undefined
@@ -133,7 +122,7 @@ class GibbsState(NamedTuple):
     trial: Trial
 
 
-@start.register(ExponentiatedGradient)
+@protocol.start.register(ExponentiatedGradient)
 def exponentiated_gradient_start(method: ExponentiatedGradient, problem: AnyProblem) -> GibbsState:
     """Return the state of uniform distributions; costs one oracle call per example."""
     check_expectations(method, problem)
@@ -173,7 +162,7 @@ def _find_means(problem, state, scale, scratch):
     return -1
 
 
-@seek.register(ExponentiatedGradient)
+@protocol.seek.register(ExponentiatedGradient)
 def exponentiated_gradient_seek(method, state, problem, i, w, scratch):
     """Find a step size that does not decrease the dual; return the new loss of the block and the gain.
 
@@ -203,15 +192,15 @@ def exponentiated_gradient_seek(method, state, problem, i, w, scratch):
     return ell, gain
 
 
-@step.register(ExponentiatedGradient)
+@protocol.step.register(ExponentiatedGradient)
 def exponentiated_gradient_step(method, state, phi, i, loss_y, hinge, work):
     state.visits[0] += 1
     if not abs(hinge) < np.inf:  # the gain
-        return UNDEFINED
+        return protocol.UNDEFINED
     if work.move.gamma[0] > 0.0:
         push(phi, i, work.move, 1.0 / (method.lam * state.ell.shape[0]), state.w, work.map)
         _accept(state, i, loss_y)
-    return DONE
+    return protocol.DONE
 
 
 @subroutine
@@ -249,18 +238,18 @@ def _accept(state, i, ell):
     state.eta[i] = min(_GROWTH * state.eta[i], _LARGEST_STEP)
 
 
-@point.register(ExponentiatedGradient)
+@protocol.point.register(ExponentiatedGradient)
 def exponentiated_gradient_point(
     method: ExponentiatedGradient, state: GibbsState, problem: AnyProblem
 ) -> Point:
-    return dual_point(problem, state.w, state.ell.mean())
+    return protocol.dual_point(problem, state.w, state.ell.mean())
 
 
-@oracle_calls.register(ExponentiatedGradient)
+@protocol.oracle_calls.register(ExponentiatedGradient)
 def exponentiated_gradient_oracle_calls(method: ExponentiatedGradient, state: GibbsState, visits: int) -> int:
     return int(state.calls[0])
 
 
-@traits.register(ExponentiatedGradient)
+@protocol.traits.register(ExponentiatedGradient)
 def exponentiated_gradient_traits(method: ExponentiatedGradient) -> Traits:
     return Traits(takes_corners=False)

@@ -45,8 +45,9 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.methods import protocol
 from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
-from maxmargin.methods.protocol import BATCH, Point, Traits, oracle_calls, point, scale_error, start, traits
+from maxmargin.methods.protocol import Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance
 from maxmargin.problems.feature_map import inner, map_sizes
@@ -96,7 +97,7 @@ class SaddleState(NamedTuple):
     calls: int
 
 
-@start.register(Extragradient)
+@protocol.start.register(Extragradient)
 def extragradient_start(method: Extragradient, problem: AnyProblem) -> SaddleState:
     check_expectations(method, problem)
     size = map_sizes(problem.map)
@@ -117,7 +118,7 @@ def extragradient_advance(
         potential = _potential(method, ahead, problem)
         terms = abs(potential) + abs(needed)
         if not np.isfinite(terms):
-            raise scale_error("the potential of Extragradient")
+            raise protocol.scale_error("the potential of Extragradient")
         if potential - _potential(method, state, problem) >= needed - _SLACK * terms:
             return ahead._replace(eta=_GROWTH * ahead.eta)
         state = state._replace(eta=_SHRINKING * state.eta, calls=ahead.calls)
@@ -150,7 +151,7 @@ def _potential(method: Extragradient, state: SaddleState, problem: AnyProblem) -
     return -0.5 * square / _rigidity(method, state) - state.centre.log_partition
 
 
-@point.register(Extragradient)
+@protocol.point.register(Extragradient)
 def extragradient_point(method: Extragradient, state: SaddleState, problem: AnyProblem) -> Point:
     if state.S == 0.0:  # the dual variables of the truths are one
         return Point(state.W, 0.0, 0.0)
@@ -158,11 +159,11 @@ def extragradient_point(method: Extragradient, state: SaddleState, problem: AnyP
     return Point(state.W / state.S, state.ell / state.S, inner(problem.map, dual, dual), (dual,))
 
 
-@oracle_calls.register(Extragradient)
+@protocol.oracle_calls.register(Extragradient)
 def extragradient_oracle_calls(method: Extragradient, state: SaddleState, visits: int) -> int:
     return state.calls
 
 
-@traits.register(Extragradient)
+@protocol.traits.register(Extragradient)
 def extragradient_traits(method: Extragradient) -> Traits:
-    return BATCH._replace(is_average=True)
+    return protocol.BATCH._replace(is_average=True)

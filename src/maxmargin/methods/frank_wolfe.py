@@ -15,19 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.methods.protocol import (
-    BATCH,
-    Carry,
-    Point,
-    Traits,
-    carried,
-    carried_w,
-    dual_loss,
-    dual_point,
-    point,
-    start,
-    traits,
-)
+from maxmargin.methods import protocol
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
@@ -59,7 +48,7 @@ class BatchState(NamedTuple):
     steps: IntArray
 
 
-@start.register(FrankWolfe)
+@protocol.start.register(FrankWolfe)
 def frank_wolfe_start(method: FrankWolfe, problem: AnyProblem) -> BatchState:
     return BatchState(aligned_zeros(sizes(problem).weights), np.zeros(1), np.zeros(1, dtype=np.int64))
 
@@ -84,19 +73,19 @@ def frank_wolfe_advance(
     return state
 
 
-@carried.register(FrankWolfe)
+@protocol.carried.register(FrankWolfe)
 def frank_wolfe_carried(
     method: FrankWolfe, state: BatchState, problem: AnyProblem, carry: Carry
 ) -> BatchState:
     ell = carry.share * state.ell * carry.n / sizes(problem).examples
-    return BatchState(carried_w(state.w, carry), ell, state.steps.copy())
+    return BatchState(protocol.carried_w(state.w, carry), ell, state.steps.copy())
 
 
-@point.register(FrankWolfe)
+@protocol.point.register(FrankWolfe)
 def frank_wolfe_point(method: FrankWolfe, state: BatchState, problem: AnyProblem) -> Point:
-    return dual_point(problem, state.w, dual_loss(method, state))
+    return protocol.dual_point(problem, state.w, protocol.dual_loss(method, state))
 
 
-@traits.register(FrankWolfe)
+@protocol.traits.register(FrankWolfe)
 def frank_wolfe_traits(method: FrankWolfe) -> Traits:
-    return BATCH._replace(projects=True)
+    return protocol.BATCH._replace(projects=True)

@@ -20,27 +20,11 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
+from maxmargin.methods import protocol
 from maxmargin.methods._planes import has_plane_room, include_corner
 from maxmargin.methods._pool import SIZE
 from maxmargin.methods.pairwise import ActiveState, Pairwise, move_block
-from maxmargin.methods.protocol import (
-    BATCH,
-    BROKEN,
-    DONE,
-    Carry,
-    Point,
-    Traits,
-    carried,
-    dual_weights,
-    has_room,
-    is_sound,
-    mean_margin,
-    point,
-    seek,
-    start,
-    step,
-    traits,
-)
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.problems.feature_map import score
@@ -103,9 +87,9 @@ class NSlackState(NamedTuple):
         return self.working.inner
 
 
-@start.register(NSlackCuttingPlane)
+@protocol.start.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_start(method: NSlackCuttingPlane, problem: AnyProblem) -> NSlackState:
-    return _begun(problem, method, start(_inner(method), problem))
+    return _begun(problem, method, protocol.start(_inner(method), problem))
 
 
 def _inner(method: NSlackCuttingPlane) -> Pairwise:
@@ -120,42 +104,42 @@ def _begun(problem: AnyProblem, method: NSlackCuttingPlane, inner: ActiveState) 
     return NSlackState(working, 0.0, 0)
 
 
-@has_room.register(Collect)
+@protocol.has_room.register(Collect)
 def collect_has_room(method, state, i, sizes):
     return has_plane_room(state.inner.planes, i, sizes.parts)
 
 
-@has_room.register(Settle)
+@protocol.has_room.register(Settle)
 def settle_has_room(method, state, i, sizes):
     return True
 
 
-@seek.register(Settle)
+@protocol.seek.register(Settle)
 def settle_seek(method, state, problem, i, w, scratch):
     score(problem.map, i, w, scratch.block.theta)
     return 0.0, 0.0
 
 
-@step.register(Collect)
+@protocol.step.register(Collect)
 def collect_step(method, state, phi, i, loss_y, hinge, work):
     planes = state.inner.planes
-    mean = mean_margin(method.inner, state.inner, i, work.theta)
-    if not is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
-        return BROKEN
+    mean = protocol.mean_margin(method.inner, state.inner, i, work.theta)
+    if not protocol.is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
+        return protocol.BROKEN
     state.gap[0] += hinge - mean
     if hinge > _largest_margin(planes, i) + method.eps:
         include_corner(planes, i, loss_y, hinge, work.corner)
-    return DONE
+    return protocol.DONE
 
 
-@step.register(Settle)
+@protocol.step.register(Settle)
 def settle_step(method, state, phi, i, loss_y, hinge, work):
-    mean = mean_margin(method.inner, state.inner, i, work.theta)
+    mean = protocol.mean_margin(method.inner, state.inner, i, work.theta)
     gap = _largest_margin(state.inner.planes, i) - mean
     state.gap[0] += gap
     if gap > 0.0:
         move_block(method.inner, state.inner, phi, i, gap, work)
-    return DONE
+    return protocol.DONE
 
 
 @helper
@@ -190,26 +174,26 @@ def _swept(
     return working, float(working.gap[0]) / len(order)
 
 
-@carried.register(NSlackCuttingPlane)
+@protocol.carried.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_carried(
     method: NSlackCuttingPlane, state: NSlackState, problem: AnyProblem, carry: Carry
 ) -> NSlackState:
-    return _begun(problem, method, carried(_inner(method), state.inner, problem, carry))
+    return _begun(problem, method, protocol.carried(_inner(method), state.inner, problem, carry))
 
 
-@dual_weights.register(NSlackCuttingPlane)
+@protocol.dual_weights.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_dual_weights(
     method: NSlackCuttingPlane, state: NSlackState, problem: AnyProblem
 ) -> FloatArray:
-    weights: FloatArray = dual_weights(_inner(method), state.inner, problem)
+    weights: FloatArray = protocol.dual_weights(_inner(method), state.inner, problem)
     return weights
 
 
-@point.register(NSlackCuttingPlane)
+@protocol.point.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_point(method: NSlackCuttingPlane, state: NSlackState, problem: AnyProblem) -> Point:
-    return point(_inner(method), state.inner, problem)
+    return protocol.point(_inner(method), state.inner, problem)
 
 
-@traits.register(NSlackCuttingPlane)
+@protocol.traits.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_traits(method: NSlackCuttingPlane) -> Traits:
-    return BATCH
+    return protocol.BATCH

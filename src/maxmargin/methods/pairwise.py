@@ -22,6 +22,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import generic, helper, subroutine
+from maxmargin.methods import protocol
 from maxmargin.methods._planes import (
     Planes,
     add_plane,
@@ -34,27 +35,7 @@ from maxmargin.methods._planes import (
     truth_planes,
 )
 from maxmargin.methods._pool import SIZE, START, prefetch_part
-from maxmargin.methods.protocol import (
-    BROKEN,
-    DONE,
-    Carry,
-    Point,
-    Traits,
-    carried,
-    carried_ell,
-    carried_w,
-    dual_loss,
-    dual_point,
-    dual_weights,
-    foresee_block,
-    has_room,
-    is_sound,
-    mean_margin,
-    point,
-    start,
-    step,
-    traits,
-)
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import dual_gain
 from maxmargin.methods.sweep import push_planes
@@ -101,8 +82,8 @@ class ActiveState(NamedTuple):
     planes: Planes
 
 
-@start.register(Pairwise)
-@start.register(Away)
+@protocol.start.register(Pairwise)
+@protocol.start.register(Away)
 def pairwise_start(method: Pairwise | Away, problem: AnyProblem) -> ActiveState:
     size = sizes(problem)
     return ActiveState(
@@ -110,35 +91,35 @@ def pairwise_start(method: Pairwise | Away, problem: AnyProblem) -> ActiveState:
     )
 
 
-@foresee_block.register(Pairwise)
-@foresee_block.register(Away)
+@protocol.foresee_block.register(Pairwise)
+@protocol.foresee_block.register(Away)
 def pairwise_foresee_block(method, state, i):
     prefetch_part(state.planes.entries, i, state.planes.where)
     prefetch_part(state.planes.entries, i, state.planes.value)
 
 
-@has_room.register(Pairwise)
-@has_room.register(Away)
+@protocol.has_room.register(Pairwise)
+@protocol.has_room.register(Away)
 def pairwise_has_room(method, state, i, sizes):
     return has_plane_room(state.planes, i, sizes.parts)
 
 
-@mean_margin.register(Pairwise)
-@mean_margin.register(Away)
+@protocol.mean_margin.register(Pairwise)
+@protocol.mean_margin.register(Away)
 def pairwise_mean_margin(method, state, i, theta):
     return measure_planes(state.planes, i, theta)
 
 
-@step.register(Pairwise)
-@step.register(Away)
+@protocol.step.register(Pairwise)
+@protocol.step.register(Away)
 def pairwise_step(method, state, phi, i, loss_y, hinge, work):
-    mean = mean_margin(method, state, i, work.theta)
-    if not is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
-        return BROKEN
+    mean = protocol.mean_margin(method, state, i, work.theta)
+    if not protocol.is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
+        return protocol.BROKEN
     include_corner(state.planes, i, loss_y, hinge, work.corner)
     move_block(method, state, phi, i, hinge - mean, work)
     drop_planes(state.planes, i)
-    return DONE
+    return protocol.DONE
 
 
 @subroutine
@@ -267,31 +248,33 @@ def _load_sum_of_moves(planes, i, steps, gamma, move):
     move.gamma[0], move.ell[0] = 1.0 if steps > 1 else gamma, ell
 
 
-@carried.register(Pairwise)
-@carried.register(Away)
+@protocol.carried.register(Pairwise)
+@protocol.carried.register(Away)
 def pairwise_carried(
     method: Pairwise | Away, state: ActiveState, problem: AnyProblem, carry: Carry
 ) -> ActiveState:
     size = sizes(problem)
     planes = scaled_planes(state.planes, size.examples, size.parts, carry.share)
-    return ActiveState(carried_w(state.w, carry), carried_ell(state.ell, size.examples, carry), planes)
+    return ActiveState(
+        protocol.carried_w(state.w, carry), protocol.carried_ell(state.ell, size.examples, carry), planes
+    )
 
 
-@dual_weights.register(Pairwise)
-@dual_weights.register(Away)
+@protocol.dual_weights.register(Pairwise)
+@protocol.dual_weights.register(Away)
 def pairwise_dual_weights(method: Pairwise | Away, state: ActiveState, problem: AnyProblem) -> FloatArray:
     w = np.zeros_like(state.w)
     push_planes(problem.map, state.planes, 1.0, w, new_scratch(problem).block)
     return w
 
 
-@point.register(Pairwise)
-@point.register(Away)
+@protocol.point.register(Pairwise)
+@protocol.point.register(Away)
 def pairwise_point(method: Pairwise | Away, state: ActiveState, problem: AnyProblem) -> Point:
-    return dual_point(problem, state.w, dual_loss(method, state))
+    return protocol.dual_point(problem, state.w, protocol.dual_loss(method, state))
 
 
-@traits.register(Pairwise)
-@traits.register(Away)
+@protocol.traits.register(Pairwise)
+@protocol.traits.register(Away)
 def pairwise_traits(method: Pairwise | Away) -> Traits:
     return Traits(projects=True)

@@ -9,21 +9,8 @@ A visit decodes the example at the current weights, without the loss. If the out
 from typing import NamedTuple
 
 from maxmargin.arrays import FloatArray, aligned_zeros
-from maxmargin.methods.protocol import (
-    BROKEN,
-    DONE,
-    Carry,
-    Point,
-    Traits,
-    carried,
-    is_sound,
-    point,
-    primal_point,
-    seek,
-    start,
-    step,
-    traits,
-)
+from maxmargin.methods import protocol
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import corner_of_answer, push_corner
 from maxmargin.problems.feature_map import score
 from maxmargin.problems.oracle import decode
@@ -52,28 +39,28 @@ class PerceptronState(NamedTuple):
     w: FloatArray
 
 
-@start.register(Perceptron)
+@protocol.start.register(Perceptron)
 def perceptron_start(method: Perceptron, problem: AnyProblem) -> PerceptronState:
     return PerceptronState(aligned_zeros(sizes(problem).weights))
 
 
-@seek.register(Perceptron)
+@protocol.seek.register(Perceptron)
 def perceptron_seek(method, state, problem, i, w, scratch):
     score(problem.map, i, w, scratch.block.theta)
     decode(problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
     return corner_of_answer(problem, i, scratch)
 
 
-@step.register(Perceptron)
+@protocol.step.register(Perceptron)
 def perceptron_step(method, state, phi, i, loss_y, hinge, work):
     ahead = hinge - loss_y  # of the truth; the hinge is not that of a max oracle
-    if not is_sound(ahead, loss_y + abs(hinge), work):
-        return BROKEN
+    if not protocol.is_sound(ahead, loss_y + abs(hinge), work):
+        return protocol.BROKEN
     push_corner(phi, i, method.lam, state.w, work)
-    return DONE
+    return protocol.DONE
 
 
-@carried.register(Perceptron)
+@protocol.carried.register(Perceptron)
 def perceptron_carried(
     method: Perceptron, state: PerceptronState, problem: AnyProblem, carry: Carry
 ) -> PerceptronState:
@@ -83,11 +70,11 @@ def perceptron_carried(
     return PerceptronState(w)
 
 
-@point.register(Perceptron)
+@protocol.point.register(Perceptron)
 def perceptron_point(method: Perceptron, state: PerceptronState, problem: AnyProblem) -> Point:
-    return primal_point(state.w)
+    return protocol.primal_point(state.w)
 
 
-@traits.register(Perceptron)
+@protocol.traits.register(Perceptron)
 def perceptron_traits(method: Perceptron) -> Traits:
     return Traits(takes_corners=False, has_dual=False, notes_gaps=False)

@@ -24,23 +24,8 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.loops import scaled_copy
-from maxmargin.methods.protocol import (
-    BROKEN,
-    DONE,
-    Carry,
-    Point,
-    Traits,
-    carried,
-    factor,
-    is_sound,
-    point,
-    primal_point,
-    seek,
-    start,
-    step,
-    traits,
-    weights,
-)
+from maxmargin.methods import protocol
+from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import corner_at_scores, push_corner
 from maxmargin.methods.steps import LineSearch, step_size
 from maxmargin.problems.feature_map import inner, score, statistics_size
@@ -80,43 +65,43 @@ class SubgradientState(NamedTuple):
     steps: IntArray
 
 
-@start.register(Subgradient)
+@protocol.start.register(Subgradient)
 def subgradient_start(method: Subgradient, problem: AnyProblem) -> SubgradientState:
     size = sizes(problem)
     visits, steps = np.zeros(size.examples, dtype=np.int64), np.zeros(1, dtype=np.int64)
     return SubgradientState(aligned_zeros(size.weights), np.zeros(1), visits, steps)
 
 
-@weights.register(Subgradient)
+@protocol.weights.register(Subgradient)
 def subgradient_weights(method: Subgradient, state: SubgradientState) -> FloatArray:
     return state.v
 
 
-@factor.register(Subgradient)
+@protocol.factor.register(Subgradient)
 def subgradient_factor(method, state):
     return 1.0 / (method.lam * max(state.steps[0], 1))
 
 
-@seek.register(Subgradient)
+@protocol.seek.register(Subgradient)
 def subgradient_seek(method, state, problem, i, w, scratch):
     size, work = statistics_size(problem.map, i), scratch.block
     score(problem.map, i, w, work.image)
-    scaled_copy(factor(method, state), work.image[:size], work.theta[:size])
+    scaled_copy(protocol.factor(method, state), work.image[:size], work.theta[:size])
     return corner_at_scores(problem, i, scratch)
 
 
-@step.register(Subgradient)
+@protocol.step.register(Subgradient)
 def subgradient_step(method, state, phi, i, loss_y, hinge, work):
-    if not is_sound(hinge, loss_y + abs(hinge), work):
-        return BROKEN
+    if not protocol.is_sound(hinge, loss_y + abs(hinge), work):
+        return protocol.BROKEN
     push_corner(phi, i, method.lam, state.v, work)
     state.loss[0] += loss_y
     state.visits[i] += 1
     state.steps[0] += 1
-    return DONE
+    return protocol.DONE
 
 
-@carried.register(Subgradient)
+@protocol.carried.register(Subgradient)
 def subgradient_carried(
     method: Subgradient, state: SubgradientState, problem: AnyProblem, carry: Carry
 ) -> SubgradientState:
@@ -127,17 +112,17 @@ def subgradient_carried(
     return SubgradientState(v, state.loss.copy(), visits, state.steps.copy())
 
 
-@point.register(Subgradient)
+@protocol.point.register(Subgradient)
 def subgradient_point(method: Subgradient, state: SubgradientState, problem: AnyProblem) -> Point:
-    w, k = factor(method, state) * state.v, int(state.steps[0])
+    w, k = protocol.factor(method, state) * state.v, int(state.steps[0])
     if k == 0:
-        return primal_point(w)
+        return protocol.primal_point(w)
     feasible = k / (sizes(problem).examples * int(state.visits.max()))
     ell, norm2 = feasible * float(state.loss[0]) / k, feasible**2 * inner(problem.map, w, w)
     share = step_size(LineSearch(), ell, method.lam * norm2, k, 1)
     return Point(w, share * ell, share**2 * norm2)
 
 
-@traits.register(Subgradient)
+@protocol.traits.register(Subgradient)
 def subgradient_traits(method: Subgradient) -> Traits:
     return Traits(takes_corners=False, has_dual=False, notes_gaps=False, projects=True)

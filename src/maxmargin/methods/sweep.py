@@ -7,25 +7,11 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import compiled_only, inner_kernel, kernel, python_generic
 from maxmargin.loops import clear
+from maxmargin.methods import protocol
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._planes import add_plane
 from maxmargin.methods._pool import SIZE, START, enlarged
-from maxmargin.methods.protocol import (
-    BROKEN,
-    DONE,
-    FULL,
-    ROUNDING,
-    BrokenOracle,
-    factor,
-    foresee_block,
-    has_room,
-    is_sound,
-    scale_error,
-    seek,
-    step,
-    traits,
-    weights,
-)
+from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.methods.sampling import Visits, as_visits, expected, note_gap, some_visits, visited
 from maxmargin.methods.scratch import add_corner, corner_at_scores, find_corner, new_scratch
 from maxmargin.problems.feature_map import foresee, map_sizes, norm2, push, score
@@ -42,8 +28,8 @@ _LARGEST_SCORE = 1e300
 @inner_kernel
 def take_step(phi, method, state, i, loss_y, hinge, visits, work):
     """Take the method's step of block i, given the oracle's answer; return its report."""
-    report = step(method, state, phi, i, loss_y, hinge, work)
-    if report == DONE:
+    report = protocol.step(method, state, phi, i, loss_y, hinge, work)
+    if report == protocol.DONE:
         note_gap(visits, i, work.move.gap[0])
         reset(work.move)
     return report
@@ -55,7 +41,7 @@ def look_ahead(problem, method, state, i):
     if i >= 0:
         foresee(problem.map, i)
         foresee_truth(problem.oracle, i)
-        foresee_block(method, state, i)
+        protocol.foresee_block(method, state, i)
 
 
 @kernel
@@ -64,13 +50,13 @@ def sweep(problem, method, state, w, visits, scratch):
     for t in range(visits.order.shape[0]):
         i = visited(visits, t)
         look_ahead(problem, method, state, expected(visits, t + 1))
-        if not has_room(method, state, i, scratch.block.sizes):
-            return t, FULL
-        loss_y, hinge = seek(method, state, problem, i, w, scratch)
+        if not protocol.has_room(method, state, i, scratch.block.sizes):
+            return t, protocol.FULL
+        loss_y, hinge = protocol.seek(method, state, problem, i, w, scratch)
         report = take_step(problem.map, method, state, i, loss_y, hinge, visits, scratch.block)
-        if report != DONE:
+        if report != protocol.DONE:
             return t, report
-    return visits.order.shape[0], DONE
+    return visits.order.shape[0], protocol.DONE
 
 
 @kernel
@@ -94,7 +80,7 @@ def batch_corner(problem, w, scale, w_s, scratch):
     total, work = 0.0, scratch.block
     for i in range(work.sizes.examples):
         loss_y, hinge = find_corner(problem, i, w, scratch)
-        if not is_sound(hinge, loss_y + abs(loss_y - hinge), work):
+        if not protocol.is_sound(hinge, loss_y + abs(loss_y - hinge), work):
             return total, i
         add_corner(work.corner, work.move)
         push(problem.map, i, work.move, scale, w_s, work.map)
@@ -160,22 +146,24 @@ def sweep_all(
 
     If ``numbers`` is given, errors name example i by ``numbers[i]``.
     """
-    done, w = 0, weights(method, state)
-    own = w if traits(method).has_dual else None  # scores may be the weights themselves, but not scaled ones
+    done, w = 0, protocol.weights(method, state)
+    own = (
+        w if protocol.traits(method).has_dual else None
+    )  # scores may be the weights themselves, but not scaled ones
     scratch = new_scratch(problem, own)
     size = scratch.block.sizes
     while True:
         moved, report = sweep(problem, method, state, w, some_visits(visits, done), scratch)
         done += moved
-        if report == DONE:
+        if report == protocol.DONE:
             return state
-        if report == FULL:
+        if report == protocol.FULL:
             state = enlarged(state, max(size.statistics, size.parts))
             continue
         i = int(visited(as_visits(visits), done))
         number = i if numbers is None else int(numbers[i])
-        if report == BROKEN:
-            raise fault(problem, i, w, float(factor(method, state)), number)
+        if report == protocol.BROKEN:
+            raise fault(problem, i, w, float(protocol.factor(method, state)), number)
         raise undefined(problem, i, number)
 
 
@@ -205,7 +193,7 @@ def undefined(problem: AnyProblem, i: int, number: int | None = None) -> ValueEr
     """
     number = i if number is None else number
     if _has_scores(problem, i, np.zeros(map_sizes(problem.map).weights)):
-        return scale_error(f"the scores of example {number}")
+        return protocol.scale_error(f"the scores of example {number}")
     return _broken_oracle(number)
 
 
@@ -230,10 +218,10 @@ def broken_example(problem: AnyProblem, w: FloatArray, hinge: FloatArray) -> int
     finite = np.isfinite(hinge)
     least = -np.inf
     if is_exact(problem.oracle):
-        least = -ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0, where=finite))
+        least = -protocol.ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0, where=finite))
     scratch = new_scratch(problem)
     for i in np.flatnonzero(~(finite & (hinge >= least))):
         loss_y, found = find_corner(problem, i, w, scratch)
-        if not is_sound(found, loss_y + abs(found), scratch.block):
+        if not protocol.is_sound(found, loss_y + abs(found), scratch.block):
             return int(i)
     return -1
