@@ -32,15 +32,8 @@ import numpy as np
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import can_compile, python_generic
 from maxmargin.compiling.threads import run_all
-from maxmargin.methods.protocol import (
-    ROUNDING,
-    BrokenOracle,
-    NamedMethod,
-    Point,
-    State,
-    point,
-    regularisation,
-)
+from maxmargin.methods import protocol
+from maxmargin.methods.protocol import BrokenOracle, NamedMethod, Point, State, point
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import broken_example, fault, hinges
 from maxmargin.problems.feature_map import inner, map_sizes
@@ -86,7 +79,7 @@ def certificate(method: NamedMethod, state: State, problem: AnyProblem, compare:
     the best are returned.
     """
     answer: Point = point(method, state, problem)
-    lam, candidates = regularisation(method), (answer.w, *answer.others) if compare else (answer.w,)
+    lam, candidates = protocol.regularisation(method), (answer.w, *answer.others) if compare else (answer.w,)
     measured = [(primal(problem, w, lam), k) for k, w in enumerate(candidates)]
     lowest, k = min(measured)
     return Certificate(candidates[k], lowest, dual(answer, lam), answer.ell, k > 0)
@@ -177,7 +170,7 @@ def hinge_losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
 
 def check_bounds(problem: AnyProblem, primal: float, dual: float) -> None:
     """Raise if the dual is above the objective, which shows that the oracle missed a maximum."""
-    if is_bounded(problem.oracle) and dual - primal > ROUNDING * (1.0 + abs(primal) + abs(dual)):
+    if is_bounded(problem.oracle) and dual - primal > protocol.ROUNDING * (1.0 + abs(primal) + abs(dual)):
         raise BrokenOracle(
             f"solve: the dual must be at most the objective, got {dual:.9g} above {primal:.9g}: some argmax "
             f"returned an output that is not the best; check argmax and loss with check_problem."

@@ -19,16 +19,8 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 
 from maxmargin.arrays import FloatArray
-from maxmargin.methods.protocol import (
-    Carry,
-    Point,
-    carried,
-    dual_weights,
-    point,
-    regularisation,
-    scale_error,
-    start,
-)
+from maxmargin.methods import protocol
+from maxmargin.methods.protocol import Carry, Point, start
 from maxmargin.objective import Certificate, certificate, dual, hinge_losses, primal
 from maxmargin.problems.feature_map import inner
 from maxmargin.problems.oracle import output_size
@@ -128,7 +120,7 @@ def begin_from(warm: WarmStart, problem: AnyProblem, method: object) -> Beginnin
         _check_problem(result, problem)
     checked_weights(problem, result.w)
     carry = _carry(warm, problem, method)
-    state, lam = carried(method, before.state, problem, carry), regularisation(method)
+    state, lam = protocol.carried(method, before.state, problem, carry), protocol.regularisation(method)
     dual = min(carry.n / sizes(problem).examples, lam / carry.lam) * result.dual
     if not is_same:
         return Beginning(state, result.w, dual=dual)
@@ -138,9 +130,9 @@ def begin_from(warm: WarmStart, problem: AnyProblem, method: object) -> Beginnin
 
 def first_certificate(beginning: Beginning, problem: AnyProblem, method: object) -> Certificate:
     """Return the certificate of the initial state, without oracle calls if its objective is known."""
-    lam, w = regularisation(method), beginning.w
+    lam, w = protocol.regularisation(method), beginning.w
     if beginning.primal is not None:
-        answer: Point = point(method, beginning.state, problem)
+        answer: Point = protocol.point(method, beginning.state, problem)
         return Certificate(w, beginning.primal, dual(answer, lam), answer.ell, False)
     found: Certificate = certificate(method, beginning.state, problem, True)
     carried_over = primal(problem, w, lam)
@@ -156,12 +148,14 @@ def begin_anew(problem: AnyProblem, method: object) -> Beginning:
 def _carry(warm: WarmStart, problem: AnyProblem, method: object) -> Carry:
     before = warm.result.stopped
     n, n_new = sizes(before.problem).examples, sizes(problem).examples
-    lam, lam_new = regularisation(before.method), regularisation(method)
+    lam, lam_new = protocol.regularisation(before.method), protocol.regularisation(method)
     s = lam_new * n_new / (lam * n)
     if not 0.0 < s < np.inf:
-        raise scale_error(f"the ratio of lam to that of start, {lam_new:g} to {lam:g},")
-    whole = carried(method, before.state, problem, Carry(1.0, 1.0 / s, lam, n))
-    answer: Point = point(method, whole, problem)  # of an average: the iterate's, which is carried over
+        raise protocol.scale_error(f"the ratio of lam to that of start, {lam_new:g} to {lam:g},")
+    whole = protocol.carried(method, before.state, problem, Carry(1.0, 1.0 / s, lam, n))
+    answer: Point = protocol.point(
+        method, whole, problem
+    )  # of an average: the iterate's, which is carried over
     share = _SHARES[warm.keep](s, answer.ell, lam_new * answer.norm2)
     return Carry(share, share / s, lam, n)
 
@@ -219,8 +213,8 @@ def _shapes(problem: AnyProblem) -> list[tuple[int, ...]]:
 
 def _same_weights(before: Stopped, problem: AnyProblem) -> bool:
     """Whether the dual variables give the same weights on both problems; true if they are not kept."""
-    expected = dual_weights(before.method, before.state, before.problem)
-    found = dual_weights(before.method, before.state, problem)
+    expected = protocol.dual_weights(before.method, before.state, before.problem)
+    found = protocol.dual_weights(before.method, before.state, problem)
     if expected is None or found is None:
         return True
     change = _length(problem, found - expected)

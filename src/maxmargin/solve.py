@@ -6,19 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from maxmargin import objective
-from maxmargin._arguments import (
-    check_limits,
-    check_n_jobs,
-    check_projection,
-    check_sampling,
-    check_scale,
-    checked_callbacks,
-    checked_method,
-    checked_problem,
-    drawer,
-    generator,
-)
+from maxmargin import _arguments, objective
 from maxmargin.compiling.interrupts import uninterrupted
 from maxmargin.compiling.threads import threads
 from maxmargin.history import History, Measurement
@@ -97,16 +85,16 @@ def solve(
     ScaleError
         If numbers leave the range of float64, because features or lam are too large or too small.
     """
-    pair, method = checked_problem(problem), checked_method(method)
-    check_limits(tol, max_passes, time_limit, check_every)
-    check_scale(pair, method)
-    check_n_jobs(n_jobs)
-    check_sampling(sampling, method)
-    check_projection(pair, method)
-    draw, rng = drawer(sampling, sizes(pair).examples), generator(random_state)
+    pair, method = _arguments.checked_problem(problem), _arguments.checked_method(method)
+    _arguments.check_limits(tol, max_passes, time_limit, check_every)
+    _arguments.check_scale(pair, method)
+    _arguments.check_n_jobs(n_jobs)
+    _arguments.check_sampling(sampling, method)
+    _arguments.check_projection(pair, method)
+    draw, rng = _arguments.drawer(sampling, sizes(pair).examples), _arguments.generator(random_state)
     warm = None if start is None else as_warm_start(start)
     beginning = begin_anew(pair, method) if warm is None else begin_from(warm, pair, method)
-    run = _Run(pair, method, beginning, tol, max_passes, time_limit, checked_callbacks(callbacks))
+    run = _Run(pair, method, beginning, tol, max_passes, time_limit, _arguments.checked_callbacks(callbacks))
     with threads(n_jobs):
         status = run.begin() if start is not None else None
         try:

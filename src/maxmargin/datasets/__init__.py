@@ -5,12 +5,7 @@ or fetched once from their official addresses. The Hansards, the English Web Tre
 nuclei, the scenes and the snakes are read from a data directory.
 """
 
-from maxmargin.datasets.conll2000 import (
-    chunk_f1,
-    load_conll2000,
-    read_conll2000,
-    window_features,
-)
+from maxmargin.datasets.conll2000 import chunk_f1, load_conll2000, read_conll2000, window_features
 from maxmargin.datasets.digit_words import load_digit_words
 from maxmargin.datasets.hansards import alignment_error_rate, load_hansards
 from maxmargin.datasets.nuclei import intersection_over_union, load_nuclei

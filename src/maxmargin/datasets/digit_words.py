@@ -56,11 +56,7 @@ writing
 
 
 def load_digit_words(
-    *,
-    n_train: int = 700,
-    n_test: int = 400,
-    noise: float = 0.4,
-    random_state: "int | Generator | None" = 0,
+    *, n_train: int = 700, n_test: int = 400, noise: float = 0.4, random_state: "int | Generator | None" = 0
 ) -> tuple[list[FloatArray], list[IntArray], list[FloatArray], list[IntArray]]:
     """Make words of scikit-learn's scanned digits, without downloading anything.
 
@@ -125,12 +121,7 @@ def _divide(size: int, rng: "Generator") -> tuple[IntArray, IntArray]:
 
 
 def _draw(
-    n_words: int,
-    words: list[IntArray],
-    scans: FloatArray,
-    digits: IntArray,
-    noise: float,
-    rng: "Generator",
+    n_words: int, words: list[IntArray], scans: FloatArray, digits: IntArray, noise: float, rng: "Generator"
 ) -> tuple[list[FloatArray], list[IntArray]]:
     """Draw words, a scan for each of their digits, and noise."""
     chosen = [words[i] for i in rng.integers(len(words), size=n_words)]

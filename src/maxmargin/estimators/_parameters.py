@@ -76,9 +76,7 @@ TRAINING = {
         """,
     ),
     "tol": Parameter(
-        "float",
-        [Interval(Real, 0, None, closed="left")],
-        "Stop when the duality gap is at most this.",
+        "float", [Interval(Real, 0, None, closed="left")], "Stop when the duality gap is at most this."
     ),
     "max_iter": Parameter("int", [_POSITIVE_INT], "Largest number of passes over the data."),
     "time_limit": Parameter(

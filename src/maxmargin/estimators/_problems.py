@@ -1,10 +1,8 @@
 """The seam between estimators and problems: what estimators need beyond builders, wrappers and `unpack`."""
 
-import numpy as np
-
 from maxmargin.encoding.joint import Joint
 from maxmargin.problems import SignConstrained, SlackRescaled
-from maxmargin.problems._labels import check_several, cost_matrix
+from maxmargin.problems._labels import check_several as check_several
 from maxmargin.problems.maps.identity import IdentityMap
 from maxmargin.problems.oracles._k_best import KBest as KBest
 from maxmargin.problems.oracles._k_best import KBestSegments as KBestSegments
@@ -18,7 +16,6 @@ from maxmargin.problems.oracles.slack import check_rescalable
 from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.problems.problem import Problem as PairProblem
 from maxmargin.problems.segments import check_choice as check_choice
-from maxmargin.wording import described
 
 Problem = AnyProblem
 CustomProblem = PairProblem[IdentityMap, CustomOracle]
@@ -46,21 +43,3 @@ def rescaled(problem: Problem, rescaling: str, owner: str) -> Problem:
 def signed(problem: Problem, nonnegative: object) -> Problem:
     """Return the problem with some weights kept from being negative, or as it is if there are none."""
     return problem if nonnegative is None else SignConstrained(problem, nonnegative)
-
-
-def check_labels(n_labels: int, loss: object, owner: str) -> None:
-    """Raise unless there are two labels or more, and the loss is a name or a cost matrix for them.
-
-    Names were checked with the other parameters.
-    """
-    check_several(n_labels, owner)
-    if isinstance(loss, str):
-        return
-    try:
-        cost = np.asarray(loss, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{owner}: loss must be a name or a matrix of numbers of shape ({n_labels}, {n_labels}), "
-            f"got {described(loss)}."
-        ) from None
-    cost_matrix(cost, (), n_labels, owner)

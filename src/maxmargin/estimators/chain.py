@@ -16,7 +16,7 @@ from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._examples import Examples, Parts, label_weights
 from maxmargin.estimators._parameters import HAMMING, Constraints
-from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, check_labels, rescaled
+from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, weights_part
 from maxmargin.estimators._sklearn_private import Options, StrOptions
@@ -143,7 +143,6 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         tokens = self._tokens(X, call)
         known = self._known_classes(call)
         labels, self.classes_ = encode_labels(y, tokens.offsets, classes=known, owner=self._owner)
-        check_labels(len(self.classes_), self.loss, self._owner)
         if call.first:
             self._order = int(self.order)
             self._forbidden = encode_forbidden(self.forbidden, self.classes_, owner=self._owner)

@@ -18,7 +18,7 @@ from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import HAMMING, Constraints
-from maxmargin.estimators._problems import Problem, check_labels, n_weights, rescaled, signed
+from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import transaction
@@ -177,7 +177,6 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
         (X, y, node_weights), known = parts, self._known_classes(call)
         graphs = encode_graphs(X, owner=self._owner) if call.first else self._known_graphs(X)
         labels, self.classes_ = encode_node_labels(y, graphs, owner=self._owner, classes=known)
-        check_labels(len(self.classes_), self.loss, self._owner)
         counts = np.ones(graphs.offsets[-1])
         if node_weights is not None:
             counts = encode_node_weights(node_weights, graphs, owner=self._owner)
@@ -195,13 +194,16 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
         (graphs, labels, counts), n_labels = examples.data, len(self.classes_)
-        problem = rescaled(
-            Graph.from_encoded(
-                graphs, labels, n_labels, inference=self.inference_, loss=self.loss, weights=counts
-            ),
-            self.rescaling,
-            self._owner,
+        plain = Graph.from_encoded(
+            graphs,
+            labels,
+            n_labels,
+            inference=self.inference_,
+            loss=self.loss,
+            weights=counts,
+            owner=self._owner,
         )
+        problem = rescaled(plain, self.rescaling, self._owner)
         self._n_weights = n_weights(problem)
         return signed(problem, self._marks(problem))
 

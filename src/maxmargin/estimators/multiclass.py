@@ -14,7 +14,7 @@ from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._examples import Examples, Parts, label_weights
 from maxmargin.estimators._parameters import Constraints
-from maxmargin.estimators._problems import Problem, check_labels, rescaled
+from maxmargin.estimators._problems import Problem, rescaled
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
@@ -135,7 +135,6 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         X, y = cast("tuple[Table, Targets]", parts)
         known = self._known_classes(call)
         self.classes_ = cast("Labels", np.unique(y)) if known is None else known
-        check_labels(len(self.classes_), self.loss, self._owner)
         labels = self._codes(y)
         if self.class_weight is not None:
             by_class = label_weights(self.class_weight, self.classes_, labels, weights, self._owner)
@@ -145,7 +144,9 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
     def _problem(self, examples: Examples[_Data]) -> Problem:
         X, labels = examples.data
         features = with_constant(X) if self.fit_intercept else X
-        problem = Multiclass.from_encoded(features, labels, len(self.classes_), loss=self.loss)
+        problem = Multiclass.from_encoded(
+            features, labels, len(self.classes_), loss=self.loss, owner=self._owner
+        )
         return rescaled(problem, self.rescaling, self._owner)
 
     def _keep(self, problem: Problem, w: FloatArray) -> None:

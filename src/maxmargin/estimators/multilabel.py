@@ -16,7 +16,7 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import Constraints
-from maxmargin.estimators._problems import Problem, check_labels, rescaled
+from maxmargin.estimators._problems import Problem, check_several, rescaled
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import transaction
@@ -161,7 +161,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
             return
         known = self._known_classes(call)
         self._n_labels, self.classes_ = 1, cast("Labels", np.unique(y)) if known is None else known
-        check_labels(len(self.classes_), "zero_one", self._owner)
+        check_several(len(self.classes_), self._owner)
         if len(self.classes_) > 2:
             raise ValueError(
                 f"{self._owner}: Only binary classification is supported where y is a vector, got "

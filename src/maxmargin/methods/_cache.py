@@ -18,13 +18,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
-from maxmargin.methods._planes import (
-    Planes,
-    dot_plane,
-    drop_planes,
-    include_corner,
-    plane_entries,
-)
+from maxmargin.methods._planes import Planes, dot_plane, drop_planes, include_corner, plane_entries
 from maxmargin.methods._pool import SIZE, START
 
 _SHARE = 1.0  # F

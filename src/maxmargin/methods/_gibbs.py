@@ -15,13 +15,7 @@ from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import kernel
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import undefined
-from maxmargin.problems.feature_map import (
-    has_implementation,
-    map_sizes,
-    push,
-    score,
-    statistics_size,
-)
+from maxmargin.problems.feature_map import has_implementation, map_sizes, push, score, statistics_size
 from maxmargin.problems.moves import add_entry, reset
 from maxmargin.problems.oracle import expectation
 from maxmargin.problems.problem import AnyProblem

@@ -21,19 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.methods import protocol
-from maxmargin.methods._cuts import (
-    Cuts,
-    cut_at,
-    cut_weights,
-    cuts_ell,
-    lowest,
-    qp_solver,
-    risk_at,
-    scaled_cuts,
-    with_cut,
-    zero_cut,
-)
+from maxmargin.methods import _cuts, protocol
+from maxmargin.methods._cuts import Cuts
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance
@@ -87,9 +76,9 @@ class BundleState(NamedTuple):
 
 @protocol.start.register(BMRM)
 def bmrm_start(method: BMRM, problem: AnyProblem) -> BundleState:
-    qp_solver("BMRM")  # report a missing solver before the first pass
+    _cuts.qp_solver("BMRM")  # report a missing solver before the first pass
     w = aligned_zeros(sizes(problem).weights)
-    return BundleState(w, zero_cut(), Best(w, np.inf))
+    return BundleState(w, _cuts.zero_cut(), Best(w, np.inf))
 
 
 @advance.register(BMRM)
@@ -97,10 +86,10 @@ def bmrm_advance(
     method: BMRM, state: BundleState, problem: AnyProblem, visits: Visits | IntArray
 ) -> BundleState:
     u = _between(state.best.w, state.w, method.mu)
-    cut = cut_at(problem, u)
-    found = Best(u, risk_at(problem, cut, u))
+    cut = _cuts.cut_at(problem, u)
+    found = Best(u, _cuts.risk_at(problem, cut, u))
     best = min(state.best, found, key=lambda weights: _primal(problem, method, weights))
-    return _at_lowest(method, with_cut(problem, state.cuts, cut), best)
+    return _at_lowest(method, _cuts.with_cut(problem, state.cuts, cut), best)
 
 
 def _between(best: FloatArray, w: FloatArray, mu: float) -> FloatArray:
@@ -114,8 +103,8 @@ def _primal(problem: AnyProblem, method: BMRM, found: Best) -> float:
 
 
 def _at_lowest(method: BMRM, cuts: Cuts, best: Best) -> BundleState:
-    cuts = lowest(cuts, method.lam, "BMRM")
-    return BundleState(cut_weights(cuts, method.lam, len(best.w)), cuts, best)
+    cuts = _cuts.lowest(cuts, method.lam, "BMRM")
+    return BundleState(_cuts.cut_weights(cuts, method.lam, len(best.w)), cuts, best)
 
 
 @protocol.carried.register(BMRM)
@@ -123,12 +112,12 @@ def bmrm_carried(method: BMRM, state: BundleState, problem: AnyProblem, carry: C
     """Keep planes and risk, which do not depend on lam; a new example only adds a hinge of known sign."""
     n = sizes(problem).examples
     best = state.best if carry.n == n else Best(state.best.w, np.inf)
-    return _at_lowest(method, scaled_cuts(state.cuts, carry.n / n), best)
+    return _at_lowest(method, _cuts.scaled_cuts(state.cuts, carry.n / n), best)
 
 
 @protocol.point.register(BMRM)
 def bmrm_point(method: BMRM, state: BundleState, problem: AnyProblem) -> Point:
-    return Point(state.best.w, cuts_ell(state.cuts), inner(problem.map, state.w, state.w))
+    return Point(state.best.w, _cuts.cuts_ell(state.cuts), inner(problem.map, state.w, state.w))
 
 
 @protocol.traits.register(BMRM)

@@ -19,18 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import IntArray
-from maxmargin.methods import protocol
-from maxmargin.methods._cache import (
-    Cache,
-    age_planes,
-    best_plane,
-    copy_plane,
-    is_hit,
-    keep_corner,
-    new_cache,
-    renew_plane,
-    set_floor,
-)
+from maxmargin.methods import _cache, protocol
+from maxmargin.methods._cache import Cache
 from maxmargin.methods._cost import measured_cost
 from maxmargin.methods._planes import copied_planes, empty_planes, has_plane_room
 from maxmargin.methods.composition import check_inner
@@ -147,7 +137,10 @@ def cached_start(method: Cached, problem: AnyProblem) -> CachedState:
     schedule = Schedule(measured_cost(problem, method.inner) if cost is None else float(cost))
     planes = empty_planes(size.examples if _is_on(schedule) else 0, size.parts)
     return _begun(
-        method, problem, CachedWorking(protocol.start(method.inner, problem), new_cache(planes)), schedule
+        method,
+        problem,
+        CachedWorking(protocol.start(method.inner, problem), _cache.new_cache(planes)),
+        schedule,
     )
 
 
@@ -157,7 +150,7 @@ def cached_carried(method: Cached, state: CachedState, problem: AnyProblem, carr
     size, cost, (inner, cache) = sizes(problem), method.oracle_cost, state.working
     schedule = Schedule(state.schedule.cost if cost is None else float(cost))
     planes = copied_planes(cache.planes, size.examples, size.parts)
-    working = CachedWorking(protocol.carried(method.inner, inner, problem, carry), new_cache(planes))
+    working = CachedWorking(protocol.carried(method.inner, inner, problem, carry), _cache.new_cache(planes))
     return _begun(method, problem, working, schedule)
 
 
@@ -187,15 +180,15 @@ def lazy_seek(method, state, problem, i, w, scratch):
     cache, planes, work = state.cache, state.cache.planes, scratch.block
     score(problem.map, i, w, work.theta)
     mean = protocol.mean_margin(method.inner, state.inner, i, work.theta)
-    best, margin = best_plane(planes, i, work.theta)
-    if is_hit(cache, i, margin - mean):
+    best, margin = _cache.best_plane(planes, i, work.theta)
+    if _cache.is_hit(cache, i, margin - mean):
         cache.hits[0] += 1
-        loss_y = copy_plane(planes, i, best, work.corner)
-        age_planes(planes, i, best, method.life)
+        loss_y = _cache.copy_plane(planes, i, best, work.corner)
+        _cache.age_planes(planes, i, best, method.life)
         return loss_y, margin
     loss_y, hinge = corner_at_scores(problem, i, scratch)
-    age_planes(planes, i, best, method.life)
-    keep_corner(planes, i, loss_y, hinge, work.corner, method.life, method.capacity)
+    _cache.age_planes(planes, i, best, method.life)
+    _cache.keep_corner(planes, i, loss_y, hinge, work.corner, method.life, method.capacity)
     cache.gap[i] = max(hinge - mean, 0.0)
     return loss_y, hinge
 
@@ -204,11 +197,11 @@ def lazy_seek(method, state, problem, i, w, scratch):
 def replay_seek(method, state, problem, i, w, scratch):
     planes, work = state.cache.planes, scratch.block
     score(problem.map, i, w, work.theta)
-    best, margin = best_plane(planes, i, work.theta)
+    best, margin = _cache.best_plane(planes, i, work.theta)
     if not margin > protocol.mean_margin(method.inner, state.inner, i, work.theta):
         return 0.0, -np.inf
-    renew_plane(planes, i, best, method.life)
-    return copy_plane(planes, i, best, work.corner), margin
+    _cache.renew_plane(planes, i, best, method.life)
+    return _cache.copy_plane(planes, i, best, work.corner), margin
 
 
 @protocol.step.register(Lazy)
@@ -247,7 +240,7 @@ def _after_pass(method: Cached, state: CachedState, problem: AnyProblem) -> Cach
     (working, schedule), n = state, sizes(problem).examples
     hits, rng = int(working.cache.hits[0]), np.random.default_rng(schedule.passes)
     calls = schedule.cost * (n - hits + schedule.hits)
-    set_floor(working.cache)
+    _cache.set_floor(working.cache)
     replays, last, total = 0, np.inf, 0.0
     while last * (n + calls + replays * n) > max(total, 0.0) * n and (replays + 1) * n <= calls:
         before = float(working.cache.gain[0])

@@ -7,19 +7,8 @@ minimum of :math:`\frac{\lambda}{2} \|w\|^2` plus the maximum of all planes (for
 from typing import NamedTuple
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.methods import protocol
-from maxmargin.methods._cuts import (
-    Cuts,
-    cut_at,
-    cut_weights,
-    cuts_ell,
-    lowest,
-    qp_solver,
-    scaled_cuts,
-    with_cut,
-    without_idle,
-    zero_cut,
-)
+from maxmargin.methods import _cuts, protocol
+from maxmargin.methods._cuts import Cuts
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance
@@ -54,17 +43,17 @@ class CutState(NamedTuple):
 
 @protocol.start.register(CuttingPlane)
 def cutting_plane_start(method: CuttingPlane, problem: AnyProblem) -> CutState:
-    qp_solver("CuttingPlane")  # report a missing solver before the first pass
-    return CutState(aligned_zeros(sizes(problem).weights), zero_cut())
+    _cuts.qp_solver("CuttingPlane")  # report a missing solver before the first pass
+    return CutState(aligned_zeros(sizes(problem).weights), _cuts.zero_cut())
 
 
 @advance.register(CuttingPlane)
 def cutting_plane_advance(
     method: CuttingPlane, state: CutState, problem: AnyProblem, visits: Visits | IntArray
 ) -> CutState:
-    cuts = with_cut(problem, state.cuts, cut_at(problem, state.w))
-    cuts = without_idle(lowest(cuts, method.lam, "CuttingPlane"), _LIFE)
-    return CutState(cut_weights(cuts, method.lam, len(state.w)), cuts)
+    cuts = _cuts.with_cut(problem, state.cuts, _cuts.cut_at(problem, state.w))
+    cuts = _cuts.without_idle(_cuts.lowest(cuts, method.lam, "CuttingPlane"), _LIFE)
+    return CutState(_cuts.cut_weights(cuts, method.lam, len(state.w)), cuts)
 
 
 @protocol.carried.register(CuttingPlane)
@@ -75,14 +64,14 @@ def cutting_plane_carried(
 
     New examples start at their truths, and add nothing to the sums whose means are the planes.
     """
-    cuts = scaled_cuts(state.cuts, carry.n / sizes(problem).examples)
-    cuts = lowest(cuts, method.lam, "CuttingPlane")
-    return CutState(cut_weights(cuts, method.lam, len(state.w)), cuts)
+    cuts = _cuts.scaled_cuts(state.cuts, carry.n / sizes(problem).examples)
+    cuts = _cuts.lowest(cuts, method.lam, "CuttingPlane")
+    return CutState(_cuts.cut_weights(cuts, method.lam, len(state.w)), cuts)
 
 
 @protocol.point.register(CuttingPlane)
 def cutting_plane_point(method: CuttingPlane, state: CutState, problem: AnyProblem) -> Point:
-    return protocol.dual_point(problem, state.w, cuts_ell(state.cuts))
+    return protocol.dual_point(problem, state.w, _cuts.cuts_ell(state.cuts))
 
 
 @protocol.traits.register(CuttingPlane)

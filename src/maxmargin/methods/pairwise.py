@@ -22,18 +22,8 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import generic, helper, subroutine
-from maxmargin.methods import protocol
-from maxmargin.methods._planes import (
-    Planes,
-    add_plane,
-    drop_planes,
-    has_plane_room,
-    include_corner,
-    measure_planes,
-    scaled_planes,
-    shift_margins,
-    truth_planes,
-)
+from maxmargin.methods import _planes, protocol
+from maxmargin.methods._planes import Planes
 from maxmargin.methods._pool import SIZE, START, prefetch_part
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import new_scratch
@@ -87,7 +77,7 @@ class ActiveState(NamedTuple):
 def pairwise_start(method: Pairwise | Away, problem: AnyProblem) -> ActiveState:
     size = sizes(problem)
     return ActiveState(
-        aligned_zeros(size.weights), np.zeros(size.examples), truth_planes(size.examples, size.parts)
+        aligned_zeros(size.weights), np.zeros(size.examples), _planes.truth_planes(size.examples, size.parts)
     )
 
 
@@ -101,13 +91,13 @@ def pairwise_foresee_block(method, state, i):
 @protocol.has_room.register(Pairwise)
 @protocol.has_room.register(Away)
 def pairwise_has_room(method, state, i, sizes):
-    return has_plane_room(state.planes, i, sizes.parts)
+    return _planes.has_plane_room(state.planes, i, sizes.parts)
 
 
 @protocol.mean_margin.register(Pairwise)
 @protocol.mean_margin.register(Away)
 def pairwise_mean_margin(method, state, i, theta):
-    return measure_planes(state.planes, i, theta)
+    return _planes.measure_planes(state.planes, i, theta)
 
 
 @protocol.step.register(Pairwise)
@@ -116,9 +106,9 @@ def pairwise_step(method, state, phi, i, loss_y, hinge, work):
     mean = protocol.mean_margin(method, state, i, work.theta)
     if not protocol.is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
         return protocol.BROKEN
-    include_corner(state.planes, i, loss_y, hinge, work.corner)
+    _planes.include_corner(state.planes, i, loss_y, hinge, work.corner)
     move_block(method, state, phi, i, hinge - mean, work)
-    drop_planes(state.planes, i)
+    _planes.drop_planes(state.planes, i)
     return protocol.DONE
 
 
@@ -145,7 +135,7 @@ def _move_within(method, planes, phi, i, scale, work):
     while goes_on:
         if steps > 0:
             gram(phi, i, move, work.image, work.map)
-            shift_margins(planes, i, gamma * scale, work.image)
+            _planes.shift_margins(planes, i, gamma * scale, work.image)
         slope = direction(method, planes, i)
         if slope <= 0.0:
             break
@@ -211,7 +201,7 @@ def _load_direction(planes, i, move):
     """``delta = sum_c change_c psi_c``, in a move that is zero before."""
     for c in range(planes.extent[i, SIZE]):
         if planes.work.change[c] != 0.0:
-            add_plane(planes, i, c, planes.work.change[c], move)
+            _planes.add_plane(planes, i, c, planes.work.change[c], move)
 
 
 @helper
@@ -244,7 +234,7 @@ def _load_sum_of_moves(planes, i, steps, gamma, move):
         if change != 0.0:
             ell += change * planes.loss[first + c]
             if steps > 1:
-                add_plane(planes, i, c, change, move)
+                _planes.add_plane(planes, i, c, change, move)
     move.gamma[0], move.ell[0] = 1.0 if steps > 1 else gamma, ell
 
 
@@ -254,7 +244,7 @@ def pairwise_carried(
     method: Pairwise | Away, state: ActiveState, problem: AnyProblem, carry: Carry
 ) -> ActiveState:
     size = sizes(problem)
-    planes = scaled_planes(state.planes, size.examples, size.parts, carry.share)
+    planes = _planes.scaled_planes(state.planes, size.examples, size.parts, carry.share)
     return ActiveState(
         protocol.carried_w(state.w, carry), protocol.carried_ell(state.ell, size.examples, carry), planes
     )

@@ -1,10 +1,9 @@
 """Shared by models over labels: losses as cost matrices, and padded rows of labels."""
 
-from typing import Any
-
 import numpy as np
 
 from maxmargin.arrays import FloatArray, aligned_zeros
+from maxmargin.wording import described
 
 
 def pad_columns(matrix: FloatArray, width: int) -> FloatArray:
@@ -14,8 +13,9 @@ def pad_columns(matrix: FloatArray, width: int) -> FloatArray:
     return out
 
 
-def cost_matrix(loss: Any, names: tuple[str, ...], n_labels: int, owner: str) -> FloatArray:
-    """Return cost[truth, label] for a loss given by name (all 0/1) or as a matrix."""
+def cost_matrix(loss: object, names: tuple[str, ...], n_labels: int, owner: str) -> FloatArray:
+    """Return cost[truth, label] for a loss given by name (all 0/1) or as a matrix, of two labels or more."""
+    check_several(n_labels, owner)
     if isinstance(loss, str):
         if loss not in names:
             raise ValueError(
@@ -23,7 +23,7 @@ def cost_matrix(loss: Any, names: tuple[str, ...], n_labels: int, owner: str) ->
                 f"of shape ({n_labels}, {n_labels}), got {loss!r}."
             )
         return 1.0 - np.eye(n_labels)
-    cost = np.asarray(loss, dtype=np.float64)
+    cost = _numbers(loss, n_labels, owner)
     if cost.shape != (n_labels, n_labels):
         raise ValueError(
             f"{owner}: a cost matrix must have one row and column per label, shape "
@@ -35,6 +35,16 @@ def cost_matrix(loss: Any, names: tuple[str, ...], n_labels: int, owner: str) ->
             f"(the truth costs nothing)."
         )
     return cost
+
+
+def _numbers(loss: object, n_labels: int, owner: str) -> FloatArray:
+    try:
+        return np.asarray(loss, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{owner}: loss must be a name or a matrix of numbers of shape ({n_labels}, {n_labels}), "
+            f"got {described(loss)}."
+        ) from None
 
 
 def check_several(n_labels: int, owner: str) -> None:

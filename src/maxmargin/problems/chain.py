@@ -13,7 +13,7 @@ from maxmargin.arrays import Features, FloatArray, IntArray
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.checked import checked_count, checked_forbidden, checked_numbers, checked_offsets
 from maxmargin.encoding.forbidden import check_allowed, encode_forbidden
-from maxmargin.problems._labels import check_several, cost_matrix, pad_columns
+from maxmargin.problems._labels import cost_matrix, pad_columns
 from maxmargin.problems.layouts import padded
 from maxmargin.problems.maps._products import no_products, tabulated
 from maxmargin.problems.maps.chain import ChainMap
@@ -85,7 +85,6 @@ class Chain:
         """
         problem = Chain.for_prediction(features, offsets, n_labels, forbidden, owner=owner)
         phi, chain = problem
-        check_several(n_labels, owner)
         cost = cost_matrix(loss, LOSSES, n_labels, owner)
         cost = cost if class_costs is None else cost * class_costs[:, None]
         unscaled = isinstance(loss, str) and loss == "hamming"

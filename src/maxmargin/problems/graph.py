@@ -23,7 +23,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.checked import checked_count, checked_graphs, checked_importance, checked_numbers
 from maxmargin.encoding.graphs import Graphs, encode_graphs, encode_node_labels, encode_node_weights
-from maxmargin.problems._labels import check_several, cost_matrix, pad_columns
+from maxmargin.problems._labels import cost_matrix, pad_columns
 from maxmargin.problems.layouts import padded
 from maxmargin.problems.maps.graph import GraphMap
 from maxmargin.problems.oracles._labelling import edge_size, labelling, neighbours
@@ -91,7 +91,6 @@ class Graph:
     ) -> GraphProblem:
         """Build a problem from graphs, labels 0, ..., n_labels - 1 and the nodes' ``weights``."""
         phi, graph = Graph.for_prediction(graphs, n_labels, inference, owner=owner)
-        check_several(n_labels, owner)
         labels = checked_numbers(labels, n_rows(phi.rows), n_labels, owner)
         cost = cost_matrix(loss, LOSSES, n_labels, owner)
         counts = np.ones(len(labels)) if weights is None else checked_importance(weights, len(labels), owner)

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from maxmargin.arrays import Features
 from maxmargin.encoding.checked import checked_count, checked_numbers
 from maxmargin.encoding.matrices import sound
-from maxmargin.problems._labels import check_several, cost_matrix, pad_columns
+from maxmargin.problems._labels import cost_matrix, pad_columns
 from maxmargin.problems.layouts import padded
 from maxmargin.problems.maps.multiclass import MulticlassMap
 from maxmargin.problems.oracles.multiclass import MulticlassOracle
@@ -38,7 +38,6 @@ class Multiclass:
             features, y, accept_sparse="csr", dtype=np.float64, estimator="Multiclass"
         )
         classes, labels = np.unique(truth, return_inverse=True)
-        check_several(len(classes), "Multiclass")
         return Multiclass.from_encoded(features, labels, len(classes), loss=loss)
 
     @staticmethod

@@ -14,16 +14,7 @@ from maxmargin.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.loops import add_product, add_scaled, clear, copy
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import chain_statistics, padded
-from maxmargin.problems.maps._products import (
-    has_table,
-    multiply_products,
-    prefetch_tokens,
-    products_norm2,
-    push_transitions,
-    stream_buffer,
-    stream_products,
-    transitions_norm2,
-)
+from maxmargin.problems.maps import _products
 from maxmargin.problems.subsets import indexed_by_example
 from maxmargin.rows import Rows, row_push_few, row_scores
 
@@ -88,7 +79,7 @@ def chain_map_sizes(phi):
 @feature_map.map_workspace.register(ChainMap)
 def chain_map_workspace(phi: ChainMap) -> ChainMapWork:
     nonzero = np.zeros(max(phi.longest, phi.width) + 1, dtype=np.uint32)
-    return ChainMapWork(stream_buffer(phi.rows, phi.longest, phi.width), nonzero)
+    return ChainMapWork(_products.stream_buffer(phi.rows, phi.longest, phi.width), nonzero)
 
 
 @feature_map.statistics_size.register(ChainMap)
@@ -98,7 +89,7 @@ def chain_statistics_size(phi, i):
 
 @feature_map.foresee.register(ChainMap)
 def chain_foresee(phi, i):
-    prefetch_tokens(phi, i)
+    _products.prefetch_tokens(phi, i)
 
 
 @feature_map.score.register(ChainMap)
@@ -119,10 +110,10 @@ def chain_gram(phi, i, move, image, work):
     delta, parts = move.delta.reshape((-1, phi.width)), image.reshape((-1, phi.width))
     copy(move.delta[: K * phi.width], image[: K * phi.width])
     D, G = delta[K : K + length], parts[K : K + length]
-    if has_table(phi, i):
-        multiply_products(phi, i, move, D, G)
+    if _products.has_table(phi, i):
+        _products.multiply_products(phi, i, move, D, G)
     else:
-        stream_products(phi, i, D, G, work)
+        _products.stream_products(phi, i, D, G, work)
     add_scaled(1.0, D[0], G[0])
     add_scaled(1.0, D[length - 1], G[length - 1])
 
@@ -135,7 +126,7 @@ def chain_norm2(phi, i, move, image, work):
     clear(sums)
     add_product(1.0, D[0], D[0], sums)
     add_product(1.0, D[length - 1], D[length - 1], sums)
-    return products_norm2(phi, i, D, G, sums, work) + transitions_norm2(phi, move)
+    return _products.products_norm2(phi, i, D, G, sums, work) + _products.transitions_norm2(phi, move)
 
 
 @feature_map.push.register(ChainMap)
@@ -147,7 +138,7 @@ def chain_push(phi, i, move, scale, w, work):
         row_push_few(phi.rows, first + t, scale, D[K + t], W, work.nonzero)
     add_scaled(scale, D[K], W[F])
     add_scaled(scale, D[K + length - 1], W[F + 1])
-    push_transitions(phi, move, scale, w[(F + 2) * phi.width :])
+    _products.push_transitions(phi, move, scale, w[(F + 2) * phi.width :])
 
 
 @feature_map.unpack.register(ChainMap)

@@ -17,16 +17,7 @@ from maxmargin.compiling import subroutine
 from maxmargin.loops import add_product, add_scaled, clear, copy
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import SEGMENT_ROWS, padded, segment_head
-from maxmargin.problems.maps._products import (
-    has_table,
-    head_norm2,
-    multiply_products_behind,
-    prefetch_tokens,
-    products_norm2,
-    push_head,
-    stream_buffer,
-    stream_products,
-)
+from maxmargin.problems.maps import _products
 from maxmargin.problems.maps.chain import ChainMapWork
 from maxmargin.problems.subsets import indexed_by_example
 from maxmargin.rows import Rows, row_push_few, row_scores
@@ -87,7 +78,7 @@ def segments_map_sizes(phi):
 def segments_map_workspace(phi: SegmentsMap) -> ChainMapWork:
     row = SEGMENT_ROWS * phi.width
     nonzero = np.zeros(max(phi.longest, row) + 1, dtype=np.uint32)
-    return ChainMapWork(stream_buffer(phi.rows, phi.longest, row), nonzero)
+    return ChainMapWork(_products.stream_buffer(phi.rows, phi.longest, row), nonzero)
 
 
 @feature_map.statistics_size.register(SegmentsMap)
@@ -97,7 +88,7 @@ def segments_statistics_size(phi, i):
 
 @feature_map.foresee.register(SegmentsMap)
 def segments_foresee(phi, i):
-    prefetch_tokens(phi, i)
+    _products.prefetch_tokens(phi, i)
 
 
 @feature_map.score.register(SegmentsMap)
@@ -118,10 +109,10 @@ def segments_gram(phi, i, move, image, work):
     copy(move.delta[:head], image[:head])
     D = move.delta[head:].reshape((-1, SEGMENT_ROWS * width))[:length]
     G = image[head:].reshape((-1, SEGMENT_ROWS * width))[:length]
-    if has_table(phi, i):
-        multiply_products_behind(head, phi, i, move, D, G)
+    if _products.has_table(phi, i):
+        _products.multiply_products_behind(head, phi, i, move, D, G)
     else:
-        stream_products(phi, i, D, G, work)
+        _products.stream_products(phi, i, D, G, work)
     add_scaled(1.0, D[0][width : 2 * width], G[0][width : 2 * width])
 
 
@@ -132,7 +123,7 @@ def segments_norm2(phi, i, move, image, work):
     G, sums = image[head:].reshape((-1, SEGMENT_ROWS * width))[:length], image[: SEGMENT_ROWS * width]
     clear(sums)
     add_product(1.0, D[0][width : 2 * width], D[0][width : 2 * width], sums[:width])
-    return products_norm2(phi, i, D, G, sums, work) + head_norm2(head, move)
+    return _products.products_norm2(phi, i, D, G, sums, work) + _products.head_norm2(head, move)
 
 
 @feature_map.push.register(SegmentsMap)
@@ -143,7 +134,7 @@ def segments_push(phi, i, move, scale, w, work):
     D = move.delta[head:].reshape((-1, SEGMENT_ROWS * width))
     for t in range(phi.tokens[i, 1] - first):
         row_push_few(phi.rows, first + t, scale, D[t], W, work.nonzero)
-    push_head(head, move, scale, w[n_features : n_features + head])
+    _products.push_head(head, move, scale, w[n_features : n_features + head])
     add_scaled(scale, D[0][width : 2 * width], w[n_features + head :])
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, plain
-from maxmargin.compiling import generic, helper
+from maxmargin.compiling import generic, generic_with_default, helper
 from maxmargin.encoding.graphs import Graphs
 from maxmargin.inference.cut import CutWork, cut, cut_work
 from maxmargin.inference.messages import best_by_messages, is_best
@@ -122,15 +122,9 @@ def _walked(graphs: Graphs, arcs: Neighbours, owner: str) -> Tree:
     return Tree(order, parent)
 
 
-@generic
+@generic_with_default
 def edge_size(kind, n_labels, width):
     """Return the number of statistics of an edge."""
-    raise NotImplementedError
-
-
-@edge_size.register(Tree)
-@edge_size.register(Messages)
-def tree_edge_size(kind, n_labels, width):
     return n_labels * width
 
 
@@ -139,15 +133,9 @@ def cut_edge_size(kind, n_labels, width):
     return 1
 
 
-@generic
+@generic_with_default
 def n_bonds(kind, n_edges):
     """Return the number of bonds, which follow the labels in an output."""
-    raise NotImplementedError
-
-
-@n_bonds.register(Tree)
-@n_bonds.register(Messages)
-def tree_n_bonds(kind, n_edges):
     return 0
 
 
@@ -156,15 +144,9 @@ def cut_n_bonds(kind, n_edges):
     return n_edges
 
 
-@generic
+@generic_with_default
 def finds_best(kind):
     """Whether the search always finds a best labelling."""
-    raise NotImplementedError
-
-
-@finds_best.register(Tree)
-@finds_best.register(Cut)
-def tree_finds_best(kind):
     return True
 
 
@@ -173,15 +155,9 @@ def messages_finds_best(kind):
     return False
 
 
-@generic
+@generic_with_default
 def labelling_shortfall(kind, work):
     """Return an upper bound on how far the last labelling is below the best."""
-    raise NotImplementedError
-
-
-@labelling_shortfall.register(Tree)
-@labelling_shortfall.register(Cut)
-def tree_labelling_shortfall(kind, work):
     return 0.0
 
 
@@ -277,15 +253,9 @@ def _make_bonds(pairs, heads, n_nodes, y):
         y[n_nodes + e] = 1 if same and pairs[e, 0] >= 0.0 else 0
 
 
-@generic
+@generic_with_default
 def edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
     """Write the entries of psi for edge e of graph i after the first ``count``; return the new count."""
-    raise NotImplementedError
-
-
-@edge_psi.register(Tree)
-@edge_psi.register(Messages)
-def tree_edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
     edge, node, width = graph.edges[i, 0] + e, graph.nodes[i, 0], graph.width
     b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
     true_a, true_b = graph.labels[node + a], graph.labels[node + b]

@@ -4,17 +4,8 @@ They find the best score for each number m of wrong labels, and then maximise
 :math:`m (1 + \text{score} - \text{score of the truth})` over m.
 """
 
-from maxmargin.inference.counted import (
-    Counted,
-    best_by_count,
-    best_pairs_by_count,
-    best_scores,
-    best_scores_of_pairs,
-    costliest_count,
-    counted_work,
-    trace_back,
-    trace_back_pairs,
-)
+from maxmargin.inference import counted
+from maxmargin.inference.counted import Counted
 from maxmargin.inference.counted_segments import (
     CountedSegments,
     best_segments_by_count,
@@ -36,7 +27,7 @@ def chain_check_rescalable(chain: ChainOracle, owner: str) -> None:
 
 @slack_workspace.register(ChainOracle)
 def chain_slack_workspace(chain: ChainOracle) -> Counted:
-    return counted_work(chain.longest, chain.width)
+    return counted.counted_work(chain.longest, chain.width)
 
 
 @slack_argmax.register(ChainOracle)
@@ -45,14 +36,14 @@ def chain_slack_argmax(chain, i, theta, y, work, own):
     parts, K, length = theta.reshape((-1, chain.width)), chain.n_labels, truth.shape[0]
     lay_out(chain.transitions, parts[K : K + length], parts[:K], K, work)
     scores = own.scores[: length + 1]
-    best_by_count(work.unary[:length], work.pairs, truth, K, own.value)
-    best_scores(own.value, length, K, scores)
-    trace_back(own.value, work.pairs, truth, costliest_count(scores), length - 1, K, y)
+    counted.best_by_count(work.unary[:length], work.pairs, truth, K, own.value)
+    counted.best_scores(own.value, length, K, scores)
+    counted.trace_back(own.value, work.pairs, truth, counted.costliest_count(scores), length - 1, K, y)
 
 
 @slack_workspace.register(SecondOrderOracle)
 def second_order_slack_workspace(chain: SecondOrderOracle) -> Counted:
-    return counted_work(chain.inner.longest, chain.inner.n_labels, chain.inner.width)
+    return counted.counted_work(chain.inner.longest, chain.inner.n_labels, chain.inner.width)
 
 
 @slack_argmax.register(SecondOrderOracle)
@@ -66,9 +57,9 @@ def second_order_slack_argmax(chain, i, theta, y, work, own):
     )
     lay_out(chain.inner.transitions, parts[K : K + length], parts[:K], K, work.inner)
     scores = own.scores[: length + 1]
-    best_pairs_by_count(work.inner.unary[:length], work.inner.pairs, triples, truth, K, own.value)
-    best_scores_of_pairs(own.value, length, K, scores)
-    trace_back_pairs(own.value, triples, truth, costliest_count(scores), length - 1, K, y)
+    counted.best_pairs_by_count(work.inner.unary[:length], work.inner.pairs, triples, truth, K, own.value)
+    counted.best_scores_of_pairs(own.value, length, K, scores)
+    counted.trace_back_pairs(own.value, triples, truth, counted.costliest_count(scores), length - 1, K, y)
 
 
 @check_rescalable.register(SegmentsOracle)
@@ -93,5 +84,5 @@ def segments_slack_argmax(segments, i, theta, y, work, own):
     parts = theta[head_size(segments) :].reshape((-1, SEGMENT_ROWS * width))[:length]
     lay_out_segments(segments, i, theta, work)
     best_segments_by_count(parts, pairs, K, truth, work.trellis, own)
-    m = costliest_count(own.scores[: length + 1])
+    m = counted.costliest_count(own.scores[: length + 1])
     trace_segments_back(length, pairs, K, truth, m, work.trellis, own, y)
