@@ -36,7 +36,7 @@ from maxmargin.methods import protocol
 from maxmargin.methods.protocol import BrokenOracle, NamedMethod, Point, State, point
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import broken_example, fault, hinges
-from maxmargin.problems.feature_map import inner, map_sizes
+from maxmargin.problems.feature_map import NegativeCurvature, inner, is_metric, map_sizes
 from maxmargin.problems.oracle import is_bounded, is_exact
 from maxmargin.problems.problem import AnyProblem, checked_weights
 
@@ -96,6 +96,11 @@ def _quadratic(problem: AnyProblem, lam: float, w: FloatArray) -> float:
         norm2 = float(inner(problem.map, w, w))
     if _TINY < norm2 < np.inf:
         return 0.5 * lam * norm2
+    if norm2 < -protocol.ROUNDING and not is_metric(problem.map):
+        raise NegativeCurvature(
+            f"solve: the squared length of weights must not be negative, got {norm2:.3g}: the kernel is not "
+            "positive semidefinite on these data; choose another kernel or other parameters."
+        )
     largest = float(np.abs(w).max(initial=0.0))
     if largest == 0.0 or not np.isfinite(largest):
         return 0.5 * lam * largest

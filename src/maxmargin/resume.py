@@ -22,7 +22,7 @@ from maxmargin.arrays import FloatArray
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, start
 from maxmargin.objective import Certificate, certificate, dual, hinge_losses, primal
-from maxmargin.problems.feature_map import inner
+from maxmargin.problems.feature_map import adopted, inner, rebuilt
 from maxmargin.problems.oracle import output_size
 from maxmargin.problems.problem import AnyProblem, checked_weights, is_same_problem, sizes
 
@@ -118,14 +118,20 @@ def begin_from(warm: WarmStart, problem: AnyProblem, method: object) -> Beginnin
     _check_kind(method, before.method)
     if not is_same:
         _check_problem(result, problem)
-    checked_weights(problem, result.w)
+    w = _adopted(problem, before.problem, result.w)
     carry = _carry(warm, problem, method)
     state, lam = protocol.carried(method, before.state, problem, carry), protocol.regularisation(method)
     dual = min(carry.n / sizes(problem).examples, lam / carry.lam) * result.dual
     if not is_same:
-        return Beginning(state, result.w, dual=dual)
-    primal = result.primal + 0.5 * (lam - carry.lam) * float(inner(problem.map, result.w, result.w))
-    return Beginning(state, result.w, primal, dual)
+        return Beginning(state, w, dual=dual)
+    primal = result.primal + 0.5 * (lam - carry.lam) * float(inner(problem.map, w, w))
+    return Beginning(state, w, primal, dual)
+
+
+def _adopted(problem: AnyProblem, before: AnyProblem, w: FloatArray) -> FloatArray:
+    """Return weights of a problem of the first examples as weights of the problem, which it fits."""
+    found = adopted(problem.map, w, before.map)
+    return checked_weights(problem, w if found is None else found)
 
 
 def first_certificate(beginning: Beginning, problem: AnyProblem, method: object) -> Certificate:
@@ -152,12 +158,16 @@ def _carry(warm: WarmStart, problem: AnyProblem, method: object) -> Carry:
     s = lam_new * n_new / (lam * n)
     if not 0.0 < s < np.inf:
         raise protocol.scale_error(f"the ratio of lam to that of start, {lam_new:g} to {lam:g},")
-    whole = protocol.carried(method, before.state, problem, Carry(1.0, 1.0 / s, lam, n))
+
+    def adopt(w: FloatArray) -> FloatArray:
+        return _adopted(problem, before.problem, w)
+
+    whole = protocol.carried(method, before.state, problem, Carry(1.0, 1.0 / s, lam, n, adopt))
     answer: Point = protocol.point(
         method, whole, problem
     )  # of an average: the iterate's, which is carried over
     share = _SHARES[warm.keep](s, answer.ell, lam_new * answer.norm2)
-    return Carry(share, share / s, lam, n)
+    return Carry(share, share / s, lam, n, adopt)
 
 
 def _best_share(s: float, slope: float, curvature: float) -> float:
@@ -199,24 +209,23 @@ def _check_problem(result: Continued, problem: AnyProblem) -> None:
 def _same_shape(old: AnyProblem, new: AnyProblem) -> bool:
     """Whether outputs and weights of the old problem are valid for the new one."""
     a, b = sizes(old), sizes(new)
-    alike = type(old.map) is type(new.map) and type(old.oracle) is type(new.oracle)
-    alike = alike and a.weights == b.weights
+    alike = type(old.oracle) is type(new.oracle)
     alike = alike and a.examples <= b.examples and a.statistics <= b.statistics
-    if not alike or _shapes(old) != _shapes(new):
+    if not alike or adopted(new.map, np.zeros(a.weights), old.map) is None:
         return False
     return all(output_size(old.oracle, i) == output_size(new.oracle, i) for i in range(a.examples))
 
 
-def _shapes(problem: AnyProblem) -> list[tuple[int, ...]]:
-    return [np.shape(part) for part in problem.unpack(np.zeros(sizes(problem).weights))]
-
-
 def _same_weights(before: Stopped, problem: AnyProblem) -> bool:
-    """Whether the dual variables give the same weights on both problems; true if they are not kept."""
+    """Whether the dual variables give the same weights on both problems.
+
+    If a method does not keep them, its state cannot be carried over to another layout of weights.
+    """
     expected = protocol.dual_weights(before.method, before.state, before.problem)
     found = protocol.dual_weights(before.method, before.state, problem)
     if expected is None or found is None:
-        return True
+        return bool(sizes(before.problem).weights == sizes(problem).weights)
+    expected = _adopted(problem, before.problem, expected)
     change = _length(problem, found - expected)
     return change <= _SAME * (1.0 + _length(problem, expected))
 
@@ -233,8 +242,8 @@ def _same_hinges(old: AnyProblem, new: AnyProblem, w: FloatArray) -> bool:
     """
     rng, n = np.random.default_rng(0), sizes(old).examples
     for _ in range(_PROBES):
-        probe = rng.choice([-1.0, 1.0], len(w)) * w
-        expected, found = hinge_losses(old, probe), hinge_losses(new, probe)[:n]
+        probe = rebuilt(old.map, rng.choice([-1.0, 1.0], len(w)) * w)
+        expected, found = hinge_losses(old, probe), hinge_losses(new, _adopted(new, old, probe))[:n]
         if np.abs(found - expected).max() > _SAME_HINGE * (1.0 + np.abs(expected).max()):
             return False
     return True

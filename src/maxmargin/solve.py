@@ -13,6 +13,7 @@ from maxmargin.history import History, Measurement
 from maxmargin.methods.protocol import grain, oracle_calls, regularisation, traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance
+from maxmargin.problems.feature_map import is_metric, rebuilt
 from maxmargin.problems.oracle import is_bounded
 from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.result import Callback, Progress, Result, Status
@@ -107,6 +108,7 @@ def solve(
             status = Status.INTERRUPTED
             run.certify_the_rest()
         run.compare_with_zero(status)
+        run.rebuild()
     return run.result(status)
 
 
@@ -219,6 +221,16 @@ class _Run:
         else:
             self.best_w, self.best_primal = found
 
+    def rebuild(self) -> None:
+        """Measure the best weights again if redundant entries of them have gathered rounding."""
+        try:
+            w = rebuilt(self.problem.map, self.best_w)
+            if w is not self.best_w:
+                self.best_primal = objective.primal(self.problem, w, self.lam)
+                self.best_w = w
+        except KeyboardInterrupt:
+            pass  # the weights as they are have a certificate
+
     def certify_the_rest(self) -> None:
         """Certify the steps since the last certificate; an interrupt skips this."""
         if self.rows and self.certified_visits == self.visits:
@@ -256,5 +268,5 @@ class _Run:
         weights = np.concatenate([np.ravel(part) for part in self.problem.unpack(w)])
         gap, history = self.best_primal - self.best_dual, History(tuple(self.rows))
         stopped = Stopped(self.problem, self.method, self.state if self.whole else None)
-        certified = is_bounded(self.problem.oracle)
+        certified = is_bounded(self.problem.oracle) and is_metric(self.problem.map)
         return Result(weights, self.best_primal, self.best_dual, gap, certified, status, history, w, stopped)

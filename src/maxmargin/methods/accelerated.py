@@ -285,7 +285,7 @@ def accelerated_carried(
     lam, old = protocol.regularisation(method), state.momentum
     within, n = protocol.carried(method.inner, state.inner, problem, carry), map_sizes(problem.map).examples
     centre, previous, mean, dual = (
-        carry.factor * vector for vector in (state.centre, state.previous, state.mean, state.dual)
+        protocol.carried_w(vector, carry) for vector in (state.centre, state.previous, state.mean, state.dual)
     )
     kappa, ell = old.kappa * lam / carry.lam, carry.share * old.ell * carry.n / n
     new_kappa = kappa if method.kappa is None else method.kappa

@@ -14,6 +14,7 @@ the table in `maxmargin.methods.composition` says which methods may wrap which. 
 field ``inner``. Functions that it does not define are forwarded to the inner method, with the inner state.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -260,6 +261,10 @@ def point(method: PlainMethod[State], state: State, problem: AnyProblem) -> Poin
     return method.point(state, problem)
 
 
+def _as_they_are(w: FloatArray) -> FloatArray:
+    return w
+
+
 class Carry(NamedTuple):
     r"""How a state is carried over to another lam, or to a problem with examples appended.
 
@@ -277,12 +282,15 @@ class Carry(NamedTuple):
         The old lam.
     n : int
         The old number of examples.
+    adopt : callable
+        Turns weights of the old map into weights of the new one.
     """
 
     share: float
     factor: float
     lam: float
     n: int
+    adopt: Callable[[FloatArray], FloatArray] = _as_they_are
 
 
 @python_generic
@@ -298,8 +306,9 @@ def carried(method: object, state: State, problem: AnyProblem, carry: Carry) -> 
 
 def carried_w(w: FloatArray, carry: Carry) -> FloatArray:
     """Return the weights for the new state."""
-    out = aligned_zeros(len(w))
-    np.multiply(w, carry.factor, out=out)
+    adopted = carry.adopt(w)
+    out = aligned_zeros(len(adopted))
+    np.multiply(adopted, carry.factor, out=out)
     return out
 
 

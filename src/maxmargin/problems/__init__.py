@@ -22,9 +22,15 @@ from maxmargin.problems.problem import Sizes as Sizes
 from maxmargin.problems.problem import take as take
 from maxmargin.problems.second_order import SecondOrderChain as SecondOrderChain
 from maxmargin.problems.segments import Segments as Segments
+from maxmargin.problems.wrappers import Kernelised as Kernelised
 from maxmargin.problems.wrappers import SignConstrained as SignConstrained
 from maxmargin.problems.wrappers import SlackRescaled as SlackRescaled
 from maxmargin.problems.wrappers import Weighted as Weighted
+from maxmargin.rows.kernel_functions import GaussianKernel as GaussianKernel
+from maxmargin.rows.kernel_functions import LinearKernel as LinearKernel
+from maxmargin.rows.kernel_functions import PolynomialKernel as PolynomialKernel
+from maxmargin.rows.kernel_functions import PrecomputedKernel as PrecomputedKernel
+from maxmargin.rows.kernel_functions import SigmoidKernel as SigmoidKernel
 
 __all__ = [
     "Arborescence",
@@ -32,19 +38,25 @@ __all__ = [
     "Chain",
     "ChainWeights",
     "Custom",
+    "GaussianKernel",
     "Graph",
     "GraphWeights",
+    "Kernelised",
+    "LinearKernel",
     "MapSizes",
     "Matching",
     "MatchingWeights",
     "Multiclass",
     "MulticlassWeights",
     "OutputSizes",
+    "PolynomialKernel",
+    "PrecomputedKernel",
     "Problem",
     "SecondOrderChain",
     "SecondOrderWeights",
     "SegmentWeights",
     "Segments",
+    "SigmoidKernel",
     "SignConstrained",
     "Sizes",
     "SlackRescaled",

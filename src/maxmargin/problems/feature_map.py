@@ -27,7 +27,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, aligned_zeros
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import generic, generic_with_default, helper, is_wrapper, python_generic
 from maxmargin.problems.moves import Move
 
@@ -48,6 +48,28 @@ class MapSizes(NamedTuple):
     examples: int
     weights: int
     statistics: int
+
+
+class RowLayout(NamedTuple):
+    """Where the statistics of rows, such as tokens or nodes, are in output space.
+
+    Attributes
+    ----------
+    spans : array of shape (n, 2)
+        Example i has the rows spans[i, 0], ..., spans[i, 1] - 1.
+    head : int
+        Number of statistics before those of rows.
+    width : int
+        Number of statistics of a row: one per label, padded.
+    """
+
+    spans: IntArray
+    head: int
+    width: int
+
+
+class NegativeCurvature(ValueError):
+    """A squared length of weights is negative, as the kernel is not positive semidefinite on the data."""
 
 
 class PlainMap(Protocol):
@@ -182,6 +204,18 @@ def inner(phi: object, u: FloatArray, v: FloatArray) -> float:
 
 
 @generic
+def is_metric(phi: object) -> bool:
+    """Whether `inner` is known to be positive semidefinite; without it there is no certificate."""
+    return True
+
+
+@generic
+def rebuilt(phi: object, w: FloatArray) -> FloatArray:
+    """Return weights without rounding in redundant entries: ``w`` itself, if there are no such entries."""
+    return w
+
+
+@generic
 def unprojected(phi: object, w: FloatArray) -> FloatArray:
     r"""Return the image :math:`v = A \alpha` for the vector ``w`` that methods keep.
 
@@ -233,6 +267,31 @@ def unpack(phi: object, w: FloatArray) -> tuple[FloatArray, ...]:
     """Return the weights as a tuple of arrays in the shapes that users expect."""
     parts: tuple[FloatArray, ...] = phi.unpack(w) if hasattr(phi, "unpack") else (w,)
     return parts
+
+
+@python_generic
+def adopted(phi: object, w: FloatArray, before: object) -> FloatArray | None:
+    """Return weights of the map ``before``, of the first examples of ``phi``, as weights of ``phi``.
+
+    None if the maps do not fit. The default requires weights of the same shapes.
+    """
+    fits = type(phi) is type(before) and len(w) == map_sizes(phi).weights
+    if not fits or _shapes(phi, w) != _shapes(before, w):
+        return None
+    return w
+
+
+def _shapes(phi: object, w: FloatArray) -> list[tuple[int, ...]]:
+    return [np.shape(part) for part in unpack(phi, w)]
+
+
+@python_generic
+def row_layout(phi: object) -> RowLayout:
+    """Return where the statistics of the rows of a map are; optional, for kernels."""
+    raise TypeError(
+        f"Kernelised: problem must be of Multiclass, Chain, SecondOrderChain, Segments or Graph, got a "
+        f"problem with a {type(phi).__name__}."
+    )
 
 
 MAP_REQUIRED = (map_sizes, score, gram, push)

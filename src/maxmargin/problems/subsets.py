@@ -38,6 +38,11 @@ class Taken(NamedTuple):
 @python_generic
 def take_half(half, indices):
     """Return some examples of a map or an oracle."""
+    return take_fields(half, indices)
+
+
+def take_fields(half, indices):  # type: ignore[no-untyped-def]
+    """Return some entries of the fields with one entry per example, and of what is wrapped."""
     fields = _PER_EXAMPLE.get(type(half))
     if fields is None and not is_wrapper(type(half)):
         return half.take(indices) if hasattr(half, "take") else Taken(half, indices)

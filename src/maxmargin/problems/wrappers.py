@@ -1,18 +1,22 @@
-"""Wrappers of problems: example weights, slack rescaling and sign constraints.
+"""Wrappers of problems: example weights, slack rescaling, sign constraints and kernels.
 
-`Weighted` and `SlackRescaled` wrap the oracle of a problem and `SignConstrained` wraps its map, so their
-order does not matter, except that slacks must be rescaled before examples are weighted.
+`Weighted` and `SlackRescaled` wrap the oracle of a problem, `SignConstrained` and `Kernelised` wrap its map.
+So their order does not matter, except that slacks are rescaled before examples are weighted, and that kernels
+come before signs.
 """
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.arrays import Features, FloatArray, IntArray
+from maxmargin.problems import feature_map
 from maxmargin.problems.feature_map import has_implementation, map_sizes
+from maxmargin.problems.maps.kernelised import KernelisedMap, kernelised_map
 from maxmargin.problems.maps.signs import SignedMap, layout_order
 from maxmargin.problems.oracle import expectation
 from maxmargin.problems.oracles.slack import SlackRescaledOracle, check_rescalable
 from maxmargin.problems.oracles.weighted import WeightedOracle
 from maxmargin.problems.problem import AnyProblem, Problem, as_problem, missing_functions
+from maxmargin.rows.kernel_functions import KernelFunction, PrecomputedKernel
 from maxmargin.wording import described
 
 
@@ -104,3 +108,32 @@ def _chosen_places(phi: object, nonnegative: object) -> IntArray:
         )
     places: IntArray = order[np.unique(chosen.astype(np.int64))]
     return places
+
+
+def Kernelised(
+    problem: object,
+    features: Features,
+    kernel: KernelFunction | PrecomputedKernel,
+    *,
+    cache_size: float = 200.0,
+    dtype: type[np.floating] = np.float64,
+) -> Problem[KernelisedMap, object]:
+    """Return the problem with a kernel of its rows: of examples, tokens or nodes.
+
+    Parameters
+    ----------
+    problem : Problem
+        A problem of `Multiclass`, `Chain`, `SecondOrderChain`, `Segments` or `Graph`. Its own features stay
+        linear, in addition to the kernel; give it an array of shape (n_rows, 0) for none.
+    features : array or sparse matrix of shape (n_rows, n_features)
+        The arguments of the kernel; for a `PrecomputedKernel`, its matrix of shape (n_rows, n_rows).
+    kernel : GaussianKernel, PolynomialKernel, LinearKernel, SigmoidKernel or PrecomputedKernel
+    cache_size : float
+        Megabytes for the kernel matrix. If it needs more, some of its columns are kept, and the others are
+        computed when they are needed; the answer is the same.
+    dtype : float64 or float32
+        Type of the entries of the kernel matrix.
+    """
+    phi, oracle = _checked_problem(problem, "Kernelised")
+    layout = feature_map.row_layout(phi)
+    return Problem(kernelised_map(phi, layout, features, kernel, cache_size, dtype), oracle)

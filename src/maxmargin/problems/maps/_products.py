@@ -46,6 +46,8 @@ def no_products(n: int) -> Products:
 
 def tabulated(rows: Rows, tokens: IntArray) -> Products:
     """Return the tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``."""
+    if rows.n_columns == 0:
+        return no_products(len(tokens))
     lengths = tokens[:, 1] - tokens[:, 0]
     entries = np.where(lengths <= _TABULATED, lengths, 0) ** 2
     places = spans(np.concatenate([[0], np.cumsum(entries)]))
@@ -93,15 +95,26 @@ def products_norm2(phi, i, D, G, sums, work):
 
     ``sums``, with one entry for each label, and G are work space.
     """
-    total = 0.0
     if has_table(phi, i):
-        _sum_products(phi, i, D, sums, work.nonzero)
-    else:
-        stream_products(phi, i, D, G, work)
-        for t in range(D.shape[0]):
-            add_product(1.0, D[t], G[t], sums)
-    for k in range(sums.shape[0]):
-        total += sums[k]
+        return table_norm2(phi, i, D, sums, work.nonzero)
+    stream_products(phi, i, D, G, work)
+    for t in range(D.shape[0]):
+        add_product(1.0, D[t], G[t], sums)
+    return _sum(sums)
+
+
+@subroutine
+def table_norm2(phi, i, D, sums, positions):
+    r"""Return :math:`\operatorname{tr} D^\top X_i X_i^\top D`, from the table, plus the sum of ``sums``."""
+    _sum_products(phi, i, D, sums, positions)
+    return _sum(sums)
+
+
+@helper
+def _sum(values):
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += values[k]
     return total
 
 
@@ -187,7 +200,7 @@ def _multiply_entries(head, phi, i, move, G):
     for c in range(move.size[0]):
         p = move.support[c]
         if head <= p < end:
-            t, k = _position_and_label(p, head, G.shape[1])
+            t, k = position_and_label(p, head, G.shape[1])
             first = phi.product_spans[i, 0] + t * length
             column = phi.products[first : first + length]
             for s in range(length):
@@ -218,7 +231,7 @@ def stream_products(phi, i, D, G, work):
 
 
 @helper
-def _position_and_label(p, head, width):
+def position_and_label(p, head, width):
     """Return the position and the label of index p of the statistics; 32-bit numbers divide fast."""
     part = np.uint32(p - np.uint32(head))
     t = part // np.uint32(width)

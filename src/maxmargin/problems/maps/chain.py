@@ -141,6 +141,11 @@ def chain_push(phi, i, move, scale, w, work):
     _products.push_transitions(phi, move, scale, w[(F + 2) * phi.width :])
 
 
+@feature_map.row_layout.register(ChainMap)
+def chain_row_layout(phi: ChainMap) -> feature_map.RowLayout:
+    return feature_map.RowLayout(phi.tokens, phi.n_labels * phi.width, phi.width)
+
+
 @feature_map.unpack.register(ChainMap)
 def chain_unpack(phi: ChainMap, w: FloatArray) -> ChainWeights:
     return unpack_chain(w, phi.rows.n_columns, phi.n_labels)

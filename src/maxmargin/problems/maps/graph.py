@@ -193,6 +193,11 @@ def _row_and_column(p, width):
     return row, np.uint32(p - row * width)
 
 
+@feature_map.row_layout.register(GraphMap)
+def graph_row_layout(phi: GraphMap) -> feature_map.RowLayout:
+    return feature_map.RowLayout(phi.nodes, 0, phi.width)
+
+
 @feature_map.unpack.register(GraphMap)
 def graph_unpack(phi: GraphMap, w: FloatArray) -> GraphWeights:
     return unpack_graph(w, phi.rows.n_columns, phi.n_labels, phi.per_edge)

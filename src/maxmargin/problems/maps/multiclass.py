@@ -6,6 +6,8 @@ statistics of an output are the indicator of its class.
 
 from typing import NamedTuple
 
+import numpy as np
+
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.problems import feature_map
 from maxmargin.problems.subsets import indexed_by_example
@@ -68,6 +70,11 @@ def multiclass_gram(phi, i, move, image, work):
 @feature_map.push.register(MulticlassMap)
 def multiclass_push(phi, i, move, scale, w, work):
     row_push(phi.rows, phi.row[i], scale, move.delta, w.reshape((-1, phi.width)))
+
+
+@feature_map.row_layout.register(MulticlassMap)
+def multiclass_row_layout(phi: MulticlassMap) -> feature_map.RowLayout:
+    return feature_map.RowLayout(np.column_stack([phi.row, phi.row + 1]), 0, phi.width)
 
 
 @feature_map.unpack.register(MulticlassMap)

@@ -92,6 +92,11 @@ def second_order_push(phi, i, move, scale, w, work):
             w[weights + (p - first)] += scale * move.delta[p]
 
 
+@feature_map.row_layout.register(SecondOrderMap)
+def second_order_row_layout(phi: SecondOrderMap) -> feature_map.RowLayout:
+    return feature_map.row_layout(phi.inner)
+
+
 @feature_map.unpack.register(SecondOrderMap)
 def second_order_unpack(phi: SecondOrderMap, w: FloatArray) -> SecondOrderWeights:
     return unpack_second_order(w, phi.inner.rows.n_columns, phi.inner.n_labels)

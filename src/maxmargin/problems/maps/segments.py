@@ -138,6 +138,11 @@ def segments_push(phi, i, move, scale, w, work):
     add_scaled(scale, D[0][width : 2 * width], w[n_features + head :])
 
 
+@feature_map.row_layout.register(SegmentsMap)
+def segments_row_layout(phi: SegmentsMap) -> feature_map.RowLayout:
+    return feature_map.RowLayout(phi.tokens, int(_head(phi)), SEGMENT_ROWS * phi.width)
+
+
 @feature_map.unpack.register(SegmentsMap)
 def segments_unpack(phi: SegmentsMap, w: FloatArray) -> SegmentWeights:
     return unpack_segments(w, phi.rows.n_columns, phi.n_labels, phi.n_lengths)

@@ -1,0 +1,234 @@
+r"""Columns of the kernel matrix: all, or those that fit, with the others computed when they are needed.
+
+A step adds the columns of the rows that it moves to the scores of all rows. `AllColumns` has the matrix.
+`SomeColumns` has as many columns as memory allows, and computes the others in groups. Both give the same
+bits, so that an answer does not depend on how many columns are kept.
+
+**Which columns stay.** Passes visit examples in random order, so the least recently used column is as likely
+to be needed next as any other: to replace it would cost time and gain nothing. What differs is how often rows
+move: the rows of many examples stop moving early, others move in every pass. So the first columns that are
+needed are kept until memory is full, and then a column gives way to one whose row has moved more often.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.arrays import Features, FloatArray, IntArray, check_memory
+from maxmargin.compiling import generic, helper, subroutine
+from maxmargin.loops import add_scaled
+from maxmargin.rows import Rows, n_rows, row_add, row_clear, row_scores
+from maxmargin.rows.kernel_functions import KernelFunction, fill_matrix, kernel_value, row_lengths
+
+# Columns that are added, or computed, together.
+GROUP = 8
+# Rows of a block of the whole matrix.
+_BLOCK = 64
+# Entries of a column that stay in the processor's cache while a group is added.
+_CHUNK = 1024
+# Tolerance for rounding in a matrix that a user gives, relative to its largest entry.
+_ASYMMETRY = 1e-5
+
+Values = NDArray[np.floating]
+
+
+class AllColumns(NamedTuple):
+    """The whole matrix.
+
+    Attributes
+    ----------
+    values : array of shape (n_rows, n_rows)
+    """
+
+    values: Values
+
+
+class SomeColumns(NamedTuple):
+    """Some columns, and what it takes to compute the others.
+
+    Attributes
+    ----------
+    values : array of shape (n_kept + GROUP, n_rows)
+        The columns that are kept, and space for a group of others.
+    place : array of shape (n_rows,)
+        Where the column of each row is kept; -1 if it is not.
+    owner : array of shape (n_kept,)
+        The row of each column that is kept.
+    moved : array of shape (n_rows,)
+        How often each row has moved.
+    kept, hand : arrays of shape (1,)
+        The number of columns that are kept, and the next one that may give way.
+    missing, buffer, dots : arrays
+        Work space: rows to compute, their features, and inner products.
+    """
+
+    values: Values
+    place: IntArray
+    owner: IntArray
+    moved: IntArray
+    kept: IntArray
+    hand: IntArray
+    missing: IntArray
+    buffer: FloatArray
+    dots: FloatArray
+    rows: Rows
+    function: KernelFunction
+    lengths: FloatArray
+
+
+Columns = AllColumns | SomeColumns
+
+
+def given_columns(matrix: Features, dtype: type[np.floating]) -> AllColumns:
+    """Return the columns of a matrix that a user gives; raise unless it is square, finite and symmetric."""
+    values = np.array(matrix, dtype=dtype, order="C")
+    if values.ndim != 2 or values.shape[0] != values.shape[1]:
+        raise ValueError(f"Kernelised: a kernel matrix must be square, got shape {values.shape}.")
+    if not np.isfinite(values).all():
+        raise ValueError("Kernelised: a kernel matrix must have finite entries, got NaN or infinity.")
+    largest = np.abs(values).max(initial=0.0)
+    if np.abs(values - values.T).max(initial=0.0) > _ASYMMETRY * largest:
+        raise ValueError(
+            "Kernelised: a kernel matrix must be symmetric, got k(a, b) != k(b, a) for some rows; return "
+            "the mean of both."
+        )
+    return AllColumns(values)
+
+
+def enough_columns(rows: Rows, function: KernelFunction, dtype: type[np.floating], n_bytes: float) -> Columns:
+    """Return all columns if they fit into ``n_bytes``, else some."""
+    if n_rows(rows) ** 2 * np.dtype(dtype).itemsize <= n_bytes:
+        return all_columns(rows, function, dtype)
+    return some_columns(rows, function, dtype, n_bytes)
+
+
+def all_columns(rows: Rows, function: KernelFunction, dtype: type[np.floating]) -> AllColumns:
+    """Return the whole matrix."""
+    n = n_rows(rows)
+    check_memory(n * n * np.dtype(dtype).itemsize, f"Kernelised: the kernel matrix of {n} rows", _ADVICE)
+    values, lengths = np.empty((n, n), dtype=dtype), row_lengths(rows)
+    buffer, dots = np.zeros((rows.n_columns, _BLOCK)), np.zeros(_BLOCK)
+    for first in range(0, n, _BLOCK):  # block by block, so that Ctrl-C is heard
+        fill_matrix(rows, function, lengths, first, buffer, dots, values)
+    return AllColumns(values)
+
+
+_ADVICE = "set cache_size to what the machine has, or use fewer rows"
+
+
+def some_columns(
+    rows: Rows, function: KernelFunction, dtype: type[np.floating], n_bytes: float
+) -> SomeColumns:
+    """Return as many columns as fit into ``n_bytes``, at first none of them filled."""
+    n = n_rows(rows)
+    n_kept = min(n, max(int(n_bytes / (n * np.dtype(dtype).itemsize)) - GROUP, 0))
+    return SomeColumns(
+        np.zeros((n_kept + GROUP, n), dtype=dtype),
+        np.full(n, -1),
+        np.zeros(n_kept, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(GROUP, dtype=np.int64),
+        np.zeros((rows.n_columns, GROUP)),
+        np.zeros(GROUP),
+        rows,
+        function,
+        row_lengths(rows),
+    )
+
+
+def fewer_columns(columns: Columns, share: float) -> Columns:
+    """Return columns for a share of the examples, which another thread may use at the same time."""
+    if isinstance(columns, AllColumns):
+        return columns  # nothing writes to them
+    n_bytes = share * columns.values.nbytes
+    return some_columns(columns.rows, columns.function, columns.values.dtype.type, n_bytes)
+
+
+@generic
+def find_columns(columns, chosen, count, places):
+    """Write where in ``columns.values`` the columns of the rows ``chosen[:count]`` are; compute missing."""
+    raise NotImplementedError
+
+
+@find_columns.register(AllColumns)
+def all_columns_find_columns(columns, chosen, count, places):
+    for c in range(count):
+        places[c] = chosen[c]
+
+
+@find_columns.register(SomeColumns)
+def some_columns_find_columns(columns, chosen, count, places):
+    missing = 0
+    for c in range(count):
+        columns.moved[chosen[c]] += 1
+        places[c] = columns.place[chosen[c]]
+        for b in range(c):
+            if chosen[b] == chosen[c]:
+                places[c] = places[b]
+        if places[c] < 0:
+            places[c] = _new_place(columns, chosen, count, chosen[c], missing)
+            columns.missing[missing] = c
+            missing += 1
+    if missing > 0:
+        _compute(columns, chosen, missing, places)
+
+
+@subroutine
+def _new_place(columns, chosen, count, t, missing):
+    """Return where to write the column of row t: where it stays, if it is to stay."""
+    n_kept = columns.owner.shape[0]
+    if n_kept == 0:
+        return missing
+    if columns.kept[0] < n_kept:
+        at = columns.kept[0]
+        columns.kept[0] += 1
+    else:
+        at = columns.hand[0]
+        columns.hand[0] = (at + 1) % n_kept
+        old = columns.owner[at]
+        if columns.moved[old] >= columns.moved[t] or _is_among(chosen, count, old):
+            return n_kept + missing
+        columns.place[old] = -1
+    columns.owner[at], columns.place[t] = t, at
+    return at
+
+
+@helper
+def _is_among(chosen, count, t):
+    """Whether t is one of ``chosen[:count]``."""
+    found = False
+    for c in range(count):
+        found = found or chosen[c] == t
+    return found
+
+
+@subroutine
+def _compute(columns, chosen, missing, places):
+    """Compute the columns of the first ``missing`` rows listed in ``columns.missing``."""
+    rows, lengths = columns.rows, columns.lengths
+    for m in range(missing):
+        row_add(rows, chosen[columns.missing[m]], 1.0, columns.buffer[:, m])
+    for s in range(columns.place.shape[0]):
+        row_scores(rows, s, columns.buffer, columns.dots)
+        for m in range(missing):
+            c = columns.missing[m]
+            value = kernel_value(columns.function, columns.dots[m], lengths[s], lengths[chosen[c]])
+            columns.values[places[c], s] = value
+    for m in range(missing):
+        row_clear(rows, chosen[columns.missing[m]], columns.buffer)
+
+
+@subroutine
+def add_columns(columns, chosen, labels, coefs, count, places, G):
+    """``G[labels[c]] += coefs[c] * K[chosen[c]]`` for c = 0, ..., count - 1; ``places`` is work space."""
+    for begin in range(0, count, GROUP):
+        size = min(GROUP, count - begin)
+        find_columns(columns, chosen[begin : begin + size], size, places)
+        for first in range(0, G.shape[1], _CHUNK):
+            stop = min(first + _CHUNK, G.shape[1])
+            for c in range(size):
+                column = columns.values[places[c], first:stop]
+                add_scaled(coefs[begin + c], column, G[labels[begin + c], first:stop])

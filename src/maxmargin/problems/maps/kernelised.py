@@ -1,0 +1,347 @@
+r"""The feature map of a kernel: any map over rows, plus a kernel of the rows (the paper's Algorithm B.1).
+
+Let row t have the features x_t, in a space that only the kernel k knows. Weights are combinations of the
+features of the training rows, :math:`\sum_t W_{tl} \, x_t` for label l. The map keeps their coefficients W
+together with the scores of all training rows,
+
+.. math:: G = K W, \qquad K_{st} = k(x_s, x_t),
+
+as one vector: the weights of the inner map, then W row by row, then G label by label, so that columns of K
+are added to contiguous memory. With these,
+
+.. math::
+
+    \text{score}_i      &\quad \theta \mathrel{+}= G \text{ at the rows of example i} \\
+    \text{push}_i       &\quad W_{tl} \mathrel{+}= c \, \delta_{tl}, \quad
+                               G_{\cdot l} \mathrel{+}= c \, \delta_{tl} K_{\cdot t} \\
+    \text{gram}_i       &\quad K_{ii} \, \delta \\
+    \text{inner}(u, v)  &\quad \langle W_u, G_v \rangle + \text{that of the inner map} .
+
+All else that methods do is to add and scale such vectors, which preserves G = K W. So every method, wrapper
+and model over rows works with a kernel, without sums over support vectors. The inner map has the parts of the
+model that have no kernel, such as transitions, and may have linear features too, such as a constant.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.arrays import Features, FloatArray, IntArray, UIntArray
+from maxmargin.compiling import helper, kernel
+from maxmargin.loops import add_scaled, clear
+from maxmargin.problems import feature_map
+from maxmargin.problems.maps import _products
+from maxmargin.problems.maps._columns import (
+    GROUP,
+    Columns,
+    add_columns,
+    enough_columns,
+    fewer_columns,
+    given_columns,
+)
+from maxmargin.problems.subsets import indexed_by_example, take_fields, take_half
+from maxmargin.rows import Rows, as_rows
+from maxmargin.rows.kernel_functions import (
+    KernelFunction,
+    PrecomputedKernel,
+    fill_blocks,
+    is_semidefinite,
+    row_lengths,
+)
+
+# Tolerance for rounding in an eigenvalue of a positive semidefinite matrix, relative to the largest.
+ROUNDING = 1e-9
+
+
+@indexed_by_example("rows_of", "product_spans")
+class KernelisedMap(NamedTuple):
+    """A map with a kernel of its rows.
+
+    Attributes
+    ----------
+    inner : map
+        The parts of the model without kernel.
+    columns : AllColumns or SomeColumns
+        The kernel matrix.
+    rows_of : array of shape (n, 2)
+        Example i has the rows rows_of[i, 0], ..., rows_of[i, 1] - 1.
+    products, product_spans : arrays
+        The kernel matrix of the rows of each example; see `ChainMap`.
+    head, width : int
+        Number of statistics before those of rows, and of each row.
+    most : int
+        Largest number of rows of an example.
+    semidefinite : bool
+        Whether the kernel is known to be positive semidefinite.
+    """
+
+    inner: object
+    columns: Columns
+    rows_of: IntArray
+    products: FloatArray
+    product_spans: IntArray
+    head: int
+    width: int
+    most: int
+    semidefinite: bool
+
+
+class KernelisedWork(NamedTuple):
+    """Work space.
+
+    Attributes
+    ----------
+    inner : work space of the inner map
+    image : array of shape (most, width)
+        The change of the scores by the kernel.
+    sums : array of shape (width,)
+        Squared lengths label by label.
+    nonzero, chosen, labels, coefs : arrays
+        Entries of a move: rows, labels and values.
+    places : array of shape (GROUP,)
+    """
+
+    inner: object
+    image: FloatArray
+    sums: FloatArray
+    nonzero: UIntArray
+    chosen: IntArray
+    labels: IntArray
+    coefs: FloatArray
+    places: IntArray
+
+
+def kernelised_map(
+    phi: object,
+    layout: feature_map.RowLayout,
+    features: Features,
+    function: KernelFunction | PrecomputedKernel,
+    cache_size: float,
+    dtype: type[np.floating],
+) -> KernelisedMap:
+    """Return a map with a kernel of the rows of this layout; see `Kernelised`."""
+    spans = layout.spans
+    if isinstance(function, PrecomputedKernel):
+        columns: Columns = given_columns(features, dtype)
+        products = _cut_products(columns.values, spans)
+    else:
+        rows = as_rows(features, "Kernelised")
+        columns = enough_columns(rows, function, dtype, 1e6 * cache_size)
+        products = _computed_products(rows, function, spans, dtype)
+    _check_rows(columns.values.shape[1], spans)
+    found = KernelisedMap(
+        phi,
+        columns,
+        spans,
+        *products,
+        layout.head,
+        layout.width,
+        int((spans[:, 1] - spans[:, 0]).max()),
+        is_semidefinite(function),
+    )
+    if not found.semidefinite:
+        _check_curvature(found)
+    return found
+
+
+def _check_rows(n: int, spans: IntArray) -> None:
+    needed = int(spans.max())
+    if n != needed:
+        raise ValueError(
+            f"Kernelised: features must have one row for each of the {needed} rows of the problem, got {n}."
+        )
+
+
+def _product_spans(spans: IntArray) -> IntArray:
+    """Return where the table of each example begins and ends."""
+    entries = (spans[:, 1] - spans[:, 0]) ** 2
+    ends = np.cumsum(entries)
+    return np.column_stack([ends - entries, ends])
+
+
+def _cut_products(matrix: NDArray[np.floating], spans: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return the blocks of the matrix for each example, one after another."""
+    blocks = [np.ravel(matrix[first:stop, first:stop]) for first, stop in spans.tolist()]
+    return np.concatenate(blocks).astype(np.float64), _product_spans(spans)
+
+
+def _computed_products(
+    rows: Rows, function: KernelFunction, spans: IntArray, dtype: type[np.floating]
+) -> tuple[FloatArray, IntArray]:
+    """Return the kernel matrix of the rows of each example, rounded as the columns are."""
+    places = _product_spans(spans)
+    out, buffer = np.empty(places[-1, 1], dtype=dtype), np.zeros((rows.n_columns, GROUP))
+    fill_blocks(rows, function, row_lengths(rows), spans, places[:, 0].copy(), buffer, np.zeros(GROUP), out)
+    return out.astype(np.float64), places
+
+
+def _check_curvature(phi: KernelisedMap) -> None:
+    """Raise if a step of some example would have negative curvature."""
+    for i, (begin, end) in enumerate(phi.product_spans.tolist()):
+        size = math.isqrt(end - begin)
+        values = np.linalg.eigvalsh(phi.products[begin:end].reshape(size, size))
+        if values[0] < -ROUNDING * max(values[-1], 0.0):
+            raise feature_map.NegativeCurvature(
+                f"Kernelised: the kernel matrix of example {i} must be positive semidefinite, got an "
+                f"eigenvalue of {values[0]:.3g}; choose another kernel or other parameters."
+            )
+
+
+@feature_map.map_sizes.register(KernelisedMap)
+def kernelised_map_sizes(phi):
+    size = feature_map.map_sizes(phi.inner)
+    both = 2 * phi.columns.values.shape[1] * phi.width
+    return feature_map.MapSizes(phi.rows_of.shape[0], size.weights + both, size.statistics)
+
+
+@feature_map.map_workspace.register(KernelisedMap)
+def kernelised_map_workspace(phi: KernelisedMap) -> KernelisedWork:
+    entries = phi.most * phi.width
+    return KernelisedWork(
+        feature_map.map_workspace(phi.inner),
+        np.zeros((phi.most, phi.width)),
+        np.zeros(phi.width),
+        np.zeros(phi.most + 1, dtype=np.uint32),
+        np.zeros(entries, dtype=np.int64),
+        np.zeros(entries, dtype=np.int64),
+        np.zeros(entries),
+        np.zeros(GROUP, dtype=np.int64),
+    )
+
+
+@feature_map.score.register(KernelisedMap)
+def kernelised_score(phi, i, w, theta):
+    n, width, first = phi.columns.values.shape[1], phi.width, phi.rows_of[i, 0]
+    count = phi.rows_of[i, 1] - first
+    G = w[w.shape[0] - n * width :].reshape((width, n))
+    feature_map.score(phi.inner, i, w[: w.shape[0] - 2 * n * width], theta)
+    rows = theta[phi.head : phi.head + count * width].reshape((count, width))
+    for k in range(width):
+        for t in range(count):
+            rows[t, k] += G[k, first + t]
+
+
+@feature_map.gram.register(KernelisedMap)
+def kernelised_gram(phi, i, move, image, work):
+    end = phi.head + (phi.rows_of[i, 1] - phi.rows_of[i, 0]) * phi.width
+    D = move.delta[phi.head : end].reshape((-1, phi.width))
+    rows = image[phi.head : end].reshape((-1, phi.width))
+    G = work.image[: D.shape[0]]
+    feature_map.gram(phi.inner, i, move, image, work.inner)
+    _products.multiply_products_behind(phi.head, phi, i, move, D, G)
+    for t in range(D.shape[0]):
+        add_scaled(1.0, G[t], rows[t])
+
+
+@feature_map.norm2.register(KernelisedMap)
+def kernelised_norm2(phi, i, move, image, work):
+    end = phi.head + (phi.rows_of[i, 1] - phi.rows_of[i, 0]) * phi.width
+    D = move.delta[phi.head : end].reshape((-1, phi.width))
+    clear(work.sums)
+    total = feature_map.norm2(phi.inner, i, move, image, work.inner)
+    return total + _products.table_norm2(phi, i, D, work.sums, work.nonzero)
+
+
+@feature_map.push.register(KernelisedMap)
+def kernelised_push(phi, i, move, scale, w, work):
+    n, width, first = phi.columns.values.shape[1], phi.width, phi.rows_of[i, 0]
+    d, end = w.shape[0] - 2 * n * width, phi.head + (phi.rows_of[i, 1] - first) * width
+    W, G = w[d : d + n * width].reshape((n, width)), w[d + n * width :].reshape((width, n))
+    feature_map.push(phi.inner, i, move, scale, w[:d], work.inner)
+    count = 0
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if phi.head <= p < end and move.delta[p] != 0.0:
+            t, k = _products.position_and_label(p, phi.head, width)
+            work.chosen[count], work.labels[count] = first + t, k
+            work.coefs[count] = scale * move.delta[p]
+            W[first + t, k] += work.coefs[count]
+            count += 1
+    add_columns(phi.columns, work.chosen, work.labels, work.coefs, count, work.places, G)
+
+
+@helper
+def _cross_product(W, G):
+    """``(W * G.T).sum()``"""
+    total = 0.0
+    for k in range(G.shape[0]):
+        for t in range(G.shape[1]):
+            total += W[t, k] * G[k, t]
+    return total
+
+
+@feature_map.inner.register(KernelisedMap)
+def kernelised_inner(phi: KernelisedMap, u: FloatArray, v: FloatArray) -> float:
+    linear_u, W, _ = kernel_parts(phi, u)
+    linear_v, _, G = kernel_parts(phi, v)
+    return float(feature_map.inner(phi.inner, linear_u, linear_v) + _cross_product(W, G))
+
+
+def kernel_parts(phi: KernelisedMap, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the inner map's weights, W and G, as views of ``w``."""
+    n = phi.columns.values.shape[1]
+    linear, W, G = np.split(w, [len(w) - 2 * n * phi.width, len(w) - n * phi.width])
+    return linear, W.reshape(n, phi.width), G.reshape(phi.width, n)
+
+
+@feature_map.unpack.register(KernelisedMap)
+def kernelised_unpack(phi: KernelisedMap, w: FloatArray) -> tuple[FloatArray, ...]:
+    """Return the weights of the inner map, followed by the coefficients, one row per label."""
+    linear, W, _ = kernel_parts(phi, w)
+    parts: tuple[FloatArray, ...] = feature_map.unpack(phi.inner, linear)
+    return (*parts, W.T)
+
+
+@feature_map.rebuilt.register(KernelisedMap)
+def kernelised_rebuilt(phi: KernelisedMap, w: FloatArray) -> FloatArray:
+    """Return a copy in which G is computed from W, free of the rounding of all steps."""
+    out = w.copy()
+    _, W, G = kernel_parts(phi, out)
+    G[:] = 0.0
+    rebuild_scores(phi.columns, W, G, np.zeros((3, GROUP), dtype=np.int64), np.zeros(GROUP))
+    return out
+
+
+@kernel
+def rebuild_scores(columns, W, G, numbers, coefs):
+    """``G += K W``; ``numbers`` and ``coefs`` are work space."""
+    count = 0
+    for t in range(W.shape[0]):
+        for k in range(W.shape[1]):
+            if W[t, k] != 0.0:
+                numbers[0, count], numbers[1, count], coefs[count] = t, k, W[t, k]
+                count += 1
+            if count == coefs.shape[0]:
+                add_columns(columns, numbers[0], numbers[1], coefs, count, numbers[2], G)
+                count = 0
+    add_columns(columns, numbers[0], numbers[1], coefs, count, numbers[2], G)
+
+
+@feature_map.adopted.register(KernelisedMap)
+def kernelised_adopted(phi: KernelisedMap, w: FloatArray, before: object) -> FloatArray | None:
+    """Return the weights with coefficients of zero for new rows, whose scores are computed."""
+    if not isinstance(before, KernelisedMap) or (phi.head, phi.width) != (before.head, before.width):
+        return None
+    linear, W, _ = kernel_parts(before, w)
+    inner = feature_map.adopted(phi.inner, linear, before.inner)
+    missing = phi.columns.values.shape[1] - len(W)
+    if inner is None or missing < 0:
+        return None
+    if missing == 0:
+        return w
+    W = np.concatenate([W, np.zeros((missing, phi.width))])
+    return kernelised_rebuilt(phi, np.concatenate([inner, W.ravel(), np.zeros(W.size)]))
+
+
+@feature_map.is_metric.register(KernelisedMap)
+def kernelised_is_metric(phi: KernelisedMap) -> bool:
+    return phi.semidefinite
+
+
+@take_half.register(KernelisedMap)
+def kernelised_take_half(phi: KernelisedMap, indices: IntArray) -> KernelisedMap:
+    """Return some examples, with columns of their own, as two threads must not write to the same."""
+    taken: KernelisedMap = take_fields(phi, indices)
+    return taken._replace(columns=fewer_columns(phi.columns, len(indices) / len(phi.rows_of)))
