@@ -205,9 +205,9 @@ def test_every_example_once_in_a_permutation():
         visited.append(permutation(rng))
         return visited[-1]
 
-    permutation = driver.drawer("permutation", N)
+    permutation = driver._arguments.drawer("permutation", N)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver, "drawer", lambda *_: note)
+        patch.setattr(driver._arguments, "drawer", lambda *_: note)
         run_once(0)
     assert [sorted(visits.order.tolist()) for visits in visited] == [list(range(N))] * 2
 

@@ -6,18 +6,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from maxmargin import _arguments, objective
+from maxmargin import _arguments, kinds, objective
 from maxmargin.compiling.interrupts import uninterrupted
 from maxmargin.compiling.threads import threads
 from maxmargin.history import History, Measurement
-from maxmargin.methods.protocol import grain, oracle_calls, regularisation, traits
+from maxmargin.methods.protocol import grain, oracle_calls, traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.feature_map import is_metric, rebuilt
-from maxmargin.problems.oracle import is_bounded
-from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.problems.problem import AnyProblem
 from maxmargin.result import Callback, Progress, Result, Status
-from maxmargin.resume import Beginning, Stopped, as_warm_start, begin_anew, begin_from, first_certificate
+from maxmargin.resume import Beginning, Stopped, as_warm_start
 
 # A pass is split into pieces of about this length, so that interrupts and limits take effect.
 _PIECE_SECONDS = 0.1
@@ -86,16 +84,14 @@ def solve(
     ScaleError
         If numbers leave the range of float64, because features or lam are too large or too small.
     """
-    pair, method = _arguments.checked_problem(problem), _arguments.checked_method(method)
+    checked, method = kinds.checked(problem, method)
     _arguments.check_limits(tol, max_passes, time_limit, check_every)
-    _arguments.check_scale(pair, method)
     _arguments.check_n_jobs(n_jobs)
     _arguments.check_sampling(sampling, method)
-    _arguments.check_projection(pair, method)
-    draw, rng = _arguments.drawer(sampling, sizes(pair).examples), _arguments.generator(random_state)
-    warm = None if start is None else as_warm_start(start)
-    beginning = begin_anew(pair, method) if warm is None else begin_from(warm, pair, method)
-    run = _Run(pair, method, beginning, tol, max_passes, time_limit, _arguments.checked_callbacks(callbacks))
+    draw, rng = _arguments.drawer(sampling, kinds.n_blocks(checked)), _arguments.generator(random_state)
+    beginning = kinds.begin(checked, method, None if start is None else as_warm_start(start))
+    called = _arguments.checked_callbacks(callbacks)
+    run = _Run(checked, method, beginning, tol, max_passes, time_limit, called)
     with threads(n_jobs):
         status = run.begin() if start is not None else None
         try:
@@ -128,7 +124,7 @@ class _Run:
         self.problem, self.method, self.callbacks = problem, method, callbacks
         self.tol, self.max_passes = tol, max_passes
         self.time_limit = math.inf if time_limit is None else time_limit
-        self.n, self.lam = sizes(problem).examples, regularisation(method)
+        self.n = kinds.n_blocks(problem)
         self.state, self.beginning = beginning.state, beginning
         self._compile()
         self.piece = _FIRST_PIECE
@@ -145,7 +141,7 @@ class _Run:
 
     def begin(self) -> Status | None:
         """Certify the initial state; return a status if its gap is small enough."""
-        self._note(first_certificate(self.beginning, self.problem, self.method))
+        self._note(kinds.first_certificate(self.problem, self.method, self.beginning))
         return Status.CONVERGED if self.best_primal - self.best_dual <= self.tol else None
 
     def one_pass(self, visits: Visits) -> bool:
@@ -202,7 +198,7 @@ class _Run:
         self.best_dual = max(self.best_dual, dual)
         if primal < self.best_primal:
             self.best_primal, self.best_w = primal, found.w.copy()
-        objective.check_bounds(self.problem, self.best_primal, self.best_dual)
+        kinds.check_bounds(self.problem, self.best_primal, self.best_dual)
 
     def compare_with_zero(self, status: Status) -> None:
         """Make sure that the result is no worse than zero weights, up to ``tol``.
@@ -214,7 +210,7 @@ class _Run:
         if self.best_primal <= self.best_ell or (is_known and status is Status.CONVERGED):
             return
         try:
-            found = objective.no_worse_than_zero(self.problem, self.best_w, self.best_primal, self.lam)
+            found = kinds.no_worse(self.problem, self.method, self.best_w, self.best_primal)
         except KeyboardInterrupt:
             if not is_known:
                 raise
@@ -224,10 +220,8 @@ class _Run:
     def rebuild(self) -> None:
         """Measure the best weights again if redundant entries of them have gathered rounding."""
         try:
-            w = rebuilt(self.problem.map, self.best_w)
-            if w is not self.best_w:
-                self.best_primal = objective.primal(self.problem, w, self.lam)
-                self.best_w = w
+            found = kinds.rebuilt(self.problem, self.method, self.best_w, self.best_primal)
+            self.best_w, self.best_primal = found
         except KeyboardInterrupt:
             pass  # the weights as they are have a certificate
 
@@ -265,8 +259,8 @@ class _Run:
 
     def result(self, status: Status) -> Result:
         w = self.best_w
-        weights = np.concatenate([np.ravel(part) for part in self.problem.unpack(w)])
+        weights = kinds.as_weights(self.problem, w)
         gap, history = self.best_primal - self.best_dual, History(tuple(self.rows))
         stopped = Stopped(self.problem, self.method, self.state if self.whole else None)
-        certified = is_bounded(self.problem.oracle) and is_metric(self.problem.map)
+        certified = kinds.is_certified(self.problem)
         return Result(weights, self.best_primal, self.best_dual, gap, certified, status, history, w, stopped)

@@ -1,0 +1,77 @@
+"""What the driver asks of a problem, of whatever kind.
+
+These are generic functions of the problem. Their bodies are for structural SVMs; another kind of problem
+registers all of them for its class, and `maxmargin.objective.certificate` for its methods.
+`maxmargin.product` is such a kind.
+"""
+
+import numpy as np
+
+from maxmargin import _arguments, objective, resume
+from maxmargin.arrays import FloatArray
+from maxmargin.compiling import python_generic
+from maxmargin.methods.protocol import regularisation
+from maxmargin.objective import Certificate
+from maxmargin.problems import feature_map
+from maxmargin.problems.feature_map import is_metric
+from maxmargin.problems.oracle import is_bounded
+from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.resume import Beginning, WarmStart
+
+
+@python_generic
+def checked(problem: object, method: object) -> tuple[AnyProblem, object]:
+    """Return problem and method as the driver uses them; raise unless they fit each other."""
+    pair, method = _arguments.checked_problem(problem), _arguments.checked_method(method)
+    _arguments.check_scale(pair, method)
+    _arguments.check_projection(pair, method)
+    return pair, method
+
+
+@python_generic
+def n_blocks(problem: AnyProblem) -> int:
+    """Return the number of blocks, of which a pass visits as many: examples or sets."""
+    return sizes(problem).examples
+
+
+@python_generic
+def begin(problem: AnyProblem, method: object, warm: WarmStart | None) -> Beginning:
+    """Return the initial state, carried over from ``warm`` if it is given."""
+    return resume.begin_anew(problem, method) if warm is None else resume.begin_from(warm, problem, method)
+
+
+@python_generic
+def first_certificate(problem: AnyProblem, method: object, beginning: Beginning) -> Certificate:
+    """Return the certificate of a state carried over."""
+    return resume.first_certificate(beginning, problem, method)
+
+
+@python_generic
+def check_bounds(problem: AnyProblem, primal: float, dual: float) -> None:
+    """Raise if the lower bound is above the objective, which no correct problem allows."""
+    objective.check_bounds(problem, primal, dual)
+
+
+@python_generic
+def no_worse(problem: AnyProblem, method: object, w: FloatArray, primal: float) -> tuple[FloatArray, float]:
+    """Return the best answer and its objective, or those of a better one known in advance, such as zero."""
+    return objective.no_worse_than_zero(problem, w, primal, regularisation(method))
+
+
+@python_generic
+def rebuilt(problem: AnyProblem, method: object, w: FloatArray, primal: float) -> tuple[FloatArray, float]:
+    """Return an answer and its objective, measured again if redundant entries have gathered rounding."""
+    fresh = feature_map.rebuilt(problem.map, w)
+    return (w, primal) if fresh is w else (fresh, objective.primal(problem, fresh, regularisation(method)))
+
+
+@python_generic
+def as_weights(problem: AnyProblem, w: FloatArray) -> FloatArray:
+    """Return an answer as one vector in the order that users expect."""
+    return np.concatenate([np.ravel(part) for part in problem.unpack(w)])
+
+
+@python_generic
+def is_certified(problem: AnyProblem) -> bool:
+    """Whether the gap is a guaranteed bound."""
+    return bool(is_bounded(problem.oracle) and is_metric(problem.map))
