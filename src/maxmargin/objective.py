@@ -36,7 +36,7 @@ from maxmargin.methods import protocol
 from maxmargin.methods.protocol import BrokenOracle, NamedMethod, Point, State, point
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import broken_example, fault, hinges
-from maxmargin.problems.feature_map import NegativeCurvature, inner, is_metric, map_sizes
+from maxmargin.problems.feature_map import NegativeCurvature, check_metric, inner, is_metric, map_sizes
 from maxmargin.problems.oracle import is_bounded, is_exact
 from maxmargin.problems.problem import AnyProblem, checked_weights
 
@@ -78,6 +78,7 @@ def certificate(method: NamedMethod, state: State, problem: AnyProblem, compare:
     its own. With ``compare``, the other weights of the answer are measured too, each by another pass, and
     the best are returned.
     """
+    check_metric(problem.map)
     answer: Point = point(method, state, problem)
     lam, candidates = protocol.regularisation(method), (answer.w, *answer.others) if compare else (answer.w,)
     measured = [(primal(problem, w, lam), k) for k, w in enumerate(candidates)]

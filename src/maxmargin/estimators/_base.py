@@ -95,6 +95,7 @@ class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[
     random_state: object
 
     gap_: float
+    certified_: bool
     history_: History
     n_iter_: int
     n_features_in_: int
@@ -162,7 +163,7 @@ class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[
         problem = self._problem(examples)
         result = self._solve(problem, examples, self._start(seen, more))
         self._remember(Seen(examples, result, self._model_parameters()), more)
-        self._keep(problem, result.w)
+        self._keep(problem, examples, result.w)
         return self
 
     def _validate(self, parts: Parts, call: Call) -> Parts:
@@ -177,7 +178,7 @@ class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[
         """Hook: return the problem of all examples, without their weights."""
         raise NotImplementedError
 
-    def _keep(self, problem: Problem, w: FloatArray) -> None:
+    def _keep(self, problem: Problem, examples: Examples[Data], w: FloatArray) -> None:
         """Hook: set the fitted attributes of the model."""
         self._w = w
 
@@ -250,7 +251,7 @@ class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[
             result = self._run(problem, lam, mean, start)
         except UnfitStart:  # other data, or another method
             result = self._run(problem, lam, mean, None)
-        self.gap_ = float(result.gap / mean)
+        self.gap_, self.certified_ = float(result.gap / mean), result.certified
         self.history_ = History(tuple(per_weight(row, mean) for row in result.history.rows))
         self.n_iter_ = math.ceil(result.history.rows[-1].passes)
         if result.status is not Status.CONVERGED:

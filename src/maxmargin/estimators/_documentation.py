@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from textwrap import dedent, indent
 from types import FunctionType
 
-from maxmargin.estimators._parameters import SHARED, TRAINING, Parameter
+from maxmargin.estimators._parameters import KERNEL, SHARED, TRAINING, Parameter
 
 _LINE = re.compile(r"^( *)%\((\w+)\)s\n?", re.MULTILINE)
 _INLINE = re.compile(r"%\((\w+)\)s")
@@ -52,7 +52,10 @@ TEXTS = {
     "extra": "",
     "certificate": """
         gap_ : float
-            Certified bound on how far the objective is from its minimum.
+            Bound on how far the objective is from its minimum.
+        certified_ : bool
+            Whether the bound is guaranteed. It is not if the oracle is approximate and knows no bound, or if
+            the kernel is not known to be positive semidefinite.
         history_ : History
             All certificates.
         n_iter_ : int
@@ -79,7 +82,8 @@ def parameter_texts(init: Callable[..., None]) -> dict[str, str]:
         if name in SHARED
     }
     together = (text for name, text in found.items() if name in TRAINING and name != "C")
-    return found | {"training": "\n".join(together)}
+    kernels = (text for name, text in found.items() if name in KERNEL)
+    return found | {"training": "\n".join(together), "kernels": "\n".join(kernels)}
 
 
 def _entry(name: str, parameter: Parameter, default: object) -> str:

@@ -100,6 +100,15 @@ TRAINING = {
         does not depend on the number.
         """,
     ),
+    "cache_size": Parameter(
+        "float",
+        [Interval(Real, 0, None, closed="neither")],
+        """
+        Megabytes for the values of the kernel, which are float32 if all features are, else float64. If the
+        matrix needs more, some columns are kept and the others are computed when they are needed. The answer
+        does not depend on it.
+        """,
+    ),
     "verbose": Parameter(
         "bool or int",
         ["verbose"],
@@ -126,4 +135,28 @@ MODEL = {
     "fit_intercept": Parameter("bool", ["boolean"], "Add a constant feature, regularised like the others."),
     "class_weight": Parameter('dict, "balanced" or None', [StrOptions({"balanced"}), dict, None], ""),
 }
-SHARED = TRAINING | MODEL
+
+# Kernels, with the parameters of scikit-learn's SVC.
+KERNEL = {
+    "kernel": Parameter(
+        '{"linear", "poly", "rbf", "sigmoid"} or callable',
+        [StrOptions({"linear", "poly", "rbf", "sigmoid"}), callable],
+        """
+        The kernel of %(rows)s. A callable gets two lists or arrays of rows and returns the matrix of its
+        values. If its attribute ``semidefinite`` is true, it is taken to be positive semidefinite, and
+        results are certified.
+        """,
+    ),
+    "degree": Parameter("int", [Interval(Integral, 0, None, closed="left")], 'Degree of "poly".'),
+    "gamma": Parameter(
+        '{"scale", "auto"} or float',
+        [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        """
+        Coefficient of "rbf", "poly" and "sigmoid": 1 / (n_features * X.var()), 1 / n_features, or a number.
+        """,
+    ),
+    "coef0": Parameter(
+        "float", [Interval(Real, None, None, closed="neither")], 'Constant term of "poly" and "sigmoid".'
+    ),
+}
+SHARED = TRAINING | MODEL | KERNEL

@@ -7,9 +7,11 @@ from scipy.sparse import csr_array
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding import SequenceEncoder
+from maxmargin.encoding.objects import ObjectEncoder, holds_arrays
 from maxmargin.encoding.tokens import Tokens
-from maxmargin.estimators._base import Call, MaxMarginEstimator, Output
+from maxmargin.estimators._base import Call, Output
 from maxmargin.estimators._examples import Data
+from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._problems import SequenceProblem, check_k, k_best_outputs
 from maxmargin.estimators._state import snapshot
 
@@ -20,20 +22,24 @@ X : list of sequences
 """
 
 
-class SequenceEstimator(MaxMarginEstimator[Data, Output]):
+class SequenceEstimator(KernelEstimator[Data, Output]):
     """Base of the estimators over sequences of tokens. A subclass defines `_unlabelled`."""
 
     min_count: int
     feature_names_: list[str] | None
-    _encoder: SequenceEncoder
+    _encoder: SequenceEncoder | ObjectEncoder
 
     def _tokens(self, X: object, call: Call) -> Tokens:
         """Return the tokens encoded; the first call learns the features."""
         if not call.first:
             return self._encoder.transform(X)
-        self._encoder = SequenceEncoder(min_count=self.min_count, owner=self._owner)
+        if callable(self.kernel) and not holds_arrays(X):
+            self._encoder = ObjectEncoder(self._owner)
+        else:
+            self._encoder = SequenceEncoder(min_count=self.min_count, owner=self._owner)
         tokens = self._encoder.fit_transform(X)
         self.n_features_in_, self.feature_names_ = self._encoder.n_features_in_, self._encoder.feature_names_
+        self._learn_kernel(tokens.rows)
         return tokens
 
     def _unlabelled(self, tokens: Tokens) -> SequenceProblem:
@@ -42,7 +48,8 @@ class SequenceEstimator(MaxMarginEstimator[Data, Output]):
 
     def _read(self, X: object) -> Tokens:
         """Return the tokens of sequences whose outputs are to be predicted."""
-        return self._encoder.transform(X)
+        tokens = self._encoder.transform(X)
+        return tokens._replace(rows=self._prediction_rows(tokens.rows))
 
     def _k_best(self, X: object, k: int) -> Iterator[tuple[IntArray, FloatArray]]:
         """Return the codes of the k best outputs of each sequence, and their margins."""
@@ -53,7 +60,8 @@ class SequenceEstimator(MaxMarginEstimator[Data, Output]):
     @snapshot
     def _weights(self) -> tuple[FloatArray, ...]:
         """The weights by what they mean. Any sequence will do: one token without features."""
-        blank = Tokens(csr_array((1, self.n_features_in_)), np.array([0, 1]))
+        n_columns = self.n_features_in_ if self._is_linear else self._support.coefficients.shape[1]
+        blank = Tokens(csr_array((1, n_columns)), np.array([0, 1]))
         return self._unlabelled(blank).unpack(self._w)
 
 
@@ -62,6 +70,17 @@ def weights_part(name: str, meaning: str) -> property:
 
     def part(self: SequenceEstimator[Data, Output]) -> FloatArray:
         found: FloatArray = getattr(self._weights, name)
+        return found
+
+    return property(part, doc=meaning)
+
+
+def feature_part(name: str, attribute: str, meaning: str) -> property:
+    """Return a property like `weights_part`, of weights that only a linear model has."""
+
+    def part(self: SequenceEstimator[Data, Output]) -> FloatArray:
+        found: FloatArray = getattr(self._weights, name)
+        self._check_linear(attribute)
         return found
 
     return property(part, doc=meaning)

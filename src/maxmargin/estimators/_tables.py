@@ -10,9 +10,12 @@ from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
+from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.matrices import sound
+from maxmargin.encoding.objects import as_objects
 from maxmargin.estimators._base import Call, LabellingEstimator, Output
 from maxmargin.estimators._examples import Data, Parts
+from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._scores import mean_right
 from maxmargin.estimators._state import snapshot
 
@@ -25,8 +28,14 @@ X_TEXT = "X : array or sparse matrix of shape (n_samples, n_features)"
 _OPTIONS = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
 
 
-class TableEstimator(ClassifierMixin, LabellingEstimator[Data, Output]):  # type: ignore[misc]
+class TableEstimator(
+    ClassifierMixin,  # type: ignore[misc]
+    LabellingEstimator[Data, Output],
+    KernelEstimator[Data, Output],
+):
     """Base of the classifiers of the rows of a table. A subclass defines `_targets` and `_is_right`."""
+
+    _has_objects: bool
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -34,7 +43,12 @@ class TableEstimator(ClassifierMixin, LabellingEstimator[Data, Output]):  # type
         return tags
 
     def _validate(self, parts: Parts, call: Call) -> Parts:
-        X, y = parts
+        X, y = super()._validate(parts, call)
+        if call.first:
+            self._has_objects = callable(self.kernel) and not is_table(X)
+        if self._has_objects:
+            check_consistent_length(X, y)
+            return as_objects(X), self._targets(y)  # type: ignore[arg-type]
         multi_output = get_tags(self).target_tags.multi_output
         X, y = validate_data(
             self, sound(X, "X"), y, **_OPTIONS, multi_output=multi_output, reset=call.first, copy=call.keeps
@@ -44,6 +58,8 @@ class TableEstimator(ClassifierMixin, LabellingEstimator[Data, Output]):  # type
 
     def _known_table(self, X: object) -> Table:
         """Return the features checked, if they are those of `fit`."""
+        if self._has_objects:
+            return as_objects(X)  # type: ignore[arg-type]
         table: Table = validate_data(self, sound(X, "X"), **_OPTIONS, reset=False)
         self._check_finite(table)
         return table
@@ -88,6 +104,17 @@ class TableEstimator(ClassifierMixin, LabellingEstimator[Data, Output]):  # type
         predicted, truth = np.asarray(self._predict(X)), self._targets(y)
         check_consistent_length(predicted, truth)
         return mean_right(self._is_right(predicted, truth), sample_weight, self._owner)
+
+
+def is_table(X: object) -> bool:
+    """Return whether X is a matrix of numbers, and not a list of users' objects."""
+    if issparse(X) or hasattr(X, "iloc"):
+        return True
+    try:
+        array = np.asarray(X)
+    except ValueError:  # objects of several lengths
+        return False
+    return array.ndim == 2 and is_numeric(array.dtype)
 
 
 def with_constant(table: Table) -> Table:

@@ -1,7 +1,7 @@
 """Sequence labelling as a scikit-learn estimator."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ from maxmargin.estimators._examples import Examples, Parts, label_weights
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
 from maxmargin.estimators._scores import share_right
-from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, weights_part
+from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, feature_part, weights_part
 from maxmargin.estimators._sklearn_private import Options, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.problems import Chain, SecondOrderChain
@@ -56,6 +56,7 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
     %(class_weight)s
         Factors of the loss of a wrong token, by its true label: ``{label: weight}``, 1 for labels that are
         not in it; or weights inversely proportional to the number of tokens with the label, with a mean of 1.
+    %(kernels)s
     %(training)s
 
     Attributes
@@ -72,6 +73,9 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         b and e, the scores of a label at the start and at the end.
     feature_names_ : list of str or None
         Names of the columns of ``coef_``, if features have names.
+    support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
+        Numbers of the training tokens with nonzero coefficients, these coefficients, and how many there are
+        of each; only with a kernel other than "linear".
     %(certificate)s
     n_features_in_ : int
 
@@ -88,6 +92,7 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
     """
 
     _texts: ClassVar[dict[str, str]] = {
+        "rows": "tokens",
         "examples": "sequences",
         "X": X_TEXT,
         "y": """
@@ -125,6 +130,10 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         forbidden: object = None,
         min_count: int = 1,
         class_weight: str | Mapping[object, float] | None = None,
+        kernel: str | Callable[..., object] = "linear",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 100,
@@ -133,6 +142,7 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         sampling: str = "permutation",
         warm_start: bool = False,
         n_jobs: int | None = None,
+        cache_size: float = 200.0,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:
@@ -154,7 +164,7 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         (tokens, labels), n_labels = examples.data, len(self.classes_)
         chosen = self.class_weight
         problem = _MODELS[self._order].from_encoded(
-            tokens.rows,
+            self._linear_rows(tokens.rows),
             tokens.offsets,
             labels,
             n_labels,
@@ -163,7 +173,13 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
             class_costs=None if chosen is None else self._token_costs(chosen, examples),
             owner=self._owner,
         )
-        return rescaled(problem, self.rescaling, self._owner)
+        return rescaled(self._with_kernel(problem, tokens.rows), self.rescaling, self._owner)
+
+    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
+        self._keep_support(problem, examples.data[0].rows, w)
+
+    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        return coefficients[:, : len(self.classes_)].T
 
     def _token_costs(
         self, class_weight: str | Mapping[object, float], examples: Examples[_Data]
@@ -217,7 +233,7 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         found = encode_labels(y, np.cumsum([0, *map(len, predicted)]), owner=self._owner)
         return share_right(predicted, *found, self.classes_, self._owner)
 
-    coef_ = weights_part("unary", "Feature weights of each label.")
+    coef_ = feature_part("unary", "coef_", "Feature weights of each label.")
     transitions_ = weights_part("transitions", "Scores of each label after each label.")
     start_ = weights_part("start", "Score of each label at the start of a sequence.")
     end_ = weights_part("end", "Score of each label at the end of a sequence.")

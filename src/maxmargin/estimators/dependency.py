@@ -151,7 +151,7 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
     def _problem(self, examples: Examples[_Data]) -> Problem:
         return Arborescence.from_encoded(*examples.data, loss=self.loss, **self._trees)
 
-    def _keep(self, problem: Problem, w: FloatArray) -> None:
+    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         self._w = self.coef_ = w
         self.n_features_in_ = len(w)
 

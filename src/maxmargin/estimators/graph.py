@@ -1,8 +1,10 @@
 """Labelling of the nodes of graphs as a scikit-learn estimator."""
 
+from collections.abc import Callable
 from typing import ClassVar, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.graphs import (
@@ -17,17 +19,19 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import transaction
 from maxmargin.problems import Graph
+from maxmargin.wording import described
 
 _Data = tuple[Graphs, IntArray, FloatArray]
 
 
-class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
+class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, list[Labels]]):
     r"""Structural SVM for the labels of the nodes of graphs: trees, images, any other.
 
     A labelling y scores :math:`\sum_v \langle W_{y_v}, x_v \rangle + \sum_{e = (a, b)} \langle V_{y_a y_b},
@@ -61,6 +65,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
         is raised to zero. They do not make tables over labels submodular, which is a condition on sums of
         weights, ``V[f, 0, 0] + V[f, 1, 1] >= V[f, 0, 1] + V[f, 1, 0]``: bools for j = k only say that
         agreement never counts against a labelling. Training does not use threads with signs.
+    %(kernels)s
     %(training)s
 
     Attributes
@@ -74,6 +79,9 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
         k at its second, or for labels that agree.
     inference_ : str
         How labellings are found.
+    support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
+        Numbers of the training nodes with nonzero coefficients, these coefficients, and how many there are of
+        each; only with a kernel other than "linear".
     %(certificate)s
     n_features_in_, n_edge_features_in_ : int
 
@@ -95,6 +103,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
     """
 
     _texts: ClassVar[dict[str, str]] = {
+        "rows": "nodes",
         "examples": "graphs",
         "X": """
             X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
@@ -122,7 +131,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
     loss: str | FloatArray
     rescaling: str
     nonnegative: dict[str, object] | None
-    coef_: FloatArray
+    _coef: FloatArray
     edge_coef_: FloatArray
     inference_: str
     n_edge_features_in_: int
@@ -141,6 +150,10 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
         loss: str | FloatArray = "normalized_hamming",
         rescaling: str = "margin",
         nonnegative: dict[str, object] | None = None,
+        kernel: str | Callable[..., object] = "linear",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -149,6 +162,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
         sampling: str = "permutation",
         warm_start: bool = False,
         n_jobs: int | None = None,
+        cache_size: float = 200.0,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:
@@ -183,6 +197,8 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
         if call.first:
             self.n_features_in_, self.n_edge_features_in_ = graphs.nodes.shape[1], graphs.edges.shape[1]
             self.inference_ = self._chosen_inference(graphs)
+            self._learn_kernel(graphs.nodes)
+            self._check_signs()
         return Examples((graphs, labels, counts), weights)
 
     def _chosen_inference(self, graphs: Graphs) -> str:
@@ -195,7 +211,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
     def _problem(self, examples: Examples[_Data]) -> Problem:
         (graphs, labels, counts), n_labels = examples.data, len(self.classes_)
         plain = Graph.from_encoded(
-            graphs,
+            graphs._replace(nodes=self._linear_rows(graphs.nodes)),
             labels,
             n_labels,
             inference=self.inference_,
@@ -203,7 +219,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
             weights=counts,
             owner=self._owner,
         )
-        problem = rescaled(plain, self.rescaling, self._owner)
+        problem = rescaled(self._with_kernel(plain, graphs.nodes), self.rescaling, self._owner)
         self._n_weights = n_weights(problem)
         return signed(problem, self._marks(problem))
 
@@ -216,13 +232,32 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]]):
         mark_weights(self.nonnegative, parts, owner=self._owner)
         return np.concatenate([nodes.ravel(), edges.ravel()]) > 0.0
 
-    def _keep(self, problem: Problem, w: FloatArray) -> None:
-        self._w = w[: self._n_weights].copy()  # with signs, a vector without them follows the weights
-        self.coef_, self.edge_coef_ = problem.unpack(self._w)
+    def _check_signs(self) -> None:
+        if self.nonnegative is not None and not self._is_linear:
+            raise ValueError(
+                f"{self._owner}: nonnegative must be None with a kernel other than 'linear', got "
+                f"{described(self.nonnegative)}; leave it out."
+            )
+
+    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
+        # With signs, a vector without them follows the weights.
+        parts = self._keep_support(problem, examples.data[0].nodes, w[: self._n_weights].copy())
+        self._coef, self.edge_coef_ = parts[0], parts[1]
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Weights of nodes' features for each label."""
+        check_is_fitted(self)
+        self._check_linear("coef_")
+        return self._coef
+
+    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        return coefficients[:, : len(self.classes_)].T
 
     def _predict(self, X: object) -> list[Labels]:
         graphs = self._known_graphs(X)
-        problem = Graph.for_prediction(graphs, len(self.classes_), self.inference_)
+        scored = graphs._replace(nodes=self._prediction_rows(graphs.nodes))
+        problem = Graph.for_prediction(scored, len(self.classes_), self.inference_)
         outputs, lengths = self._decoded(problem), np.diff(graphs.offsets)
         # The output of a cut has the bonds of its edges after the labels of its nodes.
         begins = graphs.offsets + graphs.edge_offsets if self.inference_ == "cut" else graphs.offsets

@@ -162,7 +162,7 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
             *examples.data, wrong=self.wrong, missed=self.missed, fertility=self._fertility
         )
 
-    def _keep(self, problem: Problem, w: FloatArray) -> None:
+    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         self._w = w
         links, self.places_ = problem.unpack(w)
         self.coef_ = links[: self.n_features_in_]

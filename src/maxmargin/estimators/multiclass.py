@@ -1,12 +1,12 @@
 """Multiclass classification as a scikit-learn estimator."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.labels import Labels
@@ -42,6 +42,7 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         How much examples count by their class, in addition to ``sample_weight``: ``{class: weight}``, 1 for
         classes that are not in it; or weights inversely proportional to the number of examples of the class,
         with a mean of 1.
+    %(kernels)s
     %(training)s
 
     Attributes
@@ -51,6 +52,9 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
     coef_ : array of shape (n_classes, n_features)
         Feature weights of each class; for two classes too.
     intercept_ : array of shape (n_classes,)
+    support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_classes, n_support) and (n_classes,)
+        Numbers of the training examples with nonzero coefficients, these coefficients, and how many there are
+        of each; only with a kernel other than "linear".
     %(certificate)s
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
@@ -69,6 +73,7 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
     """
 
     _texts: ClassVar[dict[str, str]] = {
+        "rows": "examples",
         "examples": "examples",
         "X": X_TEXT,
         "y": """
@@ -85,7 +90,7 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
     rescaling: str
     fit_intercept: bool
     class_weight: str | Mapping[object, float] | None
-    coef_: FloatArray
+    _coef: FloatArray
     intercept_: FloatArray
 
     _parameter_constraints: ClassVar[Constraints] = {"loss": [StrOptions({"zero_one"}), "array-like"]}
@@ -98,6 +103,10 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         rescaling: str = "margin",
         fit_intercept: bool = True,
         class_weight: str | Mapping[object, float] | None = None,
+        kernel: str | Callable[..., object] = "linear",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
         method: str = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -106,6 +115,7 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         sampling: str = "permutation",
         warm_start: bool = False,
         n_jobs: int | None = None,
+        cache_size: float = 200.0,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:
@@ -136,6 +146,8 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         known = self._known_classes(call)
         self.classes_ = cast("Labels", np.unique(y)) if known is None else known
         labels = self._codes(y)
+        if call.first:
+            self._learn_kernel(X)
         if self.class_weight is not None:
             by_class = label_weights(self.class_weight, self.classes_, labels, weights, self._owner)
             weights = by_class[labels] if weights is None else by_class[labels] * weights
@@ -143,16 +155,27 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
         X, labels = examples.data
-        features = with_constant(X) if self.fit_intercept else X
+        linear = self._linear_rows(X)
+        features = with_constant(linear) if self.fit_intercept else linear
         problem = Multiclass.from_encoded(
             features, labels, len(self.classes_), loss=self.loss, owner=self._owner
         )
-        return rescaled(problem, self.rescaling, self._owner)
+        return rescaled(self._with_kernel(problem, X), self.rescaling, self._owner)
 
-    def _keep(self, problem: Problem, w: FloatArray) -> None:
-        (weights,) = problem.unpack(w)
-        self.coef_ = np.ascontiguousarray(weights[:, : self.n_features_in_])
+    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
+        weights = self._keep_support(problem, examples.data[0], w)[0]
         self.intercept_ = weights[:, -1].copy() if self.fit_intercept else np.zeros(len(weights))
+        self._coef = np.ascontiguousarray(weights[:, : -1 if self.fit_intercept else None])
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Feature weights of each class."""
+        check_is_fitted(self)
+        self._check_linear("coef_")
+        return self._coef
+
+    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        return coefficients[:, : len(self.classes_)].T
 
     @snapshot
     def decision_function(self, X: object) -> FloatArray:
@@ -167,7 +190,11 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes, the score of the second minus that of the first.
         """
-        scores = np.asarray(self._known_table(X) @ self.coef_.T) + self.intercept_
+        table = self._known_table(X)
+        if self._is_linear:
+            scores = np.asarray(table @ self._coef.T) + self.intercept_
+        else:
+            scores = self._row_scores(table)[:, : len(self.classes_)] + self.intercept_
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _predict(self, X: object) -> _Classes:

@@ -1,14 +1,16 @@
 """Multilabel classification as a scikit-learn estimator."""
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
 from maxmargin.encoding.graphs import Graphs
@@ -45,6 +47,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         relaxation.
     %(rescaling)s
         "slack" needs a structure other than "full".
+    %(kernels)s
     %(training)s
 
     Attributes
@@ -59,6 +62,9 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         The labels that are joined.
     edge_coef_ : array of shape (n_edges, 2, 2)
         V: ``edge_coef_[e, 1, 0]`` for the first label of a pair without the second.
+    support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
+        Numbers of the training examples with nonzero coefficients, these coefficients, and how many there are
+        of each; only with a kernel other than "linear".
     %(certificate)s
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
@@ -73,6 +79,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
     """
 
     _texts: ClassVar[dict[str, str]] = {
+        "rows": "examples",
         "examples": "examples",
         "X": X_TEXT,
         "y": """
@@ -88,7 +95,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
     }
     structure: str
     rescaling: str
-    coef_: FloatArray
+    _coef: FloatArray
     intercept_: FloatArray
     edges_: IntArray
     edge_coef_: FloatArray
@@ -104,6 +111,10 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         *,
         structure: str = "tree",
         rescaling: str = "margin",
+        kernel: str | Callable[..., object] = "linear",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -112,6 +123,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         sampling: str = "permutation",
         warm_start: bool = False,
         n_jobs: int | None = None,
+        cache_size: float = 200.0,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:
@@ -151,6 +163,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         sets = self._sets(y)
         if call.first:
             self._inference, self.edges_ = _INFERENCE[self.structure], _joined(self.structure, sets, weights)
+            self._learn_kernel(X)
         return Examples((X, sets), weights)
 
     def _learn_labels(self, y: Targets, call: Call) -> None:
@@ -189,21 +202,44 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
         X, y = examples.data
-        graphs = label_graphs(X, self._n_labels, self.edges_)
+        graphs = label_graphs(self._linear_rows(X), self._n_labels, self.edges_)
         problem = Graph.from_encoded(graphs, y.ravel(), 2, inference=self._inference)
-        return rescaled(problem, self.rescaling, self._owner)
+        return rescaled(self._with_kernel(problem, X, by_example=True), self.rescaling, self._owner)
 
-    def _keep(self, problem: Problem, w: FloatArray) -> None:
-        nodes, edges = problem.unpack(w)
+    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
+        parts = self._keep_support(problem, examples.data[0], w)
+        nodes, edges = parts[0], parts[1]
         present = (nodes[1] - nodes[0]).reshape(self._n_labels, -1)
-        self.coef_, self.intercept_ = present[:, :-1], present[:, -1]
-        self._w, self.edge_coef_ = w, edges[: len(self.edges_)]
+        self._coef, self.intercept_ = present[:, :-1], present[:, -1]
+        self.edge_coef_ = edges[: len(self.edges_)]
+
+    @property
+    def coef_(self) -> FloatArray:
+        """By how much features speak for each label."""
+        check_is_fitted(self)
+        self._check_linear("coef_")
+        return self._coef
+
+    def _score_columns(self, coefficients: FloatArray) -> int:
+        return int(coefficients.shape[1]) // self._n_labels
+
+    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        states = coefficients.reshape(len(coefficients), self._n_labels, -1)
+        return (states[:, :, 1] - states[:, :, 0]).T
 
     def _predict(self, X: object) -> _Outputs:
         table = self._known_table(X)
-        graphs = label_graphs(table, self._n_labels, self.edges_)
+        graphs = label_graphs(self._linear_rows(table), self._n_labels, self.edges_)
+        if not self._is_linear:
+            graphs = self._scored(graphs, table)
         found = self._decoded(Graph.for_prediction(graphs, 2, self._inference))
         return self.classes_[found] if self._is_vector else found.reshape(table.shape[0], -1)
+
+    def _scored(self, graphs: Graphs, table: Table) -> Graphs:
+        """Return the graphs of labels with the scores of their nodes by the kernel as first features."""
+        scores = self._row_scores(table)
+        nodes = scores.reshape(table.shape[0] * self._n_labels, -1)
+        return graphs._replace(nodes=frozen(csr_array(scipy.sparse.hstack([nodes, graphs.nodes]))))
 
     def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
         if self._is_vector and truth.ndim == 1:

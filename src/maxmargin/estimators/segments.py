@@ -1,7 +1,7 @@
 """Segmentation of sequences as a scikit-learn estimator."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import ClassVar
 
@@ -24,7 +24,7 @@ from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
 from maxmargin.estimators._scores import check_kind, f1
-from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, weights_part
+from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, feature_part, weights_part
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.problems import Segments
@@ -57,6 +57,7 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
     %(rescaling)s
         "slack" needs a loss of tags.
     %(min_count)s
+    %(kernels)s
     %(training)s
 
     Attributes
@@ -76,6 +77,10 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         Largest number of tokens of a segment with each label.
     feature_names_ : list of str or None
         Names of the features, if they have names.
+    support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (m, n_support) and (m,)
+        Numbers of the training tokens with nonzero coefficients, these coefficients, and how many there are
+        of each; only with a kernel other than "linear". m is three times the number of labels: for all tokens
+        of a segment, for its first and for its last token.
     %(certificate)s
     n_features_in_ : int
 
@@ -92,6 +97,7 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
     """
 
     _texts: ClassVar[dict[str, str]] = {
+        "rows": "tokens",
         "examples": "sequences",
         "X": X_TEXT,
         "y": """
@@ -130,6 +136,10 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         loss: str = "normalized_hamming",
         rescaling: str = "margin",
         min_count: int = 1,
+        kernel: str | Callable[..., object] = "linear",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 100,
@@ -138,6 +148,7 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         sampling: str = "permutation",
         warm_start: bool = False,
         n_jobs: int | None = None,
+        cache_size: float = 200.0,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:
@@ -169,8 +180,18 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         tokens, codes = examples.data
         limits = self.max_length_
         found = EncodedSegments(codes, self.classes_, len(limits))
-        problem = Segments.from_encoded(tokens.rows, tokens.offsets, found, limits, loss=self.loss)
-        return rescaled(problem, self.rescaling, self._owner)
+        rows = self._linear_rows(tokens.rows)
+        problem = Segments.from_encoded(
+            rows, tokens.offsets, found, limits, loss=self.loss, owner=self._owner
+        )
+        return rescaled(self._with_kernel(problem, tokens.rows), self.rescaling, self._owner)
+
+    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
+        self._keep_support(problem, examples.data[0].rows, w)
+
+    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        parts = coefficients.reshape(len(coefficients), 3, -1)[:, :, : len(self.max_length_)]
+        return parts.reshape(len(coefficients), -1).T
 
     def _unlabelled(self, tokens: Tokens) -> SequenceProblem:
         return Segments.for_prediction(tokens.rows, tokens.offsets, self.max_length_)
@@ -234,9 +255,13 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         right = sum(len(set(a) & set(b)) for a, b in zip(true, predicted, strict=True))
         return f1(right, sum(map(len, true)) + sum(map(len, predicted)))
 
-    coef_ = weights_part("inside", "Feature weights of each label, for all tokens of a segment.")
-    first_coef_ = weights_part("first", "Feature weights of each label, for the first token of a segment.")
-    last_coef_ = weights_part("last", "Feature weights of each label, for the last token of a segment.")
+    coef_ = feature_part("inside", "coef_", "Feature weights of each label, for all tokens of a segment.")
+    first_coef_ = feature_part(
+        "first", "first_coef_", "Feature weights of each label, for the first token of a segment."
+    )
+    last_coef_ = feature_part(
+        "last", "last_coef_", "Feature weights of each label, for the last token of a segment."
+    )
     lengths_ = weights_part("lengths", "Scores of each length for each label.")
     transitions_ = weights_part("transitions", "Scores of each label after each label.")
     start_ = weights_part("start", "Score of each label at the start of a sequence.")

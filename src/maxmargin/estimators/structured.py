@@ -192,7 +192,7 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object]]):
             chosen = [joint.names[name] for name in chosen if name in joint.names]
         return signed(problem, chosen)
 
-    def _keep(self, problem: Problem, w: FloatArray) -> None:
+    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         joint = self._joint
         self.coef_ = w[: joint.size].copy()  # type: ignore[union-attr]
         self.feature_names_ = list(joint.names) if isinstance(joint, NamedJoint) else None

@@ -141,7 +141,7 @@ def block_frank_wolfe_carried(
 def block_frank_wolfe_dual_weights(
     method: BlockFrankWolfe, state: BlockState, problem: AnyProblem
 ) -> FloatArray:
-    w = np.zeros_like(state.w)
+    w = np.zeros(sizes(problem).weights)
     push_blocks(problem.map, state.z, 1.0, w, new_scratch(problem).block)
     return w
 

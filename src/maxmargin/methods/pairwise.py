@@ -253,7 +253,7 @@ def pairwise_carried(
 @protocol.dual_weights.register(Pairwise)
 @protocol.dual_weights.register(Away)
 def pairwise_dual_weights(method: Pairwise | Away, state: ActiveState, problem: AnyProblem) -> FloatArray:
-    w = np.zeros_like(state.w)
+    w = np.zeros(sizes(problem).weights)
     push_planes(problem.map, state.planes, 1.0, w, new_scratch(problem).block)
     return w
 

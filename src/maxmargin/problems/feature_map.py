@@ -210,6 +210,11 @@ def is_metric(phi: object) -> bool:
 
 
 @generic
+def check_metric(phi: object) -> None:
+    """Raise `NegativeCurvature` if a squared length was found to be negative."""
+
+
+@generic
 def rebuilt(phi: object, w: FloatArray) -> FloatArray:
     """Return weights without rounding in redundant entries: ``w`` itself, if there are no such entries."""
     return w

@@ -22,7 +22,6 @@ and model over rows works with a kernel, without sums over support vectors. The 
 model that have no kernel, such as transitions, and may have linear features too, such as a constant.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -51,8 +50,8 @@ from maxmargin.rows.kernel_functions import (
     row_lengths,
 )
 
-# Tolerance for rounding in an eigenvalue of a positive semidefinite matrix, relative to the largest.
-ROUNDING = 1e-9
+# Tolerance for rounding in a squared length, relative to the largest value of the kernel.
+_ROUNDING = 1e-9
 
 
 @indexed_by_example("rows_of", "product_spans")
@@ -69,6 +68,8 @@ class KernelisedMap(NamedTuple):
         Example i has the rows rows_of[i, 0], ..., rows_of[i, 1] - 1.
     products, product_spans : arrays
         The kernel matrix of the rows of each example; see `ChainMap`.
+    curvature : array of shape (1,)
+        The most negative squared length of a move, if the kernel is not known to be positive semidefinite.
     head, width : int
         Number of statistics before those of rows, and of each row.
     most : int
@@ -82,6 +83,7 @@ class KernelisedMap(NamedTuple):
     rows_of: IntArray
     products: FloatArray
     product_spans: IntArray
+    curvature: FloatArray
     head: int
     width: int
     most: int
@@ -131,19 +133,18 @@ def kernelised_map(
         columns = enough_columns(rows, function, dtype, 1e6 * cache_size)
         products = _computed_products(rows, function, spans, dtype)
     _check_rows(columns.values.shape[1], spans)
-    found = KernelisedMap(
+    most = int((spans[:, 1] - spans[:, 0]).max())
+    return KernelisedMap(
         phi,
         columns,
         spans,
         *products,
+        np.zeros(1),
         layout.head,
         layout.width,
-        int((spans[:, 1] - spans[:, 0]).max()),
+        most,
         is_semidefinite(function),
     )
-    if not found.semidefinite:
-        _check_curvature(found)
-    return found
 
 
 def _check_rows(n: int, spans: IntArray) -> None:
@@ -175,18 +176,6 @@ def _computed_products(
     out, buffer = np.empty(places[-1, 1], dtype=dtype), np.zeros((rows.n_columns, GROUP))
     fill_blocks(rows, function, row_lengths(rows), spans, places[:, 0].copy(), buffer, np.zeros(GROUP), out)
     return out.astype(np.float64), places
-
-
-def _check_curvature(phi: KernelisedMap) -> None:
-    """Raise if a step of some example would have negative curvature."""
-    for i, (begin, end) in enumerate(phi.product_spans.tolist()):
-        size = math.isqrt(end - begin)
-        values = np.linalg.eigvalsh(phi.products[begin:end].reshape(size, size))
-        if values[0] < -ROUNDING * max(values[-1], 0.0):
-            raise feature_map.NegativeCurvature(
-                f"Kernelised: the kernel matrix of example {i} must be positive semidefinite, got an "
-                f"eigenvalue of {values[0]:.3g}; choose another kernel or other parameters."
-            )
 
 
 @feature_map.map_sizes.register(KernelisedMap)
@@ -241,7 +230,10 @@ def kernelised_norm2(phi, i, move, image, work):
     D = move.delta[phi.head : end].reshape((-1, phi.width))
     clear(work.sums)
     total = feature_map.norm2(phi.inner, i, move, image, work.inner)
-    return total + _products.table_norm2(phi, i, D, work.sums, work.nonzero)
+    total += _products.table_norm2(phi, i, D, work.sums, work.nonzero)
+    if not phi.semidefinite:
+        phi.curvature[0] = min(phi.curvature[0], total)
+    return total
 
 
 @feature_map.push.register(KernelisedMap)
@@ -338,6 +330,15 @@ def kernelised_adopted(phi: KernelisedMap, w: FloatArray, before: object) -> Flo
 @feature_map.is_metric.register(KernelisedMap)
 def kernelised_is_metric(phi: KernelisedMap) -> bool:
     return phi.semidefinite
+
+
+@feature_map.check_metric.register(KernelisedMap)
+def kernelised_check_metric(phi: KernelisedMap) -> None:
+    if phi.curvature[0] < -_ROUNDING * phi.products.max(initial=0.0):
+        raise feature_map.NegativeCurvature(
+            f"solve: the squared length of a move must not be negative, got {phi.curvature[0]:.3g}: the "
+            "kernel is not positive semidefinite on these data; choose another kernel or other parameters."
+        )
 
 
 @take_half.register(KernelisedMap)

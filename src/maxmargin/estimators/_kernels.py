@@ -1,0 +1,196 @@
+"""Kernels of estimators: the parameters of scikit-learn's `SVC`, and scores from support rows."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.metrics import pairwise
+
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.estimators._base import Call, MaxMarginEstimator, Output
+from maxmargin.estimators._examples import Data, Parts
+from maxmargin.estimators._problems import Problem, kernel_weights, kernelised
+from maxmargin.problems import (
+    GaussianKernel,
+    LinearKernel,
+    PolynomialKernel,
+    PrecomputedKernel,
+    SigmoidKernel,
+)
+
+# Features of rows: a matrix, or an array of users' objects for a kernel of their own.
+RowFeatures: TypeAlias = np.ndarray[Any, Any] | csr_array
+# Values of the kernel between test rows and support rows that are computed at a time.
+_BLOCK = 4_000_000
+
+
+class Support(NamedTuple):
+    """The training rows with nonzero coefficients.
+
+    Attributes
+    ----------
+    rows : matrix, or array of objects
+    numbers : array of shape (n_support,)
+        Which training rows they are.
+    coefficients : array of shape (n_support, n_columns)
+    """
+
+    rows: RowFeatures
+    numbers: IntArray
+    coefficients: FloatArray
+
+
+class KernelEstimator(MaxMarginEstimator[Data, Output]):
+    """Base of the estimators that may have a kernel of rows: of examples, tokens or nodes."""
+
+    kernel: str | Callable[..., object]
+    degree: int
+    gamma: str | float
+    coef0: float
+    cache_size: float
+    _function: LinearKernel | PolynomialKernel | GaussianKernel | SigmoidKernel | PrecomputedKernel
+    _dtype: type[np.floating]
+    _support: Support
+
+    @property
+    def _is_linear(self) -> bool:
+        return isinstance(self._function, LinearKernel)
+
+    def _validate(self, parts: Parts, call: Call) -> Parts:
+        if call.first:
+            self._dtype = row_dtype(parts[0])
+        return super()._validate(parts, call)
+
+    def _learn_kernel(self, rows: RowFeatures) -> None:
+        """Fix the parameters of the kernel, which may depend on the first examples."""
+        gamma = 0.0 if self.kernel == "linear" or callable(self.kernel) else self._gamma(rows)
+        if callable(self.kernel):
+            self._function = PrecomputedKernel(bool(getattr(self.kernel, "semidefinite", False)))
+        elif self.kernel == "rbf":
+            self._function = GaussianKernel(gamma)
+        elif self.kernel == "poly":
+            self._function = PolynomialKernel(int(self.degree), gamma, float(self.coef0))
+        elif self.kernel == "sigmoid":
+            self._function = SigmoidKernel(gamma, float(self.coef0))
+        else:
+            self._function = LinearKernel()
+
+    def _gamma(self, rows: RowFeatures) -> float:
+        """Return gamma as `SVC` defines it."""
+        n_features = rows.shape[1]
+        if self.gamma == "auto":
+            return 1.0 / n_features
+        if self.gamma != "scale":
+            return float(self.gamma)
+        matrix = cast("Any", rows)
+        mean_square = matrix.multiply(matrix).mean() if issparse(rows) else (matrix * matrix).mean()
+        variance = float(mean_square - matrix.mean() ** 2)
+        return 1.0 / (n_features * variance) if variance > 0.0 else 1.0
+
+    def _linear_rows(self, rows: RowFeatures) -> RowFeatures:
+        """Return the features that stay linear: all, or none if there is a kernel."""
+        return rows if self._is_linear else np.zeros((rows.shape[0], 0))
+
+    def _with_kernel(self, problem: Problem, rows: RowFeatures, *, by_example: bool = False) -> Problem:
+        """Return the problem with the kernel, if there is one; ``by_example`` if an example is one row."""
+        if self._is_linear:
+            return problem
+        features = self._values(rows, rows) if callable(self.kernel) else rows
+        return kernelised(problem, features, self._function, self.cache_size, self._dtype, by_example)
+
+    def _keep_support(self, problem: Problem, rows: RowFeatures, w: FloatArray) -> tuple[FloatArray, ...]:
+        """Keep support rows and weights for prediction; return the weights of parts without kernel."""
+        if self._is_linear:
+            self._w = w
+            return problem.unpack(w)
+        linear, parts, coefficients = kernel_weights(problem, w)
+        numbers = np.flatnonzero(coefficients.any(axis=1))
+        self._support = Support(rows[numbers], numbers, coefficients[numbers])
+        # In predictions, the scores of rows are their features, each the score of one label.
+        self._w = np.concatenate([np.eye(self._score_columns(coefficients)).ravel(), linear])
+        return parts
+
+    def _score_columns(self, coefficients: FloatArray) -> int:
+        """Hook: return the number of scores that a row has in predictions."""
+        return int(coefficients.shape[1])
+
+    def _row_scores(self, rows: RowFeatures) -> FloatArray:
+        """Return the scores of rows, one column for each column of coefficients, block by block."""
+        support = self._support
+        out = np.zeros((rows.shape[0], support.coefficients.shape[1]))
+        step = max(1, _BLOCK // max(1, len(support.numbers)))
+        for first in range(0, len(out) if len(support.numbers) else 0, step):
+            block = self._values(rows[first : first + step], support.rows)
+            out[first : first + step] = block @ support.coefficients
+        return out
+
+    def _prediction_rows(self, rows: RowFeatures) -> RowFeatures:
+        """Return what takes the place of features in predictions."""
+        return rows if self._is_linear else self._row_scores(rows)
+
+    def _values(self, a: RowFeatures, b: RowFeatures) -> FloatArray:
+        """Return the values of the kernel between rows."""
+        function = self._function
+        if isinstance(function, PolynomialKernel):
+            return np.asarray(pairwise.polynomial_kernel(a, b, *function))
+        if isinstance(function, GaussianKernel):
+            return np.asarray(pairwise.rbf_kernel(a, b, *function))
+        if isinstance(function, SigmoidKernel):
+            return np.asarray(pairwise.sigmoid_kernel(a, b, *function))
+        return self._called(a, b)
+
+    def _called(self, a: RowFeatures, b: RowFeatures) -> FloatArray:
+        """Return the matrix of the user's kernel; raise unless it is one of numbers, in the right shape."""
+        first, second = (list(x) if x.dtype == object else x for x in (a, b))
+        try:
+            found = np.asarray(cast("Callable[..., object]", self.kernel)(first, second), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self._owner}: kernel must return a matrix of numbers: {error}") from error
+        if found.shape != (a.shape[0], b.shape[0]):
+            raise ValueError(
+                f"{self._owner}: kernel must return a matrix of shape ({a.shape[0]}, {b.shape[0]}), one row "
+                f"and column for each of its arguments, got {found.shape}."
+            )
+        return found
+
+    @property
+    def support_(self) -> IntArray:
+        """Numbers of the training rows with nonzero coefficients, in order."""
+        return self._known_support("support_").numbers
+
+    @property
+    def dual_coef_(self) -> FloatArray:
+        """Coefficients of the support rows for each label."""
+        return self._label_coefficients(self._known_support("dual_coef_").coefficients)
+
+    @property
+    def n_support_(self) -> IntArray:
+        """Number of support rows with a nonzero coefficient for each label."""
+        found: IntArray = np.count_nonzero(self.dual_coef_, axis=1)
+        return found
+
+    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        """Hook: return the coefficients of support rows in the form of `dual_coef_`, one row per label."""
+        raise NotImplementedError
+
+    def _known_support(self, name: str) -> Support:
+        if not hasattr(self, "_support"):
+            raise AttributeError(
+                f"{self._owner}: {name} needs a fitted model with a kernel other than 'linear'; a linear "
+                "model has coef_."
+            )
+        return self._support
+
+    def _check_linear(self, name: str) -> None:
+        """Raise the error of an attribute that only a linear model has."""
+        if not self._is_linear:
+            raise AttributeError(f"{self._owner}: {name} is only available when using a linear kernel.")
+
+
+def row_dtype(X: object) -> type[np.floating]:
+    """Return float32 if all arrays of features are of this type, else float64: the type of kernel values."""
+    parts = [X] if hasattr(X, "dtype") else list(X) if isinstance(X, list | tuple) else []
+    arrays = [part[0] if isinstance(part, tuple) and part else part for part in parts]
+    is_single = bool(arrays) and all(getattr(array, "dtype", None) == np.float32 for array in arrays)
+    return np.float32 if is_single else np.float64
