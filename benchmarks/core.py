@@ -8,8 +8,6 @@ OCR and CoNLL-2000 are read from --data or $MAXMARGIN_DATA. A pass is compared w
 
 import os
 
-from maxmargin.problems.chain import ChainProblem
-
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
@@ -45,6 +43,7 @@ from _problems import conll_problem, if_there, ocr_problem
 from maxmargin.compiling.kernel_cache import fingerprint
 from maxmargin.datasets import load_conll2000
 from maxmargin.methods._blocks import Blocks, state_bytes
+from maxmargin.problems.chain import ChainProblem
 from maxmargin.problems.problem import sizes
 
 PASSES = str(Path(__file__).with_name("_passes.py"))
