@@ -29,7 +29,7 @@ RNG = np.random.default_rng(0)
 SIZES = (3, 1, 4, 2)
 DENSE = [5.0 + RNG.normal(size=(m, 3)) * [1.0, 100.0, 0.01] for m in SIZES]
 OTHERS = [RNG.normal(size=(m, 3)) for m in (2, 5)]
-SPARSE = [scipy.sparse.random_array((m, 6), density=0.5, format="csr", rng=RNG) for m in SIZES]
+SPARSE = [scipy.sparse.csr_array(RNG.normal(size=(m, 6)) * (RNG.random((m, 6)) < 0.5)) for m in SIZES]
 EDGES = [[(a, a + 1) for a in range(m - 1)] for m in SIZES]
 GRAPHS = [
     (x, edges, np.ones((len(edges), 2))) if i % 2 else (x, edges)
