@@ -14,6 +14,7 @@ from maxmargin.estimators import MulticlassSVC as MulticlassSVC
 from maxmargin.estimators import MultilabelSVC as MultilabelSVC
 from maxmargin.estimators import SegmentSVC as SegmentSVC
 from maxmargin.estimators import StructuredSVC as StructuredSVC
+from maxmargin.estimators import TokenTransformer as TokenTransformer
 from maxmargin.history import History as History
 from maxmargin.methods import BMRM as BMRM
 from maxmargin.methods import Accelerated as Accelerated
@@ -80,6 +81,7 @@ __all__ = [
     "Status",
     "StructuredSVC",
     "Subgradient",
+    "TokenTransformer",
     "WarmStart",
     "c_path",
     "check_problem",

@@ -5,9 +5,11 @@ import inspect
 import pytest
 
 import maxmargin.estimators as estimators
+from maxmargin.estimators._base import MaxMarginEstimator
 from support.estimators import KINDS
 
-CLASSES = [getattr(estimators, name) for name in estimators.__all__]
+PUBLIC = [getattr(estimators, name) for name in estimators.__all__]
+CLASSES = [cls for cls in PUBLIC if issubclass(cls, MaxMarginEstimator)]
 METHODS = ("fit", "partial_fit", "predict", "score", "decision_function", "predict_k_best", "predict_tags")
 
 

@@ -1,5 +1,6 @@
 """Runs do not depend on the basis of the weights: only `inner` measures them, and only maps know it."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from maxmargin import (
     solve,
 )
 from maxmargin.decoding import decode_all
+from maxmargin.methods import _cuts, pairwise
+from maxmargin.methods._pool import SIZE, START
 from maxmargin.problems import SignConstrained, SlackRescaled, Weighted
 from maxmargin.problems.feature_map import inner, map_sizes
 from support.bases import Rotation, Scaling, interpreted, rebased
@@ -125,8 +128,16 @@ def test_no_method_is_left_out() -> None:
     assert set().union(*map(names, METHODS.values())) == set(maxmargin.methods.__all__) - steps
 
 
-def assert_same_run(plain: Any, other: Any, method: Any) -> None:
-    expected, found = ran(plain, method), ran(other, method)
+@cache
+def plain_run(method: str, problem: str) -> tuple[Any, Result]:
+    """Return a problem in its own basis, and the run that those in others are compared with."""
+    plain = interpreted(PROBLEMS[problem])
+    return plain, ran(plain, METHODS[method])
+
+
+def assert_same_run(plain: Any, expected: Result, method: Any) -> None:
+    other = rebased(plain, Scaling)
+    found = ran(other, method)
     assert numbers(other, found) == numbers(plain, expected)
     assert bits(other.map.basis.back(found.w)) == bits(expected.w)
     assert found.w.any()
@@ -135,15 +146,14 @@ def assert_same_run(plain: Any, other: Any, method: Any) -> None:
 
 @pytest.mark.parametrize(("method", "problem"), PAIRS)
 def test_powers_of_two_change_no_bit(method: str, problem: str) -> None:
-    plain = interpreted(PROBLEMS[problem])
-    assert_same_run(plain, rebased(plain, Scaling), METHODS[method])
+    assert_same_run(*plain_run(method, problem), METHODS[method])
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("method", ["bcfw", "pairwise", "fw"])
 def test_powers_of_two_change_no_bit_of_other_models(method: str, model: str) -> None:
     plain = interpreted(MODELS[model])
-    assert_same_run(plain, rebased(plain, Scaling), METHODS[method])
+    assert_same_run(plain, ran(plain, METHODS[method]), METHODS[method])
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in REFUSES_SIGNS])
@@ -173,38 +183,109 @@ def test_runs_that_go_on_change_no_bit(method: str, keep: str) -> None:
     assert found[0] == found[1]
 
 
-# After an exact line search two planes of an active set have the same margin, so that the next step depends
-# on the last bit. That was seen for most of these methods, not for 1-slack, whose cause is open.
-MEET_TIES = ("pairwise", "averaged pairwise", "accelerated and cached", "1-slack", "n-slack")
+# Steps between two planes of an active set end where both have the same margin. If the example is visited
+# again before its scores change, the two tie, and rounding decides which of them gives weight to a third
+# plane or takes some from it. Its scores do not change if it ends a pass and begins the next, or if the
+# visits between move nothing. That is likely with three to five examples, and where passes are repeated
+# without the oracle, by replays of a cache or in the program of n-slack. So these methods run on problems of
+# eight examples, and in an order, for which that does not happen: found by search, in four bases. Data alone
+# do not decide it.
+MEET_TIES = ("pairwise", "averaged pairwise", "accelerated and cached", "n-slack")
+LENGTHS, WEIGHTS = (2, 1, 3, 1, 2, 1, 2, 1), [0.5, 2.0, 1.5, 0.7, 1.1, 0.9, 1.3, 0.8]
+UNTIED: dict[str, Any] = {
+    "chain": chain_case(8, LENGTHS, 2).problem,
+    "multiclass": multiclass_case(1, 8).problem,
+    "weighted chain": Weighted(chain_case(1, LENGTHS, 2).problem, WEIGHTS),
+    "rescaled classes": SlackRescaled(multiclass_case(0, 8).problem),
+    "rescaled and weighted": Weighted(SlackRescaled(multiclass_case(3, 8).problem), WEIGHTS),
+}
+ORDER = 10
 
 
-def assert_close(plain: Any, other: Any, method: Any, **options: Any) -> None:
-    expected, found = ran(plain, method, **options), ran(other, method, **options)
-    for column in ("passes", "oracle_calls", "primal", "dual", "gap"):
+def assert_close(
+    plain: Any,
+    expected: Result,
+    method: str,
+    *,
+    weights: float = 1e-9,
+    values: float = 1e-9,
+    **options: Any,
+) -> None:
+    """Assert that runs agree to 1e-9; weights, and the values at them, to tolerances of their own."""
+    other = rebased(plain, Rotation)
+    found = ran(other, METHODS[method], **options)
+    for column in ("passes", "oracle_calls", "dual"):
         assert found.history[column] == pytest.approx(expected.history[column], rel=1e-9, abs=1e-9)
-    assert (found.primal, found.dual) == pytest.approx((expected.primal, expected.dual), rel=1e-9, abs=1e-9)
-    assert other.map.basis.back(found.w) == pytest.approx(expected.w, rel=1e-9, abs=1e-9)
+    for column in ("primal", "gap"):
+        assert found.history[column] == pytest.approx(expected.history[column], rel=1e-9, abs=values)
+    assert other.map.basis.back(found.w) == pytest.approx(expected.w, rel=1e-9, abs=weights)
     assert (decode_all(other, found.w) == decode_all(plain, expected.w)).all()
 
 
-@pytest.mark.parametrize(("method", "problem"), [pair for pair in PAIRS if pair[0] not in MEET_TIES])
+@pytest.mark.parametrize(
+    ("method", "problem"), [(m, p) for m, p in PAIRS if m not in (*MEET_TIES, "1-slack")]
+)
 def test_a_dense_basis_changes_roundings_alone(method: str, problem: str) -> None:
     """Signs are left out: they belong to coordinates."""
-    plain = interpreted(PROBLEMS[problem])
-    assert_close(plain, rebased(plain, Rotation), METHODS[method])
+    assert_close(*plain_run(method, problem), method)
 
 
-@pytest.mark.parametrize(("method", "problem"), [pair for pair in PAIRS if pair[0] in MEET_TIES])
-def test_a_dense_basis_has_the_same_optimum(method: str, problem: str) -> None:
-    """The first pass is the same, and later bounds hold for both, and come close."""
+@pytest.mark.parametrize("problem", UNTIED)
+@pytest.mark.parametrize("method", MEET_TIES)
+def test_a_dense_basis_changes_roundings_alone_where_there_are_no_ties(method: str, problem: str) -> None:
+    plain = interpreted(UNTIED[problem])
+    expected = ran(plain, METHODS[method], random_state=ORDER)
+    assert_close(plain, expected, method, random_state=ORDER)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_dense_basis_changes_roundings_alone_of_programs(
+    problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1-slack solves its program to 1e-11, and its planes are soon dependent, as it adds copies of some.
+
+    Where the solver stops depends on roundings, and moves the weights: the objective differed by 2e-8
+    once the gap was as small. Here the solver goes on.
+    """
+    monkeypatch.setattr(_cuts, "_ACCURACY", 1e-13)
     plain = interpreted(PROBLEMS[problem])
-    other = rebased(plain, Rotation)
-    assert_close(plain, other, METHODS[method], max_passes=1)
-    runs = [ran(each, METHODS[method], tol=1e-3, max_passes=200) for each in (plain, other)]
-    assert (
-        max(run.history.dual.max() for run in runs) <= min(run.history.primal.min() for run in runs) + 1e-12
-    )
-    assert max(run.gap for run in runs) <= 1e-3
+    assert_close(plain, ran(plain, METHODS["1-slack"]), "1-slack")
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_dense_basis_changes_programs_by_their_tolerance(problem: str) -> None:
+    r"""A dual value :math:`\epsilon` below the best has weights within :math:`\sqrt{2 \epsilon / \lambda}`.
+
+    The solver's unit is the largest loss, below four here with weights, and a risk changes by less than
+    twenty times as much as the weights. Duals still agree to 1e-9.
+    """
+    apart = 2.0 * np.sqrt(2.0 * 4.0 * _cuts._ACCURACY / LAM)
+    assert_close(*plain_run("1-slack", problem), "1-slack", weights=apart, values=20.0 * apart)
+
+
+def closest_choice(problem: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> float:
+    """Return by how little a plane was chosen before another one, in sets of three or more."""
+    found, choose = [], pairwise._best_and_worst
+
+    def watched(planes: Any, i: int) -> tuple[int, int]:
+        chosen = choose(planes, i)
+        first, size = planes.extent[i, START], planes.extent[i, SIZE]
+        margin, positive = planes.work.margin[:size], planes.alpha[first : first + size] > 0.0
+        for c, others in zip(chosen, (np.ones(size, dtype=bool), positive), strict=True):
+            apart = np.abs(margin - margin[c])[others & (np.arange(size) != c)]
+            found.extend(apart if size > 2 else [])
+        return chosen
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pairwise, "_best_and_worst", watched)
+        ran(problem, METHODS["pairwise"], random_state=seed)
+    return min(found)
+
+
+def test_ties_are_met_where_they_were_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert closest_choice(interpreted(PROBLEMS["chain"]), 3, monkeypatch) < 1e-14
+    for problem in UNTIED.values():
+        assert closest_choice(interpreted(problem), ORDER, monkeypatch) > 1e-9
 
 
 @pytest.mark.parametrize("kind", [Scaling, Rotation])

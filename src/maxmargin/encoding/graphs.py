@@ -1,7 +1,7 @@
 """Encode graphs: features of nodes, edges, and features of edges, as arrays over all graphs."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,7 +48,19 @@ def encode_graphs(X: object, *, owner: str) -> Graphs:
     for name, matrices in (("nodes", nodes), ("edges", edges)):
         _check_widths(name, matrices, owner)
     ends = np.concatenate([graph[1] for graph in graphs])
-    return Graphs(_stacked(nodes), _offsets(nodes), _stacked(edges), _offsets(edges), ends)
+    stacked_nodes, stacked_edges = frozen(_stacked(nodes)), frozen(_stacked(edges))
+    return Graphs(stacked_nodes, _offsets(nodes), stacked_edges, _offsets(edges), ends)
+
+
+def stack_nodes(graphs: list[object], *, owner: str) -> tuple[Matrix, IntArray]:
+    """Return the features of all nodes as they are given, not checked to be finite, and the offsets."""
+    places = [f"graph {i} of X" for i in range(len(graphs))]
+    nodes = [
+        _node_matrix(_fields(item, where, owner)[0], where, owner)
+        for item, where in zip(graphs, places, strict=True)
+    ]
+    _check_widths("nodes", nodes, owner)
+    return _stacked(nodes), _offsets(nodes)
 
 
 def has_cycles(graphs: Graphs) -> bool:
@@ -63,8 +75,15 @@ def encode_node_labels(
     y: object, graphs: Graphs, *, owner: str, classes: ArrayLike | None = None
 ) -> tuple[IntArray, Labels]:
     """Number the labels of all nodes; the labels of a graph may be an array of any shape."""
+    return number_node_labels(y, graphs.offsets, owner=owner, classes=classes)
+
+
+def number_node_labels(
+    y: object, offsets: IntArray, *, owner: str, classes: ArrayLike | None = None
+) -> tuple[IntArray, Labels]:
+    """Number the labels of all nodes, given where the nodes of each graph begin."""
     flat = [_raveled(labels) for labels in y] if isinstance(y, list | tuple) else y
-    return encode_labels(flat, graphs.offsets, classes=classes, owner=owner, words=Words("graph", "node"))
+    return encode_labels(flat, offsets, classes=classes, owner=owner, words=Words("graph", "node"))
 
 
 def _raveled(labels: object) -> object:
@@ -115,18 +134,12 @@ def _as_list(X: object, owner: str) -> list[object]:
 
 
 def _read_graph(item: object, where: str, owner: str) -> tuple[Matrix, IntArray, Matrix]:
-    if not isinstance(item, tuple | list) or len(item) not in (2, 3):
-        raise TypeError(f"{owner}: {where} is {described(item)}, expected a tuple {_FORMS}.")
-    nodes = _matrix(item[0], "node", where, owner)
-    if nodes.shape[0] == 0 or nodes.shape[1] == 0:
-        raise ValueError(
-            f"{owner}: {where} has node features of shape {nodes.shape}, expected at least one node and one "
-            "feature; remove it from X (and from y)."
-        )
-    ends = _ends(item[1], nodes.shape[0], where, owner)
-    if len(item) == 2:
+    fields = _fields(item, where, owner)
+    nodes = _finite(_node_matrix(fields[0], where, owner), "node", where, owner)
+    ends = _ends(fields[1], nodes.shape[0], where, owner)
+    if len(fields) == 2:
         return nodes, ends, np.ones((len(ends), 1))
-    edges = _matrix(item[2], "edge", where, owner)
+    edges = _finite(_matrix(fields[2], "edge", where, owner), "edge", where, owner)
     if edges.shape[0] != len(ends):
         raise ValueError(
             f"{owner}: {where} has {len(ends)} edges, but features of {edges.shape[0]}; give one row of edge "
@@ -135,10 +148,27 @@ def _read_graph(item: object, where: str, owner: str) -> tuple[Matrix, IntArray,
     return nodes, ends, edges
 
 
+def _fields(item: object, where: str, owner: str) -> Sequence[object]:
+    if not isinstance(item, tuple | list) or len(item) not in (2, 3):
+        raise TypeError(f"{owner}: {where} is {described(item)}, expected a tuple {_FORMS}.")
+    return item
+
+
+def _node_matrix(values: object, where: str, owner: str) -> Matrix:
+    """Return the features of the nodes of a graph as they are given; raise if there are none."""
+    nodes = _matrix(values, "node", where, owner)
+    if nodes.shape[0] == 0 or nodes.shape[1] == 0:
+        raise ValueError(
+            f"{owner}: {where} has node features of shape {nodes.shape}, expected at least one node and one "
+            "feature; remove it from X (and from y)."
+        )
+    return nodes
+
+
 def _matrix(values: object, kind: str, where: str, owner: str) -> Matrix:
-    """Return the features of the nodes or edges of a graph; raise unless they are finite numbers."""
+    """Return the features of the nodes or edges of a graph; raise unless they are numbers."""
     try:
-        matrix: SparseMatrix | NDArray[np.generic] = values if is_sparse(values) else np.asarray(values)
+        matrix: SparseMatrix | NDArray[Any] = values if is_sparse(values) else np.asarray(values)
     except ValueError:  # lists of unequal lengths
         matrix = np.empty(0, dtype=object)
     if matrix.ndim != 2 or not is_numeric(matrix.dtype):
@@ -146,12 +176,18 @@ def _matrix(values: object, kind: str, where: str, owner: str) -> Matrix:
             f"{owner}: {where} has {kind} features that are {described(values)}, expected numbers of shape "
             f"(n_{kind}s, n_features)."
         )
+    if isinstance(matrix, np.ndarray):
+        return matrix
+    return checked_csr(matrix, f"{owner}: {where}: its {kind} features")
+
+
+def _finite(matrix: Matrix, kind: str, where: str, owner: str) -> Matrix:
+    """Return the features as float64; raise unless they are finite."""
     converted: Matrix
     if isinstance(matrix, np.ndarray):
         converted = matrix.astype(np.float64)
     else:
-        checked = checked_csr(matrix, f"{owner}: {where}: its {kind} features")
-        converted = csr_array(checked, dtype=np.float64)
+        converted = csr_array(matrix, dtype=np.float64)
     _check_finite(converted, kind, where, owner)
     return converted
 
@@ -215,10 +251,10 @@ def _check_widths(name: str, matrices: list[Matrix], owner: str) -> None:
 def _stacked(matrices: list[Matrix]) -> Matrix:
     dense = [matrix for matrix in matrices if isinstance(matrix, np.ndarray)]
     if len(dense) == len(matrices):
-        return frozen(np.concatenate(dense))
+        return np.concatenate(dense)
     stacked = csr_array(vstack([csr_array(matrix) for matrix in matrices]))
     stacked.sum_duplicates()
-    sparse: CsrMatrix = frozen(stacked)
+    sparse: CsrMatrix = stacked
     return sparse
 
 

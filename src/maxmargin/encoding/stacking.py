@@ -1,7 +1,7 @@
 """Stack sequences that are arrays or sparse matrices."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,7 @@ class _Block(Protocol):
 
 def stack_dense(sequences: list[object], owner: str) -> Tokens:
     """Return the rows of all arrays, as float64."""
-    blocks = [_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
-    offsets = _checked_offsets(blocks, owner)
-    rows = np.empty((int(offsets[-1]), blocks[0].shape[1]))
-    np.concatenate(blocks, out=rows, casting="same_kind")
+    rows, offsets = dense_rows(sequences, owner, np.dtype(np.float64))
     bad = first_not_finite(rows)
     if bad is not None:
         token, feature = divmod(bad, rows.shape[1])
@@ -40,24 +37,43 @@ def stack_dense(sequences: list[object], owner: str) -> Tokens:
     return Tokens(frozen(rows), offsets)
 
 
+def dense_rows(
+    sequences: list[object], owner: str, dtype: np.dtype[np.float64] | None = None
+) -> tuple[NDArray[Any], Offsets]:
+    """Return the rows of all arrays, by default in the dtype that holds all of theirs, and the offsets."""
+    blocks = [_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
+    offsets = _checked_offsets(blocks, owner)
+    rows = np.empty((int(offsets[-1]), blocks[0].shape[1]), dtype or np.result_type(*blocks))
+    np.concatenate(blocks, out=rows, casting="same_kind")
+    return rows, offsets
+
+
 def stack_sparse(sequences: list[object], owner: str) -> Tokens:
     """Return the rows of all sparse matrices, in canonical form."""
-    blocks = [_sparse_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
-    offsets = _checked_offsets(blocks, owner)
-    data = np.concatenate([block.data for block in blocks]).astype(np.float64, copy=False)
-    indices = np.concatenate([block.indices for block in blocks])
-    counts = np.concatenate([np.diff(block.indptr) for block in blocks])
-    indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
-    shape = (int(offsets[-1]), blocks[0].shape[1])
-    rows = csr_array((data, indices, indptr), shape=shape)
-    _check_indices(rows, blocks, owner)
-    rows.sum_duplicates()
+    rows, offsets = csr_rows(sequences, owner, np.dtype(np.float64))
     bad = first_not_finite(rows.data)
     if bad is not None:
         token = int(np.searchsorted(rows.indptr, bad, side="right")) - 1
         raise _not_finite(rows.data[bad], rows.indices[bad], token, offsets, owner)
-    indices = rows.indices.astype(np.int32) if shape[1] <= _INT32 else rows.indices
-    return Tokens(assemble(rows.data, indices, rows.indptr.astype(np.int64), shape[1]), offsets)
+    n_features = rows.shape[1]
+    indices = rows.indices.astype(np.int32) if n_features <= _INT32 else rows.indices
+    return Tokens(assemble(rows.data, indices, rows.indptr.astype(np.int64), n_features), offsets)
+
+
+def csr_rows(
+    sequences: list[object], owner: str, dtype: np.dtype[np.float64] | None = None
+) -> tuple[csr_array, Offsets]:
+    """Return the rows of all sparse matrices, without duplicates, and the offsets."""
+    blocks = [_sparse_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
+    offsets = _checked_offsets(blocks, owner)
+    data = np.concatenate([block.data for block in blocks], dtype=dtype)
+    indices = np.concatenate([block.indices for block in blocks])
+    counts = np.concatenate([np.diff(block.indptr) for block in blocks])
+    indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
+    rows = csr_array((data, indices, indptr), shape=(int(offsets[-1]), blocks[0].shape[1]))
+    _check_indices(rows, blocks, owner)
+    rows.sum_duplicates()
+    return rows, offsets
 
 
 def _check_indices(rows: csr_array, blocks: list[CsrMatrix], owner: str) -> None:

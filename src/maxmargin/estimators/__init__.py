@@ -8,6 +8,7 @@ from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
 from maxmargin.estimators.multilabel import MultilabelSVC as MultilabelSVC
 from maxmargin.estimators.segments import SegmentSVC as SegmentSVC
 from maxmargin.estimators.structured import StructuredSVC as StructuredSVC
+from maxmargin.estimators.token_transformer import TokenTransformer as TokenTransformer
 
 __all__ = [
     "ChainSVC",
@@ -18,4 +19,5 @@ __all__ = [
     "MultilabelSVC",
     "SegmentSVC",
     "StructuredSVC",
+    "TokenTransformer",
 ]

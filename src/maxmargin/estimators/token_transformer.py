@@ -1,0 +1,269 @@
+"""Any transformer of scikit-learn, applied to the tokens of sequences or to the nodes of graphs."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.arrays import is_sparse
+from maxmargin.encoding.matrices import checked_csr
+from maxmargin.encoding.parts import Rows, Stack, flat_labels, put_back, stack_named, stack_parts
+from maxmargin.encoding.sequences import SequenceEncoder
+from maxmargin.estimators._errors import one_line
+from maxmargin.wording import described, shown
+
+
+def _inner_has(name: str) -> Callable[["TokenTransformer"], bool]:
+    """Return a function that tells whether the transformer has an attribute."""
+    return lambda self: hasattr(getattr(self, "transformer_", self.transformer), name)
+
+
+# Lists are not tables: `set_output` is not for them.
+class TokenTransformer(  # type: ignore[call-arg]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    auto_wrap_output_keys=None,
+):
+    """Transform the features of tokens or nodes: scale them, or make new ones, in a pipeline.
+
+    The transformer is fitted on the tokens of all sequences, or on the nodes of all graphs, as the rows of
+    one table. The new features come back in the form of X, for the estimator that follows.
+
+    Parameters
+    ----------
+    transformer : transformer
+        Any transformer of scikit-learn that makes one row of each, such as StandardScaler, PCA, Nystroem or
+        a pipeline of these. It is cloned. Its parameters are those of this one with ``transformer__`` before
+        them.
+
+    Attributes
+    ----------
+    transformer_ : transformer
+        The clone, fitted.
+    n_features_in_ : int
+        Number of features of a token or node before they are transformed.
+
+    Notes
+    -----
+    The transformer is called once for all tokens. What it returns is split without a copy. Sparse
+    features stay sparse, and features of 32 bits stay so, if the transformer keeps them. Features that are
+    not finite are left to the transformer, which may impute them.
+
+    Features of tokens that are dicts or strings are numbered in `fit`, as the estimators do it, and are given
+    to the transformer as a sparse matrix. Names that did not occur in `fit` are ignored later.
+
+    Of graphs only the features of nodes are transformed. Edges and their features stay as they are.
+
+    Transformers that need labels get those of all tokens or nodes. Tokens of segments have the labels
+    ``"B-x"``, ``"I-x"`` and ``"O"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import TokenTransformer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X = [np.array([[0.0, 10.0], [2.0, 30.0]]), np.array([[4.0, 20.0]])]
+    >>> scaled = TokenTransformer(StandardScaler()).fit_transform(X)
+    >>> [x.shape for x in scaled], np.concatenate(scaled).mean(axis=0).tolist()
+    ([(2, 2), (1, 2)], [0.0, 0.0])
+    """
+
+    transformer: Any
+    transformer_: Any
+    n_features_in_: int
+    _encoder: SequenceEncoder | None
+
+    def __init__(self, transformer: object) -> None:
+        self.transformer = transformer
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # lists of sequences or of graphs
+        tags.target_tags.required = _needs_labels(self.transformer)
+        return tags
+
+    @property
+    def _owner(self) -> str:
+        """The name to use in errors."""
+        return type(self).__name__
+
+    def fit(self, X: object, y: object = None) -> Self:
+        """Fit the transformer to all tokens or nodes.
+
+        Parameters
+        ----------
+        X : list of sequences, list of graphs, or 3-D array
+            Sequences and graphs as the estimators take them: 2-D arrays or sparse matrices with one row per
+            token, lists of tokens that are dicts or lists of strings, or tuples (node_features, edges) or
+            (node_features, edges, edge_features). Or an array of shape (n_sequences, length, n_features).
+        y : list, default=None
+            The outputs, as the estimators take them. Used by transformers that need labels.
+
+        Returns
+        -------
+        TokenTransformer
+            The fitted one itself.
+        """
+        with one_line(self._owner):
+            stack, encoder, fitted = self._learnt(X)
+            fitted.fit(stack.rows, *self._labels(y, stack))
+            self._keep(stack, encoder, fitted)
+        return self
+
+    def fit_transform(self, X: object, y: object = None) -> object:
+        """Fit the transformer to all tokens or nodes, and transform them.
+
+        Parameters
+        ----------
+        X : list of sequences, list of graphs, or 3-D array
+            As in `fit`.
+        y : list, default=None
+            As in `fit`.
+
+        Returns
+        -------
+        list or 3-D array
+            X with the new features. Tokens that are dicts or strings become rows of sparse matrices.
+        """
+        with one_line(self._owner):
+            stack, encoder, fitted = self._learnt(X)
+            labels = self._labels(y, stack)
+            if hasattr(fitted, "fit_transform"):
+                rows = fitted.fit_transform(stack.rows, *labels)
+            else:
+                rows = fitted.fit(stack.rows, *labels).transform(stack.rows)
+            found = self._restored(rows, stack)
+            self._keep(stack, encoder, fitted)
+        return found
+
+    def transform(self, X: object) -> object:
+        """Transform all tokens or nodes.
+
+        Parameters
+        ----------
+        X : list of sequences, list of graphs, or 3-D array
+            As in `fit`, with the same features.
+
+        Returns
+        -------
+        list or 3-D array
+            X with the new features. Tokens that are dicts or strings become rows of sparse matrices.
+        """
+        check_is_fitted(self)
+        with one_line(self._owner):
+            stack = self._known(X)
+            return self._restored(self.transformer_.transform(stack.rows), stack)
+
+    @available_if(_inner_has("get_feature_names_out"))
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Return the names of the new features.
+
+        Parameters
+        ----------
+        input_features : list of str, default=None
+            The names of the features before they are transformed; by default those of dicts or strings.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        if input_features is None and self._encoder is not None:
+            input_features = self._encoder.feature_names_
+        names: NDArray[np.object_] = self.transformer_.get_feature_names_out(input_features)
+        return names
+
+    def _learnt(self, X: object) -> tuple[Stack, SequenceEncoder | None, Any]:
+        """Return the tokens or nodes of X, the encoder that learnt their names if any, and a new clone."""
+        chosen = self.transformer
+        if isinstance(chosen, type) or not (hasattr(chosen, "fit") and hasattr(chosen, "transform")):
+            raise TypeError(
+                f"{self._owner}: transformer must have the methods fit and transform, got {shown(chosen)}; "
+                "give a transformer such as StandardScaler()."
+            )
+        found, encoder = stack_parts(X, self._owner), None
+        if not isinstance(found, Stack):
+            encoder = SequenceEncoder(owner=self._owner)
+            found = stack_named(found, encoder, learn=True)
+        return found, encoder, clone(chosen)
+
+    def _known(self, X: object) -> Stack:
+        """Return the tokens or nodes of X, if they have the features of those of `fit`."""
+        found = stack_parts(X, self._owner)
+        if isinstance(found, Stack) == (self._encoder is not None):
+            kinds = "arrays or sparse matrices", "lists of dicts or of lists of strings"
+            got, known = kinds if isinstance(found, Stack) else kinds[::-1]
+            raise TypeError(f"{self._owner}: X has {got}, but fit had {known}; give the form that fit had.")
+        if not isinstance(found, Stack):
+            assert self._encoder is not None
+            found = stack_named(found, self._encoder, learn=False)
+        n_features = found.rows.shape[1]
+        if n_features != self.n_features_in_:
+            raise ValueError(
+                f"{self._owner}: X has {n_features} features, but {self._owner} was fitted with "
+                f"{self.n_features_in_}; give the features that were given to fit."
+            )
+        return found
+
+    def _labels(self, y: object, stack: Stack) -> tuple[object, ...]:
+        """Return the labels of all tokens or nodes if the transformer needs them, as the only item."""
+        if not _needs_labels(self.transformer):
+            return ()
+        if y is None:
+            raise ValueError(
+                f"{self._owner}: {type(self.transformer).__name__} needs labels, got y=None; give one list "
+                "of labels per sequence or graph."
+            )
+        return (flat_labels(y, stack, self._owner),)
+
+    def _keep(self, stack: Stack, encoder: SequenceEncoder | None, fitted: object) -> None:
+        self.transformer_, self._encoder, self.n_features_in_ = fitted, encoder, stack.rows.shape[1]
+
+    def _restored(self, rows: object, stack: Stack) -> object:
+        """Return the new features in the form of X; raise unless there is one row for each that was given."""
+        name = type(self.transformer).__name__
+        found: Rows
+        if is_sparse(rows):
+            found = csr_array(checked_csr(rows, f"{self._owner}: the result of {name}"))
+        else:
+            found = np.asarray(rows)
+        expected = int(stack.offsets[-1])
+        if found.ndim != 2 or found.shape[0] != expected:
+            raise ValueError(
+                f"{self._owner}: {name} must return a matrix with one row for each of the {expected} rows "
+                f"given, got {described(rows)}; use a transformer that keeps rows."
+            )
+        return put_back(stack, found)
+
+
+def _needs_labels(transformer: Any) -> bool:
+    """Return whether `fit` of a transformer, or of an estimator within, needs y."""
+    within = transformer.get_params().values() if hasattr(transformer, "get_params") else ()
+    return any(_requires_y(each) for each in (transformer, *within) if hasattr(each, "fit"))
+
+
+def _requires_y(estimator: Any) -> bool:
+    """Return whether `fit` requires y: by its tags, its signature, or that of its function of scores.
+
+    The tags of univariate selectors do not tell, as their function of scores may do without y.
+    """
+    if isinstance(estimator, type):
+        return False
+    scores = getattr(estimator, "score_func", None)
+    if _n_required(estimator.fit) > 1 or (callable(scores) and _n_required(scores) > 1):
+        return True
+    return hasattr(estimator, "__sklearn_tags__") and bool(get_tags(estimator).target_tags.required)
+
+
+def _n_required(function: Callable[..., object]) -> int:
+    """Return the number of arguments that a function cannot do without."""
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = inspect.signature(function).parameters.values()
+    return sum(each.kind in kinds and each.default is inspect.Parameter.empty for each in parameters)
