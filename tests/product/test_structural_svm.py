@@ -75,7 +75,7 @@ def test_the_driver_makes_the_same_run(case: Case) -> None:
 
 
 def test_curvatures_follow_from_the_gram_matrix(case: Case) -> None:
-    """Appendix A: C_f^(i) = lam max ||A_i (s - x)||^2, over pairs of vertices; their sum is <= 4 R^2/(lam n)."""
+    """Appendix A: C_f^(i) = lam max ||A_i (s - x)||^2, over pairs of vertices; the sum <= 4 R^2/(lam n)."""
     problem, A = svm_dual(case.data, LAM)
     gram = LAM * A.T @ A
     found = [block_curvature(gram, at, np.eye(at.stop - at.start)) for at in problem.domain.where]

@@ -187,7 +187,7 @@ def ask(domain: Domain, gradient: FloatArray, x: FloatArray, gamma: float, name:
         )
     d = np.ravel(s) - x
     terms = np.abs(gradient) @ (np.abs(x) + np.abs(d))
-    gap = -float(gradient @ d)
+    gap = 0.0 - float(gradient @ d)
     if not -error - ROUNDING * terms <= gap < math.inf:
         raise BrokenOracle(
             f"solve: {name} has a negative or undefined gap, {gap:g}: its lmo returned a point that is not "

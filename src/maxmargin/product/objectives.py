@@ -40,6 +40,11 @@ class _Parabola:
     matrix: Any
     c: FloatArray
 
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return len(self.c)
+
     def value(self, x: FloatArray) -> float:
         """Return f(x)."""
         return self.value_of(x, self.matrix @ x)

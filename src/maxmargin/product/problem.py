@@ -38,6 +38,7 @@ class ProductProblem:
     def __init__(self, objective: Smooth, domain: Domain, x0: ArrayLike | None = None) -> None:
         self.objective = objective
         self.domain = domain if isinstance(domain, Product) else Product([domain])
+        _check_objective(objective, self.domain.size)
         zero = np.zeros(self.domain.size)
         point = np.ravel(self.domain.lmo(zero) if x0 is None else np.asarray(x0, dtype=np.float64))
         if point.shape != zero.shape or not self.domain.contains(point):
@@ -50,6 +51,19 @@ class ProductProblem:
     def blocks(self, x: FloatArray) -> list[FloatArray]:
         """Return the blocks of a point, such as the ``w`` of a result, in the shapes of their sets."""
         return self.domain.parts(x)
+
+
+def _check_objective(objective: object, size: int) -> None:
+    if not all(callable(getattr(objective, name, None)) for name in ("value", "gradient")):
+        raise TypeError(
+            f"ProductProblem: objective must have value(x) and gradient(x, where), got {shown(objective)}."
+        )
+    found = getattr(objective, "size", size)
+    if found != size:
+        raise ValueError(
+            f"ProductProblem: objective must be a function of {size} numbers, got one of {found}; give the "
+            f"domain the same size."
+        )
 
 
 @kinds.checked.register(ProductProblem)
