@@ -144,8 +144,7 @@ def _step(
 
 def _predefined(method: ConditionalGradient, state: ProductState, problem: ProductProblem) -> float:
     r"""Return :math:`\gamma_k = 2n / (\nu k + 2n)`, to which errors of approximate oracles are relative."""
-    rule = Predefined(problem.domain.nu)
-    return float(step_size(rule, 0.0, 0.0, state.steps, method.n_moved(problem)))
+    return float(step_size(problem.predefined, 0.0, 0.0, state.steps, method.n_moved(problem)))
 
 
 def _average(scheme: object, state: ProductState, where: slice, move: FloatArray) -> None:

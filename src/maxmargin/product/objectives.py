@@ -22,6 +22,8 @@ from maxmargin.wording import described
 # Line search stops at this distance from the best step.
 _SEARCH = 1e-12
 _ASYMMETRY = 1e-9
+# The columns of so many blocks are kept: to take those of a sparse matrix takes longer than a step.
+_KEPT = 10_000
 
 
 class Smooth(Protocol):
@@ -37,13 +39,25 @@ class Smooth(Protocol):
 class _Parabola:
     """A quadratic function that is simple to compute from a linear image of x."""
 
-    matrix: Any
-    c: FloatArray
+    def __init__(self, matrix: Any, c: FloatArray) -> None:
+        self.matrix, self.c = matrix, c
+        self._taken: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     @property
     def size(self) -> int:
         """Number of coordinates."""
         return len(self.c)
+
+    def columns(self, where: slice) -> tuple[Any, Any]:
+        """Return the columns of a block, and their transpose; those of the first blocks are kept."""
+        block = where.start, where.stop
+        found = self._taken.get(block)
+        if found is None:
+            some = columns(self.matrix, where)
+            found = some, some.T
+            if len(self._taken) < _KEPT:
+                self._taken[block] = found
+        return found
 
     def value(self, x: FloatArray) -> float:
         """Return f(x)."""
@@ -78,11 +92,11 @@ class Quadratic(_Parabola):
     """
 
     def __init__(self, Q: Any, c: ArrayLike | None = None) -> None:
-        self.matrix = _matrix("Quadratic: Q", Q)
-        m, n = self.matrix.shape
-        if m != n or not _is_symmetric(self.matrix):
+        matrix = _matrix("Quadratic: Q", Q)
+        m, n = matrix.shape
+        if m != n or not _is_symmetric(matrix):
             raise ValueError(f"Quadratic: Q must be symmetric, got {described(Q)}; use (Q + Q.T) / 2.")
-        self.c = _vector("Quadratic: c", c, m)
+        super().__init__(matrix, _vector("Quadratic: c", c, m))
 
     def value_of(self, x: FloatArray, image: FloatArray) -> float:
         return float(0.5 * (x @ image) - self.c @ x)
@@ -108,16 +122,18 @@ class LeastSquares(_Parabola):
     """
 
     def __init__(self, A: Any, b: ArrayLike | None = None, c: ArrayLike | None = None) -> None:
-        self.matrix = _matrix("LeastSquares: A", A)
-        p, m = self.matrix.shape
-        self.b, self.c = _vector("LeastSquares: b", b, p), _vector("LeastSquares: c", c, m)
+        matrix = _matrix("LeastSquares: A", A)
+        p, m = matrix.shape
+        super().__init__(matrix, _vector("LeastSquares: c", c, m))
+        self.b = _vector("LeastSquares: b", b, p)
 
     def value_of(self, x: FloatArray, image: FloatArray) -> float:
         rest = image - self.b
         return float(0.5 * (rest @ rest) - self.c @ x)
 
     def gradient_of(self, image: FloatArray, where: slice) -> FloatArray:
-        return np.asarray(columns(self.matrix, where).T @ (image - self.b) - self.c[where])
+        _, transposed = self.columns(where)
+        return np.asarray(transposed @ (image - self.b) - self.c[where])
 
     def curvature_of(self, d: FloatArray, image: FloatArray, where: slice) -> float:
         return float(image @ image)
@@ -187,7 +203,8 @@ class ParabolaLine(Line):
 
     def __init__(self, at: FollowedParabola, where: slice, d: FloatArray) -> None:
         self.followed, self.where, self.d = at, where, d
-        self.image = columns(at.parabola.matrix, where) @ d
+        block, _ = at.parabola.columns(where)
+        self.image = block @ d
 
     def curvature(self, gap: float) -> float:
         return self.followed.parabola.curvature_of(self.d, self.image, self.where)

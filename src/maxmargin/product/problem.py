@@ -39,6 +39,7 @@ class ProductProblem:
         self.objective = objective
         self.domain = domain if isinstance(domain, Product) else Product([domain])
         _check_objective(objective, self.domain.size)
+        self.predefined = Predefined(self.domain.nu)
         zero = np.zeros(self.domain.size)
         point = np.ravel(self.domain.lmo(zero) if x0 is None else np.asarray(x0, dtype=np.float64))
         if point.shape != zero.shape or not self.domain.contains(point):
