@@ -80,6 +80,7 @@ def test_assignments_are_linear_programs() -> None:
 
 def test_large_matrices_take_one_singular_pair() -> None:
     gradient = np.random.default_rng(1).normal(size=(80, 70))
+    gradient -= gradient.mean(axis=1, keepdims=True)  # constant vectors are in its null space
     found = NuclearNormBall((80, 70), 2.0).lmo(gradient)
     assert -float(np.sum(found * gradient)) == pytest.approx(2.0 * np.linalg.norm(gradient, 2), rel=1e-12)
     np.testing.assert_array_equal(found, NuclearNormBall((80, 70), 2.0).lmo(gradient))
@@ -99,6 +100,7 @@ def test_blocks_are_views_in_their_shapes() -> None:
     ("make", "message"),
     [
         (lambda: Simplex(0), "Simplex: shape must be an int >= 1 or a tuple of them, got 0."),
+        (lambda: NuclearNormBall(4), "NuclearNormBall: shape must be rows and columns, got 4."),
         (lambda: L1Ball(2, -1.0), "L1Ball: radius must be a number > 0, got -1.0."),
         (lambda: Box(1.0, 0.0), "Box: bounds must be finite with lower <= upper, got other numbers."),
         (lambda: Product([]), "Product: blocks must be one or more domains, got none; see Oracle."),

@@ -7,7 +7,7 @@ an oracle that errs, as far as the paper's appendix allows.
 import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -36,12 +36,12 @@ class Domain:
     nu, slack = 1.0, 0.0
 
     def __init__(self, shape: int | tuple[int, ...]) -> None:
-        sides = (shape,) if isinstance(shape, int) else tuple(shape)
-        if not (sides and all(isinstance(side, int) and side >= 1 for side in sides)):
+        sides = shape if isinstance(shape, tuple) else (shape,)
+        if not (sides and all(isinstance(side, Integral) and side >= 1 for side in sides)):
             raise ValueError(
                 f"{type(self).__name__}: shape must be an int >= 1 or a tuple of them, got {shape!r}."
             )
-        self.shape: tuple[int, ...] = sides
+        self.shape = tuple(map(int, sides))
 
     @property
     def size(self) -> int:
@@ -110,11 +110,16 @@ class L2Ball(_Ball):
 class NuclearNormBall(_Ball):
     r"""Matrices whose singular values sum to at most r; a vertex is :math:`r u v^\top`."""
 
+    def __init__(self, shape: tuple[int, int], radius: float = 1.0) -> None:
+        super().__init__(shape, radius)
+        if len(self.shape) != 2:
+            raise ValueError(f"NuclearNormBall: shape must be rows and columns, got {shape!r}.")
+
     def lmo(self, gradient: FloatArray) -> FloatArray:
         if min(self.shape) < _SMALL or not gradient.any():
             u, _, vt = np.linalg.svd(gradient, full_matrices=False)
-        else:  # from a fixed vector, so that runs can be repeated
-            u, _, vt = svds(gradient, k=1, v0=np.ones(min(self.shape)))
+        else:  # from a fixed vector, so that runs can be repeated; a random one is orthogonal to nothing
+            u, _, vt = svds(gradient, k=1, v0=np.random.default_rng(0).normal(size=min(self.shape)))
         return -self.radius * np.outer(u[:, 0], vt[0])
 
     def contains(self, x: FloatArray, tol: float = 1e-9) -> bool:
