@@ -7,7 +7,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
 
-from maxmargin.product import Birkhoff, Box, Domain, L1Ball, L2Ball, NuclearNormBall, Oracle, Product, Simplex
+from maxmargin.product import (
+    Approximate,
+    Birkhoff,
+    Box,
+    Domain,
+    L1Ball,
+    L2Ball,
+    NuclearNormBall,
+    Oracle,
+    Product,
+    Simplex,
+)
 from support.naive import Array
 from support.products import vertices
 
@@ -84,6 +95,22 @@ def test_large_matrices_take_one_singular_pair() -> None:
     found = NuclearNormBall((80, 70), 2.0).lmo(gradient)
     assert -float(np.sum(found * gradient)) == pytest.approx(2.0 * np.linalg.norm(gradient, 2), rel=1e-12)
     np.testing.assert_array_equal(found, NuclearNormBall((80, 70), 2.0).lmo(gradient))
+
+
+def test_a_product_is_as_good_as_its_worst_oracle() -> None:
+    seen = []
+
+    def find(gradient: Array, x: Array, error: float) -> Array:
+        seen.append((x.tolist(), error))
+        return np.array([0.0, 1.0])
+
+    poor = Approximate(Simplex(2), find, nu=0.5, slack=0.4)
+    nested = Product([Simplex(3), Product([poor, Approximate(Box(0.0, 1.0), lambda g, x, e: x, slack=0.2)])])
+    assert (nested.nu, nested.slack) == (0.5, pytest.approx(0.6))
+    x = np.array([1.0, 0.0, 0.0, 0.3, 0.7, 0.9])
+    found = nested.candidate(np.array([1.0, 0.0, -1.0, 2.0, 3.0, 4.0]), x, 0.5)
+    assert found.tolist() == [0.0, 0.0, 1.0, 0.0, 1.0, 0.9]
+    assert seen == [([0.3, 0.7], pytest.approx(0.1))]
 
 
 def test_blocks_are_views_in_their_shapes() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from maxmargin import Averaged, BlockFrankWolfe, BrokenOracle, Predefined, ProgressLine, Status, solve
 from maxmargin.methods.sampling import ByGap
+from maxmargin.problems import Multiclass
 from maxmargin.product import (
     Approximate,
     BlockConditionalGradient,
@@ -164,6 +165,11 @@ POOR = Approximate(Simplex(3), lambda g, x, error: Simplex(3).lmo(g), nu=0.5)
         ),
         (lambda: Averaged(METHODS["blocks"]), ValueError, "inner must be .*got BlockConditionalGradient"),
         (lambda: solve(problem_of(), 3), TypeError, "got 3"),
+        (
+            lambda: solve(Multiclass.from_arrays(np.eye(2), [0, 1]), METHODS["blocks"]),
+            TypeError,
+            "one for structural SVMs.*got BlockConditionalGradient, which is for a ProductProblem",
+        ),
         (lambda: ConditionalGradient(0.5), ValueError, "step must be LineSearch.. or Predefined.., got 0.5"),
         (
             lambda: ConditionalGradient(average="last"),

@@ -27,6 +27,7 @@ from maxmargin.product import (
     Quadratic,
     Simplex,
 )
+from maxmargin.product.objectives import follow
 from support.naive import Array
 from support.products import onto_nuclear_ball, quadratic_optimum
 
@@ -112,6 +113,14 @@ def test_a_line_search_by_scipy_is_the_exact_one() -> None:
         expected, found = (solve(problem, method, **options) for problem in (known, unknown))
         assert found.w == pytest.approx(expected.w, abs=1e-8)
         assert found.history.gap == pytest.approx(expected.history.gap, abs=1e-7)
+
+
+def test_a_line_search_does_not_move_the_point() -> None:
+    problem = mixed(3, "softened")
+    at, x0 = follow(problem.objective, problem.x0.copy()), problem.x0
+    line = at.line(slice(3, 5), np.array([0.5, -0.1]))
+    assert line.curvature(-float(at.gradient(slice(3, 5)) @ line.d)) > 0.0
+    assert at.x == pytest.approx(x0, abs=0.0)
 
 
 @pytest.mark.parametrize("step", [LineSearch(), Predefined()])

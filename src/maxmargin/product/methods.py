@@ -17,7 +17,15 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import python_generic
 from maxmargin.methods.averaged import SCHEMES, next_weight
-from maxmargin.methods.protocol import BATCH, ROUNDING, BrokenOracle, Carry, Traits, carried
+from maxmargin.methods.protocol import (
+    BATCH,
+    ROUNDING,
+    BrokenOracle,
+    Carry,
+    Traits,
+    carried,
+    regularisation,
+)
 from maxmargin.methods.sampling import Visits, as_visits, n_visits, note_gap, visited
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
 from maxmargin.objective import Certificate, certificate
@@ -210,6 +218,14 @@ def product_certificate(
         for i, (block, where) in enumerate(zip(domain.blocks, domain.where, strict=True))
     )
     return Certificate(x, value, value - gap, math.inf, False)
+
+
+@regularisation.register(ConditionalGradient)
+def product_regularisation(method: ConditionalGradient) -> float:
+    raise TypeError(
+        f"solve: method must be one for structural SVMs, such as BlockFrankWolfe(lam=0.01), "
+        f"got {type(method).__name__}, which is for a ProductProblem."
+    )
 
 
 @carried.register(ConditionalGradient)

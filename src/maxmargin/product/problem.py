@@ -69,10 +69,8 @@ def _check_objective(objective: object, size: int) -> None:
 
 @kinds.checked.register(ProductProblem)
 def product_checked(problem: ProductProblem, method: object) -> tuple[ProductProblem, object]:
-    fits = protocol.is_method(method) and certificate.dispatch(type(method)) is not certificate.dispatch(
-        object
-    )
-    if not fits:
+    certify = certificate.dispatch(type(method))
+    if not protocol.is_method(method) or certify is certificate.dispatch(object):
         raise TypeError(
             f"solve: method must be ConditionalGradient() or BlockConditionalGradient() of "
             f"maxmargin.product for a ProductProblem, got {shown(method)}."
@@ -105,7 +103,8 @@ def product_begin(problem: ProductProblem, method: object, warm: WarmStart | Non
 
 @kinds.first_certificate.register(ProductProblem)
 def product_first_certificate(problem: ProductProblem, method: object, beginning: Beginning) -> Certificate:
-    return Certificate(beginning.w, float(beginning.primal or 0.0), beginning.dual, math.inf, False)
+    primal = math.inf if beginning.primal is None else beginning.primal
+    return Certificate(beginning.w, primal, beginning.dual, math.inf, False)
 
 
 @kinds.check_bounds.register(ProductProblem)
