@@ -223,6 +223,35 @@ def test_words_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     plt.close("all")
 
 
+def test_matrix_completion(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    shown: list[str] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.extend(axes.get_ylabel() for axes in plt.gcf().axes))
+    text = printed("plot_matrix_completion.py", capsys)
+    error, without = (number(pattern, text) for pattern in (r"pixels: ([\d.]+),", r"and ([\d.]+) without"))
+    assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.02 * without
+    assert error < 0.3 * without
+    mean, completed = (number(rf"missing pixels, {name}: ([\d.]+)", text) for name in ("mean.*", "completed"))
+    assert completed < 0.75 * mean
+    assert [name for name in shown if name] == ["seen", "completed", "truth"]
+    plt.close("all")
+
+
+def test_product(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    shown: list[str] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.extend(axes.get_ylabel() for axes in plt.gcf().axes))
+    text = printed("plot_product.py", capsys)
+    assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.1
+    # Equal shares of all materials are wrong by 0.31 in the mean.
+    assert number(r"Mean error of a share: ([\d.]+)", text) < 0.05
+    assert number(r"Mean error of the haze: ([\d.]+)", text) < 0.01
+    assert [name for name in shown if name] == ["truth", "found"]
+    plt.close("all")
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_examples_are_short(path: Path) -> None:
     most = {"own_model.py": 150, "own_method.py": 80}.get(path.name, 60)

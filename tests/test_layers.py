@@ -23,7 +23,7 @@ LAYERS = [
     ["methods"],
     ["objective", "history", "decoding"],
     ["_arguments", "resume", "kinds", "result", "solve", "_probe", "checks"],
-    ["path"],
+    ["path", "product"],
     ["display"],
     ["estimators"],
     ["__init__"],

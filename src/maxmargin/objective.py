@@ -58,7 +58,7 @@ class Certificate(NamedTuple):
     dual : float
         A lower bound on the optimum.
     ell : float
-        A lower bound on the objective of zero weights: the dual loss.
+        A lower bound on the objective of zero weights: the dual loss; infinite if there are no such weights.
     is_other : bool
         Whether the weights are one of the answer's other weights, not its first.
     """
@@ -75,8 +75,8 @@ def certificate(method: NamedMethod, state: State, problem: AnyProblem, compare:
     """Return the certificate of a method's current answer; costs one pass of the oracle.
 
     The driver gets certificates only from here: a method for problems other than structural SVMs registers
-    its own. With ``compare``, the other weights of the answer are measured too, each by another pass, and
-    the best are returned.
+    its own, and `maxmargin.kinds` has what the driver asks of such problems. With ``compare``, the other
+    weights of the answer are measured too, each by another pass, and the best are returned.
     """
     check_metric(problem.map)
     answer: Point = point(method, state, problem)

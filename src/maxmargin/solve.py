@@ -44,7 +44,8 @@ def solve(
     Parameters
     ----------
     problem : problem
-        From `maxmargin.problems`, or an object with the same functions.
+        From `maxmargin.problems`, or an object with the same functions. Or a ProductProblem of
+        `maxmargin.product`: any smooth convex function, with blocks in the place of examples.
     method : method
         Such as ``BlockFrankWolfe(lam=0.01)`` or ``Averaged(BlockFrankWolfe(lam=0.01), "weighted")``.
     tol : float

@@ -47,7 +47,7 @@ def check_inner(wrapper: str, method: object) -> None:
         raise ValueError(f"{wrapper}: inner must be {_allowed(wrapper)}, got {shown(method)}.")
     name, unmet = type(method).__name__, needs(wrapper, method)
     if unmet:
-        advice = f"; write {name}({wrapper}(...))" if unmet == [_NO_LOOP] else ""
+        advice = f"; write {name}({wrapper}(...))" if unmet == [_NO_LOOP] and is_wrapper(type(method)) else ""
         raise ValueError(
             f"{wrapper}: inner must be {_allowed(wrapper)}, got {name}; {unmet[0].reason}{advice}."
         )
