@@ -195,7 +195,8 @@ def test_forms_of_random_state():
     one, other = np.random.RandomState(5), np.random.RandomState(6)
     assert (run_once(one) != run_once(other)).any()
     assert (run_once(one) != run_once(one)).any()  # a generator moves on
-    assert (run_once(None) != run_once(None)).any()
+    some = [run_once(None) for _ in range(8)]  # two orders of so few examples may lead to the same weights
+    assert any((other != some[0]).any() for other in some[1:])
 
 
 def test_every_example_once_in_a_permutation():
