@@ -1,6 +1,7 @@
 """What all tests share: the modules in ``support``, how kernels run, and where the real data are."""
 
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Generator
@@ -31,7 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure the costs of tests if asked to."""
+    """Measure the costs of tests if asked to, and hear Ctrl-C even as a job in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     file = config.getoption("--costs")
     if file:
         from support.costs import Costs
