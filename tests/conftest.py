@@ -1,17 +1,13 @@
-"""What all tests share: the modules in ``support``, how kernels run, and where the real data are."""
+"""What all tests share: the modules in ``support``, costs, and where the real data are."""
 
 import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Generator
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-from maxmargin.compiling.interpreting import interpreted
 
 _TESTS = Path(__file__).parent
 # Appended, so that no folder of tests can hide an installed package.
@@ -21,14 +17,6 @@ if str(_TESTS) not in sys.path:
 # The first example of a kind may wait for the compiler; the same examples every time.
 settings.register_profile("maxmargin", deadline=None, derandomize=True)
 settings.load_profile("maxmargin")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of this suite."""
-    group = parser.getgroup("maxmargin")
-    group.addoption("--compiled", action="store_true", help="compile the kernels of every test")
-    group.addoption("--few", type=int, metavar="N", help="run each test with its first N sets of parameters")
-    group.addoption("--costs", metavar="FILE", help="append what each test costs to FILE: .ci/costs shows it")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,15 +51,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (chosen if seen[function] <= most else left_out).append(item)
     items[:] = chosen
     config.hook.pytest_deselected(items=left_out)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Interpret kernels, except in tests marked as compiled or slow: most are not about compiled code."""
-    marks = {mark.name for mark in item.iter_markers()}
-    is_compiled = item.config.getoption("--compiled") or marks & {"compiled", "slow"}
-    with nullcontext() if is_compiled else interpreted():
-        return (yield)
 
 
 # Read before any test hides the variables.

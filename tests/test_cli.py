@@ -34,7 +34,7 @@ def exit_code(*arguments: str) -> Any:
     return caught.value.code
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
 def test_demo_on_all_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plot = tmp_path / "demo.png"
     assert cli.main(["demo", "--plot", str(plot)]) == 0

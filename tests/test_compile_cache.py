@@ -91,6 +91,7 @@ def test_first_process_compiles_and_second_loads(warm_copy):
     assert second["files"] == first["files"] != []
 
 
+@pytest.mark.slow
 def test_edit_in_another_file_than_the_loop_is_seen(package):
     edited = package / "maxmargin" / "problems" / "oracles" / "multiclass.py"
     again = USER_CLASS[USER_CLASS.index("@loss") :].replace("FACTOR", "2.0").replace("Costly", "Multiclass")

@@ -71,6 +71,15 @@ def test_chunking_with_data(
     assert "  B-NP -> I-NP  +" in text
 
 
+@pytest.mark.slow
+def test_kernels_without_data(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed("plot_kernels.py", capsys)
+    assert "Instead: words of scanned digits." in text
+    linear = number(r"Linear: ([\d.]+)% of the letters wrong", text)
+    assert number(r"Gaussian kernel: ([\d.]+)% of the letters wrong", text) <= linear
+    assert "Nystroem, 100 components: " in text
+
+
 def test_own_problem(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed("own_problem.py", capsys)
     assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.01

@@ -101,6 +101,7 @@ def test_a_fitted_model_keeps_its_order() -> None:
     assert not hasattr(model.fit(X, Y), "trigrams_")
 
 
+@pytest.mark.long
 def test_partial_fit_is_certified_for_all_examples() -> None:
     """Also where later sequences are longer than all before."""
     model = clone(MODEL)
@@ -126,6 +127,7 @@ def test_refuses_orders(order: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.long
 def test_k_best_labellings_and_margins() -> None:
     model = clone(MODEL).fit(X, Y)
     for x, first, (labels, margins) in zip(X, model.predict(X), model.predict_k_best(X, 30), strict=True):

@@ -50,6 +50,7 @@ def test_the_checks_are_scikit_learns():
     assert private.InvalidParameterError is _param_validation.InvalidParameterError
 
 
+@pytest.mark.long
 def test_estimators_work_without_the_private_names():
     files = [str(TESTS / f"test_{name}.py") for name in ("multilabel_svc", "scores", "k_best")]
     program = BLOCKED + (
