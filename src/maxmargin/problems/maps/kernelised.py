@@ -41,7 +41,7 @@ from maxmargin.problems.maps._columns import (
     given_columns,
 )
 from maxmargin.problems.subsets import indexed_by_example, take_fields, take_half
-from maxmargin.rows import Rows, as_rows
+from maxmargin.rows import Rows, as_rows, n_rows
 from maxmargin.rows.kernel_functions import (
     KernelFunction,
     PrecomputedKernel,
@@ -127,12 +127,14 @@ def kernelised_map(
     spans = layout.spans
     if isinstance(function, PrecomputedKernel):
         columns: Columns = given_columns(features, dtype)
+        _check_rows(len(columns.values), spans)
         products = _cut_products(columns.values, spans)
     else:
         rows = as_rows(features, "Kernelised")
+        _check_rows(n_rows(rows), spans)
         columns = enough_columns(rows, function, dtype, 1e6 * cache_size)
         products = _computed_products(rows, function, spans, dtype)
-    _check_rows(columns.values.shape[1], spans)
+    _check_finite(products[0])
     most = int((spans[:, 1] - spans[:, 0]).max())
     return KernelisedMap(
         phi,
@@ -152,6 +154,14 @@ def _check_rows(n: int, spans: IntArray) -> None:
     if n != needed:
         raise ValueError(
             f"Kernelised: features must have one row for each of the {needed} rows of the problem, got {n}."
+        )
+
+
+def _check_finite(products: FloatArray) -> None:
+    if not np.isfinite(products).all():
+        raise ValueError(
+            "Kernelised: the kernel must have finite values, got NaN or infinity for some rows; remove or "
+            "scale features that are not finite or too large."
         )
 
 
@@ -313,7 +323,7 @@ def rebuild_scores(columns, W, G, numbers, coefs):
 
 @feature_map.adopted.register(KernelisedMap)
 def kernelised_adopted(phi: KernelisedMap, w: FloatArray, before: object) -> FloatArray | None:
-    """Return the weights with coefficients of zero for new rows, whose scores are computed."""
+    """Return the weights with coefficients of zero for new rows; scores are those of the kernel of ``phi``."""
     if not isinstance(before, KernelisedMap) or (phi.head, phi.width) != (before.head, before.width):
         return None
     linear, W, _ = kernel_parts(before, w)
@@ -321,7 +331,7 @@ def kernelised_adopted(phi: KernelisedMap, w: FloatArray, before: object) -> Flo
     missing = phi.columns.values.shape[1] - len(W)
     if inner is None or missing < 0:
         return None
-    if missing == 0:
+    if phi.columns is before.columns:
         return w
     W = np.concatenate([W, np.zeros((missing, phi.width))])
     return kernelised_rebuilt(phi, np.concatenate([inner, W.ravel(), np.zeros(W.size)]))
