@@ -323,7 +323,7 @@ def rebuild_scores(columns, W, G, numbers, coefs):
 
 @feature_map.adopted.register(KernelisedMap)
 def kernelised_adopted(phi: KernelisedMap, w: FloatArray, before: object) -> FloatArray | None:
-    """Return the weights with coefficients of zero for new rows; scores are those of the kernel of ``phi``."""
+    """Return the weights with coefficients of zero for new rows, and with the scores that ``phi`` gives."""
     if not isinstance(before, KernelisedMap) or (phi.head, phi.width) != (before.head, before.width):
         return None
     linear, W, _ = kernel_parts(before, w)
