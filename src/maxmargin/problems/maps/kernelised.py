@@ -122,19 +122,20 @@ def kernelised_map(
     function: KernelFunction | PrecomputedKernel,
     cache_size: float,
     dtype: type[np.floating],
+    owner: str = "Kernelised",
 ) -> KernelisedMap:
     """Return a map with a kernel of the rows of this layout; see `Kernelised`."""
     spans = layout.spans
     if isinstance(function, PrecomputedKernel):
-        columns: Columns = given_columns(features, dtype)
-        _check_rows(len(columns.values), spans)
+        columns: Columns = given_columns(features, dtype, owner)
+        _check_rows(len(columns.values), spans, owner)
         products = _cut_products(columns.values, spans)
     else:
-        rows = as_rows(features, "Kernelised")
-        _check_rows(n_rows(rows), spans)
+        rows = as_rows(features, owner)
+        _check_rows(n_rows(rows), spans, owner)
         columns = enough_columns(rows, function, dtype, 1e6 * cache_size)
         products = _computed_products(rows, function, spans, dtype)
-    _check_finite(products[0])
+    _check_finite(products[0], owner)
     most = int((spans[:, 1] - spans[:, 0]).max())
     return KernelisedMap(
         phi,
@@ -149,18 +150,18 @@ def kernelised_map(
     )
 
 
-def _check_rows(n: int, spans: IntArray) -> None:
+def _check_rows(n: int, spans: IntArray, owner: str) -> None:
     needed = int(spans.max())
     if n != needed:
         raise ValueError(
-            f"Kernelised: features must have one row for each of the {needed} rows of the problem, got {n}."
+            f"{owner}: features must have one row for each of the {needed} rows of the problem, got {n}."
         )
 
 
-def _check_finite(products: FloatArray) -> None:
+def _check_finite(products: FloatArray, owner: str) -> None:
     if not np.isfinite(products).all():
         raise ValueError(
-            "Kernelised: the kernel must have finite values, got NaN or infinity for some rows; remove or "
+            f"{owner}: the kernel must have finite values, got NaN or infinity for some rows; remove or "
             "scale features that are not finite or too large."
         )
 
