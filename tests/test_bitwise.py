@@ -38,6 +38,7 @@ DAILY = {
     "tree, BCFW",
     "functions, accelerated",
     "classes with signs, accelerated",
+    "kernel of classes, BCFW",
 }
 DAILY_CASES = {"multiclass"}
 

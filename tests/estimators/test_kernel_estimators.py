@@ -22,9 +22,9 @@ from support.naive import Array
 _rng = np.random.default_rng(0)
 IRIS, SPECIES = load_iris(return_X_y=True)
 IRIS = (IRIS - IRIS.mean(axis=0)) / IRIS.std(axis=0)
-FEW = _rng.permutation(150)[:24]
+FEW = _rng.permutation(150)[:15]
 POLY = {"kernel": "poly", "degree": 2, "gamma": 0.7, "coef0": 0.5}
-OPTIONS = {"tol": 0.02, "max_iter": 500, "random_state": 0, "verbose": 0}
+OPTIONS = {"tol": 0.05, "max_iter": 500, "random_state": 0, "verbose": 0}
 TIGHT = OPTIONS | {"tol": 1e-6, "max_iter": 5000}
 
 
@@ -48,9 +48,9 @@ def _each(X: list[Array]) -> list[Array]:
     return [explicit_rows(x) for x in X]
 
 
-LABELS = [np.arange(first, first + length) % 3 for first, length in enumerate([3, 1, 4, 2, 3, 5])]
+LABELS = [np.arange(first, first + length) % 3 for first, length in enumerate([3, 1, 3, 2, 3, 4])]
 TOKENS = [np.eye(3)[labels] + 0.8 * _rng.normal(size=(len(labels), 3)) for labels in LABELS]
-SEGMENTS = [[(0, 2, "A")], [(0, 1, "B")], [(1, 3, "B")], [], [(0, 1, "A"), (1, 3, "B")], [(3, 5, "A")]]
+SEGMENTS = [[(0, 2, "A")], [(0, 1, "B")], [(1, 3, "B")], [], [(0, 1, "A"), (1, 3, "B")], [(2, 4, "A")]]
 EDGES = [[(t, t + 1) for t in range(len(labels) - 1)] for labels in LABELS]
 GRAPHS = [(x, np.array(e, dtype=int).reshape(-1, 2)) for x, e in zip(TOKENS, EDGES, strict=True)]
 SETS = (IRIS[FEW, :3] @ _rng.normal(size=(3, 3)) > 0.0).astype(int)
@@ -250,9 +250,9 @@ def test_callables_of_arrays_and_of_sparse_matrices() -> None:
     [
         (
             lambda a, b: np.ones((3, 2)),
-            r"kernel must return a matrix of shape \(24, 24\), .* got \(3, 2\)\.$",
+            r"kernel must return a matrix of shape \(15, 15\), .* got \(3, 2\)\.$",
         ),
-        (lambda a, b: 1.0, r"kernel must return a matrix of shape \(24, 24\), .* got \(\)\.$"),
+        (lambda a, b: 1.0, r"kernel must return a matrix of shape \(15, 15\), .* got \(\)\.$"),
         (lambda a, b: "no", r"kernel must return a matrix of numbers: could not convert string"),
         (lambda a, b: scipy.sparse.csr_array(a @ b.T), r"kernel must return a matrix of numbers: "),
         (lambda a, b: np.full((len(a), len(b)), np.nan), "a kernel matrix must have finite entries, got NaN"),
@@ -301,7 +301,7 @@ def test_parameters_that_are_refused() -> None:
 
 
 def test_sparse_and_single_precision_features() -> None:
-    X, y = np.random.default_rng(5).normal(size=(24, 7)), SPECIES[FEW]
+    X, y = np.random.default_rng(5).normal(size=(15, 7)), SPECIES[FEW]
     X[np.abs(X) < 0.8] = 0.0
     for make, truth in ((MulticlassSVC, y), (MultilabelSVC, SETS)):
         model = make(C=0.5, kernel="rbf", **OPTIONS).fit(X, truth)
@@ -342,11 +342,11 @@ def test_parts_are_certified_as_one_fit(setting: Setting) -> None:
 
 def test_the_kernel_of_parts_is_that_of_the_first() -> None:
     X, y = IRIS[FEW], SPECIES[FEW]
-    model = MulticlassSVC(kernel="rbf", **OPTIONS).partial_fit(X[:12], y[:12], classes=[0, 1, 2])
-    gamma = SVC(gamma="scale").fit(X[:12], y[:12])._gamma
-    model.partial_fit(X[12:] * 3.0, y[12:])
+    model = MulticlassSVC(kernel="rbf", **OPTIONS).partial_fit(X[:8], y[:8], classes=[0, 1, 2])
+    gamma = SVC(gamma="scale").fit(X[:8], y[:8])._gamma
+    model.partial_fit(X[8:] * 3.0, y[8:])
     assert model._function.gamma == pytest.approx(gamma)
-    expected = MulticlassSVC(kernel="rbf", gamma=gamma, **OPTIONS).fit(np.vstack([X[:12], X[12:] * 3.0]), y)
+    expected = MulticlassSVC(kernel="rbf", gamma=gamma, **OPTIONS).fit(np.vstack([X[:8], X[8:] * 3.0]), y)
     assert model.history_.dual.max() <= expected.history_.primal.min() + 1e-9
     assert expected.history_.dual.max() <= model.history_.primal.min() + 1e-9
 
