@@ -43,10 +43,10 @@ def test_a_result_is_certified_at_rebuilt_weights() -> None:
     """The objective of the result is that of its coefficients, found with the matrix alone."""
     problem = Kernelised(chains(), K, PrecomputedKernel(True))
     result = solve(
-        problem, BlockFrankWolfe(LAM), tol=0.0, max_passes=250_000, check_every=50_000, random_state=0
+        problem, BlockFrankWolfe(LAM), tol=0.0, max_passes=25_000, check_every=5_000, random_state=0
     )
     np.testing.assert_array_equal(rebuilt(problem.map, result.w), result.w)
-    assert result.history.oracle_calls[-1] >= 1_000_000
+    assert result.history.oracle_calls[-1] >= 100_000
     linear, W, G = kernel_parts(problem.map, result.w)
     assert np.abs(G - (K @ W).T).max() < 1e-12
     norm2 = linear @ linear + np.trace(W.T @ K @ W)

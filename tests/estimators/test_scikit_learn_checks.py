@@ -27,6 +27,8 @@ def test_multilabel(estimator, check):
     ]
 )
 def test_kernels(estimator, check):
+    if check.func.__name__.startswith("check_sample_weight_equivalence"):
+        pytest.skip("compares to seven digits, beyond tol, and gamma='scale' depends on repeated rows")
     check(estimator)
 
 
