@@ -351,6 +351,7 @@ def test_the_kernel_of_parts_is_that_of_the_first() -> None:
     assert expected.history_.dual.max() <= model.history_.primal.min() + 1e-9
 
 
+@pytest.mark.long
 def test_warm_starts_along_c(setting: Setting) -> None:
     _, X, y, _ = setting
     model = setting.new(kernel="rbf", warm_start=True)
@@ -370,6 +371,7 @@ def test_a_warm_start_from_other_rows_begins_anew() -> None:
     assert model.set_params(gamma=0.2).fit(TOKENS, LABELS).history_.passes[0] > 0
 
 
+@pytest.mark.long
 def test_two_threads(setting: Setting) -> None:
     _, X, y, _ = setting
     one, two = (setting.new(kernel="rbf", n_jobs=n_jobs).fit(X, y) for n_jobs in (None, 2))
@@ -379,6 +381,7 @@ def test_two_threads(setting: Setting) -> None:
     np.testing.assert_array_equal(two.dual_coef_, setting.new(kernel="rbf", n_jobs=3).fit(X, y).dual_coef_)
 
 
+@pytest.mark.long
 def test_weights_are_repetitions() -> None:
     X, y = IRIS[FEW], SPECIES[FEW]
     repeated = np.repeat(np.arange(len(X)), np.arange(len(X)) % 3 + 1)
