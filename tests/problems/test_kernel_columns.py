@@ -109,6 +109,8 @@ def test_columns_are_right_whatever_is_asked(
         np.add.at(counts, chosen, 1)
         for t, place in zip(chosen, places, strict=False):
             np.testing.assert_array_equal(columns.values[place], K[t])
+        shared = set(zip(chosen, places.tolist(), strict=False))
+        assert len(shared) == len(set(chosen))  # a row that is asked for twice is computed once
         assert_sound(columns, K)
         for left in kept_before - set(columns.owner[: columns.kept[0]].tolist()):
             assert left not in chosen

@@ -112,6 +112,15 @@ def test_a_negative_squared_length_is_an_error(model: str, name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["BCFW", "away", "divided"])
+def test_a_move_of_negative_length_is_found_where_the_weights_have_a_positive_one(name: str) -> None:
+    K = np.diag([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0])
+    with pytest.raises(
+        NegativeCurvature, match=r"^solve: the squared length of a move must not .*, got -2: the"
+    ):
+        ran(kernel_problem("multiclass", K, PrecomputedKernel()), METHODS[name], 40)
+
+
 def test_a_dual_above_the_objective_is_blamed_on_the_kernel() -> None:
     """No step meets a negative squared length, but momentum goes where there are some."""
     K = np.diag([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0])
