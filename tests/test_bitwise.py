@@ -32,7 +32,7 @@ pytestmark = pytest.mark.compiled
 METHOD = BlockFrankWolfe(0.05)
 MODES = ("cached", "compiled", "interpreted")
 # Each run compiles kernels for some seconds. These few have most kinds of models, methods and wrappers.
-DAILY = {"multiclass, BCFW", "functions, accelerated"}
+DAILY = {"multiclass, BCFW", "functions, accelerated", "kernel of classes, BCFW"}
 DAILY_CASES = {"multiclass"}
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray
 from maxmargin.methods.scratch import Scratch, new_scratch
-from maxmargin.problems.feature_map import gram, inner, norm2, push, score
+from maxmargin.problems.feature_map import gram, inner, norm2, push, rebuilt, score
 from maxmargin.problems.moves import add_entry, reset
 from maxmargin.problems.oracle import argmax, decode, is_exact, loss, psi, write_output
 from maxmargin.problems.oracles.slack import is_rescaled
@@ -86,7 +86,7 @@ class Probe:
         try:
             unit = self._unit()
             for scale in _SCALES:
-                self._ask(scale * unit * self.rng.normal(size=self.size.weights))
+                self._ask(rebuilt(self.map, scale * unit * self.rng.normal(size=self.size.weights)))
             self.planes += [self._plane_of(output) for output in self.outputs]
         except (Flawed, KeyboardInterrupt):
             raise

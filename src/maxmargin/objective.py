@@ -175,9 +175,16 @@ def hinge_losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
 
 
 def check_bounds(problem: AnyProblem, primal: float, dual: float) -> None:
-    """Raise if the dual is above the objective, which shows that the oracle missed a maximum."""
-    if is_bounded(problem.oracle) and dual - primal > protocol.ROUNDING * (1.0 + abs(primal) + abs(dual)):
-        raise BrokenOracle(
-            f"solve: the dual must be at most the objective, got {dual:.9g} above {primal:.9g}: some argmax "
-            f"returned an output that is not the best; check argmax and loss with check_problem."
+    """Raise if the dual is above the objective: the oracle missed a maximum, or the kernel is at fault."""
+    if not is_bounded(problem.oracle) or dual - primal <= protocol.ROUNDING * (1.0 + abs(primal) + abs(dual)):
+        return
+    found = f"solve: the dual must be at most the objective, got {dual:.9g} above {primal:.9g}"
+    if not is_metric(problem.map):
+        raise NegativeCurvature(
+            f"{found}: the kernel is not positive semidefinite on these data; choose another kernel or other "
+            "parameters."
         )
+    raise BrokenOracle(
+        f"{found}: some argmax returned an output that is not the best; check argmax and loss with "
+        "check_problem."
+    )

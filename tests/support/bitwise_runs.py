@@ -5,6 +5,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import scipy.sparse
+
 from maxmargin import (
     Accelerated,
     Averaged,
@@ -22,7 +25,17 @@ from maxmargin import (
     Subgradient,
     solve,
 )
-from maxmargin.problems import SignConstrained, SlackRescaled, Weighted
+from maxmargin.problems import (
+    GaussianKernel,
+    Kernelised,
+    LinearKernel,
+    PolynomialKernel,
+    SigmoidKernel,
+    SignConstrained,
+    SlackRescaled,
+    Weighted,
+)
+from maxmargin.problems.maps._columns import GROUP
 from support.catalogue import (
     Case,
     chain_case,
@@ -121,6 +134,45 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
         Accelerated(Pairwise(LAM)),
     ),
     "messages, BCFW": (lambda: graph_case(76, (4, 4), inference="messages"), _BLOCK),
+    "kernel of classes, BCFW": (lambda: _with_kernel(multiclass_case(82, n=9), GaussianKernel(0.5)), _BLOCK),
+    "kernel of classes, some columns, accelerated": (
+        lambda: _with_kernel(multiclass_case(83, n=24), GaussianKernel(0.5), 3, np.float32),
+        Accelerated(Pairwise(LAM)),
+    ),
+    "kernel of sparse rows, some columns, FW": (
+        lambda: _with_kernel(multiclass_case(84, n=20, rows="sparse"), SigmoidKernel(0.01, 1.0), 2),
+        FrankWolfe(LAM),
+    ),
+    "kernel of chains, accelerated": (
+        lambda: _with_kernel(chain_case(85, (4, 2, 3), 4), PolynomialKernel(3, 0.3, 0.5), dtype=np.float32),
+        Accelerated(Pairwise(LAM)),
+    ),
+    "kernel of chains, some columns, averaged": (
+        lambda: _with_kernel(chain_case(86, (4, 1, 9, 3, 4)), GaussianKernel(0.3), 4),
+        Averaged(_BLOCK),
+    ),
+    "kernel of second-order chains, BCFW": (
+        lambda: _with_kernel(chain_case(87, (4, 1, 3), order=2), PolynomialKernel(2, 0.5, 1.0)),
+        _BLOCK,
+    ),
+    "kernel of segments, no columns, BCFW": (
+        lambda: _with_kernel(segment_case(88, rows="indicator"), PolynomialKernel(2, 0.5, 1.0), 0),
+        _BLOCK,
+    ),
+    "kernel of trees, pairwise": (
+        lambda: _with_kernel(graph_case(89, (5, 1, 4)), LinearKernel()),
+        Pairwise(LAM),
+    ),
+    "kernel of cuts, BCFW": (
+        lambda: _with_kernel(graph_case(90, (4, 4), 2, inference="cut"), GaussianKernel(1.0)),
+        _BLOCK,
+    ),
+    "kernel of messages, no columns, BCFW": (
+        lambda: _with_kernel(
+            graph_case(91, (4, 3, 4), inference="messages"), GaussianKernel(1.0), 0, np.float32
+        ),
+        _BLOCK,
+    ),
 }
 
 
@@ -138,6 +190,16 @@ def _weighted(case: Case) -> Case:
 
 def _with_signs(case: Case) -> Case:
     return case._replace(problem=SignConstrained(case.problem, range(0, 9, 2)))
+
+
+def _with_kernel(case: Case, kernel: Any, kept: int | None = None, dtype: Any = np.float64) -> Case:
+    """Return the problem with a kernel of its features, too, of whose matrix all or some columns are kept."""
+    X = np.vstack([example[0] if isinstance(example, tuple) else example for example in case.X])
+    size = 200.0 if kept is None else 1.001e-6 * (kept + GROUP) * len(X) * np.dtype(dtype).itemsize
+    features = X if X.all() else scipy.sparse.csr_array(X)
+    return case._replace(
+        problem=Kernelised(case.problem, features, kernel, cache_size=0.0 if kept == 0 else size, dtype=dtype)
+    )
 
 
 def bits(values: Array) -> list[str]:

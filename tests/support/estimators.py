@@ -58,6 +58,8 @@ def _linked(seed: int, n_features: int) -> Any:
     return _rows(seed, 3, 2), [(0, 1), (1, 2)], _rows(seed + 9, 2, n_features)
 
 
+# Other parameters of the kernel, for the estimators that may have one.
+KERNEL = {"kernel": "rbf", "degree": 2, "gamma": 0.5, "coef0": 1.0}
 SETS = np.array([[0, 1, 1], [1, 0, 0], [1, 1, 1], [0, 0, 1]])
 KINDS = {
     "multiclass": Kind(
@@ -71,6 +73,7 @@ KINDS = {
             "rescaling": "slack",
             "fit_intercept": False,
             "class_weight": {0: 2.0},
+            **KERNEL,
         },
     ),
     "chain": Kind(
@@ -86,6 +89,7 @@ KINDS = {
             "forbidden": [(2, 1)],
             "min_count": 2,
             "class_weight": {0: 2.0},
+            **KERNEL,
         },
     ),
     "segments": Kind(
@@ -94,7 +98,7 @@ KINDS = {
         [[(0, 2, "A")], [(1, 2, "B")], [(0, 1, "A"), (2, 4, "B")], []],
         [[["a"], ["b"]], [["b"], ["c"]]],
         [[(0, 1, "C")], [(0, 2, "D")]],
-        {"max_length": 3, "loss": "hamming", "rescaling": "slack", "min_count": 2},
+        {"max_length": 3, "loss": "hamming", "rescaling": "slack", "min_count": 2, **KERNEL},
     ),
     "matching": Kind(
         MatchingSVC,
@@ -118,7 +122,13 @@ KINDS = {
         [[0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 0, 0]],
         [_linked(i, 3) for i in range(3)],
         [["a", "b", "c"]] * 3,
-        {"inference": "messages", "loss": "hamming", "rescaling": "slack", "nonnegative": {"nodes": [0]}},
+        {
+            "inference": "messages",
+            "loss": "hamming",
+            "rescaling": "slack",
+            "nonnegative": {"nodes": [0]},
+            **KERNEL,
+        },
     ),
     "multilabel": Kind(
         MultilabelSVC,
@@ -126,7 +136,7 @@ KINDS = {
         SETS,
         _rows(1, 4, 5),
         SETS[:, :2],
-        {"structure": "full", "rescaling": "slack"},
+        {"structure": "full", "rescaling": "slack", **KERNEL},
     ),
     "structured": Kind(
         structured,

@@ -98,7 +98,9 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
         if self._is_linear:
             return problem
         features = self._values(rows, rows) if callable(self.kernel) else rows
-        return kernelised(problem, features, self._function, self.cache_size, self._dtype, by_example)
+        return kernelised(
+            problem, features, self._function, self.cache_size, self._dtype, by_example, self._owner
+        )
 
     def _keep_support(self, problem: Problem, rows: RowFeatures, w: FloatArray) -> tuple[FloatArray, ...]:
         """Keep support rows and weights for prediction; return the weights of parts without kernel."""
@@ -144,8 +146,9 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
     def _called(self, a: RowFeatures, b: RowFeatures) -> FloatArray:
         """Return the matrix of the user's kernel; raise unless it is one of numbers, in the right shape."""
         first, second = (list(x) if x.dtype == object else x for x in (a, b))
+        values = cast("Callable[..., object]", self.kernel)(first, second)
         try:
-            found = np.asarray(cast("Callable[..., object]", self.kernel)(first, second), dtype=np.float64)
+            found = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self._owner}: kernel must return a matrix of numbers: {error}") from error
         if found.shape != (a.shape[0], b.shape[0]):
@@ -168,7 +171,8 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
     @property
     def n_support_(self) -> IntArray:
         """Number of support rows with a nonzero coefficient for each label."""
-        found: IntArray = np.count_nonzero(self.dual_coef_, axis=1)
+        coefficients = self._label_coefficients(self._known_support("n_support_").coefficients)
+        found: IntArray = np.count_nonzero(coefficients, axis=1)
         return found
 
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:

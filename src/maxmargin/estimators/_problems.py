@@ -47,6 +47,7 @@ def kernelised(
     cache_size: float,
     dtype: type[np.floating],
     by_example: bool,
+    owner: str,
 ) -> Problem:
     """Return the problem with a kernel of its rows, or of examples whose rows all have the same features."""
     layout: RowLayout = row_layout(problem.map)
@@ -54,7 +55,7 @@ def kernelised(
         n, per_example = len(layout.spans), int(layout.spans[0, 1] - layout.spans[0, 0])
         numbers = np.arange(n)
         layout = RowLayout(np.column_stack([numbers, numbers + 1]), layout.head, per_example * layout.width)
-    phi = kernelised_map(problem.map, layout, features, function, cache_size, dtype)
+    phi = kernelised_map(problem.map, layout, features, function, cache_size, dtype, owner)
     return PairProblem(phi, problem.oracle)
 
 

@@ -87,7 +87,7 @@ def SignConstrained(problem: object, nonnegative: object) -> Problem[SignedMap, 
     problem : Problem
         Any problem.
     nonnegative : array of ints, or of bools with one entry per weight
-        Which weights, in the order of ``Result.weights``.
+        Which weights, in the order of ``Result.weights``; not coefficients of a kernel.
     """
     phi, oracle = _checked_problem(problem, "SignConstrained")
     base, known = (phi.inner, phi.where) if isinstance(phi, SignedMap) else (phi, np.zeros(0, dtype=np.int64))
@@ -107,7 +107,17 @@ def _chosen_places(phi: object, nonnegative: object) -> IntArray:
             f"{len(order)} bools, got {described(nonnegative)}."
         )
     places: IntArray = order[np.unique(chosen.astype(np.int64))]
+    _check_linear(phi, places)
     return places
+
+
+def _check_linear(phi: object, places: IntArray) -> None:
+    """Raise if coefficients of a kernel are among the weights: a projection of them is not one of scores."""
+    if isinstance(phi, KernelisedMap) and (places >= map_sizes(phi.inner).weights).any():
+        raise ValueError(
+            "SignConstrained: nonnegative must be weights of parts without kernel, got coefficients of the "
+            "kernel; leave them out."
+        )
 
 
 def Kernelised(
@@ -136,4 +146,15 @@ def Kernelised(
     """
     phi, oracle = _checked_problem(problem, "Kernelised")
     layout = feature_map.row_layout(phi)
+    _check_kernel(kernel, dtype)
     return Problem(kernelised_map(phi, layout, features, kernel, cache_size, dtype), oracle)
+
+
+def _check_kernel(kernel: object, dtype: object) -> None:
+    if not isinstance(kernel, KernelFunction | PrecomputedKernel):
+        raise TypeError(
+            "Kernelised: kernel must be a GaussianKernel, PolynomialKernel, LinearKernel, SigmoidKernel or "
+            f"PrecomputedKernel, got {described(kernel)}."
+        )
+    if dtype not in (np.float64, np.float32):
+        raise ValueError(f"Kernelised: dtype must be float64 or float32, got {dtype!r}.")

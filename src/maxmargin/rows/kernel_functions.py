@@ -67,6 +67,8 @@ def is_semidefinite(function: KernelFunction | PrecomputedKernel) -> bool:
     """Whether a kernel is known to be positive semidefinite for all data."""
     if isinstance(function, PolynomialKernel):
         return function.gamma >= 0.0 and function.coef0 >= 0.0
+    if isinstance(function, GaussianKernel):
+        return function.gamma >= 0.0
     if isinstance(function, PrecomputedKernel):
         return function.semidefinite
     return not isinstance(function, SigmoidKernel)

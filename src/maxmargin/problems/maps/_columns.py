@@ -80,17 +80,17 @@ class SomeColumns(NamedTuple):
 Columns = AllColumns | SomeColumns
 
 
-def given_columns(matrix: Features, dtype: type[np.floating]) -> AllColumns:
+def given_columns(matrix: Features, dtype: type[np.floating], owner: str) -> AllColumns:
     """Return the columns of a matrix that a user gives; raise unless it is square, finite and symmetric."""
     values = np.array(matrix, dtype=dtype, order="C")
     if values.ndim != 2 or values.shape[0] != values.shape[1]:
-        raise ValueError(f"Kernelised: a kernel matrix must be square, got shape {values.shape}.")
+        raise ValueError(f"{owner}: a kernel matrix must be square, got shape {values.shape}.")
     if not np.isfinite(values).all():
-        raise ValueError("Kernelised: a kernel matrix must have finite entries, got NaN or infinity.")
+        raise ValueError(f"{owner}: a kernel matrix must have finite entries, got NaN or infinity.")
     largest = np.abs(values).max(initial=0.0)
     if np.abs(values - values.T).max(initial=0.0) > _ASYMMETRY * largest:
         raise ValueError(
-            "Kernelised: a kernel matrix must be symmetric, got k(a, b) != k(b, a) for some rows; return "
+            f"{owner}: a kernel matrix must be symmetric, got k(a, b) != k(b, a) for some rows; return "
             "the mean of both."
         )
     return AllColumns(values)

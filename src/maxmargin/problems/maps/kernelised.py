@@ -41,7 +41,7 @@ from maxmargin.problems.maps._columns import (
     given_columns,
 )
 from maxmargin.problems.subsets import indexed_by_example, take_fields, take_half
-from maxmargin.rows import Rows, as_rows
+from maxmargin.rows import Rows, as_rows, n_rows
 from maxmargin.rows.kernel_functions import (
     KernelFunction,
     PrecomputedKernel,
@@ -122,17 +122,20 @@ def kernelised_map(
     function: KernelFunction | PrecomputedKernel,
     cache_size: float,
     dtype: type[np.floating],
+    owner: str = "Kernelised",
 ) -> KernelisedMap:
     """Return a map with a kernel of the rows of this layout; see `Kernelised`."""
     spans = layout.spans
     if isinstance(function, PrecomputedKernel):
-        columns: Columns = given_columns(features, dtype)
+        columns: Columns = given_columns(features, dtype, owner)
+        _check_rows(len(columns.values), spans, owner)
         products = _cut_products(columns.values, spans)
     else:
-        rows = as_rows(features, "Kernelised")
+        rows = as_rows(features, owner)
+        _check_rows(n_rows(rows), spans, owner)
         columns = enough_columns(rows, function, dtype, 1e6 * cache_size)
         products = _computed_products(rows, function, spans, dtype)
-    _check_rows(columns.values.shape[1], spans)
+    _check_finite(products[0], owner)
     most = int((spans[:, 1] - spans[:, 0]).max())
     return KernelisedMap(
         phi,
@@ -147,11 +150,19 @@ def kernelised_map(
     )
 
 
-def _check_rows(n: int, spans: IntArray) -> None:
+def _check_rows(n: int, spans: IntArray, owner: str) -> None:
     needed = int(spans.max())
     if n != needed:
         raise ValueError(
-            f"Kernelised: features must have one row for each of the {needed} rows of the problem, got {n}."
+            f"{owner}: features must have one row for each of the {needed} rows of the problem, got {n}."
+        )
+
+
+def _check_finite(products: FloatArray, owner: str) -> None:
+    if not np.isfinite(products).all():
+        raise ValueError(
+            f"{owner}: the kernel must have finite values, got NaN or infinity for some rows; remove or "
+            "scale features that are not finite or too large."
         )
 
 
@@ -313,7 +324,7 @@ def rebuild_scores(columns, W, G, numbers, coefs):
 
 @feature_map.adopted.register(KernelisedMap)
 def kernelised_adopted(phi: KernelisedMap, w: FloatArray, before: object) -> FloatArray | None:
-    """Return the weights with coefficients of zero for new rows, whose scores are computed."""
+    """Return the weights with coefficients of zero for new rows, and with the scores that ``phi`` gives."""
     if not isinstance(before, KernelisedMap) or (phi.head, phi.width) != (before.head, before.width):
         return None
     linear, W, _ = kernel_parts(before, w)
@@ -321,7 +332,7 @@ def kernelised_adopted(phi: KernelisedMap, w: FloatArray, before: object) -> Flo
     missing = phi.columns.values.shape[1] - len(W)
     if inner is None or missing < 0:
         return None
-    if missing == 0:
+    if phi.columns is before.columns:
         return w
     W = np.concatenate([W, np.zeros((missing, phi.width))])
     return kernelised_rebuilt(phi, np.concatenate([inner, W.ravel(), np.zeros(W.size)]))

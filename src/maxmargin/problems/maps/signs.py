@@ -97,6 +97,25 @@ def signed_project(phi: SignedMap, v: FloatArray) -> None:
     _project(v, phi.where, v[len(v) - len(phi.where) :])
 
 
+@feature_map.rebuilt.register(SignedMap)
+def signed_rebuilt(phi: SignedMap, w: FloatArray) -> FloatArray:
+    known, image = np.split(w, [len(w) - len(phi.where)])
+    fresh: FloatArray = feature_map.rebuilt(phi.inner, known)
+    return w if fresh is known else np.concatenate([fresh, image])
+
+
+@feature_map.adopted.register(SignedMap)
+def signed_adopted(phi: SignedMap, w: FloatArray, before: object) -> FloatArray | None:
+    """Return the inner map's weights, and the image, if the same weights have signs."""
+    if not isinstance(before, SignedMap) or not np.array_equal(phi.where, before.where):
+        return None
+    known, image = np.split(w, [len(w) - len(before.where)])
+    found: FloatArray | None = feature_map.adopted(phi.inner, known, before.inner)
+    if found is None:
+        return None
+    return w if found is known else np.concatenate([found, image])
+
+
 @feature_map.score_buffer.register(SignedMap)
 def signed_score_buffer(phi: SignedMap, w: FloatArray | None) -> FloatArray:
     known = None if w is None else w[: len(w) - len(phi.where)]
