@@ -1,6 +1,7 @@
 """Sequences of users' objects, which only a kernel of theirs can read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 import numpy as np
 
@@ -22,8 +23,10 @@ def _is_numbers(item: object) -> bool:
     return isinstance(item, np.ndarray) and item.ndim == 2 and is_numeric(item.dtype)
 
 
-def as_objects(items: Iterable[object]) -> np.ndarray:
+def as_objects(items: object, owner: str) -> np.ndarray:
     """Return an array with one entry per object, whatever the objects are."""
+    if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping):
+        raise TypeError(f"{owner}: X must be a list with one object per example, got {described(items)}.")
     listed = list(items)
     array = np.empty(len(listed), dtype=object)
     for i, item in enumerate(listed):  # a slice would unpack objects that are sequences
@@ -48,7 +51,7 @@ class ObjectEncoder:
         """Return the objects of all sequences."""
         sequences = [self._listed(i, sequence) for i, sequence in enumerate(as_sequences(X, self.owner))]
         offsets = offsets_of(np.array([len(sequence) for sequence in sequences]), self.owner)
-        return Tokens(as_objects(token for sequence in sequences for token in sequence), offsets)
+        return Tokens(as_objects(chain.from_iterable(sequences), self.owner), offsets)
 
     def _listed(self, i: int, sequence: object) -> list[object]:
         if not isinstance(sequence, Iterable) or isinstance(sequence, str | bytes):

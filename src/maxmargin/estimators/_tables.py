@@ -48,7 +48,7 @@ class TableEstimator(
             self._has_objects = callable(self.kernel) and not is_table(X)
         if self._has_objects:
             check_consistent_length(X, y)
-            return as_objects(X), self._targets(y)  # type: ignore[arg-type]
+            return as_objects(X, self._owner), self._targets(y)
         multi_output = get_tags(self).target_tags.multi_output
         X, y = validate_data(
             self, sound(X, "X"), y, **_OPTIONS, multi_output=multi_output, reset=call.first, copy=call.keeps
@@ -59,7 +59,7 @@ class TableEstimator(
     def _known_table(self, X: object) -> Table:
         """Return the features checked, if they are those of `fit`."""
         if self._has_objects:
-            return as_objects(X)  # type: ignore[arg-type]
+            return as_objects(X, self._owner)
         table: Table = validate_data(self, sound(X, "X"), **_OPTIONS, reset=False)
         self._check_finite(table)
         return table

@@ -5,6 +5,8 @@ So their order does not matter, except that slacks are rescaled before examples 
 come before signs.
 """
 
+from numbers import Real
+
 import numpy as np
 
 from maxmargin.arrays import Features, FloatArray, IntArray
@@ -134,7 +136,7 @@ def Kernelised(
     ----------
     problem : Problem
         A problem of `Multiclass`, `Chain`, `SecondOrderChain`, `Segments` or `Graph`. Its own features stay
-        linear, in addition to the kernel; give it an array of shape (n_rows, 0) for none.
+        linear, in addition to the kernel; for none, give ``from_encoded`` an array of shape (n_rows, 0).
     features : array or sparse matrix of shape (n_rows, n_features)
         The arguments of the kernel; for a `PrecomputedKernel`, its matrix of shape (n_rows, n_rows).
     kernel : GaussianKernel, PolynomialKernel, LinearKernel, SigmoidKernel or PrecomputedKernel
@@ -146,11 +148,11 @@ def Kernelised(
     """
     phi, oracle = _checked_problem(problem, "Kernelised")
     layout = feature_map.row_layout(phi)
-    _check_kernel(kernel, dtype)
+    _check_kernel(kernel, dtype, cache_size)
     return Problem(kernelised_map(phi, layout, features, kernel, cache_size, dtype), oracle)
 
 
-def _check_kernel(kernel: object, dtype: object) -> None:
+def _check_kernel(kernel: object, dtype: object, cache_size: object) -> None:
     if not isinstance(kernel, KernelFunction | PrecomputedKernel):
         raise TypeError(
             "Kernelised: kernel must be a GaussianKernel, PolynomialKernel, LinearKernel, SigmoidKernel or "
@@ -158,3 +160,5 @@ def _check_kernel(kernel: object, dtype: object) -> None:
         )
     if dtype not in (np.float64, np.float32):
         raise ValueError(f"Kernelised: dtype must be float64 or float32, got {dtype!r}.")
+    if not (isinstance(cache_size, Real) and float(cache_size) >= 0.0):
+        raise ValueError(f"Kernelised: cache_size must be a number >= 0, got {cache_size!r}.")
