@@ -102,7 +102,7 @@ def test_every_round_against_a_naive_one(
     case: Case, parts: int, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rounds of a fixed length, with repeated examples; there may be more parts than examples."""
-    monkeypatch.setattr(divided, "grain", lambda *_: length)
+    monkeypatch.setattr(divided.protocol, "grain", lambda *_: length)
     method, alpha = Divided(INNER["bcfw"], parts), naive.truth_alpha(case.data)
     state = start(method, case.problem)
     for order in random_order(case.problem, 8 * length, seed=5).reshape(8, length):
