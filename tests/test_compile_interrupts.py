@@ -83,6 +83,7 @@ def undisturbed(tmp_path_factory):
     return answers[0][1], passes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)], ids=["once", "twice"])
 def test_an_interrupt_is_delivered_and_the_next_solve_is_the_same(undisturbed, tmp_path, times):
     weights, passes = undisturbed

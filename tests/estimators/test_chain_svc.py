@@ -104,6 +104,7 @@ def score_of(model, x, labels):
     return total + sum(model.transitions_[a, b] for a, b in pairwise(labels))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"

@@ -78,6 +78,7 @@ def score_of(model, x, codes):
     return total
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", ["normalized_hamming", "segments"])
 def test_objective_is_the_documented_one(loss):
     examples, truths = [X[k] for k in (2, 5, 1)], [(5, 1, 0, 3), (3,), (1, 0, 3, 2, 2)]

@@ -128,6 +128,7 @@ def naive_posteriors(aligner, s):
     return one[0].T, two[0], one[1], two[1]
 
 
+@pytest.mark.long
 def test_posteriors_against_all_paths():
     aligner = random_aligner(0)
     forward, backward = link_posteriors(TEXT, aligner, len(PAIRS))

@@ -13,6 +13,7 @@ from support.small_hansards import N_TEST, N_TRIAL, write, write_all
 from word_alignment import load_described_hansards
 
 
+@pytest.mark.long
 def test_pairs_aligned_by_hand(tmp_path: Path) -> None:
     write_all(tmp_path)
     train, test, names = load_described_hansards(data_home=tmp_path)
