@@ -218,7 +218,7 @@ def letters(data: str | None) -> list[Figure]:
     spent = _wall_seconds(lambda: found.append(_letter_problem(X[train], y[train])))
     problem, values = found[0], rbf_kernel(X[test], X[train], gamma=GAMMA)
     seconds, shares = [], []
-    method = Accelerated(Pairwise(1.0 / (5.0 * len(train))))
+    method = Accelerated(Pairwise(1.0 / (3.0 * len(train))))
     solve(problem, method, tol=0.0, max_passes=1)  # compiles
     for passes in range(2, 26, 2):
         options = {"tol": 0.0, "max_passes": passes, "check_every": 2, "random_state": 0}

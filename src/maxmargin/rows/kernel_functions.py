@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray
-from maxmargin.compiling import generic, kernel
+from maxmargin.compiling import generic, helper, kernel
 from maxmargin.rows._access import row_add, row_clear, row_dot, row_scores
 from maxmargin.rows._storage import Rows, n_rows
 
@@ -120,22 +120,35 @@ def _measure_rows(rows, buffer, out):
 
 
 @kernel
-def fill_matrix(rows, function, lengths, first, buffer, dots, out):
+def fill_matrix(rows, function, lengths, first, buffer, dots, tile, out):
     """Write the values for the rows first, first + 1, ... and all rows from these on, in both triangles.
 
-    ``buffer`` and ``dots`` have one column for each row of the block.
+    ``buffer`` and ``dots`` have one column for each row of the block. Values are computed tile by tile, so
+    that each write goes to contiguous memory.
     """
-    n, stop = out.shape[0], min(first + dots.shape[0], out.shape[0])
+    n, block, stop = out.shape[0], dots.shape[0], min(first + dots.shape[0], out.shape[0])
     for c in range(stop - first):
         row_add(rows, first + c, 1.0, buffer[:, c])
-    for s in range(first, n):
-        row_scores(rows, s, buffer, dots)
-        for c in range(min(stop, s + 1) - first):
-            value = kernel_value(function, dots[c], lengths[s], lengths[first + c])
-            out[s, first + c] = value
-            out[first + c, s] = value
+    for begin in range(first, n, block):
+        end = min(begin + block, n)
+        for s in range(begin, end):
+            row_scores(rows, s, buffer, dots)
+            for c in range(stop - first):
+                tile[s - begin, c] = kernel_value(function, dots[c], lengths[s], lengths[first + c])
+        _write_tile(tile, begin, end, first, stop, out)
     for c in range(stop - first):
         row_clear(rows, first + c, buffer)
+
+
+@helper
+def _write_tile(tile, begin, end, first, stop, out):
+    """Write the values of the rows begin, ..., end - 1 and first, ..., stop - 1, in both triangles."""
+    for s in range(begin, end):
+        for t in range(first, stop):
+            out[s, t] = tile[s - begin, t - first]
+    for t in range(first, stop):
+        for s in range(begin, end):
+            out[t, s] = tile[s - begin, t - first]
 
 
 @kernel

@@ -109,8 +109,9 @@ def all_columns(rows: Rows, function: KernelFunction, dtype: type[np.floating]) 
     check_memory(n * n * np.dtype(dtype).itemsize, f"Kernelised: the kernel matrix of {n} rows", _ADVICE)
     values, lengths = np.empty((n, n), dtype=dtype), row_lengths(rows)
     buffer, dots = np.zeros((rows.n_columns, _BLOCK)), np.zeros(_BLOCK)
+    tile = np.zeros((_BLOCK, _BLOCK))
     for first in range(0, n, _BLOCK):  # block by block, so that Ctrl-C is heard
-        fill_matrix(rows, function, lengths, first, buffer, dots, values)
+        fill_matrix(rows, function, lengths, first, buffer, dots, tile, values)
     return AllColumns(values)
 
 
