@@ -163,9 +163,8 @@ def _carry(warm: WarmStart, problem: AnyProblem, method: object) -> Carry:
         return _adopted(problem, before.problem, w)
 
     whole = protocol.carried(method, before.state, problem, Carry(1.0, 1.0 / s, lam, n, adopt))
-    answer: Point = protocol.point(
-        method, whole, problem
-    )  # of an average: the iterate's, which is carried over
+    # For an average, this is the point of its iterate, which is what is carried over.
+    answer: Point = protocol.point(method, whole, problem)
     share = _SHARES[warm.keep](s, answer.ell, lam_new * answer.norm2)
     return Carry(share, share / s, lam, n, adopt)
 

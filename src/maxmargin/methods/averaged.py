@@ -204,11 +204,8 @@ def averaged_carried(
 @protocol.point.register(Averaged)
 def averaged_point(method: Averaged, state: AveragedState, problem: AnyProblem) -> Point:
     """Return the average with its own dual variables, or else with the bound of the last iterate."""
-    inner, sums, n = (
-        protocol.point(method.inner, state.inner, problem),
-        state.sums,
-        map_sizes(problem.map).examples,
-    )
+    inner, sums = protocol.point(method.inner, state.inner, problem), state.sums
+    n = map_sizes(problem.map).examples
     weight = sums.weight[0]
     if weight == 0.0:
         return inner

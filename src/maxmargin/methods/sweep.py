@@ -147,9 +147,8 @@ def sweep_all(
     If ``numbers`` is given, errors name example i by ``numbers[i]``.
     """
     done, w = 0, protocol.weights(method, state)
-    own = (
-        w if protocol.traits(method).has_dual else None
-    )  # scores may be the weights themselves, but not scaled ones
+    # Scores may be the weights themselves, but not if these are scaled.
+    own = w if protocol.traits(method).has_dual else None
     scratch = new_scratch(problem, own)
     size = scratch.block.sizes
     while True:

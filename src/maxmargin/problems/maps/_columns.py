@@ -29,6 +29,7 @@ _BLOCK = 64
 _CHUNK = 1024
 # Tolerance for rounding in a matrix that a user gives, relative to its largest entry.
 _ASYMMETRY = 1e-5
+_ADVICE = "set cache_size to what the machine has, or use fewer rows"
 
 Values = NDArray[np.floating]
 
@@ -113,9 +114,6 @@ def all_columns(rows: Rows, function: KernelFunction, dtype: type[np.floating]) 
     for first in range(0, n, _BLOCK):  # block by block, so that Ctrl-C is heard
         fill_matrix(rows, function, lengths, first, buffer, dots, tile, values)
     return AllColumns(values)
-
-
-_ADVICE = "set cache_size to what the machine has, or use fewer rows"
 
 
 def some_columns(

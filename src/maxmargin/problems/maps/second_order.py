@@ -34,10 +34,8 @@ class SecondOrderMap(NamedTuple):
 
 @feature_map.map_sizes.register(SecondOrderMap)
 def second_order_map_sizes(phi):
-    chain, trigrams = (
-        feature_map.map_sizes(phi.inner),
-        trigram_statistics(phi.inner.n_labels, phi.inner.width),
-    )
+    chain = feature_map.map_sizes(phi.inner)
+    trigrams = trigram_statistics(phi.inner.n_labels, phi.inner.width)
     return feature_map.MapSizes(chain.examples, chain.weights + trigrams, chain.statistics + trigrams)
 
 
