@@ -22,7 +22,7 @@ LAYERS = [
     ["problems"],
     ["methods"],
     ["objective", "history", "decoding"],
-    ["_arguments", "resume", "kinds", "result", "solve", "_probe", "checks"],
+    ["_arguments", "resume", "kinds", "result", "solve", "_probe", "_spot_check", "checks"],
     ["path", "product"],
     ["display"],
     ["estimators"],
