@@ -1,14 +1,14 @@
 """Stack sequences that are arrays or sparse matrices."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from maxmargin.arrays import CsrMatrix, frozen, is_sparse
-from maxmargin.encoding.kinds import is_numeric, kind_of, mixture
+from maxmargin.encoding.kinds import is_empty, is_numeric, kind_of, mixture
 from maxmargin.encoding.matrices import as_csr, check_entries
 from maxmargin.encoding.sparse_rows import assemble
 from maxmargin.encoding.tokens import Offsets, Tokens, first_not_finite, offsets_of, place
@@ -23,8 +23,8 @@ class _Block(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
 
-    @property
-    def ndim(self) -> int: ...
+
+_Rows = TypeVar("_Rows", bound=_Block)
 
 
 def stack_dense(sequences: list[object], owner: str) -> Tokens:
@@ -41,8 +41,8 @@ def dense_rows(
     sequences: list[object], owner: str, dtype: np.dtype[np.float64] | None = None
 ) -> tuple[NDArray[Any], Offsets]:
     """Return the rows of all arrays, by default in the dtype that holds all of theirs, and the offsets."""
-    blocks = [_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
-    offsets = _checked_offsets(blocks, owner)
+    found = _present(_dense_block, sequences, owner)
+    offsets, blocks = _checked_offsets(found, len(sequences), owner), list(found.values())
     rows = np.empty((int(offsets[-1]), blocks[0].shape[1]), dtype or np.result_type(*blocks))
     np.concatenate(blocks, out=rows, casting="same_kind")
     return rows, offsets
@@ -64,24 +64,31 @@ def csr_rows(
     sequences: list[object], owner: str, dtype: np.dtype[np.float64] | None = None
 ) -> tuple[csr_array, Offsets]:
     """Return the rows of all sparse matrices, without duplicates, and the offsets."""
-    blocks = [_sparse_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
-    offsets = _checked_offsets(blocks, owner)
+    found = _present(_sparse_block, sequences, owner)
+    offsets, blocks = _checked_offsets(found, len(sequences), owner), list(found.values())
     data = np.concatenate([block.data for block in blocks], dtype=dtype)
     indices = np.concatenate([block.indices for block in blocks])
     counts = np.concatenate([np.diff(block.indptr) for block in blocks])
     indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
     rows = csr_array((data, indices, indptr), shape=(int(offsets[-1]), blocks[0].shape[1]))
-    _check_indices(rows, blocks, owner)
+    _check_indices(rows, found, owner)
     rows.sum_duplicates()
     return rows, offsets
 
 
-def _check_indices(rows: csr_array, blocks: list[CsrMatrix], owner: str) -> None:
+def _present(
+    read: Callable[[object, int, str], _Rows], sequences: list[object], owner: str
+) -> dict[int, _Rows]:
+    """Return the rows of each sequence that has tokens, by its number."""
+    return {i: read(sequence, i, owner) for i, sequence in enumerate(sequences) if not is_empty(sequence)}
+
+
+def _check_indices(rows: csr_array, blocks: dict[int, CsrMatrix], owner: str) -> None:
     """Raise if an index is out of range. One check of all is faster than one of each sequence."""
     try:
         check_entries(rows, f"{owner}: X")
     except (TypeError, ValueError):
-        for i, block in enumerate(blocks):
+        for i, block in blocks.items():
             check_entries(block, f"{owner}: sequence {i} of X")
         raise
 
@@ -96,7 +103,7 @@ def _dense_block(sequence: object, i: int, owner: str) -> NDArray[np.number | np
         raise _not_numbers(sequence, i, owner) from None
     if not is_numeric(block.dtype):
         raise _not_numbers(sequence, i, owner)
-    if block.ndim != 2 and block.size:
+    if block.ndim != 2:
         raise _not_two_dimensional(block, i, owner)
     return block
 
@@ -120,20 +127,20 @@ def _sparse_block(sequence: object, i: int, owner: str) -> CsrMatrix:
     return as_csr(sequence, f"{owner}: sequence {i} of X")
 
 
-def _checked_offsets(blocks: Sequence[_Block], owner: str) -> Offsets:
-    """Return the offsets of the blocks; raise if one has no tokens or other features than the first."""
-    lengths = np.array([block.shape[0] if block.ndim else 0 for block in blocks], np.int64)
-    offsets = offsets_of(lengths, owner)
-    n_features = blocks[0].shape[1]
-    ragged = next((i for i, block in enumerate(blocks) if block.shape[1] != n_features), None)
+def _checked_offsets(blocks: Mapping[int, _Block], n: int, owner: str) -> Offsets:
+    """Return the offsets of n sequences; raise if one has other features than the first with tokens."""
+    first, n_features = next((i, block.shape[1]) for i, block in blocks.items())
+    ragged = next((i for i, block in blocks.items() if block.shape[1] != n_features), None)
     if ragged is not None:
         raise ValueError(
             f"{owner}: sequence {ragged} of X has {blocks[ragged].shape[1]} features, but sequence "
-            f"0 has {n_features}; give all sequences the same features."
+            f"{first} has {n_features}; give all sequences the same features."
         )
     if n_features == 0:
         raise ValueError(f"{owner}: X has 0 features, expected at least 1.")
-    return offsets
+    lengths = np.zeros(n, dtype=np.int64)
+    lengths[list(blocks)] = [block.shape[0] for block in blocks.values()]
+    return offsets_of(lengths)
 
 
 def _not_two_dimensional(block: object, i: int, owner: str) -> ValueError:

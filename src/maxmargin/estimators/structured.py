@@ -16,6 +16,7 @@ from maxmargin.estimators._errors import noted
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import CustomProblem, Problem, checked_loss, joint_features, signed
+from maxmargin.estimators._single import SinglePrediction
 from maxmargin.estimators._sklearn_private import Interval
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.problems import Custom
@@ -25,7 +26,7 @@ from maxmargin.wording import described
 _Data = tuple[list[object], list[object]]
 
 
-class StructuredSVC(MaxMarginEstimator[_Data, list[object]]):
+class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
     r"""Structural SVM for outputs of your own: three Python functions on any objects.
 
     .. math:: \min_w \frac{1}{2 C n} \|w\|^2 + \frac1n \sum_i \max_y \left( L(y_i, y) + \langle w,
@@ -91,6 +92,7 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object]]):
     """
 
     _texts: ClassVar[dict[str, str]] = {
+        "example": "example",
         "examples": "examples",
         "X": """
             X : list
