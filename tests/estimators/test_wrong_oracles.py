@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import BlockFrankWolfe, BrokenOracle, StructuredSVC, solve
 from maxmargin._spot_check import check_oracle
+from maxmargin.decoding import decode_all
 from maxmargin.problems import SignConstrained, Sizes
+from maxmargin.problems.problem import as_problem
 from support.catalogue import chain_case, multiclass_case
 from support.naive import Array
 from support.own_functions import custom
@@ -140,6 +142,7 @@ def test_right_functions_are_called_a_few_times_more() -> None:
     assert len(calls) == 5 * 5
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-6, 1.0, 1e6]), st.booleans())
 def test_right_oracles_raise_no_alarm(seed: int, scale: float, chain: bool) -> None:
     case = chain_case(seed % 1000, (1, 2, 2), 2, loss="hamming") if chain else multiclass_case(seed % 1000)
@@ -243,3 +246,9 @@ def test_errors_of_an_own_problem_name_the_example(name: str) -> None:
     with pytest.raises(ZeroDivisionError, match=name) as caught:
         solve(Own(name), BlockFrankWolfe(lam=0.1), random_state=0)
     assert caught.value.__notes__ == [f"Own: raised by {name} for example 2"]
+
+
+def test_errors_of_an_own_prediction_name_the_example() -> None:
+    with pytest.raises(ZeroDivisionError, match="decode") as caught:
+        decode_all(as_problem(Own("decode")), np.zeros(2))
+    assert caught.value.__notes__ == ["Own: raised by decode for example 2"]
