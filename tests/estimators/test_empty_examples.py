@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
-from maxmargin import ChainSVC, DependencySVC, MatchingSVC, SegmentSVC
+from maxmargin import ChainSVC, DependencySVC, MatchingSVC, SegmentSVC, TokenTransformer
 from support.estimators import KINDS, Kind
 
 WORDS = [[["the"], ["dog"], ["barks"]], [["a"], ["cat"]], [["dogs"], ["bark"]]]
@@ -116,6 +118,16 @@ def test_empty_sequences_have_one_output_of_all(which: str) -> None:
     assert list(map(list, nothing[0])) == [[]]
     assert nothing.margins.tolist() == [0.0]
     assert model.predict_k_best([], 3) == []
+
+
+def test_pipelines_pass_empty_sequences_on() -> None:
+    for X in (ROWS, WORDS):
+        scaled = TokenTransformer(MaxAbsScaler())
+        model = make_pipeline(scaled, ChainSVC(verbose=0, random_state=0)).fit(X, TAGS)
+        first, *others = model.predict(X)
+        assert model.predict([]) == []
+        assert model.predict([[]]) == [[]]
+        assert model.predict([X[0], [], *X[1:]]) == [first, [], *others]
 
 
 def test_tags_of_empty_sequences() -> None:
