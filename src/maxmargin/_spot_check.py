@@ -5,6 +5,7 @@ calls of the oracle, and they only speak if the oracle is surely wrong.
 """
 
 import time
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,24 +23,30 @@ _EXAMPLES = 5
 _SEED = 0
 # Seconds after which no further example is looked at.
 _PATIENCE = 1.0
+_LARGEST = "argmax must return an output of largest loss plus score"
+_BEST = "argmax without the truth must return an output of largest score"
+_TRUTH = "the truth", Judged(0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
 # Relative to the terms of the values compared, so that rounding in a user's sums raises no alarm.
 _ROUNDING = 1e-6
 
 
 class Beaten(NamedTuple):
-    """An answer of the max oracle that is not the best.
+    """An answer that is not the best.
 
     Attributes
     ----------
+    rule : str
+        What answers must be.
     example : int
     by : str
         What is better: the truth, a prediction, or another answer.
     amount : float
-        By how much its loss plus score is larger.
+        By how much it is better.
     is_truth : bool
         Whether the answer has the features of the truth.
     """
 
+    rule: str
     example: int
     by: str
     amount: float
@@ -48,36 +55,32 @@ class Beaten(NamedTuple):
     def __str__(self) -> str:
         answer = "the truth, an output" if self.is_truth else "an output"
         return (
-            f"argmax must return an output of largest loss plus score, but for example {self.example} it "
-            f"returned {answer} that {self.by} exceeds by {self.amount:.3g}"
+            f"{self.rule}, but for example {self.example} it returned {answer} that {self.by} exceeds by "
+            f"{self.amount:.3g}"
         )
 
 
 def check_oracle(problem: AnyProblem, owner: str, advice: str) -> None:
     """Raise `BrokenOracle` if a few examples show that the max oracle, or the loss, is wrong.
 
-    The oracle is called at zero weights and at two random weights, which it and the prediction must answer
-    by outputs that no other answer beats. At zero weights, some answer must have a loss: otherwise zero
-    weights are optimal, and training ends before it has begun.
+    The oracle is called at zero weights and at two random weights, which it must answer by outputs that
+    neither the truth, nor a prediction, nor another of its answers beats. Predictions are compared with each
+    other: they may be of fewer outputs. At zero weights, some answer must have a loss: otherwise zero weights
+    are optimal, and training ends before it has begun.
     """
     if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
         return
-    inquiry, end = _Inquiry(problem), time.monotonic() + _PATIENCE
-    n = map_sizes(problem.map).examples
-    chosen = np.unique(np.linspace(0, n - 1, _EXAMPLES).astype(np.int64)).tolist()
-    largest = 0.0
-    for i in chosen:
+    inquiry, n, largest, seen = _Inquiry(problem), map_sizes(problem.map).examples, 0.0, 0
+    for i in _while_patient(_few(n)):
         beaten, loss = inquiry.compare(i)
         if beaten is not None:
             raise BrokenOracle(f"{owner}: {beaten}; {advice}.")
         largest = max(largest, loss)
-        if time.monotonic() > end:
-            return
-    for i in range(n):
-        if largest > 0.0 or time.monotonic() > end:
-            return
-        largest = inquiry.loss_at_zero(i)
-    if largest == 0.0:
+    for i in _while_patient(range(n if largest == 0.0 else 0)):
+        largest, seen = inquiry.loss_at_zero(i), i + 1
+        if largest > 0.0:
+            break
+    if largest == 0.0 and seen == n:
         raise BrokenOracle(
             f"{owner}: loss must be above 0 for wrong outputs, but at zero weights the answers of argmax for "
             f"all {n} examples have loss 0, so there is nothing to learn; {advice}."
@@ -86,26 +89,41 @@ def check_oracle(problem: AnyProblem, owner: str, advice: str) -> None:
 
 def beaten_answer(problem: AnyProblem, w: FloatArray) -> Beaten | None:
     """Return an answer at w, among those to a few examples, that the truth or the prediction beats."""
-    inquiry, n = _Inquiry(problem), map_sizes(problem.map).examples
     if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
         return None
-    for i in np.unique(np.linspace(0, n - 1, _EXAMPLES).astype(np.int64)).tolist():
+    inquiry = _Inquiry(problem)
+    for i in _while_patient(_few(map_sizes(problem.map).examples)):
         theta = inquiry.scores(i, w)
-        others = [("the prediction", inquiry.answer(decode, i, theta))]
-        found = _beaten(i, theta, inquiry.answer(argmax, i, theta), others)
+        others = [_TRUTH, ("the prediction", inquiry.answer(decode, i, theta))]
+        found = _beaten(_LARGEST, i, theta, inquiry.answer(argmax, i, theta), others)
         if found is not None:
             return found
     return None
 
 
-def wrong_prediction(problem: AnyProblem, w: FloatArray, most: int = 20) -> tuple[int, float] | None:
-    """Return the first of a few examples whose prediction has a loss, and this loss."""
+def wrong_prediction(problem: AnyProblem, w: FloatArray) -> tuple[int, float] | None:
+    """Return the first example whose prediction has a loss, and this loss, if it is found soon."""
     inquiry = _Inquiry(problem)
-    for i in range(min(most, map_sizes(problem.map).examples)):
+    for i in _while_patient(range(map_sizes(problem.map).examples)):
         loss = inquiry.answer(decode, i, inquiry.scores(i, w)).loss
         if loss > 0.0:
             return i, loss
     return None
+
+
+def _few(n: int) -> list[int]:
+    """Return the numbers of a few of n examples, the first and the last among them."""
+    chosen: list[int] = np.unique(np.linspace(0, n - 1, _EXAMPLES).astype(np.int64)).tolist()
+    return chosen
+
+
+def _while_patient(examples: Iterable[int]) -> Iterator[int]:
+    """Yield examples until some time has passed: slow oracles are asked for fewer."""
+    end = time.monotonic() + _PATIENCE
+    for i in examples:
+        yield i
+        if time.monotonic() > end:
+            return
 
 
 class _Inquiry:
@@ -139,29 +157,32 @@ class _Inquiry:
     def compare(self, i: int) -> tuple[Beaten | None, float]:
         """Return an answer of example i that another one beats, if any, and the largest loss seen."""
         zero = np.zeros_like(self.scratch.block.theta)
-        asked, others = [(zero, self.answer(argmax, i, zero))], []
+        asked, predicted = [(zero, self.answer(argmax, i, zero))], []
         phi, w = self.problem.map, self.rng.normal(size=self.weights)
         for sign in (1.0, -1.0):
             theta = self.scores(i, projected(phi, rebuilt(phi, sign * w)))
-            predicted = self.answer(decode, i, theta)
+            found = self.answer(decode, i, theta)
             # Scores as large as losses show best whether both count.
-            theta *= max(predicted.loss, 1.0) / (abs(predicted.score(theta)) or 1.0)
+            theta *= max(found.loss, 1.0) / (abs(found.score(theta)) or 1.0)
             asked.append((theta, self.answer(argmax, i, theta)))
-            others.append(("a prediction", predicted))
+            predicted.append((theta, found))
+        others = [("a prediction", plane) for _, plane in predicted]
         others += [("another of its answers", plane) for _, plane in asked]
-        found = (_beaten(i, theta, plane, others) for theta, plane in asked)
-        return next(filter(None, found), None), max(plane.loss for _, plane in others)
+        scores = [("the prediction at other weights", plane._replace(loss=0.0)) for _, plane in predicted]
+        checks = [_beaten(_LARGEST, i, *answer, [_TRUTH, *others]) for answer in asked]
+        checks += [_beaten(_BEST, i, theta, plane._replace(loss=0.0), scores) for theta, plane in predicted]
+        return next(filter(None, checks), None), max(plane.loss for _, plane in others)
 
 
-def _beaten(i: int, theta: FloatArray, answer: Judged, others: list[tuple[str, Judged]]) -> Beaten | None:
-    """Return the answer if the truth, or one of the other outputs, has a larger loss plus score."""
+def _beaten(
+    rule: str, i: int, theta: FloatArray, answer: Judged, others: list[tuple[str, Judged]]
+) -> Beaten | None:
+    """Return the answer if one of the others has a larger loss plus score."""
     found, size = _value(answer, theta)
-    values = [(0.0, 0.0, "the truth")]
-    values += [(*_value(plane, theta), name) for name, plane in others]
-    best, its_size, by = max(values)
+    best, its_size, by = max((*_value(plane, theta), name) for name, plane in others)
     if found >= best - _ROUNDING * (1.0 + size + its_size):
         return None
-    return Beaten(i, by, best - found, not len(answer.where))
+    return Beaten(rule, i, by, best - found, not len(answer.where))
 
 
 def _value(plane: Judged, theta: FloatArray) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import BlockFrankWolfe, BrokenOracle, StructuredSVC, solve
+from maxmargin import BlockFrankWolfe, BrokenOracle, StructuredSVC, _spot_check, solve
 from maxmargin._spot_check import check_oracle
 from maxmargin.decoding import decode_all
 from maxmargin.problems import SignConstrained, Sizes
@@ -69,6 +69,10 @@ WRONG: dict[str, tuple[dict[str, Function], str]] = {
         {"argmax": lambda x, w, y_true=None: sorted(range(3), key=lambda y: value(x, w, y_true, y))[1]},
         "exceeds by",
     ),
+    "a prediction of the worst": (
+        {"argmax": lambda x, w, y_true=None: worst(x, w) if y_true is None else best(x, w, y_true)},
+        "argmax without the truth must return an output of largest score, but for example 0",
+    ),
     "always the same": ({"argmax": lambda x, w, y_true=None: 1}, "has a negative or undefined block gap"),
     "a loss that is never positive": (
         {
@@ -91,6 +95,26 @@ def test_no_wrong_oracle_is_trained_on(name: str) -> None:
     assert "check_problem(model, X, y)" in said
     assert "exact=False" in said
     assert "\n" not in said
+
+
+def test_predictions_may_be_of_fewer_outputs() -> None:
+    def bounded(x: Array, w: Array, y_true: int | None = None) -> int:
+        return max((0, 1), key=lambda y: value(x, w, None, y)) if y_true is None else best(x, w, y_true)
+
+    assert set(model(argmax=bounded).fit(X, Y).predict(X)) <= {0, 1}
+
+
+def test_slow_oracles_are_asked_for_fewer_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_spot_check, "_PATIENCE", -1.0)
+    asked = []
+
+    def slow(x: Array, w: Array, y_true: int | None = None) -> int:
+        asked.append(x)
+        return best(x, w, y_true)
+
+    check_oracle(model(argmax=slow).problem(X, Y), "test", "advice")
+    assert len(asked) == 5
+    assert all(x is X[0] for x in asked)
 
 
 @pytest.mark.parametrize("argmax", [worst, truth])

@@ -30,7 +30,7 @@ X : list of sequences
 
 
 class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
-    """Base of the estimators over sequences of tokens. A subclass defines `_unlabelled`."""
+    """Base of the estimators over sequences of tokens. A subclass defines `_for_prediction`."""
 
     min_count: int
     feature_names_: list[str] | None

@@ -19,6 +19,7 @@ from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.problems import Arborescence
+from maxmargin.wording import described
 
 _Data = tuple[Arcs, IntArray]
 
@@ -199,6 +200,8 @@ class DependencySVC(SinglePrediction, MaxMarginEstimator[_Data, list[IntArray]])
     def _score(self, X: object, y: object) -> float:
         predicted = self._predict(X)
         offsets = np.cumsum([0, *map(len, predicted)])
+        if not offsets[-1]:
+            raise ValueError(f"{self._owner}: X must have a word to score, got {described(X)} without any.")
         truth = encode_heads(y, offsets, owner=self._owner, projective=False, single_root=False)
         return float(np.mean(truth == np.concatenate(predicted)))
 

@@ -72,10 +72,11 @@ class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
 
     Notes
     -----
-    Each `fit` compares some answers of an exact argmax with each other: those to five examples, at zero and
-    at random weights before training, and at the last weights after it, 35 calls in all. It is an error if
-    another output beats an answer before training, or if the loss is never above 0. It is a warning if one
-    does after training, or if all weights are zero and predictions wrong.
+    Each `fit` compares some answers of an exact argmax with each other: those to five examples, or fewer if
+    they take longer than a second, at zero and at random weights before training, and at the last weights
+    after it; 35 calls in all. It is an error if another output beats an answer before training, or if the
+    loss is never above 0. It is a warning if one does after training, or if all weights are zero and
+    predictions wrong.
 
     Examples
     --------
