@@ -156,3 +156,6 @@ def test_a_fit_needs_an_example_that_is_not_empty(which: str) -> None:
     with pytest.raises(ValueError, match=f"^{type(kind.new()).__name__}: .*(empty|no pair)") as caught:
         kind.new().fit([empty], [[]])
     assert "\n" not in str(caught.value)
+    model = kind.new().partial_fit(kind.X, kind.y)
+    with pytest.raises(ValueError, match=f"^{type(model).__name__}: .*(empty|no pair)"):
+        model.partial_fit([empty], [[]])

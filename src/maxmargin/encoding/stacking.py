@@ -1,6 +1,6 @@
 """Stack sequences that are arrays or sparse matrices."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -23,6 +23,9 @@ class _Block(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
 
+    @property
+    def ndim(self) -> int: ...
+
 
 _Rows = TypeVar("_Rows", bound=_Block)
 
@@ -41,8 +44,8 @@ def dense_rows(
     sequences: list[object], owner: str, dtype: np.dtype[np.float64] | None = None
 ) -> tuple[NDArray[Any], Offsets]:
     """Return the rows of all arrays, by default in the dtype that holds all of theirs, and the offsets."""
-    found = _present(_dense_block, sequences, owner)
-    offsets, blocks = _checked_offsets(found, len(sequences), owner), list(found.values())
+    given = [_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
+    blocks, offsets = _checked(given, owner)
     rows = np.empty((int(offsets[-1]), blocks[0].shape[1]), dtype or np.result_type(*blocks))
     np.concatenate(blocks, out=rows, casting="same_kind")
     return rows, offsets
@@ -64,31 +67,24 @@ def csr_rows(
     sequences: list[object], owner: str, dtype: np.dtype[np.float64] | None = None
 ) -> tuple[csr_array, Offsets]:
     """Return the rows of all sparse matrices, without duplicates, and the offsets."""
-    found = _present(_sparse_block, sequences, owner)
-    offsets, blocks = _checked_offsets(found, len(sequences), owner), list(found.values())
+    given = [_sparse_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
+    blocks, offsets = _checked(given, owner)
     data = np.concatenate([block.data for block in blocks], dtype=dtype)
     indices = np.concatenate([block.indices for block in blocks])
     counts = np.concatenate([np.diff(block.indptr) for block in blocks])
     indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
     rows = csr_array((data, indices, indptr), shape=(int(offsets[-1]), blocks[0].shape[1]))
-    _check_indices(rows, found, owner)
+    _check_indices(rows, given, owner)
     rows.sum_duplicates()
     return rows, offsets
 
 
-def _present(
-    read: Callable[[object, int, str], _Rows], sequences: list[object], owner: str
-) -> dict[int, _Rows]:
-    """Return the rows of each sequence that has tokens, by its number."""
-    return {i: read(sequence, i, owner) for i, sequence in enumerate(sequences) if not is_empty(sequence)}
-
-
-def _check_indices(rows: csr_array, blocks: dict[int, CsrMatrix], owner: str) -> None:
+def _check_indices(rows: csr_array, blocks: list[CsrMatrix], owner: str) -> None:
     """Raise if an index is out of range. One check of all is faster than one of each sequence."""
     try:
         check_entries(rows, f"{owner}: X")
     except (TypeError, ValueError):
-        for i, block in blocks.items():
+        for i, block in enumerate(blocks):
             check_entries(block, f"{owner}: sequence {i} of X")
         raise
 
@@ -103,7 +99,7 @@ def _dense_block(sequence: object, i: int, owner: str) -> NDArray[np.number | np
         raise _not_numbers(sequence, i, owner) from None
     if not is_numeric(block.dtype):
         raise _not_numbers(sequence, i, owner)
-    if block.ndim != 2:
+    if block.ndim != 2 and block.size:
         raise _not_two_dimensional(block, i, owner)
     return block
 
@@ -119,6 +115,8 @@ def _not_numbers(sequence: object, i: int, owner: str) -> Exception:
 
 def _sparse_block(sequence: object, i: int, owner: str) -> CsrMatrix:
     if not is_sparse(sequence):
+        if is_empty(sequence):
+            return csr_array((0, 0))
         raise mixture(i, sequence, "sparse", owner)
     if len(sequence.shape) != 2:
         raise _not_two_dimensional(sequence, i, owner)
@@ -127,20 +125,21 @@ def _sparse_block(sequence: object, i: int, owner: str) -> CsrMatrix:
     return as_csr(sequence, f"{owner}: sequence {i} of X")
 
 
-def _checked_offsets(blocks: Mapping[int, _Block], n: int, owner: str) -> Offsets:
-    """Return the offsets of n sequences; raise if one has other features than the first with tokens."""
-    first, n_features = next((i, block.shape[1]) for i, block in blocks.items())
-    ragged = next((i for i, block in blocks.items() if block.shape[1] != n_features), None)
+def _checked(blocks: Sequence[_Rows], owner: str) -> tuple[Sequence[_Rows], Offsets]:
+    """Return the blocks that have rows, and the offsets of all; raise if some have other features."""
+    lengths = np.array([block.shape[0] if block.ndim else 0 for block in blocks], np.int64)
+    present = np.flatnonzero(lengths).tolist()
+    kept = blocks if len(present) == len(blocks) else [blocks[i] for i in present]
+    n_features = kept[0].shape[1]
+    ragged = next((k for k, block in enumerate(kept) if block.shape[1] != n_features), None)
     if ragged is not None:
         raise ValueError(
-            f"{owner}: sequence {ragged} of X has {blocks[ragged].shape[1]} features, but sequence "
-            f"{first} has {n_features}; give all sequences the same features."
+            f"{owner}: sequence {present[ragged]} of X has {kept[ragged].shape[1]} features, but sequence "
+            f"{present[0]} has {n_features}; give all sequences the same features."
         )
     if n_features == 0:
         raise ValueError(f"{owner}: X has 0 features, expected at least 1.")
-    lengths = np.zeros(n, dtype=np.int64)
-    lengths[list(blocks)] = [block.shape[0] for block in blocks.values()]
-    return offsets_of(lengths)
+    return kept, offsets_of(lengths)
 
 
 def _not_two_dimensional(block: object, i: int, owner: str) -> ValueError:
