@@ -23,7 +23,7 @@ LAYERS = [
     ["methods"],
     ["objective", "history", "decoding"],
     ["plotting"],
-    ["_arguments", "resume", "kinds", "result", "solve", "_probe", "checks"],
+    ["_arguments", "resume", "kinds", "result", "solve", "_probe", "_spot_check", "checks"],
     ["path", "product"],
     ["display"],
     ["estimators"],

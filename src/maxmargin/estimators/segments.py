@@ -24,13 +24,13 @@ from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
 from maxmargin.estimators._scores import check_kind, f1
-from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, feature_part, weights_part
+from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, TokenData, feature_part, weights_part
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.problems import Segments
 from maxmargin.result import Callback
 
-_Data = tuple[Tokens, IntArray]
+_Data = TokenData
 
 
 class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
@@ -99,6 +99,7 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "tokens",
+        "example": "sequence",
         "examples": "sequences",
         "X": X_TEXT,
         "y": """
@@ -160,7 +161,7 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         X, y = parts
         tokens = self._tokens(X, call)
         found = self._first_segments(y, tokens) if call.first else self._more_segments(y, tokens)
-        return Examples((tokens, found.codes), weights)
+        return self._trained(tokens, found.codes, weights)
 
     def _first_segments(self, y: object, tokens: Tokens) -> EncodedSegments:
         """Return the true segments, which decide on labels and largest lengths."""
@@ -195,13 +196,13 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         parts = coefficients.reshape(len(coefficients), 3, -1)[:, :, : len(self.max_length_)]
         return parts.reshape(len(coefficients), -1).T
 
-    def _unlabelled(self, tokens: Tokens) -> SequenceProblem:
+    def _for_prediction(self, tokens: Tokens) -> SequenceProblem:
         return Segments.for_prediction(tokens.rows, tokens.offsets, self.max_length_)
 
     def _segments(self, X: object) -> tuple[list[list[Segment]], Offsets]:
         """Return the segments, and the offsets of the sequences."""
         tokens = self._read(X)
-        codes = self._decoded(self._unlabelled(tokens))
+        codes = self._decoded(self._unlabelled(tokens))[: tokens.offsets[-1]]
         return decode_segments(codes, tokens.offsets, self.classes_), tokens.offsets
 
     def _predict(self, X: object) -> list[list[Segment]]:
