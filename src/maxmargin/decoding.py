@@ -46,7 +46,9 @@ def decode_all_with_margins(problem: AnyProblem, w: FloatArray) -> WithMargins:
     found = WithMargins(np.empty(stops[-1], dtype=np.int64), np.empty(ends[-1]))
 
     def decode(first: int, stop: int) -> None:
-        share = WithMargins(found.outputs[stops[first] : stops[stop]], found.margins[ends[first] : ends[stop]])
+        share = WithMargins(
+            found.outputs[stops[first] : stops[stop]], found.margins[ends[first] : ends[stop]]
+        )
         y, work = np.zeros(sizes(problem).output, dtype=np.int64), margin_workspace(problem.oracle)
         _predictions_with_margins(problem, w, first, stop, share, score_buffer(problem.map, None), y, work)
 

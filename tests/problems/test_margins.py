@@ -88,7 +88,10 @@ def weights(case: Case, seed: int, whole: bool) -> Array:
 
 
 def test_one_way_to_write_parts() -> None:
-    assert expected_margins([["a", "b"], ["a", "c"], ["a", "d"]], np.array([3.0, 1.0, 2.5]), 0) == [np.inf, 0.5]
+    assert expected_margins([["a", "b"], ["a", "c"], ["a", "d"]], np.array([3.0, 1.0, 2.5]), 0) == [
+        np.inf,
+        0.5,
+    ]
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -106,7 +109,10 @@ def test_forbidden_transitions(order: int, seed: int, lengths: list[int], share:
     forbidden[3, 0] = forbidden[0, 0] = forbidden[0, 3] = False  # zeros are always allowed
     kept = [[_is_allowed(y, forbidden) for y in outputs] for outputs in case.data.outputs]
     data = case.data._replace(
-        outputs=[[y for y, k in zip(o, keep, strict=True) if k] for o, keep in zip(case.data.outputs, kept, strict=True)],
+        outputs=[
+            [y for y, k in zip(o, keep, strict=True) if k]
+            for o, keep in zip(case.data.outputs, kept, strict=True)
+        ],
         psi=[psi[keep] for psi, keep in zip(case.data.psi, kept, strict=True)],
     )
     model = Chain if order == 1 else SecondOrderChain
@@ -179,8 +185,9 @@ def test_decoding_again_without_each_part(case: Case, seed: int) -> None:
     """The default agrees with the oracle's own way."""
     problem, w = case.problem, weights(case, seed, whole=False)
     found, end = decode_all_with_margins(problem, w), 0
-    theta, work = np.zeros(sizes(problem).statistics), DecodingAgain(
-        oracle_workspace(problem.oracle), np.zeros(9, dtype=np.int64)
+    theta, work = (
+        np.zeros(sizes(problem).statistics),
+        DecodingAgain(oracle_workspace(problem.oracle), np.zeros(9, dtype=np.int64)),
     )
     for i in range(len(case.X)):
         score(problem.map, i, w, theta)

@@ -14,6 +14,7 @@ from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_fo
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, label_weights
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
@@ -28,7 +29,9 @@ _MODELS: dict[int, type[Chain] | type[SecondOrderChain]] = {1: Chain, 2: SecondO
 _Data = tuple[Tokens, IntArray]
 
 
-class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data, list[Labels]]):
+class ChainSVC(
+    ListMarginEstimator, LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data, list[Labels]]
+):
     r"""Structural SVM for sequence labelling: a chain of first or second order.
 
     A labelling of a sequence scores :math:`\sum_t \langle W_{y_t}, x_t \rangle + b_{y_1} + e_{y_T}
@@ -103,6 +106,10 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         "predict": """
             list of arrays
                 One array of labels per sequence.
+            """,
+        "margins": """
+            list of arrays
+                One margin per token.
             """,
         "score": "Return the share of tokens whose label is predicted; a label unknown to `fit` is wrong.",
     }
@@ -208,6 +215,10 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         tokens = self._read(X)
         labels = self.classes_[self._decoded(self._unlabelled(tokens))]
         return [labels[a:b] for a, b in itertools.pairwise(tokens.offsets.tolist())]
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        tokens = self._read(X)
+        return split_at(self._decoded_with_margins(self._unlabelled(tokens)).margins, tokens.offsets)
 
     @snapshot
     def predict_k_best(self, X: object, k: int) -> list[KBest]:

@@ -11,6 +11,7 @@ from maxmargin.encoding.arc_features import ArcEncoder
 from maxmargin.encoding.arcs import Arcs, as_sentences, encode_arcs, encode_heads
 from maxmargin.encoding.sentences import encode_tagged
 from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
@@ -27,7 +28,7 @@ class _Trees(TypedDict):
     single_root: bool
 
 
-class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
+class DependencySVC(ListMarginEstimator, MaxMarginEstimator[_Data, list[IntArray]]):
     r"""Structural SVM for dependency trees: every word has a head, which is another word or the root.
 
     A tree y of a sentence scores :math:`\sum_j \langle w, x_{j y_j} \rangle`, where :math:`x_{jh}` are the
@@ -87,6 +88,10 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
         "predict": """
             list of int arrays
                 The head of each word, 0 for the root and 1 for the first word.
+            """,
+        "margins": """
+            list of arrays
+                One margin per word. Trees that need not be projective take one more prediction for each word.
             """,
         "score": """
             Return the unlabelled attachment score: the share of words whose head is predicted.
@@ -159,6 +164,11 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
         arcs = self._known_arcs(X)
         heads = self._decoded(Arborescence.for_prediction(arcs, **self._trees))
         return [heads[a:b] for a, b in itertools.pairwise(arcs.offsets.tolist())]
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        arcs = self._known_arcs(X)
+        problem = Arborescence.for_prediction(arcs, **self._trees)
+        return split_at(self._decoded_with_margins(problem).margins, arcs.offsets)
 
     def _known_arcs(self, X: object) -> Arcs:
         """Return the arcs of sentences, with the features of `fit`."""

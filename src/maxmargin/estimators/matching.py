@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_matchings
 from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem
@@ -23,7 +24,7 @@ _Data = tuple[Links, _Masks, _Masks]
 _Found = IntArray | list[tuple[int, int]]
 
 
-class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
+class MatchingSVC(ListMarginEstimator, MaxMarginEstimator[_Data, list[_Found]]):
     r"""Structural SVM for partial bipartite matchings, such as alignments of words.
 
     A matching y of the words of two sentences, or of any other two sides, scores
@@ -89,6 +90,11 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
         "predict": """
             list of int arrays of shape (n_sources,), or of lists of (source, target)
                 The target of each source, or -1; with a fertility above one, all links in order.
+            """,
+        "margins": """
+            list of arrays of shape (n_sources, n_targets)
+                One margin per possible link: an output differs there if it makes a link that `predict` does
+                not make, or does not make one that it makes.
             """,
         "score": "Return the F1 score of the links of all pairs together; 1 if there are none.",
     }
@@ -174,6 +180,12 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
         bounds = np.cumsum([0, *(fertility * links.sources)]).tolist()
         found = [targets[a:b] for a, b in itertools.pairwise(bounds)]
         return [places if fertility == 1 else _as_links(places, fertility) for places in found]
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        links = self._known_links(X)
+        found = self._decoded_with_margins(Matching.for_prediction(links, self._fertility))
+        rows = zip(split_at(found.margins, links.offsets), links.sources.tolist(), strict=True)
+        return [margins.reshape(n_sources, -1) for margins, n_sources in rows]
 
     def _known_links(self, X: object) -> Links:
         """Return the links encoded, if they have as many features as those of `fit`."""
