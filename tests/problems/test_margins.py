@@ -5,10 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
+from maxmargin.compiling.interpreting import interpreted
 from maxmargin.decoding import decode_all, decode_all_with_margins
+from maxmargin.inference.assignment import assignment, assignment_work
+from maxmargin.inference.assignment_margins import assignment_margins, exchange_work
 from maxmargin.problems import Chain, SecondOrderChain, SlackRescaled, Weighted
 from maxmargin.problems.feature_map import score
 from maxmargin.problems.margins import DecodingAgain, decode_again, n_parts
@@ -20,18 +24,23 @@ from support.catalogue import (
     chain_case,
     chain_cases,
     flat,
+    graph_case,
     graph_cases,
     layout,
+    matching_case,
     matching_cases,
+    multiclass_case,
     multiclass_cases,
     segment_case,
     segment_cases,
+    tree_case,
     tree_cases,
 )
 from support.naive import Array, Output, segments_of
 
 FEW_ROWS = ("dense", "whole")
 seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=40)
 
 
 def entries(case: Case, i: int, y: Output) -> list[Any]:
@@ -95,6 +104,7 @@ def test_one_way_to_write_parts() -> None:
 
 
 @pytest.mark.parametrize("order", [1, 2])
+@few
 @given(st.data(), seeds, st.booleans())
 def test_chains(order: int, data: Any, seed: int, whole: bool) -> None:
     case = data.draw(chain_cases(rows=FEW_ROWS, order=order))
@@ -102,6 +112,7 @@ def test_chains(order: int, data: Any, seed: int, whole: bool) -> None:
 
 
 @pytest.mark.parametrize("order", [1, 2])
+@few
 @given(seeds, st.lists(st.integers(1, 4), min_size=1, max_size=3), st.floats(0.1, 0.7), st.booleans())
 def test_forbidden_transitions(order: int, seed: int, lengths: list[int], share: float, whole: bool) -> None:
     case, rng = chain_case(seed, tuple(lengths), 3, order=order), np.random.default_rng(seed)
@@ -134,27 +145,32 @@ def test_one_label_has_no_other(model: Any) -> None:
     assert margins.tolist() == [np.inf] * 3
 
 
+@few
 @given(segment_cases(rows=FEW_ROWS), seeds, st.booleans())
 def test_segments(case: Case, seed: int, whole: bool) -> None:
     check(case, weights(case, seed, whole), segments)
 
 
+@few
 @given(multiclass_cases(rows=FEW_ROWS), seeds, st.booleans())
 def test_classes(case: Case, seed: int, whole: bool) -> None:
     check(case, weights(case, seed, whole))
 
 
+@few
 @given(matching_cases(), seeds, st.booleans())
 def test_links(case: Case, seed: int, whole: bool) -> None:
     check(case, weights(case, seed, whole), links)
 
 
+@few
 @given(tree_cases(rows=FEW_ROWS), seeds, st.booleans())
 def test_heads(case: Case, seed: int, whole: bool) -> None:
     check(case, weights(case, seed, whole))
 
 
 @pytest.mark.parametrize("inference", ["tree", "cut", "messages"])
+@few
 @given(st.data(), seeds, st.booleans())
 def test_labels_of_nodes(inference: str, data: Any, seed: int, whole: bool) -> None:
     """On graphs as small as these, messages and search find the best labelling."""
@@ -170,6 +186,7 @@ SEQUENCES = {
 
 
 @pytest.mark.parametrize("name", SEQUENCES)
+@few
 @given(seeds, st.booleans())
 def test_smallest_margin_is_that_of_the_second_best(name: str, seed: int, whole: bool) -> None:
     problem = (case := SEQUENCES[name](seed)).problem
@@ -180,6 +197,7 @@ def test_smallest_margin_is_that_of_the_second_best(name: str, seed: int, whole:
     assert smallest == pytest.approx([two.margins[1] for two in k_best_outputs(problem, w, 2)], abs=1e-9)
 
 
+@few
 @given(tree_cases(rows=FEW_ROWS, projective=(True,)), seeds)
 def test_decoding_again_without_each_part(case: Case, seed: int) -> None:
     """The default agrees with the oracle's own way."""
@@ -214,3 +232,71 @@ def test_wrappers_do_not_change_margins(wrapper: str, order: int) -> None:
     w = weights(case, 7, whole=False)
     found = decode_all_with_margins(WRAPPED[wrapper](case.problem), w)
     assert found.margins.tolist() == decode_all_with_margins(case.problem, w).margins.tolist()
+
+
+def _value(places: Array, forced: tuple[int, int] | None = None, banned: Any = None) -> float:
+    """Return the score of the best matching, by SciPy: with a link of a place, or without one of places.
+
+    As many rows and columns of zeros leave every place and every target unlinked, if that is best.
+    """
+    (n_places, n_targets), far = places.shape, 1e4
+    square = np.zeros((n_places + n_targets, n_targets + n_places))
+    square[:n_places, :n_targets] = places
+    if banned is not None:
+        square[banned] -= far
+    if forced is not None:
+        square[forced] += far
+    rows, columns = linear_sum_assignment(square, maximize=True)
+    return float(square[rows, columns].sum() - (far if forced is not None else 0.0))
+
+
+@few
+@given(seeds, st.integers(1, 5), st.integers(1, 6), st.integers(1, 3), st.booleans())
+def test_links_against_assignment(seed: int, m: int, n: int, n_slots: int, whole: bool) -> None:
+    rng = np.random.default_rng(seed)
+    scores, bonus = rng.normal(size=(m, n)), np.append(0.0, rng.normal(size=n_slots - 1))
+    scores, bonus = (np.round(2 * scores), np.round(bonus)) if whole else (scores, bonus)
+    prices, work = assignment_work(m * n_slots + 1, n + 2), exchange_work(m * n_slots + 1, n + 2)
+    for array in work:
+        array[:] = 7
+    y, margins = np.zeros(m * n_slots, dtype=np.int64), np.zeros((m, n))
+    assignment(scores, bonus, prices, y)
+    assignment_margins(scores, bonus, prices, work, y, margins)
+    places = (scores[:, None] + bonus[None, :, None]).reshape(-1, n)
+    best = _value(places)
+    for j, k in np.ndindex(m, n):
+        of_row = range(j * n_slots, (j + 1) * n_slots)
+        if k in y[of_row]:
+            other = _value(places, banned=(of_row, k))
+        else:
+            other = max(_value(places, forced=(place, k)) for place in of_row)
+        assert margins[j, k] == pytest.approx(best - other, abs=1e-9)
+
+
+COMPILED = {
+    "chain": lambda: chain_case(51, (3, 2, 4)),
+    "second-order chain": lambda: chain_case(51, (3, 1, 4), order=2),
+    "segments": lambda: segment_case(51, (3, 5), (3, 2)),
+    "classes": lambda: multiclass_case(51),
+    "links": lambda: matching_case(51, fertility=2),
+    "heads": lambda: tree_case(51),
+    "projective heads": lambda: tree_case(51, projective=True),
+    "tree": lambda: graph_case(51, (3, 4), inference="tree"),
+    "cut": lambda: graph_case(51, (3, 4), 2, inference="cut"),
+    "messages": lambda: graph_case(51, (3, 4), inference="messages"),
+}
+
+
+# Each of them compiles for some seconds.
+@pytest.mark.compiled
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "chain" else pytest.mark.slow) for name in COMPILED]
+)
+def test_compiled_margins_have_the_same_bits(name: str) -> None:
+    case = COMPILED[name]()
+    w = weights(case, 51, whole=False)
+    compiled = decode_all_with_margins(case.problem, w)
+    with interpreted():
+        by_hand = decode_all_with_margins(case.problem, w)
+    assert compiled.outputs.tolist() == by_hand.outputs.tolist()
+    assert [m.hex() for m in compiled.margins.tolist()] == [m.hex() for m in by_hand.margins.tolist()]

@@ -74,13 +74,19 @@ def decode_with_margins(oracle, i, theta, y, margins, work):
 
 @subroutine
 def decode_again(oracle, i, theta, y, margins, work):
-    """Find the margins by decoding once more for each part."""
-    decode(oracle, i, theta, y, work.oracle)
-    best = output_score(oracle, i, theta, y)
-    for p in range(margins.shape[0]):
-        index, before = forbid(oracle, i, theta, y, p)
-        decode(oracle, i, theta, work.y, work.oracle)
+    """Find the margins by decoding once more for each part.
+
+    The first decoding, of ``y`` itself, is done in the same loop: a second call would be compiled again.
+    """
+    best = 0.0
+    for p in range(-1, margins.shape[0]):
+        answer = y if p < 0 else work.y
+        index, before = forbid(oracle, i, theta, y, p) if p >= 0 else (0, theta[0])
+        decode(oracle, i, theta, answer, work.oracle)
         theta[index] = before
-        fall = best - output_score(oracle, i, theta, work.y)
-        # An approximate oracle may find a better output on this way than before.
-        margins[p] = np.inf if work.y[p] == y[p] else max(fall, 0.0)
+        score = output_score(oracle, i, theta, answer)
+        if p < 0:
+            best = score
+        else:
+            # An approximate oracle may find a better output now than at first.
+            margins[p] = np.inf if answer[p] == y[p] else max(best - score, 0.0)
