@@ -130,9 +130,9 @@ class GraphSVC(
             """,
         "margins": """
             list of arrays
-                One margin per node. With inference by "tree" they take as long as some predictions, else one
-                more prediction for each node. With "messages", which need not find the best labelling, a
-                margin is the difference of the scores of two labellings found, or 0 if the second is better.
+                One margin per node, exact if inference is by "tree" or "cut". With "messages" each node takes
+                one more prediction, and its margin is the difference of the scores of the two labellings
+                found, or 0 if the second is better; both need not be the best.
             """,
         "score": "Return the share of nodes whose label is predicted; a label unknown to `fit` is wrong.",
     }

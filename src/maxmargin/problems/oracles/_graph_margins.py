@@ -1,4 +1,4 @@
-"""Margins of the labels of nodes: by messages to and fro on trees, else by labelling once more for each node.
+"""Margins of the labels of nodes: by messages on trees, by flows for cuts, else by labelling anew for each.
 
 With ``inference="messages"`` a margin is the difference of the scores of two answers. It is exact if both are
 best, and zero if the second is no worse than the first.
@@ -8,27 +8,40 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.compiling import generic_with_default, helper
+from maxmargin.arrays import FloatArray, aligned_zeros
+from maxmargin.compiling import generic, helper
+from maxmargin.inference.cut_margins import CutMarginWork, cut_margin_work, cut_margins
 from maxmargin.inference.margins import tree_margins
 from maxmargin.problems import margins as protocol
-from maxmargin.problems.oracle import decode, oracle_workspace, output_sizes
-from maxmargin.problems.oracles._labelling import Cut, Tree, edge_size
+from maxmargin.problems.oracle import decode, oracle_workspace
+from maxmargin.problems.oracles._labelling import Cut, Messages, Tree
 from maxmargin.problems.oracles.graph import GraphOracle, GraphOracleWork
 
 
-class GraphMarginWork(NamedTuple):
-    """Work space: of the oracle, another output, and rows of labels for messages."""
+class TreeLabelMarginWork(NamedTuple):
+    """Work space for trees: of the oracle, and rows of labels for messages."""
 
     oracle: GraphOracleWork
-    y: IntArray
     rows: FloatArray
 
 
+class CutLabelMarginWork(NamedTuple):
+    """Work space for cuts: of the oracle, and of `cut_margins`."""
+
+    oracle: GraphOracleWork
+    search: CutMarginWork
+
+
 @protocol.margin_workspace.register(GraphOracle)
-def graph_margin_workspace(graph: GraphOracle) -> GraphMarginWork:
-    y = np.zeros(output_sizes(graph).output, dtype=np.int64)
-    return GraphMarginWork(oracle_workspace(graph), y, aligned_zeros(2, graph.width))
+def graph_margin_workspace(
+    graph: GraphOracle,
+) -> TreeLabelMarginWork | CutLabelMarginWork | protocol.DecodingAgain:
+    work, kind = oracle_workspace(graph), graph.inference
+    if isinstance(kind, Tree):
+        return TreeLabelMarginWork(work, aligned_zeros(2, graph.width))
+    if isinstance(kind, Cut):
+        return CutLabelMarginWork(work, cut_margin_work(graph.most_nodes, graph.most_edges))
+    return protocol.DecodingAgain(work, np.zeros(graph.most_nodes, dtype=np.int64))
 
 
 @protocol.n_parts.register(GraphOracle)
@@ -42,10 +55,10 @@ def graph_decode_with_margins(graph, i, theta, y, margins, work):
     _labels_with_margins(graph.inference, graph, i, theta, y, margins, work)
 
 
-@generic_with_default
+@generic
 def _labels_with_margins(kind, graph, i, theta, y, margins, work):
     """Write the labels of nodes and their margins."""
-    protocol.decode_again(graph, i, theta, y, margins, work)
+    raise NotImplementedError
 
 
 @_labels_with_margins.register(Tree)
@@ -59,66 +72,51 @@ def tree_labels_with_margins(kind, graph, i, theta, y, margins, work):
     tree_margins(tables, order, parent, heads, K, value, work.rows, y, margins)
 
 
+@_labels_with_margins.register(Cut)
+def cut_labels_with_margins(kind, graph, i, theta, y, margins, work):
+    decode(graph, i, theta, y, work.oracle)
+    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
+    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    cut_margins(start, graph.arcs, heads, work.oracle.inference, work.search, y, margins)
+
+
+@_labels_with_margins.register(Messages)
+def messages_labels_with_margins(kind, graph, i, theta, y, margins, work):
+    protocol.decode_again(graph, i, theta, y, margins, work)
+
+
 @protocol.output_score.register(GraphOracle)
 def graph_output_score(graph, i, theta, y):
+    """Return the score of a labelling, with tables of edges."""
     nodes, width, total = graph.nodes[i, 1] - graph.nodes[i, 0], graph.width, 0.0
     for v in range(nodes):
         total += theta[v * width + y[v]]
-    per_edge = edge_size(graph.inference, graph.n_labels, width)
     for e in range(graph.edges[i, 1] - graph.edges[i, 0]):
-        begin = nodes * width + e * per_edge
-        total += _edge_score(graph.inference, graph, i, e, theta[begin : begin + per_edge], y)
+        arc = 2 * (graph.edges[i, 0] + e)
+        b, a = graph.heads[arc], graph.heads[arc + 1]
+        total += theta[(nodes + e * graph.n_labels + y[a]) * width + y[b]]
     return total
-
-
-@generic_with_default
-def _edge_score(kind, graph, i, e, scores, y):
-    """Return the score of edge e in an output."""
-    arc = 2 * (graph.edges[i, 0] + e)
-    b, a = graph.heads[arc], graph.heads[arc + 1]
-    return scores[y[a] * graph.width + y[b]]
-
-
-@_edge_score.register(Cut)
-def cut_edge_score(kind, graph, i, e, scores, y):
-    return y[graph.nodes[i, 1] - graph.nodes[i, 0] + e] * scores[0]
 
 
 @protocol.forbid.register(GraphOracle)
 def graph_forbid(graph, i, theta, y, p):
-    """Lower the score of a label by more than a change of this label alone can cost."""
-    first, width, nodes = graph.nodes[i, 0], graph.width, graph.nodes[i, 1] - graph.nodes[i, 0]
-    per_edge = edge_size(graph.inference, graph.n_labels, width)
-    fine = 1.0 + _range(theta[p * width : p * width + graph.n_labels])
+    """Lower the score of a label by more than a change of this label alone can cost, with tables of edges."""
+    first, K, width, nodes = graph.nodes[i, 0], graph.n_labels, graph.width, protocol.n_parts(graph, i)
+    rows = theta[: (theta.shape[0] // width) * width].reshape((-1, width))
+    fine = 1.0 + _range_of_rows(rows[p : p + 1], K)
     for a in range(graph.start[first + p], graph.start[first + p + 1]):
-        begin = nodes * width + (graph.arcs[a] >> 1) * per_edge
-        fine += _edge_range(graph.inference, theta[begin : begin + per_edge], graph.n_labels, width)
-    index = p * width + y[p]
-    before = theta[index]
-    theta[index] -= fine
-    return index, before
-
-
-@generic_with_default
-def _edge_range(kind, scores, n_labels, width):
-    """Return by how much the score of an edge can change."""
-    low, high = np.inf, -np.inf
-    for j in range(n_labels):
-        for k in range(n_labels):
-            score = scores[j * width + k]
-            low, high = min(low, score), max(high, score)
-    return high - low
-
-
-@_edge_range.register(Cut)
-def cut_edge_range(kind, scores, n_labels, width):
-    return abs(scores[0])
+        begin = nodes + (graph.arcs[a] >> 1) * K
+        fine += _range_of_rows(rows[begin : begin + K], K)
+    before = rows[p, y[p]]
+    rows[p, y[p]] -= fine
+    return p * width + y[p], before
 
 
 @helper
-def _range(scores):
+def _range_of_rows(rows, n_labels):
     """Return the difference of the largest and the smallest score."""
     low, high = np.inf, -np.inf
-    for k in range(scores.shape[0]):
-        low, high = min(low, scores[k]), max(high, scores[k])
+    for j in range(rows.shape[0]):
+        for k in range(n_labels):
+            low, high = min(low, rows[j, k]), max(high, rows[j, k])
     return high - low
