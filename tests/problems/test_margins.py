@@ -1,6 +1,7 @@
 """Margins of the parts of outputs against a list of all outputs, and against the k best."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from maxmargin.compiling.interpreting import interpreted
 from maxmargin.decoding import decode_all, decode_all_with_margins
 from maxmargin.inference.assignment import assignment, assignment_work
 from maxmargin.inference.assignment_margins import assignment_margins, exchange_work
+from maxmargin.inference.cut import cut, cut_work
+from maxmargin.inference.cut_margins import cut_margin_work, cut_margins
 from maxmargin.problems import Chain, SecondOrderChain, SlackRescaled, Weighted
 from maxmargin.problems.feature_map import score
 from maxmargin.problems.margins import DecodingAgain, decode_again, n_parts
@@ -36,6 +39,7 @@ from support.catalogue import (
     tree_case,
     tree_cases,
 )
+from support.graphs import arcs_of, cut_score, random_graph
 from support.naive import Array, Output, segments_of
 
 FEW_ROWS = ("dense", "whole")
@@ -271,6 +275,23 @@ def test_links_against_assignment(seed: int, m: int, n: int, n_slots: int, whole
         else:
             other = max(_value(places, forced=(place, k)) for place in of_row)
         assert margins[j, k] == pytest.approx(best - other, abs=1e-9)
+
+
+@few
+@given(seeds, st.integers(1, 8), st.floats(0.0, 1.0), st.booleans())
+def test_cuts_of_larger_graphs(seed: int, n_nodes: int, density: float, whole: bool) -> None:
+    rng = np.random.default_rng(seed)
+    ends = random_graph(rng, n_nodes, density)
+    gains, strengths = rng.normal(size=n_nodes), rng.random(len(ends))
+    gains, strengths = (np.round(2 * gains), np.round(3 * strengths)) if whole else (gains, strengths)
+    flow, work, numbered = cut_work(9, 36), cut_margin_work(9, 36), arcs_of(ends, n_nodes)
+    flow.excess[:n_nodes], flow.residual[: 2 * len(ends)] = gains, np.repeat(strengths, 2)
+    y, margins = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes)
+    cut(*numbered, n_nodes, flow, y)
+    cut_margins(*numbered, flow, work, y, margins)
+    every = [list(other) for other in product(range(2), repeat=n_nodes)]
+    scores = np.array([cut_score(gains, strengths, ends, other) for other in every])
+    assert margins == pytest.approx(expected_margins(every, scores, every.index(y.tolist())), abs=1e-9)
 
 
 COMPILED = {
