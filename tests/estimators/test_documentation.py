@@ -18,6 +18,7 @@ METHODS = (
     "score",
     "decision_function",
     "predict_k_best",
+    "predict_margins",
     "predict_tags",
 )
 

@@ -14,6 +14,7 @@ from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_fo
 from maxmargin.encoding.labels import Labels, holds_arrays
 from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, label_weights
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
@@ -41,7 +42,9 @@ _ODD_LABELS = (
 _Labellings = list[Labels] | list[list[str]] | list[list[int]]
 
 
-class ChainSVC(LabellingEstimator[_Data, _Labellings], SequenceEstimator[_Data, _Labellings]):
+class ChainSVC(
+    ListMarginEstimator, LabellingEstimator[_Data, _Labellings], SequenceEstimator[_Data, _Labellings]
+):
     r"""Structural SVM for sequence labelling: a chain of first or second order.
 
     A labelling of a sequence scores :math:`\sum_t \langle W_{y_t}, x_t \rangle + b_{y_1} + e_{y_T}
@@ -144,6 +147,10 @@ class ChainSVC(LabellingEstimator[_Data, _Labellings], SequenceEstimator[_Data, 
             list of lists, or of arrays
                 The labels of each sequence: arrays if `fit` was given arrays of labels, else lists of str or
                 int, as metrics for sequences expect.
+            """,
+        "margins": """
+            list of arrays
+                One margin per token.
             """,
         "score": "Return the share of tokens whose label is predicted; a label unknown to `fit` is wrong.",
     }
@@ -271,6 +278,10 @@ class ChainSVC(LabellingEstimator[_Data, _Labellings], SequenceEstimator[_Data, 
     def _predict(self, X: object) -> _Labellings:
         found = self._label_arrays(X)
         return found if self._gives_arrays else [labels.tolist() for labels in found]
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        tokens = self._read(X)
+        return split_at(self._decoded_with_margins(self._unlabelled(tokens)).margins, tokens.offsets)
 
     @snapshot
     def predict_k_best(self, X: object, k: int) -> list[KBest]:

@@ -14,6 +14,7 @@ from maxmargin.encoding.kinds import is_empty
 from maxmargin.encoding.sentences import encode_tagged
 from maxmargin.encoding.tokens import without_empty
 from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
@@ -33,7 +34,7 @@ class _Trees(TypedDict):
     single_root: bool
 
 
-class DependencySVC(SinglePrediction, MaxMarginEstimator[_Data, list[IntArray]]):
+class DependencySVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Data, list[IntArray]]):
     r"""Structural SVM for dependency trees: every word has a head, which is another word or the root.
 
     A tree y of a sentence scores :math:`\sum_j \langle w, x_{j y_j} \rangle`, where :math:`x_{jh}` are the
@@ -95,6 +96,10 @@ class DependencySVC(SinglePrediction, MaxMarginEstimator[_Data, list[IntArray]])
         "predict": """
             list of int arrays
                 The head of each word, 0 for the root and 1 for the first word.
+            """,
+        "margins": """
+            list of arrays
+                One margin per word. Trees that need not be projective take one more prediction for each word.
             """,
         "score": """
             Return the unlabelled attachment score: the share of words whose head is predicted.
@@ -180,6 +185,13 @@ class DependencySVC(SinglePrediction, MaxMarginEstimator[_Data, list[IntArray]])
         """Return the problem of predicting the heads of the sentences that have words."""
         present = arcs._replace(offsets=without_empty(arcs.offsets))
         return Arborescence.for_prediction(present, **self._trees)
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        sentences = as_sentences(X, self._owner)
+        if all(map(is_empty, sentences)):
+            return [np.zeros(0) for _ in sentences]
+        arcs = self._known_arcs(sentences)
+        return split_at(self._decoded_with_margins(self._unlabelled(arcs)).margins, arcs.offsets)
 
     def _known_arcs(self, X: object) -> Arcs:
         """Return the arcs of sentences, with the features of `fit`."""

@@ -18,6 +18,7 @@ from maxmargin.encoding.graphs import (
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
@@ -32,7 +33,9 @@ from maxmargin.wording import described
 _Data = tuple[Graphs, IntArray, FloatArray]
 
 
-class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, list[Labels]]):
+class GraphSVC(
+    ListMarginEstimator, LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, list[Labels]]
+):
     r"""Structural SVM for the labels of the nodes of graphs: trees, images, any other.
 
     A labelling y scores :math:`\sum_v \langle W_{y_v}, x_v \rangle + \sum_{e = (a, b)} \langle V_{y_a y_b},
@@ -125,6 +128,12 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
         "predict": """
             list of arrays
                 One array of labels per graph.
+            """,
+        "margins": """
+            list of arrays
+                One margin per node, exact if inference is by "tree" or "cut". With "messages" each node takes
+                one more prediction, and its margin is the difference of the scores of the two labellings
+                found, or 0 if the second is better; both need not be the best.
             """,
         "score": "Return the share of nodes whose label is predicted; a label unknown to `fit` is wrong.",
     }
@@ -258,13 +267,20 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
 
     def _predict(self, X: object) -> list[Labels]:
         graphs = self._known_graphs(X)
-        scored = graphs._replace(nodes=self._prediction_rows(graphs.nodes))
-        problem = Graph.for_prediction(scored, len(self.classes_), self.inference_)
-        outputs, lengths = self._decoded(problem), np.diff(graphs.offsets)
+        outputs, lengths = self._decoded(self._unlabelled(graphs)), np.diff(graphs.offsets)
         # The output of a cut has the bonds of its edges after the labels of its nodes.
         begins = graphs.offsets + graphs.edge_offsets if self.inference_ == "cut" else graphs.offsets
         places = zip(begins[:-1].tolist(), lengths.tolist(), strict=True)
         return [self.classes_[outputs[a : a + m]] for a, m in places]
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        graphs = self._known_graphs(X)
+        return split_at(self._decoded_with_margins(self._unlabelled(graphs)).margins, graphs.offsets)
+
+    def _unlabelled(self, graphs: Graphs) -> Problem:
+        """Return the problem of predicting the labels of graphs."""
+        scored = graphs._replace(nodes=self._prediction_rows(graphs.nodes))
+        return Graph.for_prediction(scored, len(self.classes_), self.inference_)
 
     def _known_graphs(self, X: object) -> Graphs:
         """Return the graphs encoded, if they have as many features as those of `fit`."""

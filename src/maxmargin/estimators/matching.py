@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_matchings
 from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem
@@ -26,7 +27,7 @@ _Data = tuple[Links, _Masks, _Masks]
 _Found = IntArray | list[tuple[int, int]]
 
 
-class MatchingSVC(SinglePrediction, MaxMarginEstimator[_Data, list[_Found]]):
+class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Data, list[_Found]]):
     r"""Structural SVM for partial bipartite matchings, such as alignments of words.
 
     A matching y of the words of two sentences, or of any other two sides, scores
@@ -94,6 +95,11 @@ class MatchingSVC(SinglePrediction, MaxMarginEstimator[_Data, list[_Found]]):
         "predict": """
             list of int arrays of shape (n_sources,), or of lists of (source, target)
                 The target of each source, or -1; with a fertility above one, all links in order.
+            """,
+        "margins": """
+            list of arrays of shape (n_sources, n_targets)
+                One margin per possible link: an output differs there if it makes a link that `predict` does
+                not make, or does not make one that it makes.
             """,
         "score": "Return the F1 score of the links of all pairs together; 1 if there are none.",
     }
@@ -195,6 +201,15 @@ class MatchingSVC(SinglePrediction, MaxMarginEstimator[_Data, list[_Found]]):
             problem = Matching.for_prediction(links.without_empty(), self._fertility)
             targets[np.repeat(some, self._fertility * links.sources)] = self._decoded(problem)
         return targets
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        links, margins = self._known_links(X), np.zeros(0)
+        if np.diff(links.offsets).any():
+            problem = Matching.for_prediction(links.without_empty(), self._fertility)
+            margins = self._decoded_with_margins(problem).margins
+        shapes = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
+        found = zip(split_at(margins, links.offsets), shapes, strict=True)
+        return [each.reshape(shape) for each, shape in found]
 
     def _known_links(self, X: object) -> Links:
         """Return the links encoded, if they have as many features as those of `fit`."""

@@ -12,6 +12,7 @@ from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import Call
+from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts, label_weights
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem, rescaled
@@ -26,7 +27,7 @@ _Data = tuple[Table, IntArray]
 _Classes = NDArray[Any]  # of any kind that can be sorted
 
 
-class MulticlassSVC(TableEstimator[_Data, _Classes]):
+class MulticlassSVC(MarginEstimator[FloatArray], TableEstimator[_Data, _Classes]):
     r"""Multiclass SVM of Crammer and Singer, with a certificate.
 
     .. math:: \min_W \frac{1}{2 C n} \|W\|^2 + \frac1n \sum_i \max_y
@@ -84,6 +85,10 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         "predict": """
             array of shape (n_samples,)
                 The class of each example.
+            """,
+        "margins": """
+            array of shape (n_samples,)
+                The score of the class of each example less the largest score of the others.
             """,
         "score": "Return the share of examples whose class is predicted.",
     }
@@ -204,6 +209,13 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
+
+    def _margins(self, X: object) -> FloatArray:
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.abs(scores)
+        second, first = np.partition(scores, -2, axis=1)[:, -2:].T
+        return first - second
 
     def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
         check_kind(truth[0], self.classes_, self._owner)

@@ -16,6 +16,7 @@ from maxmargin.arrays import FloatArray, IntArray, frozen
 from maxmargin.encoding.graphs import Graphs
 from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
+from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
@@ -32,7 +33,7 @@ _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
 
 
-class MultilabelSVC(TableEstimator[_Data, _Outputs]):
+class MultilabelSVC(MarginEstimator[FloatArray], TableEstimator[_Data, _Outputs]):
     r"""Structural SVM for sets of labels, some of which occur together.
 
     The set of labels y, zeros and ones, scores :math:`\sum_l y_l (\langle w_l, x \rangle + b_l) +
@@ -91,6 +92,11 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         "predict": """
             array of zeros and ones of shape (n_samples, n_labels), or array of shape (n_samples,)
                 In the form of y.
+            """,
+        "margins": """
+            array of shape (n_samples, n_labels) or (n_samples,)
+                One margin per label. With structure "full" they take one more prediction for each label, and
+                are exact if these find the best sets.
             """,
         "score": "Return the share of examples whose labels are all predicted.",
     }
@@ -230,12 +236,20 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         return (states[:, :, 1] - states[:, :, 0]).T
 
     def _predict(self, X: object) -> _Outputs:
+        found = self._decoded(self._unlabelled(X))
+        return self.classes_[found] if self._is_vector else found.reshape(-1, self._n_labels)
+
+    def _margins(self, X: object) -> FloatArray:
+        found = self._decoded_with_margins(self._unlabelled(X)).margins
+        return found if self._is_vector else found.reshape(-1, self._n_labels)
+
+    def _unlabelled(self, X: object) -> Problem:
+        """Return the problem of predicting the labels of examples."""
         table = self._known_table(X)
         graphs = label_graphs(self._linear_rows(table), self._n_labels, self.edges_)
         if not self._is_linear:
             graphs = self._scored(graphs, table)
-        found = self._decoded(Graph.for_prediction(graphs, 2, self._inference))
-        return self.classes_[found] if self._is_vector else found.reshape(table.shape[0], -1)
+        return Graph.for_prediction(graphs, 2, self._inference)
 
     def _scored(self, graphs: Graphs, table: Table) -> Graphs:
         """Return the graphs of labels with the scores of their nodes by the kernel as first features."""

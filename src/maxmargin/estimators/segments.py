@@ -20,6 +20,7 @@ from maxmargin.encoding.segments import (
 )
 from maxmargin.encoding.tokens import Offsets, Tokens
 from maxmargin.estimators._base import Call
+from maxmargin.estimators._confidence import ListMarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
@@ -33,7 +34,7 @@ from maxmargin.result import Callback
 _Data = TokenData
 
 
-class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
+class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment]]]):
     r"""Structural SVM that cuts sequences into labelled segments: a semi-Markov chain.
 
     A segmentation scores, for each segment, :math:`\langle W_k, x_t \rangle` summed over its tokens,
@@ -112,6 +113,11 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         "predict": """
             list of lists of tuples
                 The segments ``(start, stop, label)`` of each sequence, in order.
+            """,
+        "margins": """
+            list of arrays
+                One margin per segment that `predict` returns: an output differs there if it does not have a
+                segment of this start, stop and label.
             """,
         "score": """
             Return the F1 score of the segments of all sequences together; 1 if there are none.
@@ -207,6 +213,13 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
 
     def _predict(self, X: object) -> list[list[Segment]]:
         return self._segments(X)[0]
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        tokens = self._read(X)
+        codes, margins = self._decoded_with_margins(self._unlabelled(tokens))
+        found = decode_segments(codes, tokens.offsets, self.classes_)
+        firsts = [np.array([start for start, _, _ in segments], dtype=np.int64) for segments in found]
+        return [margins[a + first] for a, first in zip(tokens.offsets[:-1], firsts, strict=True)]
 
     @snapshot
     def predict_tags(self, X: object) -> list[list[str]]:
