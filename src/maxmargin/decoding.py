@@ -1,27 +1,86 @@
-"""Predictions for all examples of a problem."""
+"""Predictions for all examples of a problem, and probabilities of their parts."""
+
+from collections.abc import Callable
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.compiling import can_compile
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import can_compile, kernel
 from maxmargin.compiling.threads import n_threads, run_all
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import predictions
-from maxmargin.problems.oracle import output_size
+from maxmargin.problems.feature_map import score, statistics_size
+from maxmargin.problems.oracle import oracle_workspace, output_size
+from maxmargin.problems.oracles._means import find_means, means_space, part_rows
 from maxmargin.problems.problem import AnyProblem, checked_weights, sizes
 
 
 def decode_all(problem: AnyProblem, w: FloatArray) -> IntArray:
     """Return the outputs of largest score for all examples, one after another."""
-    n, w = sizes(problem).examples, checked_weights(problem, w)
-    stops = np.cumsum([0, *(output_size(problem.oracle, i) for i in range(n))])
+    w, stops = checked_weights(problem, w), _stops(problem, output_size)
     out = np.empty(stops[-1], dtype=np.int64)
-    shares = min(n_threads(), n) if can_compile(problem) else 1
-    bounds = np.linspace(0, n, shares + 1).astype(np.int64)
 
-    def decode(share: int) -> None:
-        first, stop = int(bounds[share]), int(bounds[share + 1])
+    def decode(first: int, stop: int) -> None:
         predictions(problem, w, first, stop, out[stops[first] : stops[stop]], new_scratch(problem))
 
-    run_all(decode, range(shares))
+    _share_out(problem, decode)
     return out
+
+
+def part_shapes(problem: AnyProblem) -> IntArray:
+    """Return the number of parts of each example and of their states, an array of shape (n, 2).
+
+    A part of an output is what takes one of several states: a token or a node its label, a word its head.
+    """
+    rows = (part_rows(problem.oracle, i) for i in range(sizes(problem).examples))
+    return np.array([(part.n_rows, part.n_columns) for part in rows], dtype=np.int64)
+
+
+def marginals_all(problem: AnyProblem, w: FloatArray, temperature: float, shapes: IntArray) -> FloatArray:
+    r"""Return the probabilities of the states of all parts, one part after another, at temperature t.
+
+    .. math:: p(y) \propto e^{\langle w, \phi(x_i, y) \rangle / t}
+
+    ``shapes`` is what `part_shapes` returns.
+    """
+    w, stops = checked_weights(problem, w), np.append(0, np.cumsum(shapes.prod(axis=1)))
+    out = np.empty(stops[-1])
+
+    def find(first: int, stop: int) -> None:
+        theta, mean = (aligned_zeros(sizes(problem).statistics) for _ in range(2))
+        works = oracle_workspace(problem.oracle), means_space(problem.oracle)
+        share = out[stops[first] : stops[stop]]
+        _write_marginals(problem, w, 1.0 / temperature, first, stop, theta, mean, *works, share)
+
+    _share_out(problem, find)
+    return out
+
+
+@kernel
+def _write_marginals(problem, w, scale, first, stop, theta, mean, work, own, out):
+    """Write the marginals of the examples first, ..., stop - 1 one after another to ``out``."""
+    end = 0
+    for i in range(first, stop):
+        size = statistics_size(problem.map, i)
+        score(problem.map, i, w, theta)
+        for p in range(size):
+            theta[p] *= scale
+        find_means(problem.oracle, i, theta, work, own, mean[:size])
+        rows = part_rows(problem.oracle, i)
+        for r in range(rows.n_rows):
+            for k in range(rows.n_columns):
+                out[end] = mean[rows.first + r * rows.step + k]
+                end += 1
+
+
+def _stops(problem: AnyProblem, size: Callable[[object, int], int]) -> IntArray:
+    """Return where the entries of each example begin, and where the last end."""
+    return np.cumsum([0, *(size(problem.oracle, i) for i in range(sizes(problem).examples))])
+
+
+def _share_out(problem: AnyProblem, run: Callable[[int, int], None]) -> None:
+    """Call ``run(first, stop)`` for shares of the examples, one for each thread."""
+    n = sizes(problem).examples
+    shares = min(n_threads(), n) if can_compile(problem) else 1
+    bounds = np.linspace(0, n, shares + 1).astype(np.int64).tolist()
+    run_all(lambda share: run(bounds[share], bounds[share + 1]), range(shares))
