@@ -73,6 +73,25 @@ def _write_marginals(problem, w, scale, first, stop, theta, mean, work, own, out
                 end += 1
 
 
+def score_range(problem: AnyProblem, w: FloatArray) -> float:
+    """Return the largest difference of two scores of one example."""
+    theta = aligned_zeros(sizes(problem).statistics)
+    return float(_largest_range(problem, checked_weights(problem, w), sizes(problem).examples, theta))
+
+
+@kernel
+def _largest_range(problem, w, n, theta):
+    largest = 0.0
+    for i in range(n):
+        score(problem.map, i, w, theta)
+        low, high = theta[0], theta[0]
+        for p in range(statistics_size(problem.map, i)):
+            low = theta[p] if theta[p] < low else low
+            high = theta[p] if theta[p] > high else high
+        largest = high - low if high - low > largest else largest
+    return largest
+
+
 def _stops(problem: AnyProblem, size: Callable[[object, int], int]) -> IntArray:
     """Return where the entries of each example begin, and where the last end."""
     return np.cumsum([0, *(size(problem.oracle, i) for i in range(sizes(problem).examples))])

@@ -10,7 +10,17 @@ from support.estimators import KINDS
 
 PUBLIC = [getattr(estimators, name) for name in estimators.__all__]
 CLASSES = [cls for cls in PUBLIC if issubclass(cls, MaxMarginEstimator)]
-METHODS = ("fit", "partial_fit", "predict", "score", "decision_function", "predict_k_best", "predict_tags")
+METHODS = (
+    "fit",
+    "partial_fit",
+    "calibrate",
+    "predict",
+    "score",
+    "decision_function",
+    "predict_k_best",
+    "predict_marginals",
+    "predict_tags",
+)
 
 
 def entries(doc, section):

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.compiling import kernel
+from maxmargin.decoding import marginals_all, part_shapes, score_range
 from maxmargin.problems import Chain, SecondOrderChain, SlackRescaled, Weighted
 from maxmargin.problems.feature_map import score, statistics_size
 from maxmargin.problems.oracle import oracle_workspace
 from maxmargin.problems.oracles._means import find_means, has_means, means_space
+from maxmargin.problems.oracles.segments import SegmentsOracle
 from maxmargin.problems.problem import sizes
 from support.catalogue import (
     Case,
@@ -95,6 +97,24 @@ def test_means_are_those_of_all_outputs(case: Case, seed: int, size: float) -> N
         assert (found[0] >= 0.0).all()
 
 
+@given(cases, st.integers(0, 1000), st.sampled_from([0.05, 1.0, 20.0]))
+def test_marginals_are_those_of_the_parts_of_all_outputs(case: Case, seed: int, t: float) -> None:
+    weights = np.random.default_rng(seed).normal(size=case.data.psi[0].shape[1])
+    shapes = part_shapes(case.problem)
+    found = marginals_all(case.problem, layout(case.problem, weights), t, shapes)
+    end, has_codes = 0, isinstance(case.problem.oracle, SegmentsOracle)
+    for i, (n_parts, n_states) in enumerate(shapes):
+        exponents = -(case.data.psi[i] @ weights) / t
+        p = np.exp(exponents - exponents.max())
+        states = np.array(case.data.outputs[i]) >> has_codes
+        expected = [[p[states[:, r] == k].sum() / p.sum() for k in range(n_states)] for r in range(n_parts)]
+        part = found[end : end + n_parts * n_states].reshape(n_parts, n_states)
+        assert part == pytest.approx(np.array(expected), abs=1e-11)
+        assert part.sum(axis=1) == pytest.approx(np.ones(n_parts), abs=1e-12)
+        end += part.size
+    assert end == len(found)
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("size", [0.3, 3.0, 1e3])
 def test_forbidden_transitions_have_no_probability(order: int, size: float) -> None:
@@ -122,6 +142,12 @@ def test_wrappers_of_the_oracle_change_nothing(name: str) -> None:
         wrapped = Weighted(SlackRescaled(plain), np.arange(1.0, 1.0 + len(case.X)))
     for i in range(len(case.X)):
         assert (found_means(wrapped, i, w)[0] == found_means(plain, i, w)[0]).all()
+
+
+def test_range_of_scores() -> None:
+    case = tree_case(4, (3, 2))
+    w = np.random.default_rng(4).normal(size=sizes(case.problem).weights)
+    assert score_range(case.problem, w) == pytest.approx(max(np.ptp(x @ w) for x in case.X), rel=1e-12)
 
 
 def test_which_models_have_means() -> None:

@@ -114,6 +114,14 @@ TRAINING = {
         ["verbose"],
         "Show a progress line on a terminal when training takes more than two seconds; 0 for none.",
     ),
+    "probability": Parameter(
+        "bool",
+        ["boolean"],
+        """
+        Fit the temperature of probabilities, as `calibrate` does, to predictions for examples that were held
+        out. This trains five more times, each time without a fifth of the examples.
+        """,
+    ),
     "random_state": Parameter(
         "int, RandomState or None", ["random_state"], "Seed of the order of the examples."
     ),

@@ -15,6 +15,7 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._examples import Examples, Parts, label_weights
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
 from maxmargin.estimators._scores import share_right
@@ -28,7 +29,11 @@ _MODELS: dict[int, type[Chain] | type[SecondOrderChain]] = {1: Chain, 2: SecondO
 _Data = tuple[Tokens, IntArray]
 
 
-class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data, list[Labels]]):
+class ChainSVC(
+    ListMarginalEstimator[_Data, list[Labels]],
+    LabellingEstimator[_Data, list[Labels]],
+    SequenceEstimator[_Data, list[Labels]],
+):
     r"""Structural SVM for sequence labelling: a chain of first or second order.
 
     A labelling of a sequence scores :math:`\sum_t \langle W_{y_t}, x_t \rangle + b_{y_1} + e_{y_T}
@@ -76,6 +81,7 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
         Numbers of the training tokens with nonzero coefficients, these coefficients, and how many there are
         of each; only with a kernel other than "linear".
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
 
@@ -104,6 +110,13 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
             list of arrays
                 One array of labels per sequence.
             """,
+        "part": "the label of each token",
+        "marginals": """
+            list of arrays of shape (n_tokens, n_labels)
+                A row for each token and a column for each label, in the order of ``classes_``. As lists of
+                dicts: ``[[dict(zip(model.classes_, row)) for row in rows] for rows in marginals]``.
+            """,
+        "temperature": TEMPERATURE,
         "score": "Return the share of tokens whose label is predicted; a label unknown to `fit` is wrong.",
     }
     order: int
@@ -134,6 +147,7 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        probability: bool = False,
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 100,
@@ -232,6 +246,14 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         predicted = self._predict(X)
         found = encode_labels(y, np.cumsum([0, *map(len, predicted)]), owner=self._owner)
         return share_right(predicted, *found, self.classes_, self._owner)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(self._read(X))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        tokens = self._read(X)
+        codes, classes = encode_labels(y, tokens.offsets, owner=self._owner)
+        return self._unlabelled(tokens), known_states(codes, classes, self.classes_, self._owner)
 
     coef_ = feature_part("unary", "coef_", "Feature weights of each label.")
     transitions_ = weights_part("transitions", "Scores of each label after each label.")

@@ -10,8 +10,9 @@ from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.arc_features import ArcEncoder
 from maxmargin.encoding.arcs import Arcs, as_sentences, encode_arcs, encode_heads
 from maxmargin.encoding.sentences import encode_tagged
-from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.estimators._base import Call
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._sklearn_private import StrOptions
@@ -27,7 +28,7 @@ class _Trees(TypedDict):
     single_root: bool
 
 
-class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
+class DependencySVC(ListMarginalEstimator[_Data, list[IntArray]]):
     r"""Structural SVM for dependency trees: every word has a head, which is another word or the root.
 
     A tree y of a sentence scores :math:`\sum_j \langle w, x_{j y_j} \rangle`, where :math:`x_{jh}` are the
@@ -58,6 +59,7 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
     ----------
     coef_ : array of shape (n_features,)
         w, the weights of the arcs' features.
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
 
@@ -88,6 +90,12 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
             list of int arrays
                 The head of each word, 0 for the root and 1 for the first word.
             """,
+        "part": "the head of each word",
+        "marginals": """
+            list of arrays of shape (n_words, n_words + 1)
+                A row for each word and a column for each head, 0 for the root and 1 for the first word.
+            """,
+        "temperature": TEMPERATURE,
         "score": """
             Return the unlabelled attachment score: the share of words whose head is predicted.
 
@@ -116,6 +124,7 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
         single_root: bool = True,
         loss: str = "hamming",
         min_count: int = 1,
+        probability: bool = False,
         method: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 100,
@@ -159,6 +168,14 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
         arcs = self._known_arcs(X)
         heads = self._decoded(Arborescence.for_prediction(arcs, **self._trees))
         return [heads[a:b] for a, b in itertools.pairwise(arcs.offsets.tolist())]
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return Arborescence.for_prediction(self._known_arcs(X), **self._trees)
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        arcs = self._known_arcs(X)
+        heads = encode_heads(y, arcs.offsets, owner=self._owner, projective=False, single_root=False)
+        return Arborescence.for_prediction(arcs, **self._trees), heads
 
     def _known_arcs(self, X: object) -> Arcs:
         """Return the arcs of sentences, with the features of `fit`."""
