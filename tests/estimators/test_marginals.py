@@ -174,11 +174,11 @@ def test_unknown_labels_are_left_out() -> None:
     assert segments.calibrate(tokens[:4], unknown).temperature_ == pytest.approx(some, rel=2e-3)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_probability_is_calibration_on_folds(weighted: bool) -> None:
+@pytest.mark.parametrize(("weighted", "kernel"), [(False, "linear"), (True, "linear"), (False, "rbf")])
+def test_probability_is_calibration_on_folds(weighted: bool, kernel: str) -> None:
     X, y = words(8, 7)
     weights = np.random.default_rng(8).uniform(0.5, 2.0, 7) if weighted else np.ones(7)
-    model = ChainSVC(verbose=0, random_state=7)
+    model = ChainSVC(kernel=kernel, gamma=0.5, verbose=0, random_state=7)
     folds = []
     for train, test in KFold(5, shuffle=True, random_state=7).split(X):
         given = {"sample_weight": weights[train]} if weighted else {}
@@ -198,7 +198,7 @@ def test_probability_is_calibration_on_folds(weighted: bool) -> None:
     fitted = clone(model).set_params(probability=True).fit(X, y, sample_weight=weights if weighted else None)
     assert fitted.temperature_ == pytest.approx(by_hand, rel=5e-3)
     plain = clone(model).fit(X, y, sample_weight=weights if weighted else None)
-    assert (fitted.coef_ == plain.coef_).all()
+    assert (fitted.transitions_ == plain.transitions_).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -231,6 +231,13 @@ def test_searches_by_log_loss() -> None:
     search = GridSearchCV(model, {"C": [0.01, 1.0]}, scoring="neg_log_loss", cv=2).fit(X, y)
     assert -1.1 < search.best_score_ < 0.0
     assert np.isfinite(cross_val_score(model, X, y, cv=2, scoring="roc_auc_ovr")).all()
+
+
+def test_probability_with_signs() -> None:
+    kind = KINDS["graph"]
+    model = kind.new(probability=True, nonnegative={"nodes": [0]}).fit(kind.X, kind.y)
+    assert (model.coef_[:, 0] >= 0.0).all()
+    assert model.predict_marginals(kind.X)[0].sum(axis=1) == pytest.approx(np.ones(3), abs=1e-12)
 
 
 def test_models_without_sums_refuse() -> None:

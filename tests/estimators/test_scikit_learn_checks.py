@@ -39,6 +39,8 @@ def test_kernels(estimator, check):
     ]
 )
 def test_probabilities(estimator, check):
+    if check.func.__name__.startswith("check_sample_weight_equivalence"):
+        pytest.skip("an example that occurs twice may be in two folds")
     check(estimator)
 
 

@@ -20,7 +20,7 @@ from maxmargin.estimators._problems import Problem, has_means
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._state import check_parameters, snapshot, transaction
 from maxmargin.problems import Weighted, take
-from maxmargin.result import Result
+from maxmargin.result import Result, Status
 
 TEMPERATURE = """
 temperature_ : float
@@ -167,7 +167,10 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
         """Return the weights learnt from some of the training examples, as `_solve` learns from all."""
         n, mean = len(part_shapes(problem)), 1.0 if weights is None else float(weights.mean())
         weighted = problem if weights is None else Weighted(problem, weights)
-        return self._run(weighted, 1.0 / (self.C * n), mean, None).w
+        result = self._run(weighted, 1.0 / (self.C * n), mean, None)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return result.w
 
 
 class ListMarginalEstimator(MarginalEstimator[Data, Output, list[FloatArray]]):

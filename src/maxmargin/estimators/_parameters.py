@@ -119,7 +119,7 @@ TRAINING = {
         ["boolean"],
         """
         Fit the temperature of probabilities, as `calibrate` does, to predictions for examples that were held
-        out. This trains five more times, each time without a fifth of the examples.
+        out. This trains five more times, each time without another fifth of the examples.
         """,
     ),
     "random_state": Parameter(
