@@ -36,7 +36,7 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
     """Base of the estimators that have probabilities.
 
     A subclass defines `_unlabelled_problem`, `_labelled` and `_formed`, and may define `_states`. Its
-    `_texts` have "part", what an output consists of, and "marginals", what `predict_marginals` returns.
+    `_texts` have "parts", what has probabilities, and "marginals", what `predict_marginals` returns.
     """
 
     probability: bool
@@ -63,10 +63,10 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
 
     @transaction
     def calibrate(self, X: object, y: object) -> Self:
-        """Fit the temperature of probabilities to %(examples)s that were not trained on.
+        """Fit the temperature of `predict_marginals` to %(examples)s that were not trained on.
 
-        It is the one of largest likelihood for the true states of single parts: %(part)s. States unknown to
-        `fit` are left out.
+        It is the temperature at which %(parts)s are most likely, each by itself. What `fit` has not seen is
+        left out.
 
         Parameters
         ----------
@@ -92,15 +92,15 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
 
     @snapshot
     def predict_marginals(self, X: object) -> Marginals:
-        r"""Return the probabilities of the states of the parts of %(examples)s: %(part)s.
+        r"""Return the probabilities of %(parts)s.
 
-        They are marginals of the distribution over all outputs,
+        They are the marginals of a distribution over all outputs,
 
-        .. math:: p(y) \propto e^{\text{score}(y) / t}, \qquad t = \text{temperature\_} ,
+        .. math:: p(y) \propto e^{\text{score}(y) / t} ,
 
-        and are computed exactly. The temperature is fitted by `calibrate`, or by `fit` with
-        ``probability=True``. The most likely states of single parts need not be those of the best output,
-        which `predict` returns.
+        where t is ``temperature_``, which `calibrate` fits, or `fit` with ``probability=True``. Sums over
+        outputs are exact. What is most likely by itself need not be a part of the best output, which
+        `predict` returns.
 
         Parameters
         ----------

@@ -118,8 +118,8 @@ TRAINING = {
         "bool",
         ["boolean"],
         """
-        Fit the temperature of probabilities, as `calibrate` does, to predictions for examples that were held
-        out. This trains five more times, each time without another fifth of the examples.
+        Fit the temperature of `predict_marginals` by cross-validation: train five more times, leaving out
+        another fifth of the examples each time, and calibrate on the examples left out.
         """,
     ),
     "random_state": Parameter(

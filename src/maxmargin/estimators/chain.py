@@ -110,7 +110,7 @@ class ChainSVC(
             list of arrays
                 One array of labels per sequence.
             """,
-        "part": "the label of each token",
+        "parts": "the labels of tokens",
         "marginals": """
             list of arrays of shape (n_tokens, n_labels)
                 A row for each token and a column for each label, in the order of ``classes_``. As lists of

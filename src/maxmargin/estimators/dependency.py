@@ -90,7 +90,7 @@ class DependencySVC(ListMarginalEstimator[_Data, list[IntArray]]):
             list of int arrays
                 The head of each word, 0 for the root and 1 for the first word.
             """,
-        "part": "the head of each word",
+        "parts": "the heads of words",
         "marginals": """
             list of arrays of shape (n_words, n_words + 1)
                 A row for each word and a column for each head, 0 for the root and 1 for the first word.

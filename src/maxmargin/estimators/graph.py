@@ -131,7 +131,7 @@ class GraphSVC(
             list of arrays
                 One array of labels per graph.
             """,
-        "part": "the label of each node",
+        "parts": "the labels of nodes",
         "marginals": """
             list of arrays of shape (n_nodes, n_labels)
                 A row for each node and a column for each label, in the order of ``classes_``. Graphs must

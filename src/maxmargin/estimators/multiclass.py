@@ -86,7 +86,7 @@ class MulticlassSVC(TableMarginalEstimator[_Data, _Classes], TableEstimator[_Dat
             array of shape (n_samples,)
                 The class of each example.
             """,
-        "part": "the class of each example",
+        "parts": "the classes of examples",
         "marginals": """
             array of shape (n_samples, n_classes)
                 The probability of each class, in the order of ``classes_``.

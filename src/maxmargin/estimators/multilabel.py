@@ -93,7 +93,7 @@ class MultilabelSVC(TableMarginalEstimator[_Data, _Outputs], TableEstimator[_Dat
             array of zeros and ones of shape (n_samples, n_labels), or array of shape (n_samples,)
                 In the form of y.
             """,
-        "part": "whether each label is there",
+        "parts": "the labels of examples",
         "marginals": """
             array of shape (n_samples, n_labels), or (n_samples, 2) if y is a vector
                 The probability of each label; or of both classes, in the order of ``classes_``. Not for the

@@ -115,7 +115,7 @@ class SegmentSVC(
             list of lists of tuples
                 The segments ``(start, stop, label)`` of each sequence, in order.
             """,
-        "part": "the label of each token",
+        "parts": "the labels of tokens",
         "marginals": """
             list of arrays of shape (n_tokens, n_labels)
                 A row for each token and a column for each label of a segment, in the order of ``classes_``,
