@@ -142,9 +142,10 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
                 "leave it out and call calibrate."
             )
         result = super()._solve(problem, examples, start)
-        data = self._held_out_folds(problem, examples)
-        with threads(self.n_jobs):
-            self.temperature_ = best_temperature(data)
+        if result.status is not Status.INTERRUPTED:
+            data = self._held_out_folds(problem, examples)
+            with threads(self.n_jobs):
+                self.temperature_ = best_temperature(data)
         return result
 
     def _held_out_folds(self, problem: Problem, examples: Examples[Data]) -> list[HeldOut]:
