@@ -21,7 +21,7 @@ LAYERS = [
     ["inference"],
     ["problems"],
     ["methods"],
-    ["objective", "history", "decoding"],
+    ["objective", "history", "decoding", "marginals"],
     ["plotting"],
     ["_arguments", "resume", "kinds", "result", "solve", "_probe", "_spot_check", "checks"],
     ["path", "product"],

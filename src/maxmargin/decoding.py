@@ -36,7 +36,7 @@ def decode_all(problem: AnyProblem, w: FloatArray) -> IntArray:
     def decode(first: int, stop: int) -> None:
         predictions(problem, w, first, stop, out[stops[first] : stops[stop]], new_scratch(problem))
 
-    _share_out(problem, decode)
+    share_out(problem, decode)
     return out
 
 
@@ -52,7 +52,7 @@ def decode_all_with_margins(problem: AnyProblem, w: FloatArray) -> WithMargins:
         y, work = np.zeros(sizes(problem).output, dtype=np.int64), margin_workspace(problem.oracle)
         _predictions_with_margins(problem, w, first, stop, share, score_buffer(problem.map, None), y, work)
 
-    _share_out(problem, decode)
+    share_out(problem, decode)
     return found
 
 
@@ -75,7 +75,7 @@ def _stops(problem: AnyProblem, size: Callable[[object, int], int]) -> IntArray:
     return np.cumsum([0, *(size(problem.oracle, i) for i in range(sizes(problem).examples))])
 
 
-def _share_out(problem: AnyProblem, run: Callable[[int, int], None]) -> None:
+def share_out(problem: AnyProblem, run: Callable[[int, int], None]) -> None:
     """Call ``run(first, stop)`` for shares of the examples, one for each thread."""
     n = sizes(problem).examples
     shares = min(n_threads(), n) if can_compile(problem) else 1

@@ -19,6 +19,8 @@ METHODS = (
     "decision_function",
     "predict_k_best",
     "predict_margins",
+    "predict_marginals",
+    "calibrate",
     "predict_tags",
 )
 

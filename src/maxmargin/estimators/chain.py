@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.arrays import FloatArray
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding import encode_labels
 from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
 from maxmargin.encoding.labels import Labels, holds_arrays
@@ -16,6 +16,7 @@ from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, label_weights
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
 from maxmargin.estimators._scores import share_right
@@ -43,7 +44,10 @@ _Labellings = list[Labels] | list[list[str]] | list[list[int]]
 
 
 class ChainSVC(
-    ListMarginEstimator, LabellingEstimator[_Data, _Labellings], SequenceEstimator[_Data, _Labellings]
+    ListMarginEstimator,
+    ListMarginalEstimator[_Data, _Labellings],
+    LabellingEstimator[_Data, _Labellings],
+    SequenceEstimator[_Data, _Labellings],
 ):
     r"""Structural SVM for sequence labelling: a chain of first or second order.
 
@@ -101,6 +105,7 @@ class ChainSVC(
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
         Numbers of the training tokens with nonzero coefficients, these coefficients, and how many there are
         of each; only with a kernel other than "linear".
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
 
@@ -152,6 +157,13 @@ class ChainSVC(
             list of arrays
                 One margin per token.
             """,
+        "parts": "the labels of tokens",
+        "marginals": """
+            list of arrays of shape (n_tokens, n_labels)
+                A row for each token and a column for each label, in the order of ``classes_``. As lists of
+                dicts: ``[[dict(zip(model.classes_, row)) for row in rows] for rows in marginals]``.
+            """,
+        "temperature": TEMPERATURE,
         "score": "Return the share of tokens whose label is predicted; a label unknown to `fit` is wrong.",
     }
     order: int
@@ -186,6 +198,7 @@ class ChainSVC(
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -306,6 +319,14 @@ class ChainSVC(
         predicted = self._label_arrays(X)
         found = encode_labels(y, np.cumsum([0, *map(len, predicted)]), owner=self._owner)
         return share_right(predicted, *found, self.classes_, self._owner)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(self._read(X))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        tokens = self._read(X)
+        codes, classes = encode_labels(y, tokens.offsets, owner=self._owner)
+        return self._unlabelled(tokens), known_states(codes, classes, self.classes_, self._owner)
 
     coef_ = feature_part("unary", "coef_", "Feature weights of each label.")
     transitions_ = weights_part("transitions", "Scores of each label after each label.")

@@ -13,9 +13,10 @@ from maxmargin.encoding.arcs import Arcs, as_sentences, encode_arcs, encode_head
 from maxmargin.encoding.kinds import is_empty
 from maxmargin.encoding.sentences import encode_tagged
 from maxmargin.encoding.tokens import without_empty
-from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._single import SinglePrediction, present_weights
@@ -34,7 +35,7 @@ class _Trees(TypedDict):
     single_root: bool
 
 
-class DependencySVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Data, list[IntArray]]):
+class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator[_Data, list[IntArray]]):
     r"""Structural SVM for dependency trees: every word has a head, which is another word or the root.
 
     A tree y of a sentence scores :math:`\sum_j \langle w, x_{j y_j} \rangle`, where :math:`x_{jh}` are the
@@ -65,6 +66,7 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_D
     ----------
     coef_ : array of shape (n_features,)
         w, the weights of the arcs' features.
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
 
@@ -101,6 +103,12 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_D
             list of arrays
                 One margin per word. Trees that need not be projective take one more prediction for each word.
             """,
+        "parts": "the heads of words",
+        "marginals": """
+            list of arrays of shape (n_words, n_words + 1)
+                A row for each word and a column for each head, 0 for the root and 1 for the first word.
+            """,
+        "temperature": TEMPERATURE,
         "score": """
             Return the unlabelled attachment score: the share of words whose head is predicted.
 
@@ -129,6 +137,7 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_D
         single_root: bool = True,
         loss: str = "hamming",
         min_count: int = 1,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -192,6 +201,14 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_D
             return [np.zeros(0) for _ in sentences]
         arcs = self._known_arcs(sentences)
         return split_at(self._decoded_with_margins(self._unlabelled(arcs)).margins, arcs.offsets)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(self._known_arcs(X))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        arcs = self._known_arcs(X)
+        heads = encode_heads(y, arcs.offsets, owner=self._owner, projective=False, single_root=False)
+        return self._unlabelled(arcs), heads
 
     def _known_arcs(self, X: object) -> Arcs:
         """Return the arcs of sentences, with the features of `fit`."""

@@ -21,6 +21,7 @@ from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._scores import share_right
@@ -34,7 +35,10 @@ _Data = tuple[Graphs, IntArray, FloatArray]
 
 
 class GraphSVC(
-    ListMarginEstimator, LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, list[Labels]]
+    ListMarginEstimator,
+    ListMarginalEstimator[_Data, list[Labels]],
+    LabellingEstimator[_Data, list[Labels]],
+    KernelEstimator[_Data, list[Labels]],
 ):
     r"""Structural SVM for the labels of the nodes of graphs: trees, images, any other.
 
@@ -86,6 +90,7 @@ class GraphSVC(
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
         Numbers of the training nodes with nonzero coefficients, these coefficients, and how many there are of
         each; only with a kernel other than "linear".
+    %(temperature)s
     %(certificate)s
     n_features_in_, n_edge_features_in_ : int
 
@@ -135,8 +140,16 @@ class GraphSVC(
                 one more prediction, and its margin is the difference of the scores of the two labellings
                 found, or 0 if the second is better; both need not be the best.
             """,
+        "parts": "the labels of nodes",
+        "marginals": """
+            list of arrays of shape (n_nodes, n_labels)
+                A row for each node and a column for each label, in the order of ``classes_``. Graphs must
+                have no cycles, and ``inference_`` must be "tree".
+            """,
+        "temperature": TEMPERATURE,
         "score": "Return the share of nodes whose label is predicted; a label unknown to `fit` is wrong.",
     }
+    _summable = "graphs without cycles and inference='tree', as no other sum over labellings is exact"
     inference: str
     loss: str | FloatArray
     rescaling: str
@@ -164,6 +177,7 @@ class GraphSVC(
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -281,6 +295,14 @@ class GraphSVC(
         """Return the problem of predicting the labels of graphs."""
         scored = graphs._replace(nodes=self._prediction_rows(graphs.nodes))
         return Graph.for_prediction(scored, len(self.classes_), self.inference_)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(self._known_graphs(X))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        graphs = self._known_graphs(X)
+        codes, classes = encode_node_labels(y, graphs, owner=self._owner)
+        return self._unlabelled(graphs), known_states(codes, classes, self.classes_, self._owner)
 
     def _known_graphs(self, X: object) -> Graphs:
         """Return the graphs encoded, if they have as many features as those of `fit`."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
 from maxmargin.encoding.graphs import Graphs
@@ -18,6 +18,7 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
 from maxmargin.estimators._scores import check_kind
@@ -33,7 +34,9 @@ _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
 
 
-class MultilabelSVC(MarginEstimator[FloatArray], TableEstimator[_Data, _Outputs]):
+class MultilabelSVC(
+    MarginEstimator[FloatArray], TableMarginalEstimator[_Data, _Outputs], TableEstimator[_Data, _Outputs]
+):
     r"""Structural SVM for sets of labels, some of which occur together.
 
     The set of labels y, zeros and ones, scores :math:`\sum_l y_l (\langle w_l, x \rangle + b_l) +
@@ -67,6 +70,7 @@ class MultilabelSVC(MarginEstimator[FloatArray], TableEstimator[_Data, _Outputs]
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
         Numbers of the training examples with nonzero coefficients, these coefficients, and how many there are
         of each; only with a kernel other than "linear".
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
@@ -98,8 +102,16 @@ class MultilabelSVC(MarginEstimator[FloatArray], TableEstimator[_Data, _Outputs]
                 One margin per label. With structure "full" they take one more prediction for each label, and
                 are exact if these find the best sets.
             """,
+        "parts": "the labels of examples",
+        "marginals": """
+            array of shape (n_samples, n_labels), or (n_samples, 2) if y is a vector
+                The probability of each label; or of both classes, in the order of ``classes_``. Not for the
+                structure "full".
+            """,
+        "temperature": TEMPERATURE,
         "score": "Return the share of examples whose labels are all predicted.",
     }
+    _summable = "structure='tree' or 'independent', as no other sum over sets of labels is exact"
     structure: str
     rescaling: str
     _coef: FloatArray
@@ -122,6 +134,7 @@ class MultilabelSVC(MarginEstimator[FloatArray], TableEstimator[_Data, _Outputs]
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -250,6 +263,20 @@ class MultilabelSVC(MarginEstimator[FloatArray], TableEstimator[_Data, _Outputs]
         if not self._is_linear:
             graphs = self._scored(graphs, table)
         return Graph.for_prediction(graphs, 2, self._inference)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(X)
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        problem, sets = self._unlabelled(X), self._sets(self._targets(y))
+        check_consistent_length(X, sets)
+        return problem, sets.ravel()
+
+    def _states(self, examples: Examples[_Data]) -> IntArray:
+        return examples.data[1].ravel()
+
+    def _formed(self, values: FloatArray, shapes: IntArray) -> FloatArray:
+        return values.reshape(-1, 2) if self._is_vector else values[1::2].reshape(-1, self._n_labels)
 
     def _scored(self, graphs: Graphs, table: Table) -> Graphs:
         """Return the graphs of labels with the scores of their nodes by the kernel as first features."""

@@ -22,6 +22,7 @@ from maxmargin.encoding.tokens import Offsets, Tokens
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
 from maxmargin.estimators._scores import check_kind, f1
@@ -34,7 +35,11 @@ from maxmargin.result import Callback
 _Data = TokenData
 
 
-class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment]]]):
+class SegmentSVC(
+    ListMarginEstimator,
+    ListMarginalEstimator[_Data, list[list[Segment]]],
+    SequenceEstimator[_Data, list[list[Segment]]],
+):
     r"""Structural SVM that cuts sequences into labelled segments: a semi-Markov chain.
 
     A segmentation scores, for each segment, :math:`\langle W_k, x_t \rangle` summed over its tokens,
@@ -83,6 +88,7 @@ class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment
         Numbers of the training tokens with nonzero coefficients, these coefficients, and how many there are
         of each; only with a kernel other than "linear". m is three times the number of labels: for all tokens
         of a segment, for its first and for its last token.
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
 
@@ -119,6 +125,13 @@ class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment
                 One margin per segment that `predict` returns: an output differs there if it does not have a
                 segment of this start, stop and label.
             """,
+        "parts": "the labels of tokens",
+        "marginals": """
+            list of arrays of shape (n_tokens, n_labels)
+                A row for each token and a column for each label of a segment, in the order of ``classes_``,
+                with a last column for tokens outside of segments if `fit` saw any.
+            """,
+        "temperature": TEMPERATURE,
         "score": """
             Return the F1 score of the segments of all sequences together; 1 if there are none.
 
@@ -148,6 +161,7 @@ class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -270,6 +284,23 @@ class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment
             check_kind(label, self.classes_, self._owner)
         right = sum(len(set(a) & set(b)) for a, b in zip(true, predicted, strict=True))
         return f1(right, sum(map(len, true)) + sum(map(len, predicted)))
+
+    def _states(self, examples: Examples[_Data]) -> IntArray:
+        return examples.data[1] >> 1
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(self._read(X))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        tokens, numbers = self._read(X), {label: k for k, label in enumerate(self.classes_.tolist())}
+        has_outside = len(self.max_length_) > len(self.classes_)
+        states = np.full(tokens.offsets[-1], len(self.classes_) if has_outside else -1)
+        true = list_segments(y, tokens.offsets, owner=self._owner)
+        for first, segments in zip(tokens.offsets[:-1].tolist(), true, strict=True):
+            for start, stop, label in segments:
+                check_kind(label, self.classes_, self._owner)
+                states[first + start : first + stop] = numbers.get(label, -1)
+        return self._unlabelled(tokens), states
 
     coef_ = feature_part("inside", "coef_", "Feature weights of each label, for all tokens of a segment.")
     first_coef_ = feature_part(
