@@ -1,7 +1,7 @@
 """Segmentation of sequences as a scikit-learn estimator."""
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from typing import ClassVar
 
@@ -25,12 +25,13 @@ from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
 from maxmargin.estimators._scores import check_kind, f1
-from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, feature_part, weights_part
+from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, TokenData, feature_part, weights_part
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.problems import Segments
+from maxmargin.result import Callback
 
-_Data = tuple[Tokens, IntArray]
+_Data = TokenData
 
 
 class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment]]]):
@@ -99,6 +100,7 @@ class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "tokens",
+        "example": "sequence",
         "examples": "sequences",
         "X": X_TEXT,
         "y": """
@@ -146,15 +148,16 @@ class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
-        method: str = "auto",
+        method: object = "auto",
         tol: float = 1e-2,
-        max_iter: int = 100,
+        max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,
         sampling: str = "permutation",
         warm_start: bool = False,
         n_jobs: int | None = None,
         cache_size: float = 200.0,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:
@@ -164,7 +167,7 @@ class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment
         X, y = parts
         tokens = self._tokens(X, call)
         found = self._first_segments(y, tokens) if call.first else self._more_segments(y, tokens)
-        return Examples((tokens, found.codes), weights)
+        return self._trained(tokens, found.codes, weights)
 
     def _first_segments(self, y: object, tokens: Tokens) -> EncodedSegments:
         """Return the true segments, which decide on labels and largest lengths."""
@@ -199,13 +202,13 @@ class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment
         parts = coefficients.reshape(len(coefficients), 3, -1)[:, :, : len(self.max_length_)]
         return parts.reshape(len(coefficients), -1).T
 
-    def _unlabelled(self, tokens: Tokens) -> SequenceProblem:
+    def _for_prediction(self, tokens: Tokens) -> SequenceProblem:
         return Segments.for_prediction(tokens.rows, tokens.offsets, self.max_length_)
 
     def _segments(self, X: object) -> tuple[list[list[Segment]], Offsets]:
         """Return the segments, and the offsets of the sequences."""
         tokens = self._read(X)
-        codes = self._decoded(self._unlabelled(tokens))
+        codes = self._decoded(self._unlabelled(tokens))[: tokens.offsets[-1]]
         return decode_segments(codes, tokens.offsets, self.classes_), tokens.offsets
 
     def _predict(self, X: object) -> list[list[Segment]]:
@@ -214,7 +217,7 @@ class SegmentSVC(ListMarginEstimator, SequenceEstimator[_Data, list[list[Segment
     def _margin_arrays(self, X: object) -> list[FloatArray]:
         tokens = self._read(X)
         codes, margins = self._decoded_with_margins(self._unlabelled(tokens))
-        found = decode_segments(codes, tokens.offsets, self.classes_)
+        found = decode_segments(codes[: tokens.offsets[-1]], tokens.offsets, self.classes_)
         firsts = [np.array([start for start, _, _ in segments], dtype=np.int64) for segments in found]
         return [margins[a + first] for a, first in zip(tokens.offsets[:-1], firsts, strict=True)]
 
