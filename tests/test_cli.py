@@ -44,7 +44,7 @@ def test_demo_on_all_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "chosen by cross-validation on the training words alone" in text
     assert all(f"pass {k} primal" in text for k in range(1, 15))
     assert "BCFW, the method of the paper, is certified to be within" in text
-    assert f"the gap is at most tol; tol is {demo.TOL:g}" in text
+    assert f"the gap is small enough; tol is {demo.TOL:g}" in text
     assert text.endswith(f"The convergence and some held-out words are drawn in {plot}.")
     assert plot.read_bytes()[:8] == PNG
 

@@ -13,9 +13,10 @@ from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling.kernel_cache import cache_directory
 from maxmargin.datasets import load_digit_words
 from maxmargin.decoding import decode_all
-from maxmargin.display import CertificateLines, ProgressLine, plot_convergence
+from maxmargin.display import CertificateLines, ProgressLine
 from maxmargin.history import History
 from maxmargin.methods import Accelerated, BlockFrankWolfe, Pairwise
+from maxmargin.plotting import plot_convergence
 from maxmargin.problems import Chain
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.result import Progress, Result, Status

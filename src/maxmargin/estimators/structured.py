@@ -11,16 +11,16 @@ from maxmargin._spot_check import beaten_answer, check_oracle, wrong_prediction
 from maxmargin.arrays import FloatArray
 from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.estimators._base import Call, MaxMarginEstimator
-from maxmargin.estimators._base import _frames_to_user as frames_to_user
 from maxmargin.estimators._errors import noted
-from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._examples import Data, Examples, Parts
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import CustomProblem, Problem, checked_loss, joint_features, signed
 from maxmargin.estimators._single import SinglePrediction
 from maxmargin.estimators._sklearn_private import Interval
+from maxmargin.estimators._training import frames_to_user
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.problems import Custom
-from maxmargin.result import Result
+from maxmargin.result import Callback, Result, Status
 from maxmargin.wording import described
 
 _Data = tuple[list[object], list[object]]
@@ -150,13 +150,14 @@ class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
         feature_names: Collection[Hashable] | None = None,
         nonnegative: Collection[Hashable] | None = None,
         exact: bool = True,
-        method: str = "auto",
+        method: object = "auto",
         tol: float = 1e-2,
-        max_iter: int = 100,
+        max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,
         sampling: str = "permutation",
         warm_start: bool = False,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:
@@ -188,13 +189,14 @@ class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
         check_oracle(problem, self._owner, self._advice)
         return problem
 
-    def _solve(self, problem: Problem, examples: Examples[_Data], start: Result | None) -> Result:
+    def _solve(self, problem: Problem, examples: Examples[Data], start: Result | None) -> Result:
         try:
             result = super()._solve(problem, examples, start)
         except BrokenOracle as error:
             said = str(error).removeprefix("solve: ").rstrip(".")
             raise BrokenOracle(f"{self._owner}: {said}; {self._advice}.") from error
-        self._warn_of_doubts(problem, result.w)
+        if result.status is not Status.INTERRUPTED:
+            self._warn_of_doubts(problem, result.w)
         return result
 
     def _warn_of_doubts(self, problem: Problem, w: FloatArray) -> None:
