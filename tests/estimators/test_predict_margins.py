@@ -164,6 +164,23 @@ def test_no_examples_have_no_margins(name: str) -> None:
     assert fitted(name).predict_margins([]) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "empty"),
+    [
+        ("chain", np.zeros((0, 3))),
+        ("segments", np.zeros((0, 3))),
+        ("matching", np.zeros((0, 3, 2))),
+        ("dependency", np.zeros((0, 1, 2))),
+    ],
+)
+def test_empty_examples_have_no_margins(name: str, empty: Array) -> None:
+    model, X = fitted(name), KINDS[name].X
+    alone, beside = model.predict_margins([empty]), model.predict_margins([X[0], empty, X[1]])
+    assert alone[0].size == beside[1].size == 0
+    expected = model.predict_margins(X[:2])
+    assert [beside[0].tolist(), beside[2].tolist()] == [margins.tolist() for margins in expected]
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_needs_a_fitted_model(name: str) -> None:
     with pytest.raises(NotFittedError):

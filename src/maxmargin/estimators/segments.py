@@ -231,7 +231,7 @@ class SegmentSVC(
     def _margin_arrays(self, X: object) -> list[FloatArray]:
         tokens = self._read(X)
         codes, margins = self._decoded_with_margins(self._unlabelled(tokens))
-        found = decode_segments(codes, tokens.offsets, self.classes_)
+        found = decode_segments(codes[: tokens.offsets[-1]], tokens.offsets, self.classes_)
         firsts = [np.array([start for start, _, _ in segments], dtype=np.int64) for segments in found]
         return [margins[a + first] for a, first in zip(tokens.offsets[:-1], firsts, strict=True)]
 
