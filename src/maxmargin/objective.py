@@ -38,6 +38,7 @@ from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import broken_example, fault, hinges
 from maxmargin.problems.feature_map import NegativeCurvature, check_metric, inner, is_metric, map_sizes
 from maxmargin.problems.oracle import is_bounded, is_exact
+from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, checked_weights
 
 _CHUNK = 256
@@ -137,10 +138,11 @@ def _is_at_most_that_of(problem: AnyProblem, zero: FloatArray, objective: float)
     fewer examples this takes.
     """
     n, total, first, length = map_sizes(problem.map).examples, 0.0, 0, 1
-    scratch = new_scratch(problem, zero)
+    plain, weights = split_weights(problem)
+    scratch = new_scratch(plain, zero, weights)
     while first < n and total < n * objective:
         out = np.empty(min(length, n - first))
-        hinges(problem, zero, first, out, scratch)
+        hinges(plain, zero, first, out, scratch)
         total += float(np.maximum(out, 0.0).sum())
         first, length = first + length, 2 * length
     return bool(total >= n * objective)
@@ -157,9 +159,10 @@ def hinge_losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
     The pass is split into pieces, which threads share, and between which it can be interrupted.
     """
     out, w = np.empty(map_sizes(problem.map).examples), checked_weights(problem, w)
+    plain, weights = split_weights(problem)
 
     def measure(first: int) -> None:
-        hinges(problem, w, first, out[first : first + _CHUNK], new_scratch(problem, w))
+        hinges(plain, w, first, out[first : first + _CHUNK], new_scratch(plain, w, weights))
 
     pieces = range(0, len(out), _CHUNK)
     if can_compile(problem):
