@@ -165,7 +165,7 @@ def first_kappa(method: Accelerated, problem: AnyProblem) -> float:
     examples = np.unique(np.linspace(0, n - 1, _CORNERS).astype(np.int64))
     try:
         losses, shares = (_first_losses(method, problem, examples, small) for small in (np.inf, _SMALL / n))
-    except ValueError:
+    except (protocol.BrokenOracle, protocol.ScaleError):
         return 0.0
     moved = (shares > 0.0) & (shares < losses)
     with np.errstate(all="ignore"):
