@@ -194,7 +194,9 @@ def test_compile_says_what_was_done(
     assert cli.main(["compile", "ChainSVC", "MatchingSVC", "--jobs", "2"]) == 0
     assert asked == [((["ChainSVC", "MatchingSVC"],), {"every_method": False, "n_jobs": 2})]
     before, after = capsys.readouterr().out.splitlines()
-    assert before.startswith("compiling for 4 kinds of fits in 2 processes of at most 1 GB: about ")
+    assert before.startswith(
+        "kinds of fits to compile for: 4, processes: 2, memory of a process: at most 1 GB, "
+    )
     assert after == f"7 kernels ready in 1.5 s and at most 432 MB a process, in {tmp_path}"
 
 

@@ -90,13 +90,14 @@ def test_unknown_estimators_are_refused():
 
 
 def test_one_name_may_stand_alone():
-    assert warm.plan("MatchingSVC").fits == (FirstFit("MatchingSVC", "links"),)
+    assert warm.plan("MatchingSVC", n_jobs=4) == ((FirstFit("MatchingSVC", "links"),), 1)
 
 
 def test_the_plan_says_what_is_compiled_and_how_long_it_takes():
     fits = tuple(FirstFit("ChainSVC", str(k)) for k in range(20))
     assert str(warm.Plan(fits, 2)) == (
-        "compiling for 20 kinds of fits in 2 processes of at most 1 GB: about 3 min if nothing is on disk"
+        "kinds of fits to compile for: 20, processes: 2, memory of a process: at most 1 GB, time: about "
+        "3 min if nothing is on disk"
     )
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -70,10 +71,10 @@ class Plan(NamedTuple):
     n_jobs: int
 
     def __str__(self) -> str:
-        minutes = len(self.fits) * _SECONDS_OF_A_FIT / self.n_jobs / 60
+        minutes = math.ceil(len(self.fits) * _SECONDS_OF_A_FIT / self.n_jobs / 60)
         return (
-            f"compiling for {len(self.fits)} kinds of fits in {self.n_jobs} processes of at most 1 GB: about "
-            f"{minutes:.0f} min if nothing is on disk"
+            f"kinds of fits to compile for: {len(self.fits)}, processes: {self.n_jobs}, memory of a process: "
+            f"at most 1 GB, time: about {minutes} min if nothing is on disk"
         )
 
 
@@ -91,7 +92,8 @@ def plan(
     fits = _first_fits.default_fits(list(estimators or ESTIMATORS))
     if every_method:
         fits += _first_fits.all_fits()
-    return Plan(tuple(fits), int(joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs)))
+    most = int(joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
+    return Plan(tuple(fits), min(most, len(_groups(fits))))
 
 
 def compile_kernels(
