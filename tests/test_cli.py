@@ -163,6 +163,8 @@ def test_plot_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixtu
         (("dance",), "invalid choice: 'dance'"),
         (("demo", "--plot", "demo.xyz"), "must end in .png, .pdf, .svg, got 'demo.xyz'"),
         (("demo", "--plot", "nowhere/demo.png"), "must be in a directory that exists"),
+        (("compile", "TreeSVC"), "must be one of ChainSVC, DependencySVC, GraphSVC, MatchingSVC,"),
+        (("compile", "--jobs", "0"), "must be an int >= 1, got '0'"),
     ],
 )
 def test_misuse_is_told_in_one_line(
@@ -200,6 +202,27 @@ def test_module_is_the_command() -> None:
 def test_compile_says_what_was_done(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(warm, "compile_kernels", lambda: warm.Compiled(7, 1.5, tmp_path))
-    assert cli.main(["compile"]) == 0
-    assert capsys.readouterr().out == f"7 kernels ready in 1.5 s, in {tmp_path}\n"
+    asked = []
+
+    def compile_kernels(*args: object, **kwargs: object) -> warm.Compiled:
+        asked.append((args, kwargs))
+        return warm.Compiled(7, 1.5, tmp_path, 432.1)
+
+    monkeypatch.setattr(warm, "compile_kernels", compile_kernels)
+    assert cli.main(["compile", "ChainSVC", "MatchingSVC", "--jobs", "2"]) == 0
+    assert asked == [((["ChainSVC", "MatchingSVC"],), {"every_method": False, "n_jobs": 2})]
+    before, after = capsys.readouterr().out.splitlines()
+    assert before.startswith(
+        "kinds of fits to compile for: 4, processes: 2, memory of a process: at most 1 GB, "
+    )
+    assert after == f"7 kernels ready in 1.5 s and at most 432 MB a process, in {tmp_path}"
+
+
+def test_compile_fails_where_nothing_can_be_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "cache_directory", lambda: None)
+    assert cli.main(["compile", "ChainSVC"]) == 1
+    assert capsys.readouterr().out.endswith(
+        "no kernels compiled: no directory is writeable that would keep them; set NUMBA_CACHE_DIR\n"
+    )

@@ -28,7 +28,8 @@ LAYERS = [
     ["display"],
     ["estimators"],
     ["__init__"],
-    ["demo", "warm"],
+    ["demo", "_first_fits"],
+    ["warm"],
     ["cli", "__main__"],
 ]
 APART = "datasets"
