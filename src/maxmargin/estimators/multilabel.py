@@ -14,19 +14,27 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
 from maxmargin.encoding.graphs import Graphs
+from maxmargin.encoding.label_sets import check_no_lists, column_names
 from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._examples import Examples, Parts
-from maxmargin.estimators._parameters import Constraints
+from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
-from maxmargin.estimators._state import transaction
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
 from maxmargin.inference.chow_liu import chow_liu
+from maxmargin.inference.label_margins import change_margins, subset_margins, tree_margins
+from maxmargin.inference.subsets import MOST_NODES
 from maxmargin.problems import Graph
+from maxmargin.wording import described
 
-_INFERENCE = {"independent": "tree", "tree": "tree", "full": "messages"}
+_STRUCTURES = {"auto", "independent", "tree", "full"}
+# The feature of a pair of labels. A pair has this one feature where a label has all those of X, so a feature
+# of one would hold the weights of pairs back too much. On the data of benchmarks/multilabel.py, three is best
+# or nearly so, and ten needs three times as many passes.
+_PAIR = 3.0
 _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
 
@@ -35,16 +43,19 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
     r"""Structural SVM for sets of labels, some of which occur together.
 
     The set of labels y, zeros and ones, scores :math:`\sum_l y_l (\langle w_l, x \rangle + b_l) +
-    \sum_{(l, m)} V_{lm}(y_l, y_m)`, where the second sum runs over the pairs of labels that are joined. The
-    loss is the share of labels that are wrong.
+    \sum_{(l, m)} V_{lm}(y_l, y_m)`, where the second sum runs over the pairs of labels that are joined.
 
     Parameters
     ----------
     %(C)s
-    structure : {"independent", "tree", "full"}, default="tree"
+    structure : {"auto", "independent", "tree", "full"}, default="auto"
         Which labels are joined: none, those of the tree that explains best how they occur together (Chow and
-        Liu), or all. The best set is found exactly except for the last, where ``gap_`` is that of a
-        relaxation.
+        Liu), or all. The best set is found exactly, except for "full" with more than 12 labels, where
+        ``gap_`` is that of a relaxation. The default is "full" for up to 12 labels, and "tree" for more or
+        with slack rescaling.
+    loss : {"hamming", "normalized_hamming"}, default="hamming"
+        The number of wrong labels, or their share. With the share, a label has a margin of 1 / n_labels,
+        so that the same C regularises less the more labels there are.
     %(rescaling)s
         "slack" needs a structure other than "full".
     %(kernels)s
@@ -53,13 +64,16 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
     Attributes
     ----------
     classes_ : array of shape (n_labels,)
-        The numbers of the labels, 0, 1, ...: the columns of y. If y is a vector, its two classes.
+        The labels, which are the columns of y: their names if y is a DataFrame with strings as names, else
+        the numbers 0, 1, ... If y is a vector, its two classes.
     coef_ : array of shape (n_labels, n_features)
         w, by how much features speak for each label.
     intercept_ : array of shape (n_labels,)
         b.
+    structure_ : str
+        Which labels are joined.
     edges_ : array of shape (n_edges, 2)
-        The labels that are joined.
+        The numbers of the labels that are joined.
     edge_coef_ : array of shape (n_edges, 2, 2)
         V: ``edge_coef_[e, 1, 0]`` for the first label of a pair without the second.
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
@@ -94,22 +108,29 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         "score": "Return the share of examples whose labels are all predicted.",
     }
     structure: str
+    loss: str
     rescaling: str
     _coef: FloatArray
     intercept_: FloatArray
+    structure_: str
     edges_: IntArray
     edge_coef_: FloatArray
     _inference: str
     _is_vector: bool
     _n_labels: int
+    _names: Labels | None
 
-    _parameter_constraints: ClassVar[Constraints] = {"structure": [StrOptions(set(_INFERENCE))]}
+    _parameter_constraints: ClassVar[Constraints] = {
+        "structure": [StrOptions(_STRUCTURES)],
+        "loss": [StrOptions(HAMMING)],
+    }
 
     def __init__(
         self,
         C: float = 1.0,
         *,
-        structure: str = "tree",
+        structure: str = "auto",
+        loss: str = "hamming",
         rescaling: str = "margin",
         kernel: str | Callable[..., object] = "linear",
         degree: int = 3,
@@ -142,7 +163,20 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         """%(partial_fit_with_classes)s"""
         return self._learn((X, y), sample_weight, more=True, classes=classes)
 
+    def _validate(self, parts: Parts, call: Call) -> Parts:
+        names = column_names(parts[1])
+        if call.first:
+            self._names = names
+        elif names is not None and self._names is not None and names.tolist() != self._names.tolist():
+            raise ValueError(
+                f"{self._owner}: y has the columns {described(names.tolist())}, expected "
+                f"{described(self._names.tolist())}, as in the first call; give them in this order."
+            )
+        check_no_lists(parts[1], self._owner)
+        return super()._validate(parts, call)
+
     def _targets(self, y: object) -> Targets:
+        check_no_lists(y, self._owner)
         targets: Targets = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         if targets.ndim == 1:
             check_classification_targets(targets)
@@ -151,18 +185,18 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         if not known.all():
             raise ValueError(
                 f"{self._owner}: y must be zeros and ones, one column per label, got "
-                f"{targets[~known][0]!r}; use MultiLabelBinarizer for lists of labels."
+                f"{targets[~known][0]!r}; use MultiLabelBinarizer for sets of labels."
             )
         return targets
 
     def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
         X, y = cast("tuple[Table, Targets]", parts)
         if call.first:
-            self._check_structure()
             self._learn_labels(y, call)
         sets = self._sets(y)
         if call.first:
-            self._inference, self.edges_ = _INFERENCE[self.structure], _joined(self.structure, sets, weights)
+            self._choose_structure()
+            self.edges_ = _joined(self.structure_, sets, weights)
             self._learn_kernel(X)
         return Examples((X, sets), weights)
 
@@ -170,7 +204,8 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         """Set what the labels are: the columns of y, or whether a vector y has the second of two classes."""
         self._is_vector = y.ndim == 1
         if not self._is_vector:
-            self._n_labels, self.classes_ = y.shape[1], np.arange(y.shape[1])
+            self._n_labels = y.shape[1]
+            self.classes_ = np.arange(y.shape[1]) if self._names is None else self._names
             return
         known = self._known_classes(call)
         self._n_labels, self.classes_ = 1, cast("Labels", np.unique(y)) if known is None else known
@@ -192,9 +227,16 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
             )
         return self._codes(y)[:, None] if self._is_vector else np.array(y, dtype=np.int64, order="C")
 
-    def _check_structure(self) -> None:
-        """Raise unless there is an oracle for the structure with this rescaling."""
-        if self.rescaling == "slack" and self.structure == "full":
+    def _choose_structure(self) -> None:
+        """Set which labels are joined and how the best set is found; raise if there is no oracle for it."""
+        is_small, is_slack = self._n_labels <= MOST_NODES, self.rescaling == "slack"
+        self.structure_ = self.structure
+        if self.structure == "auto":
+            self.structure_ = "full" if is_small and not is_slack else "tree"
+        self._inference = "tree"
+        if self.structure_ == "full":
+            self._inference = "subsets" if is_small else "messages"
+        if is_slack and self.structure_ == "full":
             raise ValueError(
                 f"{self._owner}: structure must be 'independent' or 'tree' where rescaling is 'slack', got "
                 "'full'; use one of these, or rescaling='margin'."
@@ -203,7 +245,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
     def _problem(self, examples: Examples[_Data]) -> Problem:
         X, y = examples.data
         graphs = label_graphs(self._linear_rows(X), self._n_labels, self.edges_)
-        problem = Graph.from_encoded(graphs, y.ravel(), 2, inference=self._inference)
+        problem = Graph.from_encoded(graphs, y.ravel(), 2, inference=self._inference, loss=self.loss)
         return rescaled(self._with_kernel(problem, X, by_example=True), self.rescaling, self._owner)
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
@@ -211,7 +253,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         nodes, edges = parts[0], parts[1]
         present = (nodes[1] - nodes[0]).reshape(self._n_labels, -1)
         self._coef, self.intercept_ = present[:, :-1], present[:, -1]
-        self.edge_coef_ = edges[: len(self.edges_)]
+        self.edge_coef_ = _PAIR * edges[: len(self.edges_)]
 
     @property
     def coef_(self) -> FloatArray:
@@ -227,13 +269,53 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         states = coefficients.reshape(len(coefficients), self._n_labels, -1)
         return (states[:, :, 1] - states[:, :, 0]).T
 
-    def _predict(self, X: object) -> _Outputs:
+    @snapshot
+    def decision_function(self, X: object) -> FloatArray:
+        """Return by how much the best set with a label scores more than the best set without it.
+
+        It is positive where `predict` has the label. Its size is how much the score would fall if that were
+        not so, except for "full" with more than 12 labels, where it is for the other labels as predicted.
+
+        Parameters
+        ----------
+        %(X)s
+
+        Returns
+        -------
+        array of shape (n_samples, n_labels), or (n_samples,) if y is a vector
+        """
         table = self._known_table(X)
+        scores, found = self._label_scores(table), self._found(table)
+        pairs = self.edges_, self.edge_coef_
+        if self._inference == "tree":
+            margins = tree_margins(scores, *pairs)
+        elif self._inference == "subsets":
+            margins = subset_margins(scores, *pairs)
+        else:
+            margins = change_margins(scores, *pairs, found)
+        # Ties may be rounded to either side, but predictions are one of them.
+        smallest = np.finfo(np.float64).tiny
+        margins = np.where(found == 1, np.maximum(margins, smallest), np.minimum(margins, 0.0))
+        return margins[:, 0] if self._is_vector else margins
+
+    def _label_scores(self, table: Table) -> FloatArray:
+        """Return the score of each label without those of pairs."""
+        if self._is_linear:
+            return np.asarray(table @ self._coef.T) + self.intercept_
+        states = self._row_scores(table).reshape(table.shape[0], self._n_labels, -1)
+        return states[:, :, 1] - states[:, :, 0] + self.intercept_
+
+    def _predict(self, X: object) -> _Outputs:
+        found = self._found(self._known_table(X))
+        return self.classes_[found[:, 0]] if self._is_vector else found
+
+    def _found(self, table: Table) -> IntArray:
+        """Return the best sets, zeros and ones."""
         graphs = label_graphs(self._linear_rows(table), self._n_labels, self.edges_)
         if not self._is_linear:
             graphs = self._scored(graphs, table)
         found = self._decoded(Graph.for_prediction(graphs, 2, self._inference))
-        return self.classes_[found] if self._is_vector else found.reshape(table.shape[0], -1)
+        return found.reshape(table.shape[0], -1)
 
     def _scored(self, graphs: Graphs, table: Table) -> Graphs:
         """Return the graphs of labels with the scores of their nodes by the kernel as first features."""
@@ -262,6 +344,6 @@ def label_graphs(table: Table, n_labels: int, edges: IntArray) -> Graphs:
     rows = with_constant(scipy.sparse.csr_array(table))
     by_label = scipy.sparse.kron(scipy.sparse.eye_array(n_labels), rows, format="csr")
     nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
-    features = scipy.sparse.csr_array(np.eye(max(n_edges, 1))[np.tile(np.arange(n_edges), n)])
+    features = scipy.sparse.csr_array(_PAIR * np.eye(max(n_edges, 1))[np.tile(np.arange(n_edges), n)])
     ends = np.tile(edges, (n, 1))
     return Graphs(frozen(nodes), n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)
