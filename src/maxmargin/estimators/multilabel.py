@@ -127,7 +127,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.3,
         *,
         structure: str = "auto",
         loss: str = "hamming",
