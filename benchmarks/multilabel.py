@@ -65,8 +65,8 @@ def halves(X: Any, y: Any) -> Split:
 
 
 def scene(data: str | None) -> Split:
-    X, y, X_test, y_test = load_scene(data_home=data)
-    return Split(X, X_test, y, y_test)
+    photographs = load_scene(data_home=data)
+    return Split(photographs.train.X, photographs.test.X, photographs.train.y, photographs.test.y)
 
 
 def digits(data: str | None) -> Split:

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, mutual_info_score
 from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVC
 
 from maxmargin import MultilabelSVC
 from maxmargin.inference.chow_liu import chow_liu, mutual_information
@@ -155,6 +156,18 @@ def test_lists_of_labels_are_told_about_the_binarizer(tags):
         fitted(features, tags)
     with pytest.raises(ValueError, match=r"^MultilabelSVC: y must be zeros .* use MultiLabelBinarizer\(\)"):
         fitted().score(features, tags)
+
+
+@pytest.mark.parametrize(("loss", "factor"), [("hamming", 2.0), ("normalized_hamming", 4.0)])
+def test_without_pairs_each_label_has_a_binary_svm(loss, factor):
+    features, labels = X[:20], Y[:20, [0, 2]]
+    model = fitted(features, labels, structure="independent", loss=loss, C=0.1, tol=1e-7, max_iter=5000)
+    for label in range(2):
+        rival = LinearSVC(loss="hinge", C=0.1 * factor, tol=1e-8, max_iter=100_000, random_state=0)
+        rival.fit(features, labels[:, label])
+        scale = factor / 2.0  # a share of 1/2 makes margins half as large
+        np.testing.assert_allclose(scale * model.coef_[label], rival.coef_[0], atol=2e-3)
+        np.testing.assert_allclose(scale * model.intercept_[label], rival.intercept_[0], atol=2e-3)
 
 
 def test_sparse_features_clone_pickle_and_grid_search():

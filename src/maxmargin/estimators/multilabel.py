@@ -54,8 +54,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         ``gap_`` is that of a relaxation. The default is "full" for up to 12 labels, and "tree" for more or
         with slack rescaling.
     loss : {"hamming", "normalized_hamming"}, default="hamming"
-        The number of wrong labels, or their share. With the share, a label has a margin of 1 / n_labels,
-        so that the same C regularises less the more labels there are.
+        The number of wrong labels, or their share.
     %(rescaling)s
         "slack" needs a structure other than "full".
     %(kernels)s
@@ -83,6 +82,14 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
         Names of the columns of X; only if all of them are strings.
+
+    Notes
+    -----
+    Without pairs, each label has a binary SVM of its own, with the hinge loss: that of scikit-learn's SVC at
+    twice this C with "hamming", and at 2 n_labels C with "normalized_hamming". So the share of wrong labels
+    regularises less the more labels there are, and needs another C for each number of them. The weights of a
+    pair are regularised a ninth as much as those of labels. A label has all the features of X to grow on,
+    but a pair has a single constant one.
 
     Examples
     --------
