@@ -61,7 +61,10 @@ class Split(NamedTuple):
 
 
 def halves(X: Any, y: Any) -> Split:
-    return Split(*train_test_split(X, y, test_size=0.5, random_state=0))
+    """Return two halves, with the labels that some examples of the first have and some have not."""
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+    varies = y.min(axis=0) < y.max(axis=0)
+    return Split(X, X_test, y[:, varies], y_test[:, varies])
 
 
 def scene(data: str | None) -> Split:

@@ -13,7 +13,7 @@ import maxmargin
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
 LAYERS = [
-    ["wording", "arrays"],
+    ["wording", "arrays", "limits"],
     ["compiling"],
     ["loops"],
     ["encoding"],
@@ -21,8 +21,9 @@ LAYERS = [
     ["inference"],
     ["problems"],
     ["methods"],
-    ["objective", "history", "decoding"],
-    ["_arguments", "resume", "kinds", "result", "solve", "_probe", "checks"],
+    ["objective", "history", "decoding", "marginals"],
+    ["plotting"],
+    ["_arguments", "resume", "kinds", "result", "solve", "_probe", "_spot_check", "checks"],
     ["path", "product"],
     ["display"],
     ["estimators"],

@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_plot_path,
         default=_PLOT,
         metavar="PATH",
-        help=f"file of the convergence plot, {', '.join(_FORMATS)} (default: {_PLOT})",
+        help=f"file of the plot, {', '.join(_FORMATS)} (default: {_PLOT})",
     )
     demo.add_argument("--quiet", action="store_true", help="print only the result")
     demo.set_defaults(run=_demo)

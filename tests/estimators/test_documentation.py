@@ -9,8 +9,20 @@ from maxmargin.estimators._base import MaxMarginEstimator
 from support.estimators import KINDS
 
 PUBLIC = [getattr(estimators, name) for name in estimators.__all__]
-CLASSES = [cls for cls in PUBLIC if issubclass(cls, MaxMarginEstimator)]
-METHODS = ("fit", "partial_fit", "predict", "score", "decision_function", "predict_k_best", "predict_tags")
+CLASSES = [cls for cls in PUBLIC if isinstance(cls, type) and issubclass(cls, MaxMarginEstimator)]
+METHODS = (
+    "fit",
+    "partial_fit",
+    "predict",
+    "predict_single",
+    "score",
+    "decision_function",
+    "predict_k_best",
+    "predict_margins",
+    "predict_marginals",
+    "calibrate",
+    "predict_tags",
+)
 
 
 def entries(doc, section):

@@ -34,6 +34,18 @@ def test_kernels(estimator, check):
     check(estimator)
 
 
+@parametrize_with_checks(
+    [
+        MulticlassSVC(probability=True, tol=1e-2, random_state=0),
+        MultilabelSVC(probability=True, tol=1e-2, random_state=0),
+    ]
+)
+def test_probabilities(estimator, check):
+    if check.func.__name__.startswith("check_sample_weight_equivalence"):
+        pytest.skip("an example that occurs twice may be in two folds")
+    check(estimator)
+
+
 # The checks that cannot hold for lists of sequences, graphs, ...: they are about the form of a table. Behind
 # `Rows` they would pass, but test how `Rows` reads a table, not the estimator.
 _FEATURES = "the features of lists are validated by their own encoders, tested in tests/encoding"

@@ -1,6 +1,6 @@
 """Labelling of the nodes of graphs as a scikit-learn estimator."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from typing import ClassVar, Self
 
@@ -12,6 +12,7 @@ from maxmargin.encoding.graphs import (
     Graphs,
     check_features,
     encode_graphs,
+    encode_node_labels,
     encode_node_weights,
     encode_with_void,
     has_cycles,
@@ -21,20 +22,28 @@ from maxmargin.encoding.graphs import (
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, label_weights
 from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import check_parameters, transaction
 from maxmargin.problems import Graph
+from maxmargin.result import Callback
 from maxmargin.wording import described
 
 _Data = tuple[Graphs, IntArray, FloatArray]
 
 
-class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, list[Labels]]):
+class GraphSVC(
+    ListMarginEstimator,
+    ListMarginalEstimator[_Data, list[Labels]],
+    LabellingEstimator[_Data, list[Labels]],
+    KernelEstimator[_Data, list[Labels]],
+):
     r"""Structural SVM for the labels of the nodes of graphs: trees, images, any other.
 
     A labelling y scores :math:`\sum_v \langle W_{y_v}, x_v \rangle + \sum_{e = (a, b)} \langle V_{y_a y_b},
@@ -100,6 +109,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
         Numbers of the training nodes with nonzero coefficients, these coefficients, and how many there are of
         each; only with a kernel other than "linear".
+    %(temperature)s
     %(certificate)s
     n_features_in_, n_edge_features_in_ : int
 
@@ -143,12 +153,26 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
             list of arrays
                 One array of labels per graph.
             """,
+        "margins": """
+            list of arrays
+                One margin per node, exact if inference is by "tree" or "cut". With "messages" each node takes
+                one more prediction, and its margin is the difference of the scores of the two labellings
+                found, or 0 if the second is better; both need not be the best.
+            """,
+        "parts": "the labels of nodes",
+        "marginals": """
+            list of arrays of shape (n_nodes, n_labels)
+                A row for each node and a column for each label, in the order of ``classes_``. Graphs must
+                have no cycles, and ``inference_`` must be "tree".
+            """,
+        "temperature": TEMPERATURE,
         "score": """
             Return the share of nodes whose label is predicted; void ones do not count.
 
             A label unknown to `fit` is wrong.
             """,
     }
+    _summable = "graphs without cycles and inference='tree', as no other sum over labellings is exact"
     inference: str
     search: int
     loss: str | FloatArray
@@ -184,7 +208,8 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
-        method: str = "auto",
+        probability: bool = False,
+        method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
         time_limit: float | None = None,
@@ -193,6 +218,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
         warm_start: bool = False,
         n_jobs: int | None = None,
         cache_size: float = 200.0,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:
@@ -301,13 +327,28 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
     def _predict(self, X: object) -> list[Labels]:
         check_parameters(self, "search")
         graphs = self._known_graphs(X)
-        scored = graphs._replace(nodes=self._prediction_rows(graphs.nodes))
-        problem = Graph.for_prediction(scored, len(self.classes_), self.inference_, steps=self.search)
-        outputs, lengths = self._decoded(problem), np.diff(graphs.offsets)
+        outputs, lengths = self._decoded(self._unlabelled(graphs)), np.diff(graphs.offsets)
         # The output of a cut has the bonds of its edges after the labels of its nodes.
         begins = graphs.offsets + graphs.edge_offsets if self.inference_ == "cut" else graphs.offsets
         places = zip(begins[:-1].tolist(), lengths.tolist(), strict=True)
         return [self.classes_[outputs[a : a + m]] for a, m in places]
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        graphs = self._known_graphs(X)
+        return split_at(self._decoded_with_margins(self._unlabelled(graphs)).margins, graphs.offsets)
+
+    def _unlabelled(self, graphs: Graphs) -> Problem:
+        """Return the problem of predicting the labels of graphs."""
+        scored = graphs._replace(nodes=self._prediction_rows(graphs.nodes))
+        return Graph.for_prediction(scored, len(self.classes_), self.inference_, steps=self.search)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(self._known_graphs(X))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        graphs = self._known_graphs(X)
+        codes, classes = encode_node_labels(y, graphs, owner=self._owner)
+        return self._unlabelled(graphs), known_states(codes, classes, self.classes_, self._owner)
 
     def _known_graphs(self, X: object) -> Graphs:
         """Return the graphs encoded, if they have as many features as those of `fit`."""

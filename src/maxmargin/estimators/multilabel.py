@@ -1,6 +1,6 @@
 """Multilabel classification as a scikit-learn estimator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import combinations
 from typing import Any, ClassVar, Self, cast
 
@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
 from maxmargin.encoding.graphs import Graphs
 from maxmargin.encoding.label_sets import check_no_lists, column_names
 from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
+from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
 from maxmargin.estimators._scores import check_kind
@@ -25,9 +27,9 @@ from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
 from maxmargin.inference.chow_liu import chow_liu
-from maxmargin.inference.label_margins import change_margins, subset_margins, tree_margins
 from maxmargin.inference.subsets import MOST_NODES
 from maxmargin.problems import Graph
+from maxmargin.result import Callback
 from maxmargin.wording import described
 
 _STRUCTURES = {"auto", "independent", "tree", "full"}
@@ -39,7 +41,9 @@ _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
 
 
-class MultilabelSVC(TableEstimator[_Data, _Outputs]):
+class MultilabelSVC(
+    MarginEstimator[FloatArray], TableMarginalEstimator[_Data, _Outputs], TableEstimator[_Data, _Outputs]
+):
     r"""Structural SVM for sets of labels, some of which occur together.
 
     The set of labels y, zeros and ones, scores :math:`\sum_l y_l (\langle w_l, x \rangle + b_l) +
@@ -78,6 +82,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
         Numbers of the training examples with nonzero coefficients, these coefficients, and how many there are
         of each; only with a kernel other than "linear".
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
@@ -112,8 +117,21 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
             array of zeros and ones of shape (n_samples, n_labels), or array of shape (n_samples,)
                 In the form of y.
             """,
+        "margins": """
+            array of shape (n_samples, n_labels) or (n_samples,)
+                One margin per label. With all pairs they take one more prediction for each label, and are
+                exact for up to 12 labels; for more, if these predictions find the best sets.
+            """,
+        "parts": "the labels of examples",
+        "marginals": """
+            array of shape (n_samples, n_labels), or (n_samples, 2) if y is a vector
+                The probability of each label; or of both classes, in the order of ``classes_``. Not for the
+                structure "full".
+            """,
+        "temperature": TEMPERATURE,
         "score": "Return the share of examples whose labels are all predicted.",
     }
+    _summable = "structure='tree' or 'independent', as no other sum over sets of labels is exact"
     structure: str
     loss: str
     rescaling: str
@@ -143,7 +161,8 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
-        method: str = "auto",
+        probability: bool = False,
+        method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
         time_limit: float | None = None,
@@ -152,6 +171,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         warm_start: bool = False,
         n_jobs: int | None = None,
         cache_size: float = 200.0,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:
@@ -280,8 +300,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
     def decision_function(self, X: object) -> FloatArray:
         """Return by how much the best set with a label scores more than the best set without it.
 
-        It is positive where `predict` has the label. Its size is how much the score would fall if that were
-        not so, except for "full" with more than 12 labels, where it is for the other labels as predicted.
+        It is positive where `predict` has the label, and its size is that of `predict_margins`.
 
         Parameters
         ----------
@@ -291,38 +310,40 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         -------
         array of shape (n_samples, n_labels), or (n_samples,) if y is a vector
         """
-        table = self._known_table(X)
-        scores, found = self._label_scores(table), self._found(table)
-        pairs = self.edges_, self.edge_coef_
-        if self._inference == "tree":
-            margins = tree_margins(scores, *pairs)
-        elif self._inference == "subsets":
-            margins = subset_margins(scores, *pairs)
-        else:
-            margins = change_margins(scores, *pairs, found)
-        # Ties may be rounded to either side, but predictions are one of them.
-        smallest = np.finfo(np.float64).tiny
-        margins = np.where(found == 1, np.maximum(margins, smallest), np.minimum(margins, 0.0))
-        return margins[:, 0] if self._is_vector else margins
-
-    def _label_scores(self, table: Table) -> FloatArray:
-        """Return the score of each label without those of pairs."""
-        if self._is_linear:
-            return np.asarray(table @ self._coef.T) + self.intercept_
-        states = self._row_scores(table).reshape(table.shape[0], self._n_labels, -1)
-        return states[:, :, 1] - states[:, :, 0] + self.intercept_
+        found, margins = self._decoded_with_margins(self._unlabelled(X))
+        # A tie has margin zero, but its sign must be that of the prediction.
+        signed = np.where(found == 1, np.maximum(margins, np.finfo(np.float64).tiny), -margins)
+        return signed if self._is_vector else signed.reshape(-1, self._n_labels)
 
     def _predict(self, X: object) -> _Outputs:
-        found = self._found(self._known_table(X))
-        return self.classes_[found[:, 0]] if self._is_vector else found
+        found = self._decoded(self._unlabelled(X))
+        return self.classes_[found] if self._is_vector else found.reshape(-1, self._n_labels)
 
-    def _found(self, table: Table) -> IntArray:
-        """Return the best sets, zeros and ones."""
+    def _margins(self, X: object) -> FloatArray:
+        found = self._decoded_with_margins(self._unlabelled(X)).margins
+        return found if self._is_vector else found.reshape(-1, self._n_labels)
+
+    def _unlabelled(self, X: object) -> Problem:
+        """Return the problem of predicting the labels of examples."""
+        table = self._known_table(X)
         graphs = label_graphs(self._linear_rows(table), self._n_labels, self.edges_)
         if not self._is_linear:
             graphs = self._scored(graphs, table)
-        found = self._decoded(Graph.for_prediction(graphs, 2, self._inference))
-        return found.reshape(table.shape[0], -1)
+        return Graph.for_prediction(graphs, 2, self._inference)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(X)
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        problem, sets = self._unlabelled(X), self._sets(self._targets(y))
+        check_consistent_length(X, sets)
+        return problem, sets.ravel()
+
+    def _states(self, examples: Examples[_Data]) -> IntArray:
+        return examples.data[1].ravel()
+
+    def _formed(self, values: FloatArray, shapes: IntArray) -> FloatArray:
+        return values.reshape(-1, 2) if self._is_vector else values[1::2].reshape(-1, self._n_labels)
 
     def _scored(self, graphs: Graphs, table: Table) -> Graphs:
         """Return the graphs of labels with the scores of their nodes by the kernel as first features."""
