@@ -73,6 +73,21 @@ def encode_labels(
     return codes, known
 
 
+def without_label(
+    codes: NDArray[np.int64], classes: Labels, label: str | int
+) -> tuple[NDArray[np.int64], Labels]:
+    """Return the codes for the classes without a label, -1 where it was, and these classes.
+
+    Examples
+    --------
+    >>> without_label(np.array([0, 2, 1]), np.array([3, 5, 255]), 5)
+    (array([ 0,  1, -1]), array([  3, 255]))
+    """
+    other = classes != label
+    numbers = np.where(other, np.cumsum(other) - 1, -1)
+    return numbers[codes], classes[other]
+
+
 def holds_arrays(y: object) -> bool:
     """Return whether labels are given as arrays, judged by the first sequence."""
     return isinstance(y, Iterable) and isinstance(next(iter(y), None), np.ndarray)

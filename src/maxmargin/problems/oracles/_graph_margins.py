@@ -14,7 +14,7 @@ from maxmargin.inference.cut_margins import CutMarginWork, cut_margin_work, cut_
 from maxmargin.inference.margins import tree_margins
 from maxmargin.problems import margins as protocol
 from maxmargin.problems.oracle import decode, oracle_workspace
-from maxmargin.problems.oracles._labelling import Cut, Messages, Tree
+from maxmargin.problems.oracles._labelling import Cut, Messages, Subsets, Tree
 from maxmargin.problems.oracles.graph import GraphOracle, GraphOracleWork
 
 
@@ -78,6 +78,11 @@ def cut_labels_with_margins(kind, graph, i, theta, y, margins, work):
     start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
     cut_margins(start, graph.arcs, heads, work.oracle.inference, work.search, y, margins)
+
+
+@_labels_with_margins.register(Subsets)
+def subsets_labels_with_margins(kind, graph, i, theta, y, margins, work):
+    protocol.decode_again(graph, i, theta, y, margins, work)
 
 
 @_labels_with_margins.register(Messages)
