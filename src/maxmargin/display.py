@@ -6,6 +6,7 @@ from typing import IO, Self
 
 from tqdm import tqdm
 
+from maxmargin.compiling.progress import CompilingLine
 from maxmargin.history import Measurement, certificate_text
 from maxmargin.limits import now
 from maxmargin.result import Progress
@@ -20,7 +21,7 @@ class ProgressLine:
 
     The line appears on a terminal or in a notebook once a run has lasted two seconds, or at once with
     ``delay=0``, and disappears when the run ends. Nothing is written to other streams; `LogLines` are for
-    these. The remaining time is that until ``max_passes``; a run that reaches its tol ends sooner.
+    these. Before the first pass, the line says what is being compiled. The remaining time is that until ``max_passes``; a run that reaches its tol ends sooner.
 
     Parameters
     ----------
@@ -54,8 +55,11 @@ class ProgressLine:
     ) -> None:
         self.name, self.enabled, self.delay, self.stream = name, enabled, delay, stream
         self._bar: tqdm | None = None
+        self._compiling = CompilingLine(delay, stream)
 
     def __enter__(self) -> Self:
+        if self.enabled is not False:
+            self._compiling.__enter__()
         return self
 
     def __call__(self, progress: Progress) -> None:
@@ -84,6 +88,8 @@ class ProgressLine:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+        if self.enabled is not False:
+            self._compiling.__exit__(kind, error, traceback)
 
 
 class LogLines:
