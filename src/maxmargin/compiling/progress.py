@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import NamedTuple, Self, TextIO
+from typing import IO, NamedTuple, Self
 
 
 class Compilation(NamedTuple):
@@ -109,7 +109,7 @@ class CompilingLine:
         Where to write; standard error by default. If it is not a terminal, nothing is written.
     """
 
-    def __init__(self, delay: float = 2.0, stream: TextIO | None = None) -> None:
+    def __init__(self, delay: float = 2.0, stream: IO[str] | None = None) -> None:
         self.delay, self.stream = delay, stream
         self.current: Compilation | None = None
         self.kernels, self.begin, self.width = 0, 0.0, 0
