@@ -48,7 +48,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         function = item.nodeid.partition("[")[0]
         seen[function] += 1
-        (chosen if seen[function] <= most else left_out).append(item)
+        wanted = seen[function] <= most or item.get_closest_marker("every_case") is not None
+        (chosen if wanted else left_out).append(item)
     items[:] = chosen
     config.hook.pytest_deselected(items=left_out)
 

@@ -43,7 +43,7 @@ def test_demo_on_all_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "chosen so that structure helps" in text
     assert "chosen by cross-validation on the training words alone" in text
     assert "pass 10 primal" in text
-    assert f"the gap is at most tol; tol is {demo.TOL:g}" in text
+    assert f"the gap is small enough; tol is {demo.TOL:g}" in text
     assert text.endswith(f"The convergence plot is in {plot}.")
     assert plot.read_bytes()[:8] == PNG
 

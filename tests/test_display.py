@@ -2,14 +2,18 @@
 
 import io
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib
 import numpy as np
 import pytest
 
-from maxmargin.display import CertificateLines, ProgressLine, plot_convergence
+from maxmargin import limits
+from maxmargin.display import CertificateLines, LogLines, ProgressLine, shown_progress
 from maxmargin.history import History, Measurement
+from maxmargin.limits import Limits
+from maxmargin.plotting import plot_convergence
 from maxmargin.result import Progress
 
 matplotlib.use("Agg")
@@ -27,7 +31,7 @@ class Terminal(io.StringIO):
 
 
 def progress(passes: int, last: Measurement | None) -> Progress:
-    return Progress(float(passes), 10 * passes, 0.1, last, 100, 1e-3)
+    return Progress(float(passes), 10 * passes, 0.1, last, Limits(1e-3, 0.0, 100))
 
 
 def shown(stream: io.StringIO, **options: Any) -> str:
@@ -68,6 +72,42 @@ def test_line_goes_to_standard_error_by_default(monkeypatch: pytest.MonkeyPatch)
     with ProgressLine("training", delay=0) as line:
         line(progress(5, ROWS[0]))
     assert "training" in stream.getvalue()
+
+
+def test_line_in_a_notebook() -> None:
+    class OutStream(io.StringIO):
+        pass
+
+    OutStream.__module__ = "ipykernel.iostream"
+    assert "training: pass 5/100" in shown(OutStream(), delay=0)
+
+
+def test_log_lines_come_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, clock = io.StringIO(), SimpleNamespace(time=0.0)
+    monkeypatch.setattr(limits, "time", SimpleNamespace(perf_counter=lambda: clock.time))
+    with LogLines("training", stream) as lines:
+        for second in range(1, 100):
+            clock.time = float(second)
+            lines(progress(second, ROWS[0] if second > 5 else None))
+    assert stream.getvalue().splitlines() == [
+        "training: pass 2, 2 s",
+        *(f"training: pass {s}, {s} s, primal 1 dual 0.2 gap 0.8" for s in (10, 20, 40, 80)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stream", "verbose", "kind"),
+    [
+        (Terminal(), 1, ProgressLine),
+        (Terminal(), 2, ProgressLine),
+        (io.StringIO(), 0, ProgressLine),
+        (io.StringIO(), 1, ProgressLine),
+        (io.StringIO(), 2, LogLines),
+    ],
+)
+def test_verbosity(stream: io.StringIO, verbose: int, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert type(shown_progress("training", verbose)) is kind
 
 
 def test_each_certificate_is_written_once() -> None:

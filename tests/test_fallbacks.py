@@ -10,7 +10,7 @@ import pytest
 from support.fallback_fits import fits
 from support.package_copies import BUILT_IN, WARNED, cold, command_environment, copy_package, reference, run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.every_case]
 
 # Hides names from the package; Numba itself goes on using them.
 BLOCK = """

@@ -13,7 +13,7 @@ import maxmargin
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
 LAYERS = [
-    ["wording", "arrays"],
+    ["wording", "arrays", "limits"],
     ["compiling"],
     ["loops"],
     ["encoding"],
@@ -22,6 +22,7 @@ LAYERS = [
     ["problems"],
     ["methods"],
     ["objective", "history", "decoding"],
+    ["plotting"],
     ["_arguments", "resume", "kinds", "result", "solve", "_probe", "checks"],
     ["path", "product"],
     ["display"],

@@ -16,6 +16,7 @@ from maxmargin import (
     Result,
     Status,
     WarmStart,
+    objective,
     solve,
 )
 from maxmargin.methods.protocol import start as new_state
@@ -159,6 +160,25 @@ def test_the_first_certificate_costs_no_oracle_call(keep: str, name: str) -> Non
     assert problem.calls == 0
     assert again.primal == pytest.approx(naive.primal(case.data, flat(case.problem, again.w), 0.03), abs=1e-9)
     assert again.dual <= naive.optimum(case.data, 0.03).dual + 1e-7
+
+
+@pytest.mark.parametrize("model", ["multiclass", "chain"])
+def test_equal_data_in_other_arrays_cost_no_oracle_call(model: str, monkeypatch: Any) -> None:
+    method = ALL_METHODS["pairwise"]
+    result = solve(growing(model, 3).first(5).problem, method, tol=0.0, max_passes=2, random_state=0)
+    problem, calls = growing(model, 3).first(5).problem, []
+    monkeypatch.setattr(objective, "hinges", lambda *args: calls.append(args))
+    again = solve(problem, method, start=result, tol=1e9)
+    assert not calls
+    assert again.history.oracle_calls.tolist() == [0]
+    assert again.primal == result.primal
+
+
+def test_calls_that_compare_examples_are_counted() -> None:
+    method, more = ALL_METHODS["pairwise"], growing("chain", 3)
+    result = solve(more.first(5).problem, method, tol=0.0, max_passes=2, random_state=0)
+    again = solve(more.first(7).problem, method, start=result, tol=1e9)
+    assert again.history.oracle_calls.tolist() == [2 * (5 + 7)]
 
 
 @pytest.mark.parametrize("name", ALL_METHODS)

@@ -100,14 +100,14 @@ def measure(solver: Any, lam: float, drawn: Drawn) -> Run:
     watch = Watch(checkpoints(sizes(drawn.problem).examples, FIRST, MAX_PASSES), lambda w: math.nan)
 
     def goes_on(progress: Progress) -> bool:
-        return not watch.rows or watch.rows[-1].primal - drawn.optimum > min(EPSILONS)
+        is_far = not watch.rows or watch.rows[-1].primal - drawn.optimum > min(EPSILONS)
+        return is_far and progress.seconds < SECONDS
 
     solve(
         drawn.problem,
         Watched(solver.method(lam), watch),
         tol=0.0,
         max_passes=MAX_PASSES,
-        time_limit=SECONDS,
         check_every=MAX_PASSES,
         sampling=solver.sampling,
         callbacks=[goes_on],

@@ -2,7 +2,6 @@
 
 from maxmargin.checks import check_problem as check_problem
 from maxmargin.display import ProgressLine as ProgressLine
-from maxmargin.display import plot_convergence as plot_convergence
 from maxmargin.encoding.grids import edge_differences as edge_differences
 from maxmargin.encoding.grids import grid_directions as grid_directions
 from maxmargin.encoding.grids import grid_edges as grid_edges
@@ -15,6 +14,7 @@ from maxmargin.estimators import MultilabelSVC as MultilabelSVC
 from maxmargin.estimators import SegmentSVC as SegmentSVC
 from maxmargin.estimators import StructuredSVC as StructuredSVC
 from maxmargin.estimators import TokenTransformer as TokenTransformer
+from maxmargin.estimators import pickle_training_data as pickle_training_data
 from maxmargin.history import History as History
 from maxmargin.methods import BMRM as BMRM
 from maxmargin.methods import Accelerated as Accelerated
@@ -38,6 +38,7 @@ from maxmargin.methods.protocol import BrokenOracle as BrokenOracle
 from maxmargin.methods.protocol import ScaleError as ScaleError
 from maxmargin.path import CPath as CPath
 from maxmargin.path import c_path as c_path
+from maxmargin.plotting import plot_convergence as plot_convergence
 from maxmargin.result import Progress as Progress
 from maxmargin.result import Result as Result
 from maxmargin.result import Status as Status
@@ -88,6 +89,7 @@ __all__ = [
     "edge_differences",
     "grid_directions",
     "grid_edges",
+    "pickle_training_data",
     "plot_convergence",
     "solve",
 ]

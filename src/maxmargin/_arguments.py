@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.compiling import is_wrapper
+from maxmargin.limits import Limits
 from maxmargin.methods.protocol import is_method, regularisation, scale_error, traits
 from maxmargin.methods.sampling import SAMPLINGS, Visits
 from maxmargin.methods.steps import step_size
@@ -73,12 +74,19 @@ def check_scale(problem: AnyProblem, method: object) -> None:
         raise scale_error(f"lam = {lam:g} for {n} examples, and its inverse,")
 
 
-def check_limits(tol: Any, max_passes: Any, time_limit: Any, check_every: Any) -> None:
-    """Raise unless the limits of a run are valid."""
-    _expect(isinstance(tol, Real) and float(tol) >= 0, "tol", "a number >= 0", tol)
-    for name, value in (("max_passes", max_passes), ("check_every", check_every)):
-        _expect(_is_count(value), name, "an int >= 1", value)
+def checked_limits(tol: Any, rtol: Any, max_passes: Any, time_limit: Any) -> Limits:
+    """Return the limits of a run; raise unless they are valid."""
+    for name, value in (("tol", tol), ("rtol", rtol)):
+        _expect(isinstance(value, Real) and float(value) >= 0, name, "a number >= 0", value)
+    check_count("max_passes", max_passes)
     _expect(time_limit is None or _is_positive(time_limit), "time_limit", "a number > 0 or None", time_limit)
+    seconds = math.inf if time_limit is None else float(time_limit)
+    return Limits(float(tol), float(rtol), int(max_passes), seconds)
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raise unless a number of passes is valid."""
+    _expect(_is_count(value), name, "an int >= 1", value)
 
 
 def check_n_jobs(n_jobs: Any) -> None:

@@ -13,8 +13,9 @@ from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling.kernel_cache import cache_directory
 from maxmargin.datasets import load_digit_words
 from maxmargin.decoding import decode_all
-from maxmargin.display import CertificateLines, ProgressLine, plot_convergence
+from maxmargin.display import CertificateLines, ProgressLine
 from maxmargin.methods import Accelerated, Pairwise
+from maxmargin.plotting import plot_convergence
 from maxmargin.problems import Chain
 from maxmargin.result import Progress, Result, Status
 from maxmargin.solve import solve

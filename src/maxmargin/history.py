@@ -17,7 +17,8 @@ class Measurement(NamedTuple):
         Passes over the data so far: oracle calls / n.
     oracle_calls : int
         Calls of the max oracle by the method: one for each visit of an example, none if a cache served it,
-        two if the corner found in a batch was out of date. Calls for certificates are not counted.
+        two if the corner found in a batch was out of date. Calls for certificates are not counted; those
+        that a warm start needs to compare examples are.
     seconds : float
         Time spent on optimisation, without certificates.
     primal, dual, gap : float
@@ -30,6 +31,26 @@ class Measurement(NamedTuple):
     primal: float
     dual: float
     gap: float
+
+
+def certificate_text(row: Measurement) -> str:
+    """Return primal, dual and gap in a few words.
+
+    Parameters
+    ----------
+    row : Measurement
+        One row of a `History`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> certificate_text(Measurement(10, 1000, 0.5, primal=0.25, dual=0.2, gap=0.05))
+    'primal 0.25 dual 0.2 gap 0.05'
+    """
+    return f"primal {row.primal:.5g} dual {row.dual:.5g} gap {row.gap:.3g}"
 
 
 class History:

@@ -10,7 +10,9 @@ import numpy as np
 from maxmargin import _arguments, objective, resume
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import python_generic
-from maxmargin.methods.protocol import regularisation
+from maxmargin.methods.protocol import regularisation, traits
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import advance, hinges
 from maxmargin.objective import Certificate
 from maxmargin.problems import feature_map
 from maxmargin.problems.feature_map import is_metric
@@ -38,6 +40,15 @@ def n_blocks(problem: AnyProblem) -> int:
 def begin(problem: AnyProblem, method: object, warm: WarmStart | None) -> Beginning:
     """Return the initial state, carried over from ``warm`` if it is given."""
     return resume.begin_anew(problem, method) if warm is None else resume.begin_from(warm, problem, method)
+
+
+@python_generic
+def prepare(problem: AnyProblem, method: object, state: object) -> None:
+    """Compile the loops, or load them from disk, by running them without examples."""
+    if traits(method).moves_blocks:
+        advance(method, state, problem, np.zeros(0, dtype=np.int64))
+    w = np.zeros(sizes(problem).weights)
+    hinges(problem, w, 0, np.empty(0), new_scratch(problem, w))
 
 
 @python_generic

@@ -32,6 +32,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import can_compile, python_generic
 from maxmargin.compiling.threads import run_all
+from maxmargin.limits import Pace, now
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import BrokenOracle, NamedMethod, Point, State, point
 from maxmargin.methods.scratch import new_scratch
@@ -86,6 +87,13 @@ def certificate(method: NamedMethod, state: State, problem: AnyProblem, compare:
     return Certificate(candidates[k], lowest, dual(answer, lam), answer.ell, k > 0)
 
 
+def unmeasured(method: object, state: object, problem: AnyProblem) -> Certificate:
+    """Return what is known of a method's current answer without a call of the oracle: a lower bound."""
+    answer: Point = point(method, state, problem)
+    lower = dual(answer, protocol.regularisation(method))
+    return Certificate(answer.w, np.inf, lower, answer.ell, False)
+
+
 def primal(problem: AnyProblem, w: FloatArray, lam: float) -> float:
     """Return P(w), or an approximate oracle's upper bound on it; costs one oracle call per example."""
     return _quadratic(problem, lam, w) + float(hinge_losses(problem, w).mean())
@@ -136,13 +144,15 @@ def _is_at_most_that_of(problem: AnyProblem, zero: FloatArray, objective: float)
     No hinge is negative, so it is enough to add up hinges until they reach it: the better the weights, the
     fewer examples this takes.
     """
-    n, total, first, length = map_sizes(problem.map).examples, 0.0, 0, 1
+    n, total, first, pace = map_sizes(problem.map).examples, 0.0, 0, Pace()
     scratch = new_scratch(problem, zero)
     while first < n and total < n * objective:
-        out = np.empty(min(length, n - first))
+        pace.check()
+        begin, out = now(), np.empty(min(pace.length, n - first))
         hinges(problem, zero, first, out, scratch)
+        pace.note(len(out), now() - begin)
         total += float(np.maximum(out, 0.0).sum())
-        first, length = first + length, 2 * length
+        first += len(out)
     return bool(total >= n * objective)
 
 
@@ -155,11 +165,18 @@ def hinge_losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
     """Return the structured hinge loss of every example, plus its `shortfall`; raise if an oracle is broken.
 
     The pass is split into pieces, which threads share, and between which it can be interrupted.
+    `OutOfTime` is raised at the deadline.
     """
-    out, w = np.empty(map_sizes(problem.map).examples), checked_weights(problem, w)
+    out, w, pace = np.empty(map_sizes(problem.map).examples), checked_weights(problem, w), Pace()
 
     def measure(first: int) -> None:
-        hinges(problem, w, first, out[first : first + _CHUNK], new_scratch(problem, w))
+        scratch, stop = new_scratch(problem, w), min(first + _CHUNK, len(out))
+        while first < stop:
+            pace.check()
+            begin, then = now(), min(first + pace.length, stop)
+            hinges(problem, w, first, out[first:then], scratch)
+            pace.note(then - first, now() - begin)
+            first = then
 
     pieces = range(0, len(out), _CHUNK)
     if can_compile(problem):

@@ -1,20 +1,26 @@
 """The result of a run, its status, and the progress report for callbacks."""
 
+import math
 from collections.abc import Callable
 from enum import Enum
+from html import escape
 from typing import NamedTuple
+
+import numpy as np
 
 from maxmargin.arrays import FloatArray
 from maxmargin.history import History, Measurement
+from maxmargin.limits import Limits
+from maxmargin.plotting import convergence_svg
 from maxmargin.resume import Stopped
 
 
 class Status(Enum):
     """Why a run ended."""
 
-    CONVERGED = "the gap is at most tol"
-    MAX_PASSES = "the limit of passes was reached before the gap fell to tol"
-    TIME_LIMIT = "the time limit was reached before the gap fell to tol"
+    CONVERGED = "the gap is small enough"
+    MAX_PASSES = "the limit of passes was reached before the gap was small enough"
+    TIME_LIMIT = "the time limit was reached before the gap was small enough"
     STOPPED = "a callback asked to stop"
     INTERRUPTED = "the run was interrupted"
 
@@ -60,6 +66,27 @@ class Result(NamedTuple):
     w: FloatArray
     stopped: Stopped
 
+    def __repr__(self) -> str:
+        return "\n".join(["Result", *(f"  {name:<11}  {text}" for name, text in self._summary())])
+
+    def _repr_html_(self) -> str:
+        """Return the table and, if matplotlib is installed, the convergence curve, for notebooks."""
+        rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self._summary())
+        return f"<div><table>{rows}</table>{convergence_svg(self.history)}</div>"
+
+    def _summary(self) -> list[tuple[str, str]]:
+        """Return names and values of what is worth knowing, in words."""
+        last, share = self.history.rows[-1], self.gap / abs(self.primal) if self.primal else math.inf
+        bound = "guaranteed" if self.certified else "not guaranteed: the oracle or the kernel knows no bound"
+        return [
+            ("status", f"{self.status.name.lower()}: {self.status.value}"),
+            ("objective", f"{self.primal:.6g}"),
+            ("lower bound", f"{self.dual:.6g}"),
+            ("gap", f"{self.gap:.3g}, {share:.2%} of the objective ({bound})"),
+            ("passes", f"{last.passes:.4g}, {last.seconds:.3g} s and {len(self.history)} certificates"),
+            ("weights", f"{len(self.weights)}, of which {np.count_nonzero(self.weights)} are not zero"),
+        ]
+
 
 class Progress(NamedTuple):
     """The argument of callbacks after each pass: the last certificate, and the progress since.
@@ -70,16 +97,15 @@ class Progress(NamedTuple):
         Progress of the run; a pass is n visits of examples, with or without oracle calls.
     last : Measurement or None
         The last certificate.
-    max_passes : int
-    tol : float
+    limits : Limits
+        When the run ends.
     """
 
     passes: float
     oracle_calls: int
     seconds: float
     last: Measurement | None
-    max_passes: int
-    tol: float
+    limits: Limits
 
 
 Callback = Callable[[Progress], object]

@@ -22,9 +22,10 @@ from maxmargin.arrays import FloatArray
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, start
 from maxmargin.objective import Certificate, certificate, dual, hinge_losses, primal
+from maxmargin.problems.contents import is_same
 from maxmargin.problems.feature_map import adopted, inner, rebuilt
 from maxmargin.problems.oracle import output_size
-from maxmargin.problems.problem import AnyProblem, checked_weights, is_same_problem, sizes
+from maxmargin.problems.problem import AnyProblem, checked_weights, sizes
 
 # Tolerance for weights recomputed from the dual variables, relative to their length.
 _SAME = 1e-6
@@ -82,12 +83,27 @@ class WarmStart(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """An initial state, with weights, their objective if it is known, and a lower bound."""
+    """An initial state.
+
+    Attributes
+    ----------
+    state : object
+        The state of the method.
+    w : array
+        Weights.
+    primal : float or None
+        Their objective, if it is known.
+    dual : float
+        A lower bound.
+    calls : int
+        Number of oracle calls that comparing two problems took.
+    """
 
     state: object
     w: FloatArray
     primal: float | None = None
     dual: float = 0.0
+    calls: int = 0
 
 
 def as_warm_start(start: object) -> WarmStart:
@@ -114,16 +130,15 @@ def as_warm_start(start: object) -> WarmStart:
 def begin_from(warm: WarmStart, problem: AnyProblem, method: object) -> Beginning:
     """Return the state of ``warm`` carried over to the problem and the method."""
     before, result = warm.result.stopped, warm.result
-    is_same = is_same_problem(before.problem, problem)
+    unchanged = is_same(before.problem, problem)
     _check_kind(method, before.method)
-    if not is_same:
-        _check_problem(result, problem)
+    calls = 0 if unchanged else _check_problem(result, problem)
     w = _adopted(problem, before.problem, result.w)
     carry = _carry(warm, problem, method)
     state, lam = protocol.carried(method, before.state, problem, carry), protocol.regularisation(method)
     dual = min(carry.n / sizes(problem).examples, lam / carry.lam) * result.dual
-    if not is_same:
-        return Beginning(state, w, dual=dual)
+    if not unchanged:
+        return Beginning(state, w, dual=dual, calls=calls)
     primal = result.primal + 0.5 * (lam - carry.lam) * float(inner(problem.map, w, w))
     return Beginning(state, w, primal, dual)
 
@@ -194,8 +209,14 @@ def _kind(method: object) -> str:
     return name if inner is None else f"{name}({_kind(inner)})"
 
 
-def _check_problem(result: Continued, problem: AnyProblem) -> None:
-    """Raise unless the dual variables have the same weights and losses on both problems."""
+def _check_problem(result: Continued, problem: AnyProblem) -> int:
+    """Raise unless the dual variables have the same weights and losses on both problems.
+
+    Returns
+    -------
+    int
+        The number of oracle calls.
+    """
     before = result.stopped
     alike = _same_shape(before.problem, problem) and _same_weights(before, problem)
     if not (alike and _same_hinges(before.problem, problem, result.w)):
@@ -203,6 +224,7 @@ def _check_problem(result: Continued, problem: AnyProblem) -> None:
             f"solve: start must come from this problem, or from a problem of its first examples, got a "
             f"result for {sizes(before.problem).examples} other examples; leave start out."
         )
+    return _PROBES * (sizes(before.problem).examples + sizes(problem).examples)
 
 
 def _same_shape(old: AnyProblem, new: AnyProblem) -> bool:

@@ -1,15 +1,13 @@
 """The driver of all methods: passes, certificates, stopping, time limit and interrupts; no arithmetic."""
 
 import math
-import time
 from collections.abc import Iterable
-
-import numpy as np
 
 from maxmargin import _arguments, kinds, objective
 from maxmargin.compiling.interrupts import uninterrupted
 from maxmargin.compiling.threads import threads
 from maxmargin.history import History, Measurement
+from maxmargin.limits import Limits, OutOfTime, Pace, now, until
 from maxmargin.methods.protocol import grain, oracle_calls, traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance
@@ -17,9 +15,8 @@ from maxmargin.problems.problem import AnyProblem
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import Beginning, Stopped, as_warm_start
 
-# A pass is split into pieces of about this length, so that interrupts and limits take effect.
-_PIECE_SECONDS = 0.1
-_FIRST_PIECE = 1
+# Certificates that have been started may exceed the time limit by this factor.
+_GRACE = 1.1
 
 
 def solve(
@@ -27,6 +24,7 @@ def solve(
     method: object,
     *,
     tol: float = 1e-3,
+    rtol: float = 0.0,
     max_passes: int = 1000,
     time_limit: float | None = None,
     check_every: int = 5,
@@ -48,12 +46,18 @@ def solve(
         `maxmargin.product`: any smooth convex function, with blocks in the place of examples.
     method : method
         Such as ``BlockFrankWolfe(lam=0.01)`` or ``Averaged(BlockFrankWolfe(lam=0.01), "weighted")``.
-    tol : float
-        Stop when the duality gap is at most this.
+    tol, rtol : float
+        Stop when the duality gap is at most ``tol``, or at most ``rtol`` times the objective. The objective
+        is an upper bound on the mean loss of the training examples; ``tol`` is in its units. A gap of 0.001
+        says that no weights have an objective that is lower by more than 0.001. ``rtol`` does not depend on
+        these units, and 0.01 is enough for predictions to change little. On separable data the objective may
+        be close to zero, so keep ``tol`` above zero.
     max_passes : int
         Stop after this many passes over the data, not counting those of a cache.
     time_limit : float, optional
-        Stop after this many seconds of optimisation, not counting the time of certificates.
+        Stop after this many seconds, certificates included, compilation not. The last certificate is made
+        in time if the limit allows for one; if not, the gap is infinite. Methods that visit all examples
+        before they move look at the clock only between passes.
     check_every : int
         Number of passes between certificates. A certificate costs about one pass.
     sampling : {"permutation", "uniform", "gap"}
@@ -65,8 +69,8 @@ def solve(
         Seed; the same seed gives the same result.
     start : Result or WarmStart, optional
         Continue from the result of another run, by the same kind of method at any lam. The problem must be
-        the same, or the same with examples appended. On the same problem, the first certificate costs no
-        oracle call.
+        the same, or the same with examples appended. On equal data, the first certificate costs no oracle
+        call. Otherwise outputs are compared at random weights, by some passes, which the history counts.
     n_jobs : int, optional
         Threads for the certificates and for the parts of `Divided`: one by default, -1 for one per
         processor. The result does not depend on it.
@@ -86,14 +90,15 @@ def solve(
         If numbers leave the range of float64, because features or lam are too large or too small.
     """
     checked, method = kinds.checked(problem, method)
-    _arguments.check_limits(tol, max_passes, time_limit, check_every)
+    limits = _arguments.checked_limits(tol, rtol, max_passes, time_limit)
+    _arguments.check_count("check_every", check_every)
     _arguments.check_n_jobs(n_jobs)
     _arguments.check_sampling(sampling, method)
     draw, rng = _arguments.drawer(sampling, kinds.n_blocks(checked)), _arguments.generator(random_state)
     beginning = kinds.begin(checked, method, None if start is None else as_warm_start(start))
     called = _arguments.checked_callbacks(callbacks)
-    run = _Run(checked, method, beginning, tol, max_passes, time_limit, called)
-    with threads(n_jobs):
+    run = _Run(checked, method, beginning, limits, called)
+    with threads(n_jobs), until(run.deadline):
         status = run.begin() if start is not None else None
         try:
             while status is None:
@@ -117,58 +122,52 @@ class _Run:
         problem: AnyProblem,
         method: object,
         beginning: Beginning,
-        tol: float,
-        max_passes: int,
-        time_limit: float | None,
+        limits: Limits,
         callbacks: tuple[Callback, ...],
     ) -> None:
         self.problem, self.method, self.callbacks = problem, method, callbacks
-        self.tol, self.max_passes = tol, max_passes
-        self.time_limit = math.inf if time_limit is None else time_limit
+        self.limits = limits
         self.n = kinds.n_blocks(problem)
         self.state, self.beginning = beginning.state, beginning
-        self._compile()
-        self.piece = _FIRST_PIECE
+        kinds.prepare(problem, method, beginning.state)
+        self.begin_time, self.pace, self.certificate_seconds = now(), Pace(), 0.0
         self.passes, self.visits, self.certified_visits, self.seconds = 0, 0, 0, 0.0
         self.rows: list[Measurement] = []
         self.whole, self.other_was_best = True, False
         self.best_w, self.best_primal = beginning.w, math.inf
         self.best_dual = self.best_ell = beginning.dual  # zero without a warm start
 
-    def _compile(self) -> None:
-        """Compile or load the kernels by a pass without visits, which is not timed."""
-        if traits(self.method).moves_blocks:
-            advance(self.method, self.state, self.problem, np.zeros(0, dtype=np.int64))
-
     def begin(self) -> Status | None:
         """Certify the initial state; return a status if its gap is small enough."""
-        self._note(kinds.first_certificate(self.problem, self.method, self.beginning))
-        return Status.CONVERGED if self.best_primal - self.best_dual <= self.tol else None
+        try:
+            found = kinds.first_certificate(self.problem, self.method, self.beginning)
+        except OutOfTime:
+            found = objective.unmeasured(self.method, self.state, self.problem)
+        self._note(found)
+        return Status.CONVERGED if self.limits.are_met(self.best_primal, self.best_dual) else None
 
     def one_pass(self, visits: Visits) -> bool:
         """Make the visits of a pass, piece by piece; return False if the time limit is reached."""
         cut, together = traits(self.method).moves_blocks, grain(self.method, self.problem)
         done, total = 0, n_visits(visits)
         while done < total:
-            if self.seconds >= self.time_limit:
+            if self.is_late():
                 return False
-            length = min(self.piece * together, total - done) if cut else total
+            length = min(self.pace.length * together, total - done) if cut else total
             elapsed = self._advance(some_visits(visits, done, done + length))
             done += length
-            # At most double the length: the time of a short piece says little about a long one.
-            lasting = int(length / together * _PIECE_SECONDS / max(elapsed, 1e-9))
-            self.piece = max(1, min(2 * self.piece, lasting))
+            self.pace.note(length / together, elapsed)
         self.passes += 1
         return True
 
     def _advance(self, visits: Visits) -> float:
         """Make the visits; return the seconds they took."""
-        begin = time.perf_counter()
+        begin = now()
         with uninterrupted():
             self.whole = False
             self.state = advance(self.method, self.state, self.problem, visits)
             self.whole = True
-            elapsed = time.perf_counter() - begin
+            elapsed = now() - begin
             self.seconds += elapsed
             self.visits += n_visits(visits)
         return elapsed
@@ -179,11 +178,43 @@ class _Run:
         An answer may have several weight vectors, and each costs a pass of the oracle. All but the first are
         measured only in certificates 1, 2, 4, 8, ..., and as long as one of them is the best.
         """
-        count = len(self.rows) + 1
+        count, begin = len(self.rows) + 1, now()
         compare = self.other_was_best or count & (count - 1) == 0
-        found = objective.certificate(self.method, self.state, self.problem, compare)
+        compare = compare and self.seconds_left() >= 3.0 * self.expected_seconds()
+        try:
+            found = objective.certificate(self.method, self.state, self.problem, compare)
+        except OutOfTime:
+            if self.rows:
+                return
+            found = objective.unmeasured(self.method, self.state, self.problem)
         self.other_was_best = found.is_other
         self._note(found)
+        self.certificate_seconds = now() - begin
+
+    def is_late(self) -> bool:
+        """Whether only the time for the last certificate is left, after a pass that cannot be cut.
+
+        If a certificate would take more than half of the limit, no time is left for it.
+        """
+        expected = self.expected_seconds()
+        reserve = expected if expected <= 0.5 * self.limits.time_limit else 0.0
+        if not traits(self.method).moves_blocks:
+            reserve += self.seconds / max(self.passes, 1)
+        return self.seconds_left() <= reserve
+
+    def seconds_left(self) -> float:
+        return self.limits.time_limit - (now() - self.begin_time)
+
+    def expected_seconds(self) -> float:
+        """Return about how long a certificate takes: as long as the last one, or as a pass."""
+        if self.rows or self.visits == 0:
+            return self.certificate_seconds
+        return self.seconds / self.visits * self.n
+
+    @property
+    def deadline(self) -> float:
+        """When certificates are given up."""
+        return self.begin_time + _GRACE * self.limits.time_limit
 
     def _note(self, found: objective.Certificate) -> None:
         """Add a certificate to the history, and keep the best bounds.
@@ -197,7 +228,7 @@ class _Run:
         self.rows.append(Measurement(calls / self.n, calls, self.seconds, primal, dual, primal - dual))
         self.certified_visits = self.visits
         self.best_dual = max(self.best_dual, dual)
-        if primal < self.best_primal:
+        if primal < self.best_primal or len(self.rows) == 1:
             self.best_primal, self.best_w = primal, found.w.copy()
         kinds.check_bounds(self.problem, self.best_primal, self.best_dual)
 
@@ -212,6 +243,8 @@ class _Run:
             return
         try:
             found = kinds.no_worse(self.problem, self.method, self.best_w, self.best_primal)
+        except OutOfTime:
+            return
         except KeyboardInterrupt:
             if not is_known:
                 raise
@@ -223,7 +256,7 @@ class _Run:
         try:
             found = kinds.rebuilt(self.problem, self.method, self.best_w, self.best_primal)
             self.best_w, self.best_primal = found
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, OutOfTime):
             pass  # the weights as they are have a certificate
 
     def certify_the_rest(self) -> None:
@@ -240,23 +273,23 @@ class _Run:
         """Call the callbacks after a finished pass; return why to stop now, or None to continue."""
         answers = [callback(self.progress()) for callback in self.callbacks] if finished else []
         status = None
-        if self.seconds >= self.time_limit:
+        if self.is_late():
             status = Status.TIME_LIMIT
         elif any(answer is False for answer in answers):
             status = Status.STOPPED
-        elif self.passes >= self.max_passes:
+        elif self.passes >= self.limits.max_passes:
             status = Status.MAX_PASSES
         if status is not None:
             self.certify_the_rest()
-        return Status.CONVERGED if self.best_primal - self.best_dual <= self.tol else status
+        return Status.CONVERGED if self.limits.are_met(self.best_primal, self.best_dual) else status
 
     def progress(self) -> Progress:
         last, calls = self.rows[-1] if self.rows else None, self.oracle_calls()
-        return Progress(self.visits / self.n, calls, self.seconds, last, self.max_passes, self.tol)
+        return Progress(self.visits / self.n, calls, self.seconds, last, self.limits)
 
     def oracle_calls(self) -> int:
-        """Return the number of oracle calls of the method."""
-        return oracle_calls(self.method, self.state, self.visits)
+        """Return the number of oracle calls of the method and of its warm start."""
+        return self.beginning.calls + oracle_calls(self.method, self.state, self.visits)
 
     def result(self, status: Status) -> Result:
         w = self.best_w

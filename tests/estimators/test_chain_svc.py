@@ -263,8 +263,9 @@ def test_warning_names_the_gap_and_the_line():
         model.fit(X, Y)
     (warning,) = caught
     assert str(warning.message) == (
-        "ChainSVC: the limit of passes was reached before the gap fell to tol: "
-        f"gap {model.gap_:.3g} > tol 1e-09 after 3 passes (objective {model.history_.primal.min():.4g}); "
+        "ChainSVC: the limit of passes was reached before the gap was small enough: "
+        f"after 3 passes the gap is {model.gap_:.3g}, above tol=1e-09 times the objective "
+        f"{model.history_.primal.min():.4g}; "
         "raise max_iter or tol, or lower C."
     )
     assert warning.filename == __file__

@@ -9,7 +9,7 @@ from maxmargin.estimators._base import MaxMarginEstimator
 from support.estimators import KINDS
 
 PUBLIC = [getattr(estimators, name) for name in estimators.__all__]
-CLASSES = [cls for cls in PUBLIC if issubclass(cls, MaxMarginEstimator)]
+CLASSES = [cls for cls in PUBLIC if isinstance(cls, type) and issubclass(cls, MaxMarginEstimator)]
 METHODS = ("fit", "partial_fit", "predict", "score", "decision_function", "predict_k_best", "predict_tags")
 
 

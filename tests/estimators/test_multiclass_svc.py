@@ -189,8 +189,9 @@ def test_warning_names_the_gap_and_the_line():
     (warning,) = caught
     message = str(warning.message)
     assert message == (
-        "MulticlassSVC: the limit of passes was reached before the gap fell to tol: "
-        f"gap {model.gap_:.3g} > tol 1e-09 after 2 passes (objective {model.history_.primal.min():.4g}); "
+        "MulticlassSVC: the limit of passes was reached before the gap was small enough: "
+        f"after 2 passes the gap is {model.gap_:.3g}, above tol=1e-09 times the objective "
+        f"{model.history_.primal.min():.4g}; "
         "raise max_iter or tol, or lower C."
     )
     assert warning.filename == __file__

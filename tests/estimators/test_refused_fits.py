@@ -15,9 +15,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import maxmargin.estimators
-from maxmargin import ChainSVC
+from maxmargin import ChainSVC, pickle_training_data
 from maxmargin.display import ProgressLine
-from maxmargin.estimators import _base
+from maxmargin.estimators import _training
 from support.estimators import KINDS, Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -33,12 +33,17 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 @contextmanager
 def unchanged(model: Any, X: Any) -> Iterator[None]:
     """Check that nothing of the model changes in the block: no attribute, and nothing in one."""
-    attributes, stored, predicted = dict(vars(model)), pickle.dumps(model), pickle.dumps(model.predict(X))
+    attributes, stored, predicted = dict(vars(model)), _stored(model), pickle.dumps(model.predict(X))
     yield
     assert vars(model).keys() == attributes.keys()
     assert all(vars(model)[name] is value for name, value in attributes.items())
-    assert pickle.dumps(model) == stored
+    assert _stored(model) == stored
     assert pickle.dumps(model.predict(X)) == predicted
+
+
+def _stored(model: Any) -> bytes:
+    with pickle_training_data():
+        return pickle.dumps(model)
 
 
 def bad_examples(kind: Kind) -> dict[str, tuple[Any, Any]]:
@@ -102,7 +107,7 @@ def test_errors_in_the_solver_leave_a_model_as_it_was(
     else:
         model.fit(kind.X, kind.y)
     for solve, error in ((interrupted, KeyboardInterrupt), (broken, ZeroDivisionError)):
-        monkeypatch.setattr(_base, "solve", solve)
+        monkeypatch.setattr(_training, "solve", solve)
         with unchanged(model, kind.X), pytest.raises(error):
             getattr(model, call)(*examples)
 
@@ -113,7 +118,7 @@ def test_an_error_after_some_passes_leaves_what_a_run_goes_on_from(
 ) -> None:
     model = getattr(kind.new(max_iter=2, warm_start=True), call)(kind.X, kind.y)
     model.set_params(C=5.0, tol=0.0, max_iter=20, check_every=1)
-    attributes, untouched = dict(vars(model)), pickle.loads(pickle.dumps(model))
+    attributes, untouched = dict(vars(model)), copy.deepcopy(model)
     seen = []
 
     def raise_late(self: ProgressLine, progress: Any) -> None:
@@ -142,7 +147,7 @@ def test_a_model_that_was_not_fitted_is_not_fitted(
     for X, y in bad_examples(kind).values():
         with pytest.raises((TypeError, ValueError)):
             getattr(model, call)(X, y)
-    monkeypatch.setattr(_base, "solve", interrupted)
+    monkeypatch.setattr(_training, "solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
         getattr(model, call)(kind.X, kind.y)
     assert vars(model) == parameters
@@ -182,12 +187,15 @@ def test_an_interrupt_at_any_line_leaves_the_old_model_or_the_new_one() -> None:
         try:
             with interrupt_at(line) as raised:
                 model.fit(kind.other_X, kind.other_y)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
+            if "interrupted after" in str(interrupt):  # in training: another test's matter
+                continue
             is_old = vars(model).keys() == vars(old).keys()
             is_old = is_old and all(value is vars(old)[name] for name, value in vars(model).items())
             assert is_old or pickle.dumps(model.predict(kind.other_X)) == predicted
             outcomes.add(is_old)
-        line += 1
+        finally:
+            line += 1
     assert outcomes == {True, False}  # a line or two follow the change
 
 
@@ -248,7 +256,7 @@ def test_a_subclass_fits_and_predicts_by_its_own_methods() -> None:
             self.n_fits_ = getattr(self, "n_fits_", 0) + 1
             return super().fit(X, y, sample_weight)
 
-        def _warn(self, status: Any) -> None:
+        def _warn(self, status: Any, scales: str) -> None:
             self.status_ = status
 
     kind = KINDS["chain"]

@@ -39,7 +39,7 @@ RESUMED = {name: METHODS[name] for name in ("BCFW", "accelerated", "away", "aver
 
 def first_row(problem: Any, method: Any, start: Any) -> Any:
     result = solve(problem, method, start=start, tol=1e9)
-    assert result.history.oracle_calls.tolist() == [0]
+    assert len(result.history) == 1
     return next(iter(result.history))
 
 

@@ -60,9 +60,9 @@ class MethodSolver(BaseSolver):
             Watched(self.method(self.lam), watch),
             tol=0.0,
             max_passes=self.passes,
-            time_limit=self.seconds,
             check_every=self.passes,
             sampling=self.sampling,
+            callbacks=[lambda progress: progress.seconds < self.seconds],  # of steps, without certificates
             random_state=self.seed,
         )
         if result.status is Status.INTERRUPTED:  # half a run must not be kept as a whole one

@@ -1,5 +1,6 @@
 """The scikit-learn layer: validation, encoding of labels and features, presets of methods."""
 
+from maxmargin.estimators._pickles import pickle_training_data as pickle_training_data
 from maxmargin.estimators.chain import ChainSVC as ChainSVC
 from maxmargin.estimators.dependency import DependencySVC as DependencySVC
 from maxmargin.estimators.graph import GraphSVC as GraphSVC
@@ -20,4 +21,5 @@ __all__ = [
     "SegmentSVC",
     "StructuredSVC",
     "TokenTransformer",
+    "pickle_training_data",
 ]

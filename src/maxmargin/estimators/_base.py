@@ -1,21 +1,14 @@
 """The one estimator: parameters, `fit`, `partial_fit`, `predict` and `score`, with hooks for the models."""
 
 import inspect
-import math
-import sys
-import warnings
-from types import FrameType
 from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling.threads import threads
 from maxmargin.decoding import decode_all
-from maxmargin.display import ProgressLine
 from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._documentation import TEXTS, document, parameter_texts
 from maxmargin.estimators._examples import (
@@ -25,33 +18,15 @@ from maxmargin.estimators._examples import (
     Seen,
     appended,
     check_fixed,
-    per_weight,
     weighed,
 )
-from maxmargin.estimators._parameters import METHODS, SHARED, TRAINING, Constraints
+from maxmargin.estimators._parameters import SHARED, TRAINING, Constraints
+from maxmargin.estimators._pickles import LeftOut
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._state import check_parameters, snapshot, transaction
-from maxmargin.history import History
-from maxmargin.methods import Accelerated, Divided, Pairwise
-from maxmargin.problems import Weighted
-from maxmargin.result import Progress, Result, Status
-from maxmargin.resume import UnfitStart
-from maxmargin.solve import solve
+from maxmargin.estimators._training import TrainedEstimator
+from maxmargin.result import Result
 from maxmargin.wording import shown
-
-# Parts of "auto" with threads. On two parts, two threads were measured to be 1.5 to 1.7 times as fast as one,
-# and 1.1 to 1.3 times as fast as one thread without parts, which needs fewer passes and stays the method for
-# one thread. The number is fixed, so that the answer does not depend on the machine.
-_PARTS = 2
-
-_OURS = {__name__.partition(".")[0], "sklearn"}
-
-ADVICE = {
-    Status.MAX_PASSES: "raise max_iter or tol, or lower C",
-    Status.TIME_LIMIT: "raise time_limit or tol, or lower C",
-    Status.INTERRUPTED: "the best weights so far are kept",
-}
-
 
 Output = TypeVar("Output")
 
@@ -74,7 +49,7 @@ class Call(NamedTuple):
     classes: object = None
 
 
-class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[misc]
+class MaxMarginEstimator(TrainedEstimator, Generic[Data, Output]):
     """Base of the estimators: all that does not depend on the structure of outputs.
 
     A subclass defines ``__init__`` with its parameters, `_encode`, `_problem`, `_keep` and `_predict`, and
@@ -82,25 +57,9 @@ class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[
     called, in the plural; "X", "y" and "predict", their forms; "score", what `score` returns.
     """
 
-    C: float
-    method: str
-    tol: float
-    max_iter: int
-    time_limit: float | None
-    check_every: int
-    sampling: str
-    warm_start: bool
-    n_jobs: int | None = None
-    verbose: int
-    random_state: object
-
-    gap_: float
-    certified_: bool
-    history_: History
-    n_iter_: int
     n_features_in_: int
     _w: FloatArray
-    _seen: Seen[Data] | None
+    _seen: Seen[Data] | LeftOut | None
     _last: Result | None
 
     _texts: ClassVar[dict[str, str]]
@@ -129,11 +88,6 @@ class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[
             if name != "self":
                 setattr(self, name, value)
 
-    @property
-    def _owner(self) -> str:
-        """The name to use in errors."""
-        return type(self).__name__
-
     @transaction
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """%(fit)s"""
@@ -152,7 +106,7 @@ class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[
         Runs on a draft of the estimator (`transaction`): hooks may set attributes that a later error
         discards.
         """
-        seen: Seen[Data] | None = getattr(self, "_seen", None) if more else None
+        seen = self._earlier() if more else None
         if more:
             check_fixed(getattr(self, "class_weight", None), self._owner)
         if seen is not None:
@@ -165,6 +119,16 @@ class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[
         self._remember(Seen(examples, result, self._model_parameters()), more)
         self._keep(problem, examples, result.w)
         return self
+
+    def _earlier(self) -> Seen[Data] | None:
+        """Return what earlier calls of `partial_fit` have trained on."""
+        seen: Seen[Data] | LeftOut | None = getattr(self, "_seen", None)
+        if isinstance(seen, LeftOut):
+            raise ValueError(
+                f"{self._owner}: partial_fit needs the examples of earlier calls, but the pickle of this "
+                "estimator left them out; pickle it within maxmargin.pickle_training_data(), or call fit."
+            )
+        return seen
 
     def _validate(self, parts: Parts, call: Call) -> Parts:
         """Hook: return the users' data checked, before examples of weight zero are dropped."""
@@ -241,47 +205,6 @@ class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[
         elif hasattr(self, "_last"):
             del self._last
 
-    def _solve(self, problem: Problem, examples: Examples[Data], start: Result | None) -> Result:
-        """Train on the problem and keep the certificate."""
-        mean = examples.mean_weight
-        if examples.weights is not None:
-            problem = Weighted(problem, examples.weights)
-        lam = 1.0 / (self.C * examples.number)
-        try:
-            result = self._run(problem, lam, mean, start)
-        except UnfitStart:  # other data, or another method
-            result = self._run(problem, lam, mean, None)
-        self.gap_, self.certified_ = float(result.gap / mean), result.certified
-        self.history_ = History(tuple(per_weight(row, mean) for row in result.history.rows))
-        self.n_iter_ = math.ceil(result.history.rows[-1].passes)
-        if result.status is not Status.CONVERGED:
-            self._warn(result.status)
-        return result
-
-    def _run(self, problem: Problem, lam: float, mean: float, start: Result | None) -> Result:
-        with ProgressLine(self._owner, enabled=bool(self.verbose)) as line:
-            return solve(
-                problem,
-                self._method(lam),
-                tol=self.tol * mean,
-                max_passes=self.max_iter,
-                time_limit=self.time_limit,
-                check_every=self.check_every,
-                sampling=self.sampling,
-                callbacks=[lambda progress: line(_scaled(progress, mean))],
-                random_state=self.random_state,
-                start=start,
-                n_jobs=self.n_jobs,
-            )
-
-    def _method(self, lam: float) -> object:
-        """Return the method; the default method divides the examples if there are threads to use."""
-        # Parts record no gaps to sample by, and are not sound where weights are constrained in sign.
-        divides = self.sampling != "gap" and getattr(self, "nonnegative", None) is None
-        if self.method == "auto" and self.n_jobs not in (None, 1) and divides:
-            return Accelerated(Divided(Pairwise(lam=lam), _PARTS))
-        return METHODS[self.method](lam)
-
     def _model_parameters(self) -> dict[str, object]:
         """Return the parameters that say what is learnt: those that are not of training alone."""
         return {name: value for name, value in self.get_params(deep=False).items() if name not in TRAINING}
@@ -294,14 +217,6 @@ class MaxMarginEstimator(BaseEstimator, Generic[Data, Output]):  # type: ignore[
                     f"{self._owner}: {name} must be {shown(before[name])}, as in the first call of "
                     f"partial_fit, got {shown(value)}; call fit to learn anew."
                 )
-
-    def _warn(self, status: Status) -> None:
-        warnings.warn(
-            f"{self._owner}: {status.value}: gap {self.gap_:.3g} > tol {self.tol:.3g} after "
-            f"{self.n_iter_} passes (objective {self.history_.primal.min():.4g}); {ADVICE[status]}.",
-            ConvergenceWarning,
-            stacklevel=_frames_to_user(),
-        )
 
 
 class LabellingEstimator(MaxMarginEstimator[Data, Output]):
@@ -329,21 +244,3 @@ def _is_same(value: object, before: object) -> bool:
         return value is before or bool(np.all(value == before))
     except (TypeError, ValueError):  # not comparable, or arrays of other shapes
         return False
-
-
-def _scaled(progress: Progress, mean: float) -> Progress:
-    """Return the progress of a run in the units of the estimator's objective."""
-    last = progress.last
-    return progress._replace(last=None if last is None else per_weight(last, mean), tol=progress.tol / mean)
-
-
-def _frames_to_user() -> int:
-    """Return the stack level at which a warning points at the line that called `fit`."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _package_of(frame) in _OURS:
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _package_of(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

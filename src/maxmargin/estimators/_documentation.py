@@ -17,8 +17,9 @@ _INLINE = re.compile(r"%\((\w+)\)s")
 
 _MORE = """Train on these %(examples)s and those of all earlier calls, from where the last call stopped.
 
-The estimator keeps the %(examples)s: the answer is certified for all of them, as that of `fit` is. What is
-saved is the work of the last call. %(first)s
+The estimator keeps the %(examples)s, `kept_bytes_` in all: the answer is certified for all of them, as that
+of `fit` is. What is saved is the work of the last call. Pickles leave the %(examples)s out, except within
+`maxmargin.pickle_training_data`. %(first)s
 """
 _CLASSES = """classes : array-like, default=None
     All labels, in the first call; by default those of its ``y``.
@@ -60,6 +61,8 @@ TEXTS = {
             All certificates.
         n_iter_ : int
             Number of passes over the data.
+        kept_bytes_ : int
+            Size of what is kept for the next `partial_fit` or warm start, the training data included.
         """,
 }
 

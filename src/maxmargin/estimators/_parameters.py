@@ -4,7 +4,7 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import NamedTuple
 
-from maxmargin.estimators._sklearn_private import Interval, StrOptions
+from maxmargin.estimators._sklearn_private import HasMethods, Interval, StrOptions
 from maxmargin.methods import (
     Accelerated,
     Averaged,
@@ -66,17 +66,23 @@ TRAINING = {
         "Inverse regularisation strength, > 0; lam = 1 / (C n).",
     ),
     "method": Parameter(
-        _listed(METHODS),
-        [StrOptions(set(METHODS))],
+        f"{_listed(METHODS)} or a method",
+        [StrOptions(set(METHODS)), tuple, HasMethods("advance")],
         """
         Accelerated pairwise steps; pairwise or away steps on blocks; block-coordinate or batch Frank-Wolfe;
         stochastic subgradient steps; or the perceptron. A suffix says which average of the iterates is
         returned: weighted, suffix (tail) or uniform. The perceptron has no certificate, and its steps do not
-        depend on C.
+        depend on C. Or a method of your choice, such as ``Averaged(Pairwise(lam=1.0), "suffix")``; its lam is
+        replaced by 1 / (C n).
         """,
     ),
     "tol": Parameter(
-        "float", [Interval(Real, 0, None, closed="left")], "Stop when the duality gap is at most this."
+        "float",
+        [Interval(Real, 0, None, closed="left")],
+        """
+        Stop when the duality gap is at most this times the objective: no weights have an objective that is
+        lower by a larger share. A gap of at most 0.0001 is small enough in any case.
+        """,
     ),
     "max_iter": Parameter("int", [_POSITIVE_INT], "Largest number of passes over the data."),
     "time_limit": Parameter(
@@ -89,7 +95,11 @@ TRAINING = {
     "warm_start": Parameter(
         "bool",
         ["boolean"],
-        "Continue from the last `fit`, also at another C; start afresh if the data have changed.",
+        """
+        Continue from the last `fit`, also at another C; start afresh if the data have changed. The estimator
+        keeps its training data for this, `kept_bytes_` in all. Pickles leave them out, except within
+        `maxmargin.pickle_training_data`.
+        """,
     ),
     "n_jobs": Parameter(
         "int or None",
@@ -112,7 +122,17 @@ TRAINING = {
     "verbose": Parameter(
         "bool or int",
         ["verbose"],
-        "Show a progress line on a terminal when training takes more than two seconds; 0 for none.",
+        """
+        Show a progress line on a terminal or in a notebook when training takes more than two seconds; 2 also
+        writes lines to standard error where it is a log; 0 for none.
+        """,
+    ),
+    "callbacks": Parameter(
+        "list of callables or None",
+        ["array-like", None],
+        """
+        Each is called after every pass with a `Progress`; training stops when one returns False.
+        """,
     ),
     "random_state": Parameter(
         "int, RandomState or None", ["random_state"], "Seed of the order of the examples."

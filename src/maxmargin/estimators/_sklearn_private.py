@@ -20,6 +20,8 @@ class ParameterChecks(NamedTuple):
         ``interval(type, left, right, closed=...)``, the constraint that a number is in a range.
     strings, options : callables
         ``strings(set)`` and ``options(type, set)``, the constraint that a value is one of a set.
+    methods : callable
+        ``methods(name)``, the constraint that an object has a method.
     validate : callable
         ``validate(constraints, parameters, caller_name=...)`` raises `error` if a parameter is wrong.
     error : type of exception
@@ -28,6 +30,7 @@ class ParameterChecks(NamedTuple):
     interval: Callable[..., object]
     strings: Callable[..., object]
     options: Callable[..., object]
+    methods: Callable[..., object]
     validate: Callable[..., None]
     error: type[Exception]
 
@@ -48,6 +51,7 @@ def _scikit_learns() -> ParameterChecks:
         private.Interval,
         private.StrOptions,
         private.Options,
+        private.HasMethods,
         private.validate_parameter_constraints,
         private.InvalidParameterError,
     )
@@ -60,7 +64,7 @@ def _try_out(checks: ParameterChecks) -> None:
     constraints: Mapping[str, list[object]] = {
         "a": [checks.interval(Integral, 1, None, closed="left"), None],
         "b": [checks.strings({"x"}), "boolean", callable],
-        "c": [checks.options(Integral, {1, 2})],
+        "c": [checks.options(Integral, {1, 2}), checks.methods("keys")],
     }
     right: dict[str, object] = {"a": 1, "b": "x", "c": 2}
     checks.validate(constraints, right, caller_name="maxmargin")
@@ -84,7 +88,7 @@ def parameter_checks() -> ParameterChecks:
             RuntimeWarning,
             stacklevel=2,
         )
-        return ParameterChecks(_unchecked, _unchecked, _unchecked, _unchecked, InvalidParameter)
+        return ParameterChecks(*(_unchecked,) * 5, InvalidParameter)
 
 
-Interval, StrOptions, Options, validate_parameters, InvalidParameterError = parameter_checks()
+Interval, StrOptions, Options, HasMethods, validate_parameters, InvalidParameterError = parameter_checks()

@@ -10,6 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.estimators._errors import one_line
 from maxmargin.estimators._sklearn_private import validate_parameters
 
+# The attribute of a draft whose training was interrupted: what to say.
+INTERRUPTED = "_interrupted"
+
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -24,18 +28,23 @@ def check_parameters(estimator: BaseEstimator, *names: str) -> None:
 def transaction(fit: Method) -> Method:
     """Make a method that fits check the parameters, work on a draft, and commit the draft at the end.
 
-    Whatever stops the method, bad data or Ctrl-C, leaves the estimator as it was. scikit-learn's own
-    decorator does neither, and checks parameters in the first `partial_fit` only.
+    An error leaves the estimator as it was, and so does Ctrl-C before training has begun. Ctrl-C during
+    training keeps the best weights so far: the draft says so by its attribute `INTERRUPTED`, and
+    KeyboardInterrupt is raised after the commit, so that searches and scripts stop. scikit-learn's own
+    decorator works on no draft, and checks parameters in the first `partial_fit` only.
     """
 
     @wraps(fit)
     def committed(self: BaseEstimator, *args: object, **kwargs: object) -> BaseEstimator:
         with one_line(type(self).__name__):
             check_parameters(self)
-            draft = _twin(self, dict(vars(self)))
+            draft = twin(self, dict(vars(self)))
             fit(draft, *args, **kwargs)
+        interrupted = vars(draft).pop(INTERRUPTED, None)
         # A single store: other threads see the old model or the new one. Parameters stay the user's.
         self.__dict__ = {**vars(draft), **self.get_params(deep=False)}
+        if interrupted is not None:
+            raise KeyboardInterrupt(interrupted)
         return self
 
     return cast("Method", committed)
@@ -46,7 +55,7 @@ def snapshot(method: Method) -> Method:
 
     @wraps(method)
     def read(self: BaseEstimator, *args: object, **kwargs: object) -> object:
-        view = _twin(self, vars(self))
+        view = twin(self, vars(self))
         check_is_fitted(view)
         with one_line(type(self).__name__):
             return method(view, *args, **kwargs)
@@ -54,8 +63,8 @@ def snapshot(method: Method) -> Method:
     return cast("Method", read)
 
 
-def _twin(estimator: BaseEstimator, state: dict[str, object]) -> BaseEstimator:
+def twin(estimator: Estimator, state: dict[str, object]) -> Estimator:
     """Return another estimator of the same class with this state."""
-    twin = object.__new__(type(estimator))
-    twin.__dict__ = state
-    return twin
+    other = object.__new__(type(estimator))
+    other.__dict__ = state
+    return other

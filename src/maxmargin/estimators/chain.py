@@ -1,7 +1,7 @@
 """Sequence labelling as a scikit-learn estimator."""
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from typing import ClassVar
 
@@ -22,6 +22,7 @@ from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, feature_p
 from maxmargin.estimators._sklearn_private import Options, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.problems import Chain, SecondOrderChain
+from maxmargin.result import Callback
 from maxmargin.wording import described
 
 _MODELS: dict[int, type[Chain] | type[SecondOrderChain]] = {1: Chain, 2: SecondOrderChain}
@@ -134,15 +135,16 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
-        method: str = "auto",
+        method: object = "auto",
         tol: float = 1e-2,
-        max_iter: int = 100,
+        max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,
         sampling: str = "permutation",
         warm_start: bool = False,
         n_jobs: int | None = None,
         cache_size: float = 200.0,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

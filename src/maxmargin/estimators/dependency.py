@@ -1,6 +1,7 @@
 """Dependency parsing as a scikit-learn estimator."""
 
 import itertools
+from collections.abc import Iterable
 from typing import ClassVar, TypedDict
 
 import numpy as np
@@ -16,6 +17,7 @@ from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.problems import Arborescence
+from maxmargin.result import Callback
 
 _Data = tuple[Arcs, IntArray]
 
@@ -116,14 +118,15 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
         single_root: bool = True,
         loss: str = "hamming",
         min_count: int = 1,
-        method: str = "auto",
+        method: object = "auto",
         tol: float = 1e-2,
-        max_iter: int = 100,
+        max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,
         sampling: str = "permutation",
         warm_start: bool = False,
         n_jobs: int | None = None,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

@@ -1,6 +1,6 @@
 """Labelling of the nodes of graphs as a scikit-learn estimator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import transaction
 from maxmargin.problems import Graph
+from maxmargin.result import Callback
 from maxmargin.wording import described
 
 _Data = tuple[Graphs, IntArray, FloatArray]
@@ -154,7 +155,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
-        method: str = "auto",
+        method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
         time_limit: float | None = None,
@@ -163,6 +164,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
         warm_start: bool = False,
         n_jobs: int | None = None,
         cache_size: float = 200.0,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

@@ -1,6 +1,7 @@
 """Bipartite matching as a scikit-learn estimator."""
 
 import itertools
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import ClassVar, Self
 
@@ -17,6 +18,7 @@ from maxmargin.estimators._scores import f1
 from maxmargin.estimators._sklearn_private import Interval
 from maxmargin.estimators._state import transaction
 from maxmargin.problems import Matching
+from maxmargin.result import Callback
 
 _Masks = NDArray[np.bool_]
 _Data = tuple[Links, _Masks, _Masks]
@@ -116,7 +118,7 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
         missed: float = 3.0,
         fertility: int = 1,
         fit_intercept: bool = True,
-        method: str = "auto",
+        method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
         time_limit: float | None = None,
@@ -124,6 +126,7 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
         sampling: str = "permutation",
         warm_start: bool = False,
         n_jobs: int | None = None,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

@@ -1,6 +1,6 @@
 """Multiclass classification as a scikit-learn estimator."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
 from maxmargin.problems import Multiclass
+from maxmargin.result import Callback
 
 _Data = tuple[Table, IntArray]
 _Classes = NDArray[Any]  # of any kind that can be sorted
@@ -107,7 +108,7 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
-        method: str = "auto",
+        method: object = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
         time_limit: float | None = None,
@@ -116,6 +117,7 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         warm_start: bool = False,
         n_jobs: int | None = None,
         cache_size: float = 200.0,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

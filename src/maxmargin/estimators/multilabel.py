@@ -1,6 +1,6 @@
 """Multilabel classification as a scikit-learn estimator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import combinations
 from typing import Any, ClassVar, Self, cast
 
@@ -25,6 +25,7 @@ from maxmargin.estimators._state import transaction
 from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
 from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.problems import Graph
+from maxmargin.result import Callback
 
 _INFERENCE = {"independent": "tree", "tree": "tree", "full": "messages"}
 _Data = tuple[Table, IntArray]
@@ -115,7 +116,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
-        method: str = "auto",
+        method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
         time_limit: float | None = None,
@@ -124,6 +125,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         warm_start: bool = False,
         n_jobs: int | None = None,
         cache_size: float = 200.0,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

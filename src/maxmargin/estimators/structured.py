@@ -15,6 +15,7 @@ from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import CustomProblem, Problem, joint_features, signed
 from maxmargin.estimators._sklearn_private import Interval
 from maxmargin.problems import Custom
+from maxmargin.result import Callback
 from maxmargin.wording import described
 
 _Data = tuple[list[object], list[object]]
@@ -135,13 +136,14 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object]]):
         feature_names: Collection[Hashable] | None = None,
         nonnegative: Collection[Hashable] | None = None,
         exact: bool = True,
-        method: str = "auto",
+        method: object = "auto",
         tol: float = 1e-2,
-        max_iter: int = 100,
+        max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,
         sampling: str = "permutation",
         warm_start: bool = False,
+        callbacks: Iterable[Callback] | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

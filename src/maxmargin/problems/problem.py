@@ -94,11 +94,6 @@ def missing_functions(problem: AnyProblem) -> list[str]:
     return list(dict.fromkeys(missing))
 
 
-def is_same_problem(a: AnyProblem, b: AnyProblem) -> bool:
-    """Whether two problems share both halves."""
-    return a.map is b.map and a.oracle is b.oracle
-
-
 def take(problem: Problem[MapT, OracleT], indices: Sequence[int] | IntArray) -> Problem[MapT, OracleT]:
     """Return the problem of some of the examples, sharing all features.
 

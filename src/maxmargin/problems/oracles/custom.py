@@ -14,6 +14,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.compiling import helper
 from maxmargin.encoding.joint import Entries, flaw, joint_of
+from maxmargin.problems.contents import is_same
 from maxmargin.problems.oracle import OutputSizes, write_output
 from maxmargin.wording import described
 
@@ -88,6 +89,16 @@ class CustomOracle:
             setattr(some, name, [getattr(self, name)[i] for i in indices])
         some._sums, some._seen = self._sums.copy(), self._seen.copy()
         return some
+
+    def is_same(self, other: "CustomOracle") -> bool:
+        """Whether both have the same functions and the same objects as examples."""
+        names = ("X", "truths")
+        return (
+            self._functions == other._functions
+            and self._exact == other._exact
+            and all([*map(id, getattr(self, name))] == [*map(id, getattr(other, name))] for name in names)
+            and is_same(tuple(self._entries), tuple(other._entries))
+        )
 
     def sizes(self) -> OutputSizes:
         """Return the sizes: psi has up to one entry per feature."""

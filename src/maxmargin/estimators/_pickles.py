@@ -1,0 +1,70 @@
+"""Pickles and copies of estimators: the model, and the training data only if the user asks."""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import Enum
+from typing import Self
+
+from sklearn.base import BaseEstimator
+
+from maxmargin.estimators._state import twin
+from maxmargin.problems.contents import n_bytes
+
+_WITH_DATA: ContextVar[bool] = ContextVar("with_data", default=False)
+
+
+class LeftOut(Enum):
+    """Stands for the examples of `partial_fit` in an estimator that was pickled without them."""
+
+    EXAMPLES = "left out"
+
+
+@contextmanager
+def pickle_training_data() -> Iterator[None]:
+    """Let pickles of estimators in this block hold the training data too.
+
+    `partial_fit` and ``warm_start=True`` keep the training data, so that the next call can continue. A pickle
+    leaves them out: it holds the model, and predicts as the estimator does. Pickle an estimator in this block
+    to continue training elsewhere.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> from maxmargin import MulticlassSVC, pickle_training_data
+    >>> model = MulticlassSVC(random_state=0).partial_fit([[0.0], [1.0]], [0, 1])
+    >>> with pickle_training_data():
+    ...     data = pickle.dumps(model)
+    >>> model = pickle.loads(data).partial_fit([[2.0]], [1])
+    """
+    token = _WITH_DATA.set(True)
+    try:
+        yield
+    finally:
+        _WITH_DATA.reset(token)
+
+
+class PicklesModel(BaseEstimator):  # type: ignore[misc]
+    """Base of estimators that keep what they train on in the attributes `_seen` and `_last`."""
+
+    @property
+    def kept_bytes_(self) -> int:
+        """Bytes of the arrays that are kept for the next `partial_fit` or warm start."""
+        return n_bytes((vars(self).get("_seen"), vars(self).get("_last")))
+
+    def __getstate__(self) -> dict[str, object]:
+        state: dict[str, object] = dict(super().__getstate__())
+        if not _WITH_DATA.get():
+            state.pop("_last", None)
+            if state.get("_seen") is not None:
+                state["_seen"] = LeftOut.EXAMPLES
+        return state
+
+    def __copy__(self) -> Self:
+        return twin(self, dict(vars(self)))
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        copied = memo[id(self)] = twin(self, {})
+        copied.__dict__ = copy.deepcopy(dict(vars(self)), memo)
+        return copied

@@ -1,0 +1,48 @@
+"""Advice on the scales of features, for a run that does not converge."""
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from maxmargin.arrays import FloatArray
+
+# Columns whose entries differ by this factor are worth a word.
+_SPREAD = 100.0
+
+
+def scale_advice(examples: object) -> str:
+    """Return what to do about encoded features on very different scales; empty if they are alike.
+
+    Steps are as long as the largest features allow, so that the weights of small ones hardly move.
+    """
+    scales = _column_scales(examples)
+    if not len(scales) or not (scales.max() > _SPREAD * scales.min()):
+        return ""
+    return (
+        f"; the root mean squares of the columns of X range from {scales.min():.2g} to {scales.max():.2g}, "
+        "which makes training slow: scale X, for example by sklearn's StandardScaler, within sequences or "
+        "graphs by maxmargin.TokenTransformer"
+    )
+
+
+def _column_scales(examples: object) -> FloatArray:
+    """Return the root mean square of the nonzero entries of each column that has any."""
+    matrix = _features(examples)
+    if isinstance(matrix, np.ndarray) and matrix.ndim == 2:
+        squares, counts = np.square(matrix).sum(axis=0), np.count_nonzero(matrix, axis=0)
+    elif issparse(matrix):
+        rows = csr_array(matrix)
+        squares = np.bincount(rows.indices, np.square(rows.data), rows.shape[1])
+        counts = np.bincount(rows.indices, rows.data != 0.0, rows.shape[1])
+    else:  # zeros and ones, or objects
+        return np.zeros(0)
+    used = counts > 0
+    scales: FloatArray = np.sqrt(squares[used] / counts[used])
+    return scales
+
+
+def _features(examples: object) -> object:
+    """Return the matrix of the features of examples, tokens, nodes or arcs, as they were encoded."""
+    for name in ("rows", "nodes", "features"):
+        if hasattr(examples, name):
+            return getattr(examples, name)
+    return examples

@@ -1,0 +1,79 @@
+"""When a run ends: how small the gap must be, how many passes, how much time."""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+
+class Limits(NamedTuple):
+    r"""The limits of a run.
+
+    Attributes
+    ----------
+    tol, rtol : float
+        The run has converged when the gap is at most tol, or at most rtol times the objective:
+        :math:`P - D \le \max(\text{tol}, \text{rtol} \, |P|)`.
+    max_passes : int
+    time_limit : float
+        In seconds; infinite if there is none.
+    """
+
+    tol: float = 0.0
+    rtol: float = 0.0
+    max_passes: int = 1
+    time_limit: float = math.inf
+
+    def are_met(self, primal: float, dual: float) -> bool:
+        """Whether the gap between these bounds is small enough."""
+        return primal - dual <= self.target(primal)
+
+    def target(self, primal: float) -> float:
+        """The largest gap with which a run has converged at this objective."""
+        return max(self.tol, self.rtol * abs(primal)) if math.isfinite(primal) else self.tol
+
+
+class OutOfTime(Exception):
+    """The time limit was reached within a loop over examples."""
+
+
+_DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
+_PIECE_SECONDS = 0.1
+
+
+def now() -> float:
+    """Return the reading of the clock by which runs are timed, in seconds."""
+    return time.perf_counter()
+
+
+@contextmanager
+def until(deadline: float) -> Iterator[None]:
+    """Let loops over examples in this block raise `OutOfTime` when `now` is past the deadline."""
+    token = _DEADLINE.set(deadline)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+class Pace:
+    """How many examples to visit between two looks at the clock: about as many as take a tenth of a second.
+
+    The deadline is that of the thread that makes the object; other threads may share it.
+    """
+
+    def __init__(self) -> None:
+        self.length, self._deadline = 1, _DEADLINE.get()
+
+    def check(self) -> None:
+        """Raise `OutOfTime` if the deadline has passed."""
+        if now() >= self._deadline:
+            raise OutOfTime
+
+    def note(self, examples: float, seconds: float) -> None:
+        """Take into account how long some examples took."""
+        lasting = int(examples * _PIECE_SECONDS / max(seconds, 1e-9))
+        # At most double the length: the time of a short piece says little about a long one.
+        self.length = max(1, min(2 * self.length, lasting))

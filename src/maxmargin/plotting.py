@@ -1,0 +1,98 @@
+"""The convergence plot."""
+
+import io
+from typing import Any
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray
+from maxmargin.history import History
+
+# The colours of Okabe and Ito, which people with any colour vision can distinguish.
+_BLUE, _VERMILION, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
+
+
+def plot_convergence(history: History, axes: Any = None, *, tol: float | None = None) -> Any:
+    """Plot primal and dual against passes, and below them, on a log axis, the certified gap.
+
+    The certified gap is the difference between the best primal and the best dual so far. A run stops when it
+    reaches tol.
+
+    Parameters
+    ----------
+    history : History
+        Such as ``result.history`` or ``model.history_``.
+    axes : pair of matplotlib Axes, optional
+        Where to draw the objectives and the gap; by default in a new figure of two panels.
+    tol : float, optional
+        The tolerance to mark in the panel of the gap.
+
+    Returns
+    -------
+    array of two Axes
+        The panels of the objectives and of the gap.
+    """
+    if len(history) == 0:
+        raise ValueError("plot_convergence: history must hold at least one certificate, got an empty one.")
+    if axes is None:
+        axes = _new_panels()
+    objectives, gap_panel = axes
+    gap = np.minimum.accumulate(history.primal) - np.maximum.accumulate(history.dual)
+    _plot_objectives(objectives, history)
+    _plot_gap(gap_panel, history.passes, gap, tol)
+    objectives.set_title(
+        f"Certified: at most {gap[-1]:.2g} above the minimum after {history.passes[-1]:.0f} passes"
+    )
+    return axes
+
+
+def convergence_svg(history: History) -> str:
+    """Return the convergence plot as an SVG element; empty if there is none to draw, or no matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return ""
+    if not len(history) or not np.isfinite(history.gap).any():
+        return ""
+    figure, stream = Figure(figsize=(6.4, 4.8), layout="constrained"), io.StringIO()
+    plot_convergence(history, figure.subplots(2, 1, sharex=True))
+    figure.savefig(stream, format="svg")
+    text = stream.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _new_panels() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "plot_convergence needs matplotlib, which is not installed; run: pip install maxmargin[plot]"
+        ) from error
+    return plt.subplots(2, 1, sharex=True, layout="constrained", figsize=(6.4, 5.6))[1]
+
+
+def _plot_objectives(ax: Any, history: History) -> None:
+    passes, primal, dual = history.passes, history.primal, history.dual
+    style = {"marker": "o", "markersize": 3.5}
+    ax.fill_between(passes, dual, primal, color=_GREY, alpha=0.12, linewidth=0)
+    ax.plot(passes, primal, color=_BLUE, label="primal: objective of the weights", **style)
+    ax.plot(passes, dual, "--", color=_VERMILION, label="dual: no weights are below this", **style)
+    ax.set_ylabel("objective")
+    _tidy(ax)
+
+
+def _plot_gap(ax: Any, passes: FloatArray, gap: FloatArray, tol: float | None) -> None:
+    ax.plot(passes, gap, color=_GREEN, marker="o", markersize=3.5, label="gap: best primal − best dual")
+    if tol is not None and tol > 0:
+        ax.axhline(tol, color=_GREY, linestyle=":", label=f"tol = {tol:g}")
+    # A gap of exactly zero means an optimum, but a log axis cannot show it.
+    ax.set_yscale("log", nonpositive="mask")
+    ax.set_xlabel("passes over the data")
+    ax.set_ylabel("certified gap (log)")
+    _tidy(ax)
+
+
+def _tidy(ax: Any) -> None:
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
