@@ -112,14 +112,14 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
 
     def __init__(
         self,
-        C: float = 0.05,
+        C: float = 0.15,
         *,
         projective: bool = False,
         single_root: bool = True,
         loss: str = "hamming",
         min_count: int = 1,
         method: object = "auto",
-        tol: float = 1e-2,
+        tol: float = 0.05,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,

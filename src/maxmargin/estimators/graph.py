@@ -53,10 +53,9 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
         two labels; or by messages between nodes and a search that they guide. This search is exact if it ends
         within 10,000 steps. Otherwise it bounds by how much a better labelling could score more, and the
         bound is a part of ``gap_``. The default is the first of these that the training data allow.
-    loss : {"normalized_hamming", "hamming"} or array (n_labels, n_labels), default="normalized_hamming"
-        Share of wrong labels, number of wrong labels, or a cost ``loss[truth, label]`` averaged over the
-        nodes, labels in the order of ``classes_``. For graphs of many nodes, such as images, "hamming" with a
-        small C and a tol in numbers of nodes is the easier problem.
+    loss : {"hamming", "normalized_hamming"} or array (n_labels, n_labels), default="hamming"
+        Number of wrong labels, share of wrong labels, or a cost ``loss[truth, label]`` averaged over the
+        nodes, labels in the order of ``classes_``. Graphs of many nodes, such as images, need a smaller C.
     %(rescaling)s
         "slack" needs graphs without cycles, a Hamming loss and nodes of equal weight.
     nonnegative : dict or None, default=None
@@ -145,10 +144,10 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.15,
         *,
         inference: str = "auto",
-        loss: str | FloatArray = "normalized_hamming",
+        loss: str | FloatArray = "hamming",
         rescaling: str = "margin",
         nonnegative: dict[str, object] | None = None,
         kernel: str | Callable[..., object] = "linear",
@@ -156,7 +155,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
         gamma: str | float = "scale",
         coef0: float = 0.0,
         method: object = "auto",
-        tol: float = 1e-2,
+        tol: float = 0.05,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,

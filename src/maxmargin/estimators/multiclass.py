@@ -98,7 +98,7 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.15,
         *,
         loss: str | FloatArray = "zero_one",
         rescaling: str = "margin",
@@ -109,7 +109,7 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         gamma: str | float = "scale",
         coef0: float = 0.0,
         method: object = "auto",
-        tol: float = 1e-3,
+        tol: float = 0.05,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,
