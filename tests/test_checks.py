@@ -257,6 +257,21 @@ OWN_MUTANTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "functions",
         "StructuredSVC: loss of the truth must be 0, got 1.0 for example 0",
     ),
+    "a loss that is never positive": (
+        {"loss": lambda y_true, y: 0.0, "argmax": lambda x, w, y_true=None: argmax(x, w)},
+        "loss",
+        "no output seen of 3 examples has a loss above 0",
+    ),
+    "the worst output": (
+        {"argmax": lambda x, w, y_true=None: argmax(x, -w, y_true)},
+        "argmax",
+        "it must return the best of all outputs",
+    ),
+    "the truth": (
+        {"argmax": lambda x, w, y_true=None: argmax(x, w) if y_true is None else y_true},
+        "argmax",
+        "but argmax returns one with 0",
+    ),
     "an oracle that fails": (
         {"argmax": lambda x, w, y_true=None: 1 / 0},
         "functions",

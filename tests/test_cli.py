@@ -42,25 +42,43 @@ def test_demo_on_all_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "700 words" in text
     assert "chosen so that structure helps" in text
     assert "chosen by cross-validation on the training words alone" in text
-    assert "pass 10 primal" in text
+    assert all(f"pass {k} primal" in text for k in range(1, 15))
+    assert "BCFW, the method of the paper, is certified to be within" in text
     assert f"the gap is small enough; tol is {demo.TOL:g}" in text
-    assert text.endswith(f"The convergence plot is in {plot}.")
+    assert text.endswith(f"The convergence and some held-out words are drawn in {plot}.")
     assert plot.read_bytes()[:8] == PNG
 
 
 @pytest.mark.compiled
 def test_structure_helps_in_the_demo() -> None:
     data = demo.Words(*load_digit_words())
-    chain = demo.chain_errors(demo.train(data, quiet=True), data)
-    single = demo.single_errors(data)
+    result = demo.train(data, quiet=True)
+    chain = demo.errors(demo.chain_reading(result, data), data.y_test)
+    single = demo.errors(demo.single_reading(data), data.y_test)
     assert chain.digits < single.digits - 0.01
     assert chain.words < single.words - 0.03
 
 
 def test_errors_count_digits_and_words() -> None:
     truth = [np.array([2, 3]), np.array([4]), np.array([5, 6, 7])]
-    errors = demo._errors(np.array([2, 3, 9, 5, 9, 9]), truth)
+    errors = demo.errors(np.array([2, 3, 9, 5, 9, 9]), truth)
     assert errors == pytest.approx((3 / 6, 2 / 3))
+
+
+def test_misread_words_are_drawn_with_what_is_wrong_in_bold() -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    truth = [np.array([2, 3]), np.array([4]), np.array([5, 6, 7])]
+    scans = [np.zeros((len(word), 64)) for word in truth]
+    readings = demo.Readings(np.array([2, 3, 4, 5, 9, 7]), np.array([2, 8, 4, 5, 6, 7]))
+    demo._draw_words(figure, demo.Words(scans, truth, scans, truth), readings)
+    written = [[text.get_text() for text in ax.texts] for ax in figure.axes]
+    assert written == [
+        ["written", "2", "3", "chain", "2", "3", "one by one", "2", "8"],
+        ["written", "5", "6", "7", "chain", "5", "9", "7", "one by one", "5", "6", "7"],
+    ]
+    bold = [[text.get_text() for text in ax.texts if text.get_weight() == "bold"] for ax in figure.axes]
+    assert bold == [["8"], ["9"]]
+    assert [ax.images[0].get_array().shape for ax in figure.axes] == [(8, 16), (8, 24)]
 
 
 @pytest.mark.compiled
@@ -145,6 +163,8 @@ def test_plot_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixtu
         (("dance",), "invalid choice: 'dance'"),
         (("demo", "--plot", "demo.xyz"), "must end in .png, .pdf, .svg, got 'demo.xyz'"),
         (("demo", "--plot", "nowhere/demo.png"), "must be in a directory that exists"),
+        (("compile", "TreeSVC"), "must be one of ChainSVC, DependencySVC, GraphSVC, MatchingSVC,"),
+        (("compile", "--jobs", "0"), "must be an int >= 1, got '0'"),
     ],
 )
 def test_misuse_is_told_in_one_line(
@@ -182,6 +202,27 @@ def test_module_is_the_command() -> None:
 def test_compile_says_what_was_done(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(warm, "compile_kernels", lambda: warm.Compiled(7, 1.5, tmp_path))
-    assert cli.main(["compile"]) == 0
-    assert capsys.readouterr().out == f"7 kernels ready in 1.5 s, in {tmp_path}\n"
+    asked = []
+
+    def compile_kernels(*args: object, **kwargs: object) -> warm.Compiled:
+        asked.append((args, kwargs))
+        return warm.Compiled(7, 1.5, tmp_path, 432.1)
+
+    monkeypatch.setattr(warm, "compile_kernels", compile_kernels)
+    assert cli.main(["compile", "ChainSVC", "MatchingSVC", "--jobs", "2"]) == 0
+    assert asked == [((["ChainSVC", "MatchingSVC"],), {"every_method": False, "n_jobs": 2})]
+    before, after = capsys.readouterr().out.splitlines()
+    assert before.startswith(
+        "kinds of fits to compile for: 4, processes: 2, memory of a process: at most 1 GB, "
+    )
+    assert after == f"7 kernels ready in 1.5 s and at most 432 MB a process, in {tmp_path}"
+
+
+def test_compile_fails_where_nothing_can_be_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "cache_directory", lambda: None)
+    assert cli.main(["compile", "ChainSVC"]) == 1
+    assert capsys.readouterr().out.endswith(
+        "no kernels compiled: no directory is writeable that would keep them; set NUMBA_CACHE_DIR\n"
+    )

@@ -52,6 +52,8 @@ def test_chunking_without_data(capsys: pytest.CaptureFixture[str]) -> None:
     # The commonest of eight digits is a fifth of them.
     assert number(r"Token accuracy on 400 test sequences: ([\d.]+)%", text) > 75
     assert "Chunk F1" not in text
+    found, total = (number(pattern, text) for pattern in (r"have (\d+) of", r"of (\d+) wrong labels"))
+    assert found > 0.1 * total  # twice as many as among any 5 %
     # Every word ends in 4, 6, 4 (-ing) or 4, 6, 6 (-ion).
     assert "  4 -> 6  +" in text
 
@@ -68,6 +70,7 @@ def test_chunking_with_data(
     assert "6 training sequences" in text
     assert "Token accuracy on 6 test sequences: 100.00%" in text
     assert "Chunk F1: 100.00%" in text
+    assert "have 0 of 0 wrong labels" in text
     assert "  B-NP -> I-NP  +" in text
 
 

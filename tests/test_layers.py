@@ -21,14 +21,15 @@ LAYERS = [
     ["inference"],
     ["problems"],
     ["methods"],
-    ["objective", "history", "decoding"],
+    ["objective", "history", "decoding", "marginals"],
     ["plotting"],
-    ["_arguments", "resume", "kinds", "result", "solve", "_probe", "checks"],
+    ["_arguments", "resume", "kinds", "result", "solve", "_probe", "_spot_check", "checks"],
     ["path", "product"],
     ["display"],
     ["estimators"],
     ["__init__"],
-    ["demo", "warm"],
+    ["demo", "_first_fits"],
+    ["warm"],
     ["cli", "__main__"],
 ]
 APART = "datasets"

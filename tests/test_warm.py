@@ -1,5 +1,6 @@
 """Compiling everything beforehand."""
 
+import inspect
 import itertools
 import subprocess
 import sys
@@ -8,7 +9,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from maxmargin import warm
+from maxmargin import _first_fits, estimators, warm
+from maxmargin._first_fits import FirstFit
 from maxmargin.estimators._parameters import DUAL_METHODS
 from maxmargin.problems.maps.arborescence import ArborescenceMap
 from maxmargin.problems.maps.chain import ChainMap
@@ -18,7 +20,9 @@ from maxmargin.problems.maps.multiclass import MulticlassMap
 from maxmargin.problems.maps.second_order import SecondOrderMap
 from maxmargin.problems.maps.segments import SegmentsMap
 from maxmargin.problems.oracles._labelling import LABELLINGS
-from maxmargin.rows import DenseRows, Rows
+from maxmargin.rows import DenseRows, Rows, as_rows
+
+ROW_KINDS = ("dense rows", "sparse rows", "indicators rows")
 
 
 def _rows(problem):
@@ -30,64 +34,111 @@ def _rows(problem):
 def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
     solved, decoded = [], []
     monkeypatch.setattr(
-        warm, "solve", lambda problem, method, **_: solved.append((type(problem.map), _rows(problem), method))
+        _first_fits,
+        "solve",
+        lambda problem, method, **_: solved.append((type(problem.map), _rows(problem), method)),
     )
-    monkeypatch.setattr(warm, "decode_all", lambda problem, *_: decoded.append(type(problem.map)))
-    compiled = warm.compile_kernels()
+    monkeypatch.setattr(_first_fits, "decode_all", lambda problem, *_: decoded.append(type(problem.map)))
+    for fit in _first_fits.all_fits():
+        _first_fits.run(fit)
     made = [method(1.0) for method in DUAL_METHODS.values()]
+    maps = (ChainMap, MulticlassMap, SegmentsMap, SecondOrderMap, *(ArborescenceMap,) * 2)
     expected = [
-        *itertools.product((ChainMap, MulticlassMap, SegmentsMap), get_args(Rows), made),
-        *itertools.product((SecondOrderMap, *(ArborescenceMap,) * 2), get_args(Rows), made),
+        *itertools.product(maps, get_args(Rows), made),
         *itertools.product((MatchingMap,), (None,), made),
         *itertools.product((GraphMap,) * len(LABELLINGS), (DenseRows,), made),
     ]
     assert sorted(solved, key=repr) == sorted(expected, key=repr)
-    assert set(decoded) == {
-        ArborescenceMap,
-        ChainMap,
-        GraphMap,
-        MulticlassMap,
-        MatchingMap,
-        SecondOrderMap,
-        SegmentsMap,
-    }
-    assert compiled.seconds >= 0
+    assert set(decoded) == {*maps, GraphMap, MatchingMap}
+
+
+def test_every_compiled_estimator_is_in_the_default_set():
+    made = {name for name, cls in vars(estimators).items() if inspect.isclass(cls) and name.endswith("SVC")}
+    assert set(warm.ESTIMATORS) == made - {"StructuredSVC"}  # whose problem is the user's
+
+
+@pytest.mark.parametrize("fit", _first_fits.default_fits(list(warm.ESTIMATORS)), ids=str)
+def test_default_fits_train_the_estimator_as_it_comes(fit, monkeypatch):
+    trained = []
+    cls = getattr(estimators, fit.model)
+    whole = cls.fit
+    monkeypatch.setattr(cls, "fit", lambda self, X, y: trained.append(self) or whole(self, X, y))
+    _first_fits.run(fit)
+    (estimator,) = trained
+    given = {"max_iter": 2, "tol": 0.0, "verbose": 0, "random_state": 0}
+    assert estimator.get_params() == cls(**given).get_params()
+    assert estimator.n_iter_ == 2
+
+
+def test_default_fits_have_the_three_kinds_of_rows():
+    found = {fit.data for fit in _first_fits.default_fits(["ChainSVC", "MulticlassSVC", "SegmentSVC"])}
+    assert found == set(ROW_KINDS)
+    kinds = [type(as_rows(X)) for X in _first_fits._tables().values()]
+    assert kinds == list(get_args(Rows))
+
+
+def test_a_process_has_few_fits_of_one_model():
+    fits = warm.plan(every_method=True).fits
+    groups = warm._groups(fits)
+    assert [fit for group in groups for fit in group] == list(fits)
+    assert all(len(group) <= 3 and len({fit.model for fit in group}) == 1 for group in groups)
+
+
+def test_unknown_estimators_are_refused():
+    with pytest.raises(ValueError, match=r"estimators must be among ChainSVC, .*, got 'TreeSVC'\.$"):
+        warm.compile_kernels(["ChainSVC", "TreeSVC"])
+
+
+def test_one_name_may_stand_alone():
+    assert warm.plan("MatchingSVC", n_jobs=4) == ((FirstFit("MatchingSVC", "links"),), 1)
+
+
+def test_the_plan_says_what_is_compiled_and_how_long_it_takes():
+    fits = tuple(FirstFit("ChainSVC", str(k)) for k in range(20))
+    assert str(warm.Plan(fits, 2)) == (
+        "kinds of fits to compile for: 20, processes: 2, memory of a process: at most 1 GB, time: about "
+        "3 min if nothing is on disk"
+    )
+
+
+def test_outcomes_of_the_children_are_summed(monkeypatch, tmp_path):
+    monkeypatch.setattr(warm, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(
+        warm,
+        "_CHILD",
+        "import json, sys\nfor k, fit in enumerate(json.load(sys.stdin)): print(json.dumps([2, 100.0 + k]))",
+    )
+    compiled = warm.compile_kernels(["ChainSVC", "MatchingSVC"], n_jobs=2)
+    assert (compiled.kernels, compiled.megabytes, compiled.directory) == (8, 102.0, tmp_path)
+
+
+def test_a_child_that_fails_is_an_error(monkeypatch, tmp_path):
+    monkeypatch.setattr(warm, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(warm, "_CHILD", "import sys; sys.stdin.read(); sys.exit(3)")
+    with pytest.raises(ChildProcessError, match=r"compiled for MatchingSVC, links ended with code 3"):
+        warm.compile_kernels(["MatchingSVC"])
 
 
 PROGRAM = """
 import warnings
 import numpy as np
-import pytest
-from maxmargin import ChainSVC, DependencySVC, GraphSVC, MatchingSVC, MulticlassSVC, SegmentSVC, warm
+from maxmargin import MatchingSVC, MulticlassSVC, warm
+from maxmargin.methods.sweep import sweep
 
-warm.DUAL_METHODS = {"bcfw": warm.DUAL_METHODS["bcfw"]}
-compiled = warm.compile_kernels()
-before = warm._n_specialisations()
-
+compiled = warm.compile_kernels(["MulticlassSVC", "MatchingSVC"])
+assert warm._n_specialisations() == 0
 warnings.simplefilter("ignore")
-options = {"method": "bcfw", "max_iter": 2, "tol": 0.0}
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(9, 4)), np.arange(9) % 3
 for features in (X, np.where(X > 1, X, 0.0), np.where(X > 1, 1.0, 0.0)):
-    MulticlassSVC(**options).fit(features, y).predict(features)
-    for order in (1, 2):
-        ChainSVC(**options, order=order).fit([features], [y]).predict([features])
-    SegmentSVC(**options).fit([features], [["B-a", "I-a", "O"] * 3]).predict([features])
-words = [[["a", "b"], ["c"]], [["a"]]]
-ChainSVC(**options).fit(words, [["N", "V"], ["N"]]).predict(words)
-SegmentSVC(**options).fit(words, [["B-a", "I-a"], ["O"]]).predict(words)
+    MulticlassSVC(max_iter=2).fit(features, y).predict(features)
+MulticlassSVC(max_iter=2, class_weight="balanced").fit(X, y, sample_weight=1.0 + y)
 links = [X[:6].reshape(2, 3, 4)]
-MatchingSVC(**options, fertility=2).fit(links, [[(0, 0), (0, 2)]]).predict(links)
-tagged = [[("a", "X"), ("b", "Y")]]
-for projective in (False, True):
-    DependencySVC(**options, projective=projective).fit(tagged, [[2, 0]]).predict(tagged)
-for edges in ([(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0)]):
-    for labels in ([0, 1, 1], [0, 1, 2]):
-        GraphSVC(**options).fit([(X[:3], edges)], [labels]).predict([(X[:3], edges)])
+MatchingSVC(max_iter=2, fertility=2).fit(links, [[(0, 0), (0, 2)]]).predict(links)
 
-assert compiled.kernels == before > 0
-assert warm._n_specialisations() == before
-assert str(compiled) == f"{before} kernels ready in {compiled.seconds:.1f} s, in {compiled.directory}"
+assert compiled.kernels == warm._n_specialisations() > 0
+assert sum(sweep.cached.stats.cache_hits.values()) == 4
+assert not sweep.cached.stats.cache_misses
 """
 
 
@@ -96,6 +147,13 @@ def test_afterwards_estimators_compile_nothing():
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=600)
 
 
-def test_without_a_directory():
-    said = str(warm.Compiled(12, np.float64(3.21), None))
-    assert said == "12 kernels ready in 3.2 s, but not kept: no directory is writeable"
+def test_without_a_directory(monkeypatch):
+    monkeypatch.setattr(warm, "cache_directory", lambda: None)
+    compiled = warm.compile_kernels()
+    assert (compiled.kernels, compiled.directory) == (0, None)
+    assert "no directory is writeable" in str(compiled)
+
+
+def test_the_outcome_is_one_line(tmp_path):
+    said = str(warm.Compiled(12, np.float64(3.21), tmp_path, 512.3))
+    assert said == f"12 kernels ready in 3.2 s and at most 512 MB a process, in {tmp_path}"

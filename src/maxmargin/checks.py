@@ -53,9 +53,9 @@ def check_problem(
     """Look for defects of a problem: of its oracle, its loss and its features.
 
     The checks use a few examples, and weights that are zero, random or learnt from the example. They check
-    that all functions are deterministic and do not change their arguments; that losses are at least zero, and
-    zero for the truth; that the answers of the max oracle and of the prediction are as good as all other
-    outputs seen; and that `score`, `push` and `gram` use the same linear map.
+    that all functions are deterministic and do not change their arguments; that losses are at least zero,
+    zero for the truth and positive for some output; that the answers of the max oracle and of the prediction
+    are as good as all other outputs seen; and that `score`, `push` and `gram` use the same linear map.
 
     Parameters
     ----------
@@ -95,7 +95,13 @@ def check_problem(
         return Report((Finding("functions", None, f"functions: {error}"),), 0)
     rng, found = np.random.default_rng(random_state), dict[str, Finding]()
     count = min(n_examples, sizes(problem).examples)
+    largest = 0.0
     for i in range(count):
-        for finding in Probe(problem, i, () if outputs is None else outputs[i], rng).findings():
+        probe = Probe(problem, i, () if outputs is None else outputs[i], rng)
+        for finding in probe.findings():
             found.setdefault(finding.check, finding)
+        largest = max([largest, *(plane.loss for plane in probe.planes)])
+    if not found and largest == 0.0:
+        message = f"loss: no output seen of {count} examples has a loss above 0; there is nothing to learn."
+        found["loss"] = Finding("loss", None, message)
     return Report(tuple(found.values()), count)

@@ -61,14 +61,35 @@ def _parser() -> argparse.ArgumentParser:
         type=_plot_path,
         default=_PLOT,
         metavar="PATH",
-        help=f"file of the convergence plot, {', '.join(_FORMATS)} (default: {_PLOT})",
+        help=f"file of the plot, {', '.join(_FORMATS)} (default: {_PLOT})",
     )
     demo.add_argument("--quiet", action="store_true", help="print only the result")
     demo.set_defaults(run=_demo)
 
-    compile_ = commands.add_parser("compile", help="compile all kernels now, so that no later run waits")
+    compile_ = commands.add_parser("compile", help="compile kernels now, so that no first fit waits")
+    compile_.add_argument(
+        "estimators", nargs="*", type=_estimator, metavar="ESTIMATOR", help="such as ChainSVC (default: all)"
+    )
+    compile_.add_argument("--all", action="store_true", help="also every model for every method")
+    compile_.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: one per processor)")
     compile_.set_defaults(run=_compile)
     return parser
+
+
+def _estimator(text: str) -> str:
+    """Check the name of an estimator."""
+    from maxmargin.warm import ESTIMATORS
+
+    if text not in ESTIMATORS:
+        raise argparse.ArgumentTypeError(f"must be one of {', '.join(ESTIMATORS)}, got {text!r}")
+    return text
+
+
+def _jobs(text: str) -> int:
+    """Check a number of processes."""
+    if not (text.isdecimal() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"must be an int >= 1, got {text!r}")
+    return int(text)
 
 
 def _plot_path(text: str) -> Path:
@@ -88,10 +109,13 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _compile(arguments: argparse.Namespace) -> int:
-    from maxmargin.warm import compile_kernels
+    from maxmargin import warm
 
-    print(compile_kernels())
-    return 0
+    chosen = arguments.estimators or None
+    print(warm.plan(chosen, every_method=arguments.all, n_jobs=arguments.jobs), flush=True)
+    compiled = warm.compile_kernels(chosen, every_method=arguments.all, n_jobs=arguments.jobs)
+    print(compiled)
+    return _FAILED if compiled.directory is None else 0
 
 
 def _fail(message: str, code: int) -> int:

@@ -1,27 +1,83 @@
-"""Predictions for all examples of a problem."""
+"""Predictions for all examples of a problem, and their margins."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.compiling import can_compile
+from maxmargin.compiling import can_compile, kernel
 from maxmargin.compiling.threads import n_threads, run_all
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import predictions
+from maxmargin.problems.feature_map import score, score_buffer, statistics_size
+from maxmargin.problems.margins import decode_with_margins, margin_workspace, n_parts
 from maxmargin.problems.oracle import output_size
 from maxmargin.problems.problem import AnyProblem, checked_weights, sizes
 
 
+class WithMargins(NamedTuple):
+    """Outputs and the margins of their parts, one example after another.
+
+    Attributes
+    ----------
+    outputs, margins : arrays
+    """
+
+    outputs: IntArray
+    margins: FloatArray
+
+
 def decode_all(problem: AnyProblem, w: FloatArray) -> IntArray:
     """Return the outputs of largest score for all examples, one after another."""
-    n, w = sizes(problem).examples, checked_weights(problem, w)
-    stops = np.cumsum([0, *(output_size(problem.oracle, i) for i in range(n))])
+    w, stops = checked_weights(problem, w), _stops(problem, output_size)
     out = np.empty(stops[-1], dtype=np.int64)
-    shares = min(n_threads(), n) if can_compile(problem) else 1
-    bounds = np.linspace(0, n, shares + 1).astype(np.int64)
 
-    def decode(share: int) -> None:
-        first, stop = int(bounds[share]), int(bounds[share + 1])
+    def decode(first: int, stop: int) -> None:
         predictions(problem, w, first, stop, out[stops[first] : stops[stop]], new_scratch(problem))
 
-    run_all(decode, range(shares))
+    share_out(problem, decode)
     return out
+
+
+def decode_all_with_margins(problem: AnyProblem, w: FloatArray) -> WithMargins:
+    """Return the outputs of largest score for all examples, and by how much it falls without their parts."""
+    w, stops, ends = checked_weights(problem, w), _stops(problem, output_size), _stops(problem, n_parts)
+    found = WithMargins(np.empty(stops[-1], dtype=np.int64), np.empty(ends[-1]))
+
+    def decode(first: int, stop: int) -> None:
+        share = WithMargins(
+            found.outputs[stops[first] : stops[stop]], found.margins[ends[first] : ends[stop]]
+        )
+        y, work = np.zeros(sizes(problem).output, dtype=np.int64), margin_workspace(problem.oracle)
+        _predictions_with_margins(problem, w, first, stop, share, score_buffer(problem.map, None), y, work)
+
+    share_out(problem, decode)
+    return found
+
+
+@kernel
+def _predictions_with_margins(problem, w, first, stop, out, theta, y, work):
+    """Decode the examples first, ..., stop - 1; write outputs and margins one after another to ``out``."""
+    end = begin = 0
+    for i in range(first, stop):
+        score(problem.map, i, w, theta)
+        margins = out.margins[begin : begin + n_parts(problem.oracle, i)]
+        begin += margins.shape[0]
+        decode_with_margins(problem.oracle, i, theta[: statistics_size(problem.map, i)], y, margins, work)
+        for t in range(output_size(problem.oracle, i)):
+            out.outputs[end] = y[t]
+            end += 1
+
+
+def _stops(problem: AnyProblem, size: Callable[[object, int], int]) -> IntArray:
+    """Return where the entries of each example begin, and where the last end."""
+    return np.cumsum([0, *(size(problem.oracle, i) for i in range(sizes(problem).examples))])
+
+
+def share_out(problem: AnyProblem, run: Callable[[int, int], None]) -> None:
+    """Call ``run(first, stop)`` for shares of the examples, one for each thread."""
+    n = sizes(problem).examples
+    shares = min(n_threads(), n) if can_compile(problem) else 1
+    bounds = np.linspace(0, n, shares + 1).astype(np.int64).tolist()
+    run_all(lambda share: run(bounds[share], bounds[share + 1]), range(shares))

@@ -1,11 +1,11 @@
-"""The demonstration: train a chain, certify it, compare it with an unstructured classifier, plot."""
+"""The demonstration: train a chain, certify it, compare it with an unstructured classifier, and draw both."""
 
 import sys
 import textwrap
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from maxmargin.compiling.kernel_cache import cache_directory
 from maxmargin.datasets import load_digit_words
 from maxmargin.decoding import decode_all
 from maxmargin.display import CertificateLines, ProgressLine
-from maxmargin.methods import Accelerated, Pairwise
+from maxmargin.history import History
+from maxmargin.methods import Accelerated, BlockFrankWolfe, Pairwise
 from maxmargin.plotting import plot_convergence
 from maxmargin.problems import Chain
+from maxmargin.problems.problem import AnyProblem
 from maxmargin.result import Progress, Result, Status
 from maxmargin.solve import solve
 
@@ -24,10 +26,12 @@ from maxmargin.solve import solve
 # on the training words, with folds by distinct word. The held-out words were not used.
 CHAIN_C, SINGLE_C = 0.01, 0.1
 TOL = 3e-4
-CHECK_EVERY = 10
 SEED = 0
 INTERRUPTED = 130
 _WIDTH = 96
+# Held-out words that the plot shows, and the height and width of a scan in pixels.
+_SHOWN, _PIXELS = 8, 8
+_RIGHT, _WRONG, _GREY = "#009E73", "#D55E00", "#666666"
 
 Say = Callable[[str], None]
 
@@ -39,6 +43,13 @@ class Words(NamedTuple):
     y_train: list[IntArray]
     X_test: list[FloatArray]
     y_test: list[IntArray]
+
+
+class Readings(NamedTuple):
+    """The digits of all held-out words, one after another, as the chain and the other classifier read."""
+
+    chain: IntArray
+    single: IntArray
 
 
 class Errors(NamedTuple):
@@ -54,7 +65,7 @@ def run(plot: Path, *, quiet: bool = False) -> int:
     Parameters
     ----------
     plot : Path
-        File of the convergence plot.
+        File of the picture: the convergence, and some held-out words.
     quiet : bool
         Print only the result.
 
@@ -69,11 +80,14 @@ def run(plot: Path, *, quiet: bool = False) -> int:
     _warn_of_compilation(tell)
     result = train(data, quiet=quiet)
     _say(_certificate(result))
-    if result.status is Status.INTERRUPTED:
+    paper = None if result.status is Status.INTERRUPTED else train_as_in_paper(data, result)
+    if paper is None or paper.status is Status.INTERRUPTED:
         _say("Interrupted; run the demo again to see it to the end.")
         return INTERRUPTED
-    _say(_comparison(chain_errors(result, data), single_errors(data)))
-    _say(_plotted(result, plot))
+    _say(_rival(paper))
+    readings = Readings(chain_reading(result, data), single_reading(data))
+    _say(_comparison(*(errors(reading, data.y_test) for reading in readings)))
+    _say(_plotted(plot, result.history, paper.history, data, readings))
     return 0
 
 
@@ -90,47 +104,63 @@ def train(data: Words, *, quiet: bool = False) -> Result:
     -------
     Result
     """
-    problem = Chain.from_sequences(data.X_train, data.y_train)
-    method = Accelerated(Pairwise(lam=1.0 / (CHAIN_C * len(data.X_train))))
+    method = Accelerated(Pairwise(lam=_lam(data)))
     on_terminal = sys.stderr.isatty()
     with ProgressLine("training", enabled=on_terminal and not quiet, delay=0) as line:
         callbacks: list[Callable[[Progress], None]] = [line]
         if not on_terminal and not quiet:
             callbacks = [CertificateLines()]
-        return solve(
-            problem, method, tol=TOL, check_every=CHECK_EVERY, callbacks=callbacks, random_state=SEED
-        )
+        return solve(_problem(data), method, tol=TOL, check_every=1, callbacks=callbacks, random_state=SEED)
 
 
-def chain_errors(result: Result, data: Words) -> Errors:
-    """Return the errors of the chain on the held-out words."""
+def train_as_in_paper(data: Words, other: Result) -> Result:
+    """Train the same chain by the paper's BCFW with line search, for as many passes as another run took."""
+    method, passes = BlockFrankWolfe(lam=_lam(data)), int(other.history.passes[-1])
+    return solve(_problem(data), method, tol=TOL, max_passes=passes, check_every=1, random_state=SEED)
+
+
+def _problem(data: Words) -> AnyProblem:
+    return Chain.from_sequences(data.X_train, data.y_train)
+
+
+def _lam(data: Words) -> float:
+    return 1.0 / (CHAIN_C * len(data.X_train))
+
+
+def chain_reading(result: Result, data: Words) -> IntArray:
+    """Return the digits of the held-out words as the chain reads them."""
     classes = np.unique(np.concatenate(data.y_train))
     offsets = np.cumsum([0, *map(len, data.X_test)])
     problem = Chain.for_prediction(np.concatenate(data.X_test), offsets, len(classes))
-    return _errors(classes[decode_all(problem, result.w)], data.y_test)
+    return classes[decode_all(problem, result.w)]
 
 
-def single_errors(data: Words) -> Errors:
-    """Return the errors of a classifier of single digits on the same words and pixels."""
+def single_reading(data: Words) -> IntArray:
+    """Return the digits of the held-out words as a classifier of single digits reads them."""
     from maxmargin.estimators import MulticlassSVC
 
     model = MulticlassSVC(C=SINGLE_C, tol=TOL, verbose=0, random_state=SEED)
     model.fit(np.concatenate(data.X_train), np.concatenate(data.y_train))
-    return _errors(model.predict(np.concatenate(data.X_test)), data.y_test)
+    found: IntArray = model.predict(np.concatenate(data.X_test))
+    return found
 
 
-def _errors(predicted: IntArray, truth: list[IntArray]) -> Errors:
-    wrong = predicted != np.concatenate(truth)
-    bounds = np.cumsum([0, *map(len, truth)])
-    return Errors(float(wrong.mean()), float(np.mean([wrong[a:b].any() for a, b in pairwise(bounds)])))
+def errors(reading: IntArray, truth: list[IntArray]) -> Errors:
+    """Return the shares of digits and of words that are read wrongly."""
+    wrong = [(part != word) for part, word in zip(_by_word(reading, truth), truth, strict=True)]
+    return Errors(float(np.concatenate(wrong).mean()), float(np.mean([part.any() for part in wrong])))
+
+
+def _by_word(reading: IntArray, truth: list[IntArray]) -> list[IntArray]:
+    return [reading[a:b] for a, b in pairwise(np.cumsum([0, *map(len, truth)]).tolist())]
 
 
 def _warn_of_compilation(tell: Say) -> None:
     directory = cache_directory()
     if directory is None:
-        tell("Compiling kernels, some 15 seconds at every start: no directory for them is writeable.")
+        tell("Compiling kernels, some 20 seconds at every start: no directory for them is writeable.")
     elif not any(directory.iterdir()):
-        tell("Compiling kernels: some 15 seconds, once per installation.")
+        tell("Compiling kernels: some 20 seconds, once per installation.")
 
 
 def _introduction(data: Words) -> str:
@@ -153,6 +183,13 @@ def _certificate(result: Result) -> str:
     )
 
 
+def _rival(paper: Result) -> str:
+    return (
+        f"BCFW, the method of the paper, is certified to be within {paper.gap:.2g} of the best after "
+        f"{paper.history.passes[-1]:.0f} passes."
+    )
+
+
 def _comparison(chain: Errors, single: Errors) -> str:
     return (
         f"On the held-out words the chain gets {chain.digits:.1%} of the digits and {chain.words:.1%} of "
@@ -162,16 +199,50 @@ def _comparison(chain: Errors, single: Errors) -> str:
     )
 
 
-def _plotted(result: Result, path: Path) -> str:
-    """Write the plot; return a sentence that says where it is, or why there is none."""
+def _plotted(path: Path, history: History, paper: History, data: Words, readings: Readings) -> str:
+    """Write the picture; return a sentence that says where it is, or why there is none."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return "No plot, as matplotlib is not installed; run: pip install maxmargin[plot]"
-    figure = Figure(figsize=(6.4, 5.6), dpi=150, layout="constrained")
-    plot_convergence(result.history, figure.subplots(2, 1, sharex=True), tol=TOL)
+    figure: Any = Figure(figsize=(13.0, 6.4), dpi=150, layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=[1.0, 1.1])
+    panels = left.subplots(2, 1, sharex=True)
+    plot_convergence(history, panels, tol=TOL)
+    gap = np.minimum.accumulate(paper.primal) - np.maximum.accumulate(paper.dual)
+    panels[1].plot(paper.passes, gap, "--", color=_GREY, marker="o", markersize=3.5, label="gap of BCFW")
+    panels[1].legend(frameon=False)
+    _draw_words(right, data, readings)
     figure.savefig(path)
-    return f"The convergence plot is in {path}."
+    return f"The convergence and some held-out words are drawn in {path}."
+
+
+def _draw_words(figure: Any, data: Words, readings: Readings) -> None:
+    """Draw the first held-out words that are misread by one of the two, each with its three readings."""
+    read = [_by_word(reading, data.y_test) for reading in readings]
+    words = zip(data.X_test, data.y_test, *read, strict=True)
+    shown = [(x, lines) for x, *lines in words if any((line != lines[0]).any() for line in lines)][:_SHOWN]
+    figure.suptitle("The first held-out words that one of the two misreads; what is wrong is bold")
+    width = _PIXELS * max((len(x) for x, _ in shown), default=1)
+    axes = np.ravel(figure.subplots(max(len(shown), 1), 1, squeeze=False))
+    for ax in axes:
+        ax.axis("off")
+    for ax, (x, lines) in zip(axes, shown, strict=False):
+        ax.imshow(np.hstack([scan.reshape(_PIXELS, _PIXELS) for scan in x]), cmap="Greys")
+        ax.set(xlim=(-0.5 - 2 * _PIXELS, width - 0.5), ylim=(2.3 * _PIXELS, -0.5))
+        _write_readings(ax, lines)
+
+
+def _write_readings(ax: Any, lines: list[IntArray]) -> None:
+    """Write the digits below the scans of a word: the truth, and both readings."""
+    for row, (name, reading) in enumerate(zip(("written", "chain", "one by one"), lines, strict=True)):
+        y, style = (1.25 + 0.4 * row) * _PIXELS, {"va": "center", "fontsize": "small"}
+        ax.text(-2.0, y, name, color=_GREY, ha="right", **style)
+        for place, (digit, true) in enumerate(zip(reading.tolist(), lines[0].tolist(), strict=True)):
+            colour = _GREY if row == 0 else _RIGHT if digit == true else _WRONG
+            weight = "normal" if digit == true else "bold"
+            x = _PIXELS * (place + 0.5) - 0.5
+            ax.text(x, y, digit, color=colour, ha="center", weight=weight, **style)
 
 
 def _say(text: str) -> None:

@@ -17,6 +17,7 @@ from maxmargin.objective import Certificate
 from maxmargin.problems import feature_map
 from maxmargin.problems.feature_map import is_metric
 from maxmargin.problems.oracle import is_bounded
+from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.resume import Beginning, WarmStart
 
@@ -48,7 +49,8 @@ def prepare(problem: AnyProblem, method: object, state: object) -> None:
     if traits(method).moves_blocks:
         advance(method, state, problem, np.zeros(0, dtype=np.int64))
     w = np.zeros(sizes(problem).weights)
-    hinges(problem, w, 0, np.empty(0), new_scratch(problem, w))
+    plain, weights = split_weights(problem)
+    hinges(plain, w, 0, np.empty(0), new_scratch(plain, w, weights))
 
 
 @python_generic

@@ -39,6 +39,7 @@ from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import broken_example, fault, hinges
 from maxmargin.problems.feature_map import NegativeCurvature, check_metric, inner, is_metric, map_sizes
 from maxmargin.problems.oracle import is_bounded, is_exact
+from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, checked_weights
 
 _CHUNK = 256
@@ -145,11 +146,12 @@ def _is_at_most_that_of(problem: AnyProblem, zero: FloatArray, objective: float)
     fewer examples this takes.
     """
     n, total, first, pace = map_sizes(problem.map).examples, 0.0, 0, Pace()
-    scratch = new_scratch(problem, zero)
+    plain, weights = split_weights(problem)
+    scratch = new_scratch(plain, zero, weights)
     while first < n and total < n * objective:
         pace.check()
         begin, out = now(), np.empty(min(pace.length, n - first))
-        hinges(problem, zero, first, out, scratch)
+        hinges(plain, zero, first, out, scratch)
         pace.note(len(out), now() - begin)
         total += float(np.maximum(out, 0.0).sum())
         first += len(out)
@@ -168,13 +170,14 @@ def hinge_losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
     `OutOfTime` is raised at the deadline.
     """
     out, w, pace = np.empty(map_sizes(problem.map).examples), checked_weights(problem, w), Pace()
+    plain, weights = split_weights(problem)
 
     def measure(first: int) -> None:
-        scratch, stop = new_scratch(problem, w), min(first + _CHUNK, len(out))
+        scratch, stop = new_scratch(plain, w, weights), min(first + _CHUNK, len(out))
         while first < stop:
             pace.check()
             begin, then = now(), min(first + pace.length, stop)
-            hinges(problem, w, first, out[first:then], scratch)
+            hinges(plain, w, first, out[first:then], scratch)
             pace.note(then - first, now() - begin)
             first = then
 

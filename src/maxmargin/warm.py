@@ -1,28 +1,33 @@
 """Compile kernels ahead of time, for container images and before workers start."""
 
 import itertools
+import json
+import math
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, NamedTuple, cast
 
-import numpy as np
-import scipy.sparse
+import joblib
 from tqdm import tqdm
 
-from maxmargin.arrays import CsrMatrix, FloatArray
+from maxmargin import _first_fits
+from maxmargin._first_fits import FirstFit
 from maxmargin.compiling import KERNELS
 from maxmargin.compiling.kernel_cache import cache_directory
-from maxmargin.decoding import decode_all
-from maxmargin.encoding.arcs import Arcs
-from maxmargin.encoding.links import encode_links
-from maxmargin.estimators._parameters import DUAL_METHODS
-from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain, Segments
-from maxmargin.problems.arborescence import ArborescenceProblem
-from maxmargin.problems.oracles._labelling import LABELLINGS
-from maxmargin.problems.problem import sizes
-from maxmargin.solve import solve
+
+ESTIMATORS = tuple(_first_fits.DATA)
+
+# A process ends after a few fits, as Numba keeps everything that it has compiled in memory.
+_FITS_OF_A_PROCESS = 3
+# What a fit takes with a cold cache, measured on one core; the fits of one process share some of it.
+_SECONDS_OF_A_FIT = 18
+# A child runs this, with a list of fits on its standard input.
+_CHILD = "from maxmargin.warm import work; work()"
 
 
 class Compiled(NamedTuple):
@@ -36,70 +41,160 @@ class Compiled(NamedTuple):
         Time that it took; little if the kernels were on disk.
     directory : Path or None
         Where they are stored; None if no directory is writeable, so that each process compiles again.
+    megabytes : float
+        Largest memory of a process.
     """
 
     kernels: int
     seconds: float
     directory: Path | None
+    megabytes: float = 0.0
 
     def __str__(self) -> str:
-        kept = f"in {self.directory}" if self.directory else "but not kept: no directory is writeable"
-        return f"{self.kernels} kernels ready in {self.seconds:.1f} s, {kept}"
+        if self.directory is None:
+            return "no kernels compiled: no directory is writeable that would keep them; set NUMBA_CACHE_DIR"
+        used = f"{self.seconds:.1f} s and at most {self.megabytes:.0f} MB a process"
+        return f"{self.kernels} kernels ready in {used}, in {self.directory}"
 
 
-def compile_kernels() -> Compiled:
-    """Compile the kernels of every model, kind of features and method of the dual, or load them from disk.
+class _Outcome(NamedTuple):
+    """What a child says after a fit: specialisations that are new in it, and its largest memory so far."""
 
-    Kernels for weights of examples, rescaled slacks, signs of weights, forbidden transitions and graphs with
-    sparse features are compiled when they are first used. Compiling them here would take more than twice as
-    long.
+    kernels: int
+    megabytes: float
+
+
+class Plan(NamedTuple):
+    """What `compile_kernels` is going to do; ``str`` makes one line of it."""
+
+    fits: tuple[FirstFit, ...]
+    n_jobs: int
+
+    def __str__(self) -> str:
+        minutes = math.ceil(len(self.fits) * _SECONDS_OF_A_FIT / self.n_jobs / 60)
+        return (
+            f"kinds of fits to compile for: {len(self.fits)}, processes: {self.n_jobs}, memory of a process: "
+            f"at most 1 GB, time: about {minutes} min if nothing is on disk"
+        )
+
+
+def plan(
+    estimators: Sequence[str] | None = None, *, every_method: bool = False, n_jobs: int | None = None
+) -> Plan:
+    """Return what `compile_kernels` does for these arguments; raise if there is no such estimator."""
+    if isinstance(estimators, str):
+        estimators = [estimators]
+    unknown = [name for name in estimators or () if name not in ESTIMATORS]
+    if unknown:
+        raise ValueError(
+            f"compile_kernels: estimators must be among {', '.join(ESTIMATORS)}, got {unknown[0]!r}."
+        )
+    fits = _first_fits.default_fits(list(estimators or ESTIMATORS))
+    if every_method:
+        fits += _first_fits.all_fits()
+    most = int(joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
+    return Plan(tuple(fits), min(most, len(_groups(fits))))
+
+
+def compile_kernels(
+    estimators: Sequence[str] | None = None,
+    *,
+    every_method: bool = False,
+    n_jobs: int | None = None,
+    progress: bool = True,
+) -> Compiled:
+    """Compile the kernels that estimators need, or make sure that they are on disk.
+
+    By default these are the kernels for fits with default parameters, on dense, sparse and indicator
+    features. Weights of examples and classes need no others. Kernels for other methods, rescaled slacks,
+    signs of weights, forbidden transitions and kernel functions are compiled when they are first used.
 
     The kernels are stored for the user who compiles them. Other users can load them if root compiled them
     into the installed package and made them readable (``chmod -R a+rX``).
 
+    Parameters
+    ----------
+    estimators : sequence of str, optional
+        Names, such as ``["ChainSVC"]``; all by default.
+    every_method : bool
+        Also compile every model for every method of the dual.
+    n_jobs : int, optional
+        Number of processes; one per processor by default.
+    progress : bool
+        Show a progress bar on a terminal.
+
     Returns
     -------
     Compiled
-        ``(kernels, seconds, directory)``.
+        ``(kernels, seconds, directory, megabytes)``.
     """
-    begin = time.perf_counter()
-    pairs = list(itertools.product(_problems(), DUAL_METHODS.items()))
-    with tqdm(pairs, desc="compile", unit="kernel", disable=None, leave=False) as line:
-        for (model, problem), (name, method) in line:
-            line.set_postfix_str(f"{model}, {name}")
-            solve(problem, method(1.0), max_passes=1, random_state=0)
-            decode_all(problem, np.zeros(sizes(problem).weights))
-    return Compiled(_n_specialisations(), time.perf_counter() - begin, cache_directory())
+    begin, (fits, jobs) = time.perf_counter(), plan(estimators, every_method=every_method, n_jobs=n_jobs)
+    directory, outcomes = cache_directory(), list[_Outcome]()
+    if directory is not None:
+        with tqdm(total=len(fits), desc="compile", unit="fit", disable=None if progress else True) as bar:
+
+            def note(fit: FirstFit, outcome: _Outcome) -> None:
+                outcomes.append(outcome)
+                bar.set_postfix_str(str(fit), refresh=False)
+                bar.update()
+
+            with ThreadPoolExecutor(jobs) as pool:
+                list(pool.map(lambda group: _compile_in_child(group, note), _groups(fits)))
+    kernels = sum(outcome.kernels for outcome in outcomes)
+    largest = max((outcome.megabytes for outcome in outcomes), default=0.0)
+    return Compiled(kernels, time.perf_counter() - begin, directory, largest)
 
 
-def _problems() -> Iterator[tuple[str, Any]]:
-    """Yield a tiny problem for each model and each way of storing features."""
-    sequence = np.array([0, 2]), np.array([0, 1]), 2
-    builders: list[tuple[str, Callable[[Any], Any]]] = [
-        ("multiclass", lambda X: Multiclass.from_encoded(X, np.array([0, 1]), 2)),
-        ("chain", lambda X: Chain.from_encoded(X, *sequence)),
-        ("second-order chain", lambda X: SecondOrderChain.from_encoded(X, *sequence)),
-        ("segments", lambda X: Segments.from_sequences([X], [[(0, 1, "a"), (1, 2, "b")]])),
-        ("trees", partial(_trees, projective=False)),
-        ("projective trees", partial(_trees, projective=True)),
-    ]
-    features = {
-        "dense": np.array([[1.0, 2.0], [3.0, 4.0]]),
-        "sparse": scipy.sparse.csr_array(np.diag([2.0, 3.0])),
-        "indicators": scipy.sparse.csr_array(np.eye(2)),
-    }
-    for (model, build), (storage, X) in itertools.product(builders, features.items()):
-        yield f"{model} of {storage} features", build(X)
-    for inference in LABELLINGS:
-        graph = (features["dense"], [[0, 1]])
-        yield f"graph by {inference}", Graph.from_graphs([graph], [[0, 1]], inference=inference)
-    links = encode_links([np.ones((1, 1, 1))], owner="compile")
-    yield "matching", Matching.from_encoded(links, np.ones(1, dtype=np.bool_))
+def _groups(fits: Iterable[FirstFit]) -> list[tuple[FirstFit, ...]]:
+    """Return the fits of each process: a few of the same model, which share parts of kernels."""
+    groups = []
+    for _, same in itertools.groupby(fits, key=lambda fit: fit.model):
+        some = tuple(same)
+        groups += [some[k : k + _FITS_OF_A_PROCESS] for k in range(0, len(some), _FITS_OF_A_PROCESS)]
+    return groups
 
 
-def _trees(X: FloatArray | CsrMatrix, *, projective: bool) -> ArborescenceProblem:
-    arcs, heads = Arcs(X, np.array([0, 1])), np.array([0])
-    return Arborescence.from_encoded(arcs, heads, projective=projective)
+def _compile_in_child(fits: tuple[FirstFit, ...], note: Callable[[FirstFit, _Outcome], None]) -> None:
+    """Run the fits in another process, and note each outcome."""
+    source = str(Path(__file__).parents[1])
+    path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
+    with subprocess.Popen(
+        [sys.executable, "-c", _CHILD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    ) as child:
+        to_child, from_child = cast(IO[str], child.stdin), cast(IO[str], child.stdout)
+        json.dump(fits, to_child)
+        to_child.close()
+        for fit, line in zip(fits, from_child, strict=False):
+            note(fit, _Outcome(*json.loads(line)))
+    if child.returncode != 0:
+        raise ChildProcessError(
+            f"compile_kernels: a process that compiled for {fits[0]} ended with code {child.returncode}; its "
+            "error is above."
+        )
+
+
+def work() -> None:
+    """Run the fits that are listed on standard input, and write an outcome for each to standard output."""
+    before = _n_specialisations()
+    for fit in json.load(sys.stdin):
+        _first_fits.run(FirstFit(*fit))
+        now = _n_specialisations()
+        print(json.dumps(_Outcome(now - before, _megabytes())), flush=True)
+        before = now
+
+
+def _megabytes() -> float:
+    """Return the largest memory of this process so far; zero where this is not known."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return 0.0
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def _n_specialisations() -> int:

@@ -27,3 +27,9 @@ def shown(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return repr(value) if isinstance(value, str | Real | None) else described(value)
+
+
+def note_example(error: Exception, owner: str, name: str, i: int) -> None:
+    """Add a note to an error of a user's function that names the example, unless it has one."""
+    if not any("for example " in note for note in getattr(error, "__notes__", ())):
+        error.add_note(f"{owner}: raised by {name} for example {i}")

@@ -23,9 +23,13 @@ def used_up():
 
 WRONG = {
     "no sequence": ([], ValueError, "X has no sequence, expected at least one; got an empty list"),
-    "empty sequence": ([WORDS, []], ValueError, "sequence 1 of X is empty, expected at least one"),
-    "empty array": ([A, np.ones((0, 2))], ValueError, "sequence 1 of X is empty"),
-    "empty list": ([A, []], ValueError, "sequence 1 of X is empty"),
+    "empty sequences": ([[], ()], ValueError, "each sequence of X is empty; give one or more that are not"),
+    "empty arrays": ([np.ones((0, 2))] * 2, ValueError, "each sequence of X is empty"),
+    "after an empty one": (
+        [[], A, np.ones((1, 9))],
+        ValueError,
+        "sequence 2 of X has 9 features, but sequence 1",
+    ),
     "ragged": (
         [A, A, np.ones((2, 3))],
         ValueError,

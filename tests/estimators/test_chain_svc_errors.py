@@ -57,10 +57,15 @@ FEATURES = {
         ValueError,
         "feature 'a' of token 0 of sequence 1 of X is nan",
     ),
-    "empty sequence": (
+    "empty sequences": (
+        [np.zeros((0, 2)), []],
+        ValueError,
+        "each sequence of X is empty; give one or more that are not",
+    ),
+    "no labels for an empty sequence": (
         [X[0], np.zeros((0, 2))],
         ValueError,
-        "sequence 1 of X is empty, expected at least one token",
+        "sequence 1 has 0 tokens in X, but 2 labels in y",
     ),
     "no sequences": ([], ValueError, "X has no sequence, expected at least one"),
     "no features": ([np.ones((3, 0)), np.ones((2, 0))], ValueError, "X has 0 features, expected at least 1"),
@@ -125,8 +130,11 @@ PREDICTED = {
     "kind": (TOKENS, TypeError, "ChainSVC was fitted on sequences that are each a 2-D array of numbers"),
     "nan": (with_value(np.nan), ValueError, "feature 1 of token 0 of sequence 1 of X is nan"),
     "one array": (X[0], TypeError, "if it is one sequence pass"),
-    "no sequences": ([], ValueError, "X has no sequence"),
-    "empty sequence": ([np.zeros((0, 2))], ValueError, "sequence 0 of X is empty"),
+    "after an empty sequence": (
+        [[], *with_value(np.nan)],
+        ValueError,
+        "feature 1 of token 0 of sequence 2 of X is nan",
+    ),
 }
 
 

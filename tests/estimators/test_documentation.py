@@ -10,7 +10,19 @@ from support.estimators import KINDS
 
 PUBLIC = [getattr(estimators, name) for name in estimators.__all__]
 CLASSES = [cls for cls in PUBLIC if isinstance(cls, type) and issubclass(cls, MaxMarginEstimator)]
-METHODS = ("fit", "partial_fit", "predict", "score", "decision_function", "predict_k_best", "predict_tags")
+METHODS = (
+    "fit",
+    "partial_fit",
+    "predict",
+    "predict_single",
+    "score",
+    "decision_function",
+    "predict_k_best",
+    "predict_margins",
+    "predict_marginals",
+    "calibrate",
+    "predict_tags",
+)
 
 
 def entries(doc, section):

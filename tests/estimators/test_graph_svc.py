@@ -10,6 +10,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 
 from maxmargin import GraphSVC, grid_edges
+from maxmargin.encoding.graphs import encode_graphs
+from maxmargin.problems import Graph
 
 SHAPES = [(2, 3), (3, 2), (1, 4), (2, 2), (3, 3), (2, 3)]
 _rng = np.random.default_rng(0)
@@ -31,6 +33,24 @@ def fitted(graphs=X, labels=Y, node_weights=None, **parameters):
     return GraphSVC(**parameters).fit(graphs, labels, node_weights)
 
 
+def objective(model, graphs, truths, C, costs=None):
+    """The objective of trees, from all labellings; nodes of label -1 are not there."""
+    hinges = []
+    for (nodes, edges), truth in zip(graphs, truths, strict=True):
+        there = np.flatnonzero(truth >= 0)
+        number = {int(v): k for k, v in enumerate(there)}
+        graph = nodes[there], [(number[a], number[b]) for a, b in edges if a in number and b in number]
+        y = truth[there]
+        cost = np.ones(len(y)) if costs is None else np.asarray(costs)[y]
+        values = [
+            cost @ (np.array(z) != y) / len(y) + score_of(model, graph, z) - score_of(model, graph, y)
+            for z in product(range(len(model.classes_)), repeat=len(y))
+        ]
+        hinges.append(max(values))
+    squares = (model.coef_**2).sum() + (model.edge_coef_**2).sum()
+    return squares / (2 * C * len(graphs)) + np.mean(hinges)
+
+
 def score_of(model, graph, y):
     """The score of a labelling by numbers, by its formula."""
     nodes, edges = graph
@@ -41,6 +61,13 @@ def score_of(model, graph, y):
         else:
             total += model.edge_coef_[0, y[a], y[b]]
     return total
+
+
+def total_score(weights, graph, y):
+    """The score of a labelling by numbers, with features of edges."""
+    nodes, ends, edges = graph
+    total = sum(x @ weights[0][k] for x, k in zip(nodes, y, strict=True))
+    return total + sum(x @ weights[1][:, y[a], y[b]] for x, (a, b) in zip(edges, ends, strict=True))
 
 
 @pytest.mark.parametrize(("graphs", "inference"), [(X, "cut"), (TREES, "tree")])
@@ -70,6 +97,85 @@ def test_certificate_by_enumeration():
     assert primal == pytest.approx(model.history_.primal.min(), rel=1e-9)
     assert 0 <= model.gap_ <= 1e-3
     assert model.n_iter_ == model.history_.passes[-1]
+
+
+def with_void(void, label):
+    """The labels with every third node void."""
+    hidden = [np.where(np.arange(y.size) % 3 == 1, void, label(y.ravel())) for y in Y]
+    return [*hidden[:-1], np.full(Y[-1].size, void)]  # the last graph has no other node
+
+
+@pytest.mark.parametrize(("void", "label"), [(255, lambda y: (y == "light") * 1), ("?", lambda y: y)])
+def test_void_nodes_are_not_there(void, label):
+    truths = with_void(void, label)
+    model = fitted(TREES, truths, void=void, C=0.5, tol=1e-3)
+    assert void not in model.classes_.tolist()
+    codes = [np.where(y == void, -1, np.searchsorted(model.classes_, y)) for y in truths[:-1]]
+    primal = objective(model, TREES[:-1], codes, 0.5)
+    assert primal == pytest.approx(model.history_.primal.min(), rel=1e-9)
+    predicted = model.predict(TREES)
+    assert [len(p) for p in predicted] == [len(nodes) for nodes, _ in TREES]
+    assert void not in np.concatenate(predicted)
+    known = np.concatenate(truths) != void
+    right = np.concatenate(predicted)[known] == np.concatenate(truths)[known]
+    assert model.score(TREES, truths) == right.mean()
+
+
+def test_void_nodes_with_weights_and_further_calls():
+    truths = with_void(255, lambda y: (y == "light") * 1)
+    some = fitted(TREES, truths, void=255, C=0.5)
+    weighted = GraphSVC(C=0.5, tol=0.02, random_state=0, void=255)
+    weighted.fit(TREES, truths, sample_weight=np.ones(len(TREES)))
+    np.testing.assert_allclose(weighted.coef_, some.coef_)
+    more = GraphSVC(C=0.5, tol=1e-3, random_state=0, void=255)
+    for part in (slice(0, 2), slice(2, None)):
+        more.partial_fit(TREES[part], truths[part], classes=[0, 1, 255])
+    codes = [np.where(y == 255, -1, y) for y in truths[:-1]]
+    assert more.classes_.tolist() == [0, 1]
+    assert objective(more, TREES[:-1], codes, 0.5) == pytest.approx(more.history_.primal.min(), rel=1e-9)
+
+
+def test_inference_is_chosen_with_void_nodes():
+    """Without them the graph has no cycle, but the graphs to predict have."""
+    y = np.array([[0, 1], [1, 9]])
+    model = fitted([X[3]], [y], void=9)
+    assert model.inference_ == "cut"
+    assert model.predict([X[3]])[0].shape == (4,)
+
+
+def test_class_weights_by_enumeration():
+    factors = {"light": 3.0}
+    model = fitted(TREES, class_weight=factors, C=0.5, tol=1e-3)
+    codes = [np.searchsorted(model.classes_, y.ravel()) for y in Y]
+    primal = objective(model, TREES, codes, 0.5, costs=[1.0, 3.0])
+    assert primal == pytest.approx(model.history_.primal.min(), rel=1e-9)
+    counts = np.bincount(np.concatenate(codes))
+    balanced = fitted(TREES, class_weight="balanced", C=0.5)
+    same = fitted(
+        TREES, class_weight=dict(zip(["dark", "light"], counts.sum() / (2 * counts), strict=True)), C=0.5
+    )
+    np.testing.assert_allclose(balanced.coef_, same.coef_)
+
+
+def test_the_search_is_bounded_by_choice():
+    """On dense graphs with random weights, messages alone miss some of the best labellings."""
+    rng = np.random.default_rng(1)
+    ends = np.array([(a, b) for a in range(5) for b in range(a)])
+    graphs = [(rng.normal(size=(5, 2)), ends, rng.normal(size=(len(ends), 2))) for _ in range(30)]
+    model = GraphSVC(inference="messages", max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(graphs, [rng.integers(3, size=5) for _ in graphs])
+    model._w = rng.normal(size=model._w.shape)
+    weights = Graph.for_prediction(encode_graphs(graphs, owner="test"), 3, "messages").unpack(model._w)
+    scores = [{y: total_score(weights, graph, y) for y in product(range(3), repeat=5)} for graph in graphs]
+    exact, hasty = model.predict(graphs), model.set_params(search=0).predict(graphs)
+    exact, hasty = (
+        [table[tuple(y)] for table, y in zip(scores, found, strict=True)] for found in (exact, hasty)
+    )
+    np.testing.assert_allclose(exact, [max(table.values()) for table in scores], atol=1e-9)
+    assert sum(hasty) < sum(exact) - 1e-6
+    with pytest.raises(ValueError, match="The 'search' parameter of GraphSVC must be"):
+        model.set_params(search=-1).predict(graphs)
 
 
 def test_learns_and_scores():
@@ -138,3 +244,13 @@ def test_refuses():
         fitted(labels=["dark"] * 6)
     with pytest.raises(ValueError, match=r"^GraphSVC: y must have at least two different labels"):
         fitted(labels=[np.zeros(y.size, dtype=int) for y in Y])
+    with pytest.raises(
+        TypeError, match=r"^GraphSVC: void must be of type str, as the labels of y are, got 5"
+    ):
+        fitted(void=5)
+    with pytest.raises(ValueError, match=r"^GraphSVC: y has no label but 1, which is void; give other"):
+        fitted(labels=[np.ones(y.size, dtype=int) for y in Y], void=1)
+    with pytest.raises(ValueError, match=r"^GraphSVC: node_weights are zero at all nodes that are not void"):
+        fitted(void="dark", node_weights=[(y == "dark") * 1.0 for y in Y])
+    with pytest.raises(ValueError, match=r"^GraphSVC: class_weight must be None where rescaling is 'slack'"):
+        fitted(TREES, class_weight="balanced", rescaling="slack")

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, mutual_info_score
 from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVC
 
 from maxmargin import MultilabelSVC
 from maxmargin.inference.chow_liu import chow_liu, mutual_information
@@ -52,9 +54,12 @@ def test_the_tree_of_labels_is_the_best_of_all(seed):
     assert sum(shared[a, b] for a, b in edges) == pytest.approx(best)
 
 
-@pytest.mark.parametrize(("structure", "n_edges"), [("independent", 0), ("tree", 3), ("full", 6)])
+@pytest.mark.parametrize(
+    ("structure", "n_edges"), [("independent", 0), ("tree", 3), ("full", 6), ("auto", 6)]
+)
 def test_predictions_have_the_highest_score(structure, n_edges):
     model = fitted(structure=structure)
+    assert model.structure_ == ("full" if structure == "auto" else structure)
     assert model.edges_.shape == (n_edges, 2)
     assert model.edge_coef_.shape == (n_edges, 2, 2)
     predicted = model.predict(X)
@@ -64,19 +69,99 @@ def test_predictions_have_the_highest_score(structure, n_edges):
     assert model.score(X, Y) == accuracy_score(Y, predicted) > 0.4
 
 
-def test_certificate_by_enumeration():
-    model = fitted(tol=1e-3, C=0.1)
+@pytest.mark.parametrize("structure", ["tree", "full"])
+@pytest.mark.parametrize(("loss", "unit"), [("hamming", 1.0), ("normalized_hamming", 0.25)])
+def test_certificate_by_enumeration(structure, loss, unit):
+    model = fitted(tol=1e-3, C=0.1, structure=structure, loss=loss)
     hinges = [
         max(
-            np.mean(z != y) + score_of(model, x, z) - score_of(model, x, y) for z in product((0, 1), repeat=4)
+            unit * np.sum(z != y) + score_of(model, x, z) - score_of(model, x, y)
+            for z in product((0, 1), repeat=4)
         )
         for x, y in zip(X, Y, strict=True)
     ]
-    # The optimum has opposite weights for a label and for its absence: each squared length is halved.
-    squares = ((model.coef_**2).sum() + (model.intercept_**2).sum()) / 2 + (model.edge_coef_**2).sum()
+    # The optimum has opposite weights for a label and for its absence: each squared length is halved. A pair
+    # has a feature of three.
+    squares = ((model.coef_**2).sum() + (model.intercept_**2).sum()) / 2 + (model.edge_coef_**2).sum() / 9
     primal = squares / (2 * 0.1 * len(X)) + np.mean(hinges)
     assert primal == pytest.approx(model.history_.primal.min(), rel=1e-9)
-    assert model.gap_ <= 1e-3
+    assert model.gap_ <= 1e-3 * primal
+
+
+@pytest.mark.parametrize("structure", ["independent", "tree", "full"])
+def test_decision_function_is_the_difference_of_best_sets(structure):
+    model = fitted(structure=structure)
+    decision = model.decision_function(X)
+    np.testing.assert_array_equal(decision > 0, model.predict(X) == 1)
+    for x, margins in zip(X, decision, strict=True):
+        scores = {z: score_of(model, x, z) for z in product((0, 1), repeat=4)}
+        for label, margin in enumerate(margins):
+            best = [max(score for z, score in scores.items() if z[label] == k) for k in (0, 1)]
+            assert margin == pytest.approx(best[1] - best[0], abs=1e-9)
+
+
+def test_decision_function_of_kernels_and_vectors():
+    model = fitted(X[:20], Y[:20], kernel="rbf", tol=0.1)
+    np.testing.assert_array_equal(model.decision_function(X) > 0, model.predict(X) == 1)
+    names = np.where(Y[:, 0] == 1, "yes", "no")
+    vector = fitted(labels=names)
+    assert vector.decision_function(X).shape == (60,)
+    np.testing.assert_array_equal(vector.classes_[(vector.decision_function(X) > 0) * 1], vector.predict(X))
+
+
+def test_decision_function_of_more_labels_than_are_enumerated():
+    features, labels = X[:3], np.random.default_rng(3).integers(2, size=(3, 13))
+    with pytest.warns(ConvergenceWarning):
+        model = fitted(features, labels, structure="full", max_iter=1, tol=0.0)
+    np.testing.assert_array_equal(model.decision_function(features) > 0, model.predict(features) == 1)
+    assert fitted(features, labels).structure_ == "tree"
+
+
+def test_names_of_features_and_labels():
+    pandas = pytest.importorskip("pandas")
+    few = slice(0, 12)
+    table = pandas.DataFrame(X[few], columns=list("abc"))
+    sets = pandas.DataFrame(Y[few], columns=["w", "x", "y", "z"])
+    model = fitted(table, sets)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert model.classes_.tolist() == ["w", "x", "y", "z"]
+    np.testing.assert_array_equal(model.predict(table), fitted(X[few], Y[few]).predict(X[few]))
+    assert model.score(table, sets) == model.score(table, Y[few])
+    assert fitted(X[few], pandas.DataFrame(Y[few])).classes_.tolist() == [0, 1, 2, 3]
+    started = MultilabelSVC(random_state=0).partial_fit(table, sets)
+    with pytest.raises(ValueError, match=r"^MultilabelSVC: y has the columns .* give them in this order"):
+        started.partial_fit(table, sets[["x", "w", "y", "z"]])
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        [{"a", "b"}, {"c"}],
+        [("a",), ("b",)],
+        [["a", "b"], ["c", "d"]],
+        [[0, 2], [1]],
+        np.array([{1}, {2}]),
+    ],
+)
+def test_lists_of_labels_are_told_about_the_binarizer(tags):
+    features = X[:2]
+    with pytest.raises(ValueError, match=r"^MultilabelSVC: y must be zeros .* use MultiLabelBinarizer\(\)"):
+        fitted(features, tags)
+    with pytest.raises(ValueError, match=r"^MultilabelSVC: y must be zeros .* use MultiLabelBinarizer\(\)"):
+        fitted().score(features, tags)
+
+
+@pytest.mark.parametrize(("loss", "factor"), [("hamming", 2.0), ("normalized_hamming", 4.0)])
+def test_without_pairs_each_label_has_a_binary_svm(loss, factor):
+    features, labels = X[:20], Y[:20, [0, 2]]
+    model = fitted(features, labels, structure="independent", loss=loss, C=0.1, tol=1e-7, max_iter=5000)
+    for label in range(2):
+        rival = LinearSVC(loss="hinge", C=0.1 * factor, tol=1e-8, max_iter=100_000, random_state=0)
+        rival.fit(features, labels[:, label])
+        scale = factor / 2.0  # a share of 1/2 makes margins half as large
+        # A gap of 1e-4, at which training stops, leaves errors of up to 0.03 at this C.
+        np.testing.assert_allclose(scale * model.coef_[label], rival.coef_[0], atol=0.03 * scale)
+        np.testing.assert_allclose(scale * model.intercept_[label], rival.intercept_[0], atol=0.03 * scale)
 
 
 def test_sparse_features_clone_pickle_and_grid_search():

@@ -232,7 +232,7 @@ def test_predictions_are_of_one_model_while_another_thread_fits() -> None:
             return super().__iter__()
 
     found = model.predict(Refitting(kind.X))
-    assert [labels.tolist() for labels in found] == [labels.tolist() for labels in expected]
+    assert found == expected
     assert model.classes_.tolist() == ["p", "q"]
 
 

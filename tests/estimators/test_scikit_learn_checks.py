@@ -17,6 +17,8 @@ LISTS = ("chain", "segments", "graph", "matching", "dependency", "structured")
 
 @parametrize_with_checks([MultilabelSVC(tol=1e-2, random_state=0)])
 def test_multilabel(estimator, check):
+    if check.func.__name__.startswith("check_sample_weight_equivalence"):
+        pytest.skip("compares decision functions to seven digits, beyond tol; see test_sample_weights.py")
     check(estimator)
 
 
@@ -29,6 +31,18 @@ def test_multilabel(estimator, check):
 def test_kernels(estimator, check):
     if check.func.__name__.startswith("check_sample_weight_equivalence"):
         pytest.skip("compares to seven digits, beyond tol, and gamma='scale' depends on repeated rows")
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        MulticlassSVC(probability=True, tol=1e-2, random_state=0),
+        MultilabelSVC(probability=True, tol=1e-2, random_state=0),
+    ]
+)
+def test_probabilities(estimator, check):
+    if check.func.__name__.startswith("check_sample_weight_equivalence"):
+        pytest.skip("an example that occurs twice may be in two folds")
     check(estimator)
 
 

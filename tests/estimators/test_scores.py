@@ -72,7 +72,7 @@ def test_labels_of_another_kind_are_named() -> None:
 def test_a_loss_that_is_not_a_number_is_refused() -> None:
     kind = KINDS["structured"]
     model = kind.new().fit(kind.X, kind.y).set_params(loss=lambda truth, y: np.nan)
-    assert "loss must return finite numbers, got a mean of nan" in refusal(model, kind.X, kind.y)
+    assert "loss must be a finite number >= 0, got nan for example 0" in refusal(model, kind.X, kind.y)
 
 
 @pytest.mark.parametrize("which", ["multiclass", "multilabel"])

@@ -220,7 +220,7 @@ FLAWS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no answer": (
         {"argmax": lambda x, w, y_true=None: None},
         ValueError,
-        "argmax must return an output like the truth, 1 (int), got None (NoneType) for example 2",
+        "argmax must return an output like the truth, 0 (int), got None (NoneType) for example 0",
     ),
 }
 

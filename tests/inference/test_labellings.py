@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import maximum_flow
 from maxmargin.inference.cut import CutWork, cut, cut_work
 from maxmargin.inference.messages import best_by_messages, message_work
 from maxmargin.inference.search import best_by_search, search_work
+from maxmargin.inference.subsets import best_subset, subset_work
 from maxmargin.inference.tree import ROOT, best_on_tree, span
 from maxmargin.inference.viterbi import viterbi
 from support.graphs import arcs_of, best_score, cut_score, random_graph, table_score
@@ -62,6 +63,15 @@ def by_search(
     score, _ = best_by_messages(unary, tables, *arcs, 3, passes, work.messages, y)
     work.reached[:] = np.nan
     return y, *best_by_search(unary, tables, *arcs, 3, score, steps, work, y)
+
+
+def by_subsets(unary: Array, tables: Array, ends: Array) -> Array:
+    n_nodes, y = len(unary), np.full(len(unary), -1)
+    work = subset_work(n_nodes + 1)
+    for array in work:
+        array[:] = np.nan
+    best_subset(unary, tables, *arcs_of(ends, n_nodes), work, y)
+    return y
 
 
 def cut_of(gains: Array, strengths: Array, ends: Array, work: CutWork | None = None) -> Array:
@@ -137,6 +147,16 @@ def test_searches_bracket_the_best_labelling_and_find_it(
     if steps > 3**6:  # more than all labellings
         assert score == pytest.approx(best, abs=rounding)
         assert bound == pytest.approx(best, abs=rounding)
+
+
+@given(seeds, st.integers(1, 7), st.booleans())
+def test_subsets_against_all_labellings(seed: int, n_nodes: int, whole: bool) -> None:
+    rng = np.random.default_rng(seed)
+    ends = random_graph(rng, n_nodes, 0.7)
+    unary, tables = random_scores(rng, n_nodes, len(ends), whole)
+    y = by_subsets(unary, tables[:, :2], ends)
+    best = best_score(unary, tables, ends, 2)
+    assert table_score(unary, tables, ends, y) == pytest.approx(best, abs=1e-12)
 
 
 def relaxed_and_whole(unary: Array, tables: Array, ends: Array) -> list[float]:

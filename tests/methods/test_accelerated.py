@@ -264,7 +264,7 @@ def corners_at_zero(case: Case) -> tuple[float, float]:
 def test_the_first_kappa(case: Case) -> None:
     squares, loss = corners_at_zero(case)
     expected = _FIRST_KAPPA * np.sqrt(LAM * squares / (len(case.X) * loss))
-    assert first_kappa(case.problem, LAM) == pytest.approx(expected, rel=1e-12)
+    assert first_kappa(METHODS["adapted"], case.problem) == pytest.approx(expected, rel=1e-12)
     assert start(METHODS["adapted"], case.problem).momentum.kappa == pytest.approx(expected, rel=1e-12)
 
 
@@ -275,12 +275,16 @@ def scaled(features: float, losses: float) -> Multiclass:
     return Multiclass.from_encoded(features * X, y, 4, loss=losses * cost)
 
 
+def kappa_of(problem: Multiclass, lam: float) -> float:
+    return first_kappa(Accelerated(Pairwise(lam)), problem)
+
+
 def test_the_first_kappa_has_the_right_units() -> None:
-    kappa = first_kappa(scaled(1.0, 1.0), LAM)
+    kappa = kappa_of(scaled(1.0, 1.0), LAM)
     assert kappa > 0.0
     for s in (1e-3, 0.7, 50.0):
-        assert first_kappa(scaled(s, 1.0), LAM * s**2) == pytest.approx(kappa * s**2, rel=1e-12)
-        assert first_kappa(scaled(1.0, s), LAM / s) == pytest.approx(kappa / s, rel=1e-12)
+        assert kappa_of(scaled(s, 1.0), LAM * s**2) == pytest.approx(kappa * s**2, rel=1e-12)
+        assert kappa_of(scaled(1.0, s), LAM / s) == pytest.approx(kappa / s, rel=1e-12)
 
 
 def test_a_run_does_not_depend_on_units() -> None:
@@ -297,7 +301,7 @@ def test_a_run_does_not_depend_on_units() -> None:
 
 def test_where_no_loss_is_possible_kappa_is_zero() -> None:
     problem = scaled(1.0, 0.0)
-    assert first_kappa(problem, LAM) == 0.0
+    assert kappa_of(problem, LAM) == 0.0
     result = solve(problem, Accelerated(Pairwise(LAM)), tol=0.0, max_passes=3, random_state=0)
     assert (result.primal, result.dual) == (0.0, 0.0)
 

@@ -47,7 +47,8 @@ def test_constructors_follow_the_table(wrapper: str, name: str) -> None:
 def test_wrappers_of_wrappers(name: str) -> None:
     method = PLAIN[name]
     accelerated = methods.Accelerated(methods.Cached(method))
-    assert traits(accelerated) == Traits(has_step=False, is_average=True, projects=True, wraps=True)
+    expected = Traits(has_step=False, is_average=True, projects=True, weighs=True, wraps=True)
+    assert traits(accelerated) == expected
     assert traits(methods.Cached(methods.Averaged(method))).is_average
     for wrapper, inner, reason in (
         (methods.Averaged, methods.Cached(method), "write Cached[(]Averaged[(]"),

@@ -139,7 +139,7 @@ def test_words_not_seen_have_no_features_of_their_own() -> None:
 REFUSED = [
     ("the dog", r"X must be a list of sentences, got 'the dog' \(str\)"),
     ([], "X has no sentence, expected at least one"),
-    ([[("a", "X")], []], "sentence 1 of X is empty; remove it"),
+    ([[], ()], "each sentence of X is empty; give one or more that are not"),
     (["the dog"], r"sentence 0 of X is 'the dog' \(str\), expected a list of pairs"),
     ([["the", "dog"]], r"word 1 of sentence 0 of X is 'the', expected a pair \(word, tag\) of strings"),
     ([[("a", "X")], [("a", "X"), ("a",)]], r"word 2 of sentence 1 of X is \('a',\), expected a pair"),

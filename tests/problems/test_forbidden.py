@@ -1,6 +1,7 @@
 """Chains in which some labels may not follow some others, against a list of the labellings that are left."""
 
 import itertools
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import Accelerated, ChainSVC, Pairwise, solve
-from maxmargin.encoding.forbidden import encode_forbidden
+from maxmargin.encoding.forbidden import check_allowed, encode_forbidden
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import predictions
 from maxmargin.objective import hinge_losses
@@ -131,6 +132,12 @@ X = [_rng.normal(size=(length, 3)) for length in (3, 5, 4, 2, 6)]
 Y = [["O", "B-NP", "I-NP"], ["B-NP", "I-NP", "I-NP", "O", "O"], ["B-NP"] * 4, ["O"] * 2, ["O"] * 6]
 
 
+def score_of(model: ChainSVC, x: Array, labels: list[int]) -> float:
+    """The score of a labelling, by its formula."""
+    total = model.start_[labels[0]] + model.end_[labels[-1]] + (model.coef_[labels] * x).sum()
+    return float(total + sum(model.transitions_[a, b] for a, b in itertools.pairwise(labels)))
+
+
 def pairs_in(sequences: Any) -> set[tuple[Any, Any]]:
     paths = [[None, *labels, None] for labels in sequences]
     return {pair for path in paths for pair in itertools.pairwise(path)}
@@ -151,14 +158,28 @@ def test_forbidden_transitions_are_never_predicted(forbidden: Any) -> None:
     banned = {("O", "I-NP"), (None, "I-NP")} if forbidden == "bio" else set(forbidden)
     plain = ChainSVC(C=10, random_state=0).fit(data, truth)
     model = ChainSVC(C=10, forbidden=forbidden, random_state=0).fit(data, truth)
-    assert pairs_in([y.tolist() for y in plain.predict(noise)]) & banned
-    assert not pairs_in([y.tolist() for y in model.predict(noise)]) & banned
+    assert pairs_in(plain.predict(noise)) & banned
+    assert not pairs_in(model.predict(noise)) & banned
 
 
 REFUSED = [
-    (Y, [("B-NP", "I-NP")], "sequence 0 of y has 'I-NP' after 'B-NP' at token 2, which is forbidden"),
-    (Y, [(None, "B-NP")], "sequence 1 of y has 'B-NP' after its start at token 0, which is forbidden"),
-    (Y, [("I-NP", None)], "sequence 0 of y has its end after 'I-NP' at token 3, which is forbidden"),
+    (
+        Y,
+        [("B-NP", "I-NP")],
+        "y has forbidden pairs in 2 of 5 sequences, first at token 2 of sequence 0: 'I-NP' after 'B-NP' 2 "
+        "times; correct y",
+    ),
+    (
+        Y,
+        [(None, "B-NP")],
+        "y has forbidden pairs in 2 of 5 sequences, first at token 0 of sequence 1: 'B-NP' after the start",
+    ),
+    (
+        Y,
+        [("I-NP", None), ("B-NP", "B-NP")],
+        "y has forbidden pairs in 2 of 5 sequences, first at token 3 of sequence 0: 'B-NP' after 'B-NP' "
+        "3 times, the end after 'I-NP' once; correct y",
+    ),
     (Y, [("O", "X")], "forbidden has the label 'X', which is not in y; labels are"),
     (Y, [("O",)], r"forbidden has the item \('O',\), expected pairs of labels"),
     (Y, ["OO"], "forbidden has the item 'OO', expected pairs of labels"),
@@ -187,3 +208,50 @@ def test_refuses_lengths_that_no_labelling_has() -> None:
         ValueError, match=r"^ChainSVC: all labellings of 2 tokens are forbidden; remove some pairs"
     ):
         model.predict([np.ones((1, 1)), np.ones((2, 1))])
+
+
+@given(cases, st.integers(0, 1000))
+def test_all_forbidden_pairs_are_counted(drawn: tuple[Case, Array], seed: int) -> None:
+    case, forbidden = drawn
+    rng, names = np.random.default_rng(seed), "abc"
+    labels = [rng.integers(LABELS, size=length) for length in (*map(len, case.X), 0, 2)]
+    paths = [[LABELS, *y.tolist(), LABELS] for y in labels]
+    wrong = [[pair for pair in itertools.pairwise(path) if forbidden[pair]] for path in paths]
+    offsets = np.append(0, np.cumsum([len(y) for y in labels]))
+    counts = Counter(itertools.chain.from_iterable(wrong))
+    if not counts:
+        check_allowed(np.concatenate(labels), offsets, forbidden, list(names), owner="test")
+        return
+    with pytest.raises(ValueError, match=r"^test: y has forbidden pairs in ") as caught:
+        check_allowed(np.concatenate(labels), offsets, forbidden, list(names), owner="test")
+    said, first = str(caught.value), next(i for i, pairs in enumerate(wrong) if pairs)
+    assert f"in {sum(map(bool, wrong))} of {len(labels)} sequences" in said
+    token = next(t for t, pair in enumerate(itertools.pairwise(paths[first])) if forbidden[pair])
+    assert f"first at token {token} of sequence {first}: " in said
+    listed = counts.most_common(5)
+    for (a, b), n in listed:
+        before, after = [*map(repr, names), "the start"][a], [*map(repr, names), "the end"][b]
+        times = "once" if n == 1 else f"{n} times"
+        assert f"{after} after {before} {times}" in said
+    assert ("others" in said) == (len(counts) > 5)
+
+
+def test_odd_labels_are_for_training_alone() -> None:
+    """What is forbidden in prediction alone changes no weight, and no prediction that is allowed."""
+    odd = [*Y[:-1], ["I-NP", "I-NP", "O", "I-NP", "O", "O"]]
+    with pytest.raises(
+        ValueError, match=r"set forbidden_in='prediction' to forbid them in predictions alone\.$"
+    ):
+        ChainSVC(forbidden="bio").fit(X, odd)
+    plain = ChainSVC(C=10, random_state=0).fit(X, odd)
+    model = ChainSVC(C=10, forbidden="bio", forbidden_in="prediction", random_state=0).fit(X, odd)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    noise = [np.random.default_rng(k).normal(size=(4, 3)) for k in range(50)]
+    banned, changed = {("O", "I-NP"), (None, "I-NP")}, 0
+    for x, free, bound in zip(noise, plain.predict(noise), model.predict(noise), strict=True):
+        allowed = [y for y in itertools.product(plain.classes_, repeat=4) if not pairs_in([y]) & banned]
+        scores = [score_of(model, x, [*map(model.classes_.tolist().index, y)]) for y in allowed]
+        assert tuple(bound) == allowed[int(np.argmax(scores))]
+        changed += free != bound
+    assert changed > 0
+    assert not pairs_in(labels for best in model.predict_k_best(noise, 3) for labels in best.labels) & banned

@@ -28,7 +28,7 @@ from support.model_checks import (
 from support.naive import Array, Output, margins
 
 LAM = 0.1
-EXACT = ("tree", "cut")
+EXACT = ("tree", "cut", "subsets")
 
 
 def with_inference(problem: Any, inference: Any) -> Any:

@@ -139,7 +139,12 @@ REFUSED = [
     ([X[0], np.ones((1, 2, 3))], Y, "links of pair 1 of X have 3 features, but those of pair 0 have 2"),
     ([X[0], np.ones((1, 2))], Y, r"pair 1 of X is an ndarray of shape \(1, 2\), expected numbers of shape"),
     ([X[0], [[[1.0], [2.0, 3.0]]]], Y, "pair 1 of X is a list, expected numbers of shape"),
-    ([X[0], np.ones((1, 0, 2))], Y, "pair 1 of X is empty"),
+    (
+        [X[0], np.ones((1, 0, 2))],
+        [[2, -1], []],
+        "offsets must rise by at least 1, .* leave out empty examples",
+    ),
+    ([X[0], np.ones((1, 2, 0))], Y, "links of pair 1 of X have 0 features, expected at least 1"),
     (NAN, Y, r"feature 1 of link \(0, 1\) of pair 1 of X is nan, expected a finite number"),
     (X, Y[:1], "y must be a list of 2 matchings, got 1 items"),
     (X, 3, r"y must be a list of 2 matchings, got 3 \(int\)"),

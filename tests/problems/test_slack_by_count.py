@@ -266,9 +266,10 @@ def test_sets_of_labels(structure: str) -> None:
             return z @ (model.coef_ @ x + model.intercept_) + sum(v[z[a], z[b]] for (a, b), v in joint)
 
         every = (np.array(z) for z in product((0, 1), repeat=3))
-        hinges.append(max(np.mean(y != z) * (1.0 + score(z) - score(y)) for z in every))
+        hinges.append(max(np.sum(y != z) * (1.0 + score(z) - score(y)) for z in every))
     # The weights of label 1 are the negative of those of label 0, where both have the same features.
-    size = ((model.coef_**2).sum() + (model.intercept_**2).sum()) / 2 + (model.edge_coef_**2).sum()
+    # A pair has a feature of three.
+    size = ((model.coef_**2).sum() + (model.intercept_**2).sum()) / 2 + (model.edge_coef_**2).sum() / 9
     assert size / (4.0 * 8) + np.mean(hinges) == pytest.approx(model.history_.primal.min(), rel=1e-9)
     assert 0.0 <= model.gap_ <= model.tol
 

@@ -134,6 +134,7 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
         Accelerated(Pairwise(LAM)),
     ),
     "messages, BCFW": (lambda: graph_case(76, (4, 4), inference="messages"), _BLOCK),
+    "subsets, BCFW": (lambda: graph_case(77, (4, 4), 2, inference="subsets"), _BLOCK),
     "kernel of classes, BCFW": (lambda: _with_kernel(multiclass_case(82, n=9), GaussianKernel(0.5)), _BLOCK),
     "kernel of classes, some columns, accelerated": (
         lambda: _with_kernel(multiclass_case(83, n=24), GaussianKernel(0.5), 3, np.float32),

@@ -270,7 +270,7 @@ def tree_cases(draw: Any, rows: tuple[str, ...] = ROWS, projective: tuple[bool, 
 def graph_cases(draw: Any, inference: tuple[str, ...] = INFERENCES, rows: tuple[str, ...] = ROWS) -> Case:
     """Draw graphs of every kind: sizes, labels, losses, dense or sparse rows, with and without ties."""
     kind = draw(st.sampled_from(inference))
-    n_labels = 2 if kind == "cut" else draw(st.integers(2, 3))
+    n_labels = 2 if kind in ("cut", "subsets") else draw(st.integers(2, 3))
     sizes = draw(st.lists(st.integers(1, 3 if kind == "cut" else 4), max_size=2))
     return graph_case(
         draw(st.integers(0, 2**32 - 1)),

@@ -40,6 +40,7 @@ from maxmargin.compiling.interpreting import SWITCH, quiet
 from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.kernel_cache import PackageCache, is_ours
 from maxmargin.compiling.numba_private import CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
+from maxmargin.compiling.progress import announced, without_collection
 
 # Arguments of a generic function whose inner objects a wrapper passes on.
 _WRAPPED_TOO = ("state", "work")
@@ -238,7 +239,7 @@ def _classes(value: Any) -> Iterator[type]:
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
-    """Return a Numba dispatcher whose compilation is not interrupted."""
+    """Return a Numba dispatcher whose compilation is not interrupted, and is announced."""
     dispatcher = njit(**KERNEL)(function)
     if config.DISABLE_JIT:
         return dispatcher
@@ -246,7 +247,7 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
     def compile_whole(signature: Any) -> Any:
         warn_of_losses()
-        with uninterruptible():
+        with uninterruptible(), without_collection(), announced(function, signature):
             return compile_one(signature)
 
     dispatcher.compile = compile_whole

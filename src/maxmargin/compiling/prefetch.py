@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import overload
 
 from maxmargin.compiling.generics import helper
-from maxmargin.compiling.numba_private import CAN_PREFETCH, prefetch_line
+from maxmargin.compiling.numba_private import CAN_PREFETCH, PART, prefetch_line
 
 _LINE = 64
 # On a longer walk the processor prefetches by itself.
@@ -22,7 +22,7 @@ def _request(array: np.ndarray, p: int) -> None:
     """Prefetch the cache line of ``array[p]``; do nothing in the interpreter."""
 
 
-@overload(_request, strict=False)
+@overload(_request, strict=False, jit_options=PART)
 def _request_compiled(array: types.Array, p: types.Integer) -> Callable[..., None]:
     if CAN_PREFETCH:
         return lambda array, p: prefetch_line(array, p)

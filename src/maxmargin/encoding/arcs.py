@@ -1,6 +1,6 @@
 """Encode sentences: the features of the arcs between their words, and the true heads."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -8,9 +8,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from maxmargin.arrays import CsrMatrix, FloatArray, IntArray, SparseMatrix, frozen, is_sparse
-from maxmargin.encoding.kinds import is_numeric
+from maxmargin.encoding.kinds import checked_some, is_empty, is_numeric
 from maxmargin.encoding.matrices import checked_csr
-from maxmargin.encoding.tokens import Offsets, first_not_finite
+from maxmargin.encoding.tokens import Offsets, first_not_finite, offsets_of
 from maxmargin.wording import described
 
 _HEADS = "the head of each word, 0 for the root and 1 for the first word"
@@ -37,7 +37,7 @@ class Arcs(NamedTuple):
     features : ndarray of float64 (n_arcs, n_features), csr_array or Indicators
         A sentence of m words has m (m + 1) rows: for each word one row per head, the root first.
     offsets : ndarray of int64 (n_sentences + 1,)
-        Sentence i consists of the words offsets[i], ..., offsets[i + 1] - 1.
+        Sentence i consists of the words offsets[i], ..., offsets[i + 1] - 1; it may have none.
     """
 
     features: FloatArray | CsrMatrix | Indicators
@@ -46,17 +46,20 @@ class Arcs(NamedTuple):
 
 def encode_arcs(X: object, *, owner: str) -> Arcs:
     """Return the features of arcs given as arrays or as sparse matrices."""
-    items = as_sentences(X, owner)
-    sparse = is_sparse(items[0])
-    blocks = [_block(item, sparse, f"{owner}: sentence {i} of X") for i, item in enumerate(items)]
-    lengths = np.array([_n_words(block.shape[0]) for block in blocks])
-    for i, block in enumerate(blocks):
-        if block.shape[1] != blocks[0].shape[1]:
+    items = some_sentences(X, owner)
+    present = {i: item for i, item in enumerate(items) if not is_empty(item)}
+    first, item = next(iter(present.items()))
+    sparse = is_sparse(item)
+    blocks = {i: _block(item, sparse, f"{owner}: sentence {i} of X") for i, item in present.items()}
+    for i, block in blocks.items():
+        if block.shape[1] != blocks[first].shape[1]:
             raise ValueError(
-                f"{owner}: arcs of sentence {i} of X have {block.shape[1]} features, but those of sentence 0 "
-                f"have {blocks[0].shape[1]}; give all arcs the same features."
+                f"{owner}: arcs of sentence {i} of X have {block.shape[1]} features, but those of sentence "
+                f"{first} have {blocks[first].shape[1]}; give all arcs the same features."
             )
-    return Arcs(frozen(_stacked(blocks)), np.append(0, np.cumsum(lengths)))
+    lengths = np.zeros(len(items), dtype=np.int64)
+    lengths[list(blocks)] = [_n_words(block.shape[0]) for block in blocks.values()]
+    return Arcs(frozen(_stacked(list(blocks.values()))), offsets_of(lengths))
 
 
 def _stacked(blocks: list[FloatArray | CsrMatrix]) -> FloatArray | CsrMatrix:
@@ -68,15 +71,17 @@ def _stacked(blocks: list[FloatArray | CsrMatrix]) -> FloatArray | CsrMatrix:
 
 
 def as_sentences(X: object, owner: str) -> list[object]:
-    """Return X as a list of at least one sentence."""
+    """Return X as a list of sentences; those that are iterators become lists."""
     one = is_sparse(X) or getattr(X, "ndim", 0) == 3
     if one or not isinstance(X, Iterable) or isinstance(X, str | bytes | dict):
         advice = "; if it is one sentence pass [X]" if one else ""
         raise TypeError(f"{owner}: X must be a list of sentences, got {described(X)}{advice}.")
-    sentences = list(X)
-    if not sentences:
-        raise ValueError(f"{owner}: X has no sentence, expected at least one; got {described(X)}.")
-    return sentences
+    return [list(item) if isinstance(item, Iterator) else item for item in X]
+
+
+def some_sentences(X: object, owner: str) -> list[object]:
+    """Return X as a list of sentences, of which one or more have words."""
+    return checked_some(as_sentences(X, owner), "sentence", owner)
 
 
 def _n_words(n_arcs: int) -> int:
@@ -143,7 +148,7 @@ def encode_heads(y: object, offsets: Offsets, *, owner: str, projective: bool, s
 
 def _heads(item: object, size: int, where: str) -> IntArray:
     try:
-        heads = np.asarray(item)
+        heads = np.asarray(item, dtype=np.int64 if is_empty(item) else None)
     except ValueError:  # lists of unequal lengths
         heads = np.empty(0, dtype=object)
     if heads.shape != (size,) or heads.dtype.kind not in "iu":
@@ -167,7 +172,7 @@ def _check_tree(heads: IntArray, where: str, projective: bool, single_root: bool
         word = int((ends > 0).argmax()) + 1
         raise ValueError(f"{where} has a cycle above word {word}, expected a tree; follow its heads.")
     n_roots = int((heads == 0).sum())
-    if single_root and n_roots != 1:
+    if single_root and n_roots != 1 and len(heads):
         raise ValueError(
             f"{where} has {n_roots} words whose head is the root, expected one; set single_root=False."
         )

@@ -1,5 +1,6 @@
 """Encode which labels may not follow which: pairs of labels become a matrix."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -10,6 +11,8 @@ from maxmargin.encoding.tokens import Offsets
 from maxmargin.wording import described, quoted
 
 Label = str | int | None
+# Pairs that an error lists.
+_MOST = 5
 
 
 def encode_forbidden(forbidden: object, classes: ArrayLike, *, owner: str) -> BoolArray | None:
@@ -76,32 +79,48 @@ def _checked_pair(pair: object, labels: list[Label], owner: str) -> tuple[Label,
 
 
 def check_allowed(
-    labels: IntArray, offsets: Offsets, forbidden: BoolArray, classes: ArrayLike, *, owner: str
+    labels: IntArray,
+    offsets: Offsets,
+    forbidden: BoolArray,
+    classes: ArrayLike,
+    *,
+    owner: str,
+    advice: str = "correct y or remove the pairs from forbidden",
 ) -> None:
-    """Raise if the numbered labels of a sequence contain a forbidden transition."""
-    border = len(forbidden) - 1
-    for i in range(len(offsets) - 1):
-        path = np.concatenate([[border], labels[offsets[i] : offsets[i + 1]], [border]])
-        wrong = forbidden[path[:-1], path[1:]]
-        if wrong.any():
-            t = int(wrong.argmax())
-            raise ValueError(
-                f"{owner}: sequence {i} of y has {_name_of(path[t + 1], classes, 'its end')} after "
-                f"{_name_of(path[t], classes, 'its start')} at token {t}, which is forbidden; correct "
-                "y or remove the pair from forbidden."
-            )
+    """Raise if the numbered labels of sequences contain forbidden transitions; the error reports all."""
+    border, lengths = len(forbidden) - 1, np.diff(offsets)
+    # One path through all sequences: a border between two is the end of one and the start of the next.
+    path, begins = np.full(len(labels) + len(offsets), border), offsets + np.arange(len(offsets))
+    path[np.arange(len(labels)) + 1 + np.repeat(np.arange(len(lengths)), lengths)] = labels
+    wrong = np.flatnonzero(forbidden[path[:-1], path[1:]])
+    if len(wrong):
+        where = np.searchsorted(begins, wrong, side="right") - 1
+        first = f"token {wrong[0] - begins[where[0]]} of sequence {where[0]}"
+        pairs = Counter(zip(path[wrong].tolist(), path[wrong + 1].tolist(), strict=True))
+        raise ValueError(
+            f"{owner}: y has forbidden pairs in {len(np.unique(where))} of {len(lengths)} sequences, first "
+            f"at {first}: {_listed(pairs, classes)}; {advice}."
+        )
 
 
-def _name_of(number: int, classes: ArrayLike, border: str) -> str:
-    labels = np.asarray(classes)
-    return border if number == len(labels) else repr(labels[number].item())
+def _listed(pairs: "Counter[tuple[int, int]]", classes: ArrayLike) -> str:
+    """Return the pairs and how often each occurs, the most frequent first."""
+    names = list(map(repr, np.asarray(classes).tolist()))
+    before, after, ranked = [*names, "the start"], [*names, "the end"], pairs.most_common()
+    listed = [f"{after[b]} after {before[a]} {_times(count)}" for (a, b), count in ranked[:_MOST]]
+    rest = sum(count for _, count in ranked[_MOST:])
+    return ", ".join([*listed, f"others {_times(rest)}"] if rest else listed)
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n} times"
 
 
 def check_lengths(offsets: Offsets, forbidden: BoolArray, *, owner: str) -> None:
     """Raise if a sequence of one of these lengths has no allowed labelling."""
     lengths = set(np.diff(offsets).tolist())
     ends: BoolArray = ~forbidden[-1, :-1]
-    for length in range(1, max(lengths) + 1):
+    for length in range(1, max(lengths, default=0) + 1):
         if length in lengths and not (ends & ~forbidden[:-1, -1]).any():
             raise ValueError(
                 f"{owner}: all labellings of {length} tokens are forbidden; remove some pairs from forbidden."

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from maxmargin.arrays import CsrMatrix, FloatArray, IntArray, SparseMatrix, frozen, is_sparse
 from maxmargin.encoding.kinds import is_numeric
-from maxmargin.encoding.labels import Labels, Words, encode_labels
+from maxmargin.encoding.labels import Labels, Words, encode_labels, without_label
 from maxmargin.encoding.matrices import checked_csr
 from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.wording import described
@@ -78,6 +78,23 @@ def encode_node_labels(
     return number_node_labels(y, graphs.offsets, owner=owner, classes=classes)
 
 
+def encode_with_void(
+    y: object, graphs: Graphs, void: str | int | None, *, owner: str, classes: ArrayLike | None = None
+) -> tuple[IntArray, Labels]:
+    """Number the labels of all nodes but those that are void, whose number is -1."""
+    if void is None:
+        return encode_node_labels(y, graphs, owner=owner, classes=classes)
+    known = None if classes is None else np.unique(np.append(np.asarray(classes), void))
+    codes, found = encode_node_labels(y, graphs, owner=owner, classes=known)
+    kind = "str" if found.dtype.kind == "U" else "int"
+    if isinstance(void, str) != (kind == "str"):
+        raise TypeError(f"{owner}: void must be of type {kind}, as the labels of y are, got {void!r}.")
+    codes, found = without_label(codes, found, void)
+    if not len(found) or (codes < 0).all():
+        raise ValueError(f"{owner}: y has no label but {void!r}, which is void; give other labels.")
+    return codes, found
+
+
 def number_node_labels(
     y: object, offsets: IntArray, *, owner: str, classes: ArrayLike | None = None
 ) -> tuple[IntArray, Labels]:
@@ -107,6 +124,25 @@ def encode_node_weights(weights: object, graphs: Graphs, *, owner: str) -> Float
                 f"sum, got {len(array)} of sum {array.sum():.3g}."
             )
     return np.concatenate(found)
+
+
+def without_nodes(graphs: Graphs, kept: NDArray[np.bool_]) -> Graphs:
+    """Return the graphs with some of their nodes, and the edges between them; a graph may become empty."""
+    counts = np.diff(graphs.edge_offsets)
+    ends = graphs.ends + np.repeat(graphs.offsets[:-1], counts)[:, None]
+    joined = kept[ends].all(axis=1)
+    numbers = np.append(0, np.cumsum(kept))
+    offsets = numbers[graphs.offsets]
+    edge_offsets = np.append(0, np.cumsum(joined))[graphs.edge_offsets]
+    ends = numbers[ends[joined]] - np.repeat(offsets[:-1], np.diff(edge_offsets))[:, None]
+    nodes, edges = _taken(graphs.nodes, kept), _taken(graphs.edges, joined)
+    return Graphs(nodes, offsets, edges, edge_offsets, ends)
+
+
+def without_empty(graphs: Graphs) -> Graphs:
+    """Return the graphs that have nodes."""
+    kept = np.append(True, np.diff(graphs.offsets) > 0)
+    return graphs._replace(offsets=graphs.offsets[kept], edge_offsets=graphs.edge_offsets[kept])
 
 
 def check_features(graphs: Graphs, n_features: int, n_edge_features: int, *, owner: str) -> None:
@@ -246,6 +282,10 @@ def _check_widths(name: str, matrices: list[Matrix], owner: str) -> None:
                 f"{owner}: {name} of graph {i} of X have {matrix.shape[1]} features, but those of graph 0 "
                 f"have {width}; give all {name} the same features."
             )
+
+
+def _taken(matrix: Matrix, kept: NDArray[np.bool_]) -> Matrix:
+    return frozen(matrix[kept] if isinstance(matrix, np.ndarray) else csr_array(matrix)[kept])
 
 
 def _stacked(matrices: list[Matrix]) -> Matrix:

@@ -1,6 +1,6 @@
 """Recognise the kind of sequences that X holds, and report what cannot be a sequence."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from numbers import Number
 from typing import Literal
 
@@ -33,10 +33,31 @@ def as_sequences(X: object, owner: str) -> list[object]:
     advice = _advice_on_container(X)
     if advice or not isinstance(X, Iterable):
         raise TypeError(f"{owner}: X must be {EXPECTED}, got {described(X)}; {advice}.")
-    sequences = [list(item) if isinstance(item, Iterator) else item for item in X]
-    if not sequences:
-        raise ValueError(f"{owner}: X has no sequence, expected at least one; got {described(X)}.")
-    return sequences
+    return [list(item) if isinstance(item, Iterator) else item for item in X]
+
+
+def some_sequences(X: object, owner: str) -> list[object]:
+    """Return X as a list of sequences, of which one or more have tokens."""
+    return checked_some(as_sequences(X, owner), "sequence", owner)
+
+
+def checked_some(items: list[object], noun: str, owner: str) -> list[object]:
+    """Return the examples; raise if all of them are empty."""
+    if not items:
+        raise ValueError(f"{owner}: X has no {noun}, expected at least one; got an empty list.")
+    if all(map(is_empty, items)):
+        raise ValueError(f"{owner}: each {noun} of X is empty; give one or more that are not.")
+    return items
+
+
+def is_empty(sequence: object) -> bool:
+    """Return whether a sequence has no tokens; texts and dicts are no sequences, whatever their length."""
+    shape = getattr(sequence, "shape", None)
+    if isinstance(shape, tuple):
+        return bool(shape) and shape[0] == 0
+    return (
+        isinstance(sequence, Sized) and not isinstance(sequence, str | bytes | Mapping) and not len(sequence)
+    )
 
 
 def _advice_on_container(X: object) -> str:

@@ -38,7 +38,8 @@ def encode_labels(
     y : list of sequences of labels
         All labels are strings, or all are integers; booleans count as the integers 0 and 1.
     offsets : ndarray of int64, optional
-        Offsets of the tokens of X: sequence i must have ``offsets[i + 1] - offsets[i]`` labels.
+        Offsets of the tokens of X: sequence i must have ``offsets[i + 1] - offsets[i]`` labels. Without
+        them, each sequence must have a label.
     classes : array-like, optional
         The known labels; by default all labels of y, sorted.
     owner : str, default="ChainSVC"
@@ -70,6 +71,26 @@ def encode_labels(
     except KeyError:
         raise _unknown_label(labels, lengths, numbers, owner, words) from None
     return codes, known
+
+
+def without_label(
+    codes: NDArray[np.int64], classes: Labels, label: str | int
+) -> tuple[NDArray[np.int64], Labels]:
+    """Return the codes for the classes without a label, -1 where it was, and these classes.
+
+    Examples
+    --------
+    >>> without_label(np.array([0, 2, 1]), np.array([3, 5, 255]), 5)
+    (array([ 0,  1, -1]), array([  3, 255]))
+    """
+    other = classes != label
+    numbers = np.where(other, np.cumsum(other) - 1, -1)
+    return numbers[codes], classes[other]
+
+
+def holds_arrays(y: object) -> bool:
+    """Return whether labels are given as arrays, judged by the first sequence."""
+    return isinstance(y, Iterable) and isinstance(next(iter(y), None), np.ndarray)
 
 
 def _label_sequences(y: object, owner: str, words: Words) -> list[Sequence[object]]:
@@ -117,7 +138,7 @@ def _check_lengths(lengths: NDArray[np.int64], offsets: Offsets | None, owner: s
                 f"in y; give one label per {part}."
             )
     empty = np.flatnonzero(lengths == 0)
-    if len(empty):
+    if offsets is None and len(empty):
         raise ValueError(
             f"{owner}: y[{empty[0]}] is empty, expected at least one label; "
             f"remove empty {example}s from X and y."
@@ -147,6 +168,8 @@ def _check_types(labels: list[object], lengths: NDArray[np.int64], owner: str, w
 
 def _sorted_classes(labels: list[object], owner: str) -> Labels:
     distinct = sorted(dict.fromkeys(labels))  # type: ignore[type-var]  # all str or all int
+    if not distinct:
+        raise ValueError(f"{owner}: y has no label, expected at least one.")
     try:
         classes = np.array(distinct, str if isinstance(distinct[0], str) else np.int64)
     except OverflowError:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from maxmargin.arrays import BoolArray, FloatArray, IntArray, frozen
 from maxmargin.encoding.kinds import is_numeric
-from maxmargin.encoding.tokens import first_not_finite
+from maxmargin.encoding.tokens import first_not_finite, without_empty
 from maxmargin.wording import described
 
 _MATCHINGS = (
@@ -25,7 +25,8 @@ class Links(NamedTuple):
         For each pair the values of the first feature at all links, source by source, then the values of
         the second feature, and so on. Inner loops of sums over features then run along links and vectorise.
     offsets : ndarray of int64 (n_pairs + 1,)
-        Pair i consists of the links offsets[i], ..., offsets[i + 1] - 1.
+        Pair i consists of the links offsets[i], ..., offsets[i + 1] - 1. There are none if it has no source
+        or no target.
     sources, targets : ndarrays of int64 (n_pairs,)
         Number of words on each side.
     n_features : int
@@ -36,6 +37,13 @@ class Links(NamedTuple):
     sources: IntArray
     targets: IntArray
     n_features: int
+
+    def without_empty(self) -> "Links":
+        """Return the pairs that have links."""
+        some = np.diff(self.offsets) > 0
+        return self._replace(
+            offsets=without_empty(self.offsets), sources=self.sources[some], targets=self.targets[some]
+        )
 
 
 def encode_links(X: object, *, owner: str, constant: bool = False) -> Links:
@@ -65,7 +73,7 @@ def encode_matchings(
     for i, (m, n) in enumerate(zip(links.sources, links.targets, strict=True)):
         matrix = truth[links.offsets[i] : links.offsets[i + 1]].reshape(m, n)
         for side, most, counts in (("source", fertility, matrix.sum(1)), ("target", 1, matrix.sum(0))):
-            if counts.max() > most:
+            if counts.max(initial=0) > most:
                 raise ValueError(
                     f"{owner}: {side} {counts.argmax()} of pair {i} of {name} has {counts.max()} links, "
                     f"expected at most {most}; drop the others{_advice(side, counts.max())}."
@@ -100,7 +108,7 @@ def _mask(matching: object, size: tuple[int, int], where: str) -> BoolArray:
     entries = list(matching)
     if entries and isinstance(entries[0], Iterable):
         return _linked(entries, size, where)
-    if not entries and size[0] > 0:
+    if not entries:
         return np.zeros(size, dtype=np.bool_)
     return _partners(entries, size, where)
 
@@ -172,11 +180,8 @@ def _block(item: object, i: int, owner: str) -> FloatArray:
             f"{owner}: pair {i} of X is {described(item)}, expected numbers of shape (n_sources, n_targets, "
             "n_features); give every link the same number of features."
         )
-    if block.size == 0:
-        raise ValueError(
-            f"{owner}: pair {i} of X is empty, of shape {block.shape}; expected at least one source, one "
-            "target and one feature: remove it from X (and from y)."
-        )
+    if block.shape[2] == 0:
+        raise ValueError(f"{owner}: links of pair {i} of X have 0 features, expected at least 1.")
     block = block.astype(np.float64, copy=False)
     bad = first_not_finite(block)
     if bad is not None:

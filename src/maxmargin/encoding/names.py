@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.encoding.chunks import CHUNK
-from maxmargin.encoding.kinds import NOUNS, Kind, kind_of, kind_of_token, mixture
+from maxmargin.encoding.kinds import NOUNS, Kind, is_empty, kind_of, kind_of_token, mixture
 from maxmargin.encoding.lookup import Bags
 from maxmargin.encoding.tokens import Offsets, first_not_finite, offsets_of, place
 from maxmargin.wording import described, quoted
@@ -47,7 +47,7 @@ class NamedFeatures(NamedTuple):
 def read_named(sequences: list[object], kind: Kind, owner: str) -> NamedFeatures:
     """Return the named features of all tokens of all sequences."""
     lists = [_as_list(sequence, i, kind, owner) for i, sequence in enumerate(sequences)]
-    offsets = offsets_of(_lengths(lists), owner)
+    offsets = offsets_of(_lengths(lists))
     items = list(chain.from_iterable(lists))
     if not set(map(type, items)) <= PLAIN[kind]:
         items = [
@@ -80,6 +80,8 @@ def _lengths(items: Sequence[Sized]) -> NDArray[np.int64]:
 def _as_list(sequence: object, i: int, kind: Kind, owner: str) -> Sequence[Any]:
     if isinstance(sequence, list | tuple):
         return sequence
+    if is_empty(sequence):
+        return []
     if not isinstance(sequence, Iterable) or kind_of(sequence, i, owner) in ("dense", "sparse"):
         raise mixture(i, sequence, kind, owner)
     return list(np.asarray(sequence).tolist() if hasattr(sequence, "__array__") else sequence)

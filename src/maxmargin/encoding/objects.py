@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 
 from maxmargin.arrays import is_sparse
-from maxmargin.encoding.kinds import as_sequences, is_numeric
+from maxmargin.encoding.kinds import as_sequences, is_numeric, some_sequences
 from maxmargin.encoding.tokens import Tokens, offsets_of
 from maxmargin.wording import described
 
@@ -45,12 +45,12 @@ class ObjectEncoder:
 
     def fit_transform(self, X: object) -> Tokens:
         """Return the objects of all sequences."""
-        return self.transform(X)
+        return self.transform(some_sequences(X, self.owner))
 
     def transform(self, X: object) -> Tokens:
         """Return the objects of all sequences."""
         sequences = [self._listed(i, sequence) for i, sequence in enumerate(as_sequences(X, self.owner))]
-        offsets = offsets_of(np.array([len(sequence) for sequence in sequences]), self.owner)
+        offsets = offsets_of(np.array([len(sequence) for sequence in sequences], dtype=np.int64))
         return Tokens(as_objects(chain.from_iterable(sequences), self.owner), offsets)
 
     def _listed(self, i: int, sequence: object) -> list[object]:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from maxmargin.arrays import CsrMatrix, is_sparse
 from maxmargin.encoding.graphs import number_node_labels, stack_nodes
-from maxmargin.encoding.kinds import as_sequences, find_kind
+from maxmargin.encoding.kinds import find_kind, some_sequences
 from maxmargin.encoding.labels import Labels, encode_labels
 from maxmargin.encoding.segments import list_segments, tags_of_segments
 from maxmargin.encoding.sequences import ARRAYS, SequenceEncoder
@@ -44,7 +44,7 @@ class Stack(NamedTuple):
 
 def stack_parts(X: object, owner: str) -> Stack | list[object]:
     """Return the tokens or nodes of X stacked, or a list of its sequences if their features are named."""
-    sequences = as_sequences(X, owner)
+    sequences = some_sequences(X, owner)
     if _is_graph(sequences[0]):
         rows, offsets = stack_nodes(sequences, owner=owner)
         return Stack(rows, offsets, sequences)  # type: ignore[arg-type]  # all are tuples or lists by now

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
-from maxmargin.encoding.arcs import as_sentences
+from maxmargin.encoding.arcs import some_sentences
 from maxmargin.encoding.tokens import Offsets
 from maxmargin.wording import described, quoted
 
@@ -23,7 +23,7 @@ def encode_tagged(X: object, *, owner: str) -> Tagged:
     words: list[str] = []
     tags: list[str] = []
     ends = [0]
-    for i, sentence in enumerate(as_sentences(X, owner)):
+    for i, sentence in enumerate(some_sentences(X, owner)):
         if not isinstance(sentence, Iterable) or isinstance(sentence, str | bytes | dict):
             raise TypeError(
                 f"{owner}: sentence {i} of X is {described(sentence)}, expected a list of pairs (word, tag); "
@@ -37,8 +37,6 @@ def encode_tagged(X: object, *, owner: str) -> Tagged:
                 )
             words.append(token[0].lower())
             tags.append(token[1])
-        if len(words) == ends[-1]:
-            raise ValueError(f"{owner}: sentence {i} of X is empty; remove it from X (and from y).")
         ends.append(len(words))
     return Tagged(words, tags, np.array(ends, dtype=np.int64))
 

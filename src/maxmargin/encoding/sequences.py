@@ -4,8 +4,9 @@ from numbers import Integral
 from typing import Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from maxmargin.encoding.kinds import NOUNS, Kind, as_sequences, find_kind
+from maxmargin.encoding.kinds import NOUNS, Kind, as_sequences, find_kind, is_empty, some_sequences
 from maxmargin.encoding.lookup import Vocabulary, learn
 from maxmargin.encoding.names import NamedFeatures, not_a_name, read_named
 from maxmargin.encoding.sparse_rows import drop_columns, sparse_rows
@@ -27,9 +28,9 @@ class SequenceEncoder:
     * a list of collections of strings, one per token: the names of features with value 1, or n
       for a string that occurs n times in the token.
 
-    All sequences of X must be of one kind. Named features, those of dicts and strings, are numbered
-    in order of first appearance in `fit` (sorted within a set). `transform` ignores names that did
-    not occur in `fit`.
+    All sequences of X must be of one kind; some may be empty. Named features, those of dicts and
+    strings, are numbered in order of first appearance in `fit` (sorted within a set). `transform`
+    ignores names that did not occur in `fit`.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class SequenceEncoder:
             ``(rows, offsets)``, as `transform` returns for the same X.
         """
         self._check_min_count()
-        sequences = as_sequences(X, self.owner)
+        sequences = some_sequences(X, self.owner)
         kind = find_kind(sequences, self.owner)
         vocabulary = None
         if kind in ARRAYS:
@@ -129,6 +130,8 @@ class SequenceEncoder:
         if not hasattr(self, "kind_"):
             raise ValueError(f"{self.owner}: the encoder is not fitted yet; call fit first.")
         sequences = as_sequences(X, self.owner)
+        if all(map(is_empty, sequences)):
+            return self._nothing(len(sequences))
         kind = find_kind(sequences, self.owner)
         if (kind in ARRAYS) != (self.kind_ in ARRAYS):
             raise TypeError(
@@ -138,6 +141,12 @@ class SequenceEncoder:
         if self._vocabulary is None:
             return self._check_n_features(self._stack(sequences, kind))
         return self._look_up(self._vocabulary, read_named(sequences, kind, self.owner))
+
+    def _nothing(self, n: int) -> Tokens:
+        """Return n sequences without tokens."""
+        shape = 0, self.n_features_in_
+        rows = np.zeros(shape) if self.kind_ == "dense" else csr_array(shape)
+        return Tokens(rows, np.zeros(n + 1, dtype=np.int64))
 
     def _stack(self, sequences: list[object], kind: Kind) -> Tokens:
         stack = stack_dense if kind == "dense" else stack_sparse

@@ -1,14 +1,14 @@
 """Stack sequences that are arrays or sparse matrices."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from maxmargin.arrays import CsrMatrix, frozen, is_sparse
-from maxmargin.encoding.kinds import is_numeric, kind_of, mixture
+from maxmargin.encoding.kinds import is_empty, is_numeric, kind_of, mixture
 from maxmargin.encoding.matrices import as_csr, check_entries
 from maxmargin.encoding.sparse_rows import assemble
 from maxmargin.encoding.tokens import Offsets, Tokens, first_not_finite, offsets_of, place
@@ -27,6 +27,9 @@ class _Block(Protocol):
     def ndim(self) -> int: ...
 
 
+_Rows = TypeVar("_Rows", bound=_Block)
+
+
 def stack_dense(sequences: list[object], owner: str) -> Tokens:
     """Return the rows of all arrays, as float64."""
     rows, offsets = dense_rows(sequences, owner, np.dtype(np.float64))
@@ -41,8 +44,8 @@ def dense_rows(
     sequences: list[object], owner: str, dtype: np.dtype[np.float64] | None = None
 ) -> tuple[NDArray[Any], Offsets]:
     """Return the rows of all arrays, by default in the dtype that holds all of theirs, and the offsets."""
-    blocks = [_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
-    offsets = _checked_offsets(blocks, owner)
+    given = [_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
+    blocks, offsets = _checked(given, owner)
     rows = np.empty((int(offsets[-1]), blocks[0].shape[1]), dtype or np.result_type(*blocks))
     np.concatenate(blocks, out=rows, casting="same_kind")
     return rows, offsets
@@ -64,14 +67,14 @@ def csr_rows(
     sequences: list[object], owner: str, dtype: np.dtype[np.float64] | None = None
 ) -> tuple[csr_array, Offsets]:
     """Return the rows of all sparse matrices, without duplicates, and the offsets."""
-    blocks = [_sparse_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
-    offsets = _checked_offsets(blocks, owner)
+    given = [_sparse_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
+    blocks, offsets = _checked(given, owner)
     data = np.concatenate([block.data for block in blocks], dtype=dtype)
     indices = np.concatenate([block.indices for block in blocks])
     counts = np.concatenate([np.diff(block.indptr) for block in blocks])
     indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
     rows = csr_array((data, indices, indptr), shape=(int(offsets[-1]), blocks[0].shape[1]))
-    _check_indices(rows, blocks, owner)
+    _check_indices(rows, given, owner)
     rows.sum_duplicates()
     return rows, offsets
 
@@ -112,6 +115,8 @@ def _not_numbers(sequence: object, i: int, owner: str) -> Exception:
 
 def _sparse_block(sequence: object, i: int, owner: str) -> CsrMatrix:
     if not is_sparse(sequence):
+        if is_empty(sequence):
+            return csr_array((0, 0))
         raise mixture(i, sequence, "sparse", owner)
     if len(sequence.shape) != 2:
         raise _not_two_dimensional(sequence, i, owner)
@@ -120,20 +125,21 @@ def _sparse_block(sequence: object, i: int, owner: str) -> CsrMatrix:
     return as_csr(sequence, f"{owner}: sequence {i} of X")
 
 
-def _checked_offsets(blocks: Sequence[_Block], owner: str) -> Offsets:
-    """Return the offsets of the blocks; raise if one has no tokens or other features than the first."""
+def _checked(blocks: Sequence[_Rows], owner: str) -> tuple[Sequence[_Rows], Offsets]:
+    """Return the blocks that have rows, and the offsets of all; raise if some have other features."""
     lengths = np.array([block.shape[0] if block.ndim else 0 for block in blocks], np.int64)
-    offsets = offsets_of(lengths, owner)
-    n_features = blocks[0].shape[1]
-    ragged = next((i for i, block in enumerate(blocks) if block.shape[1] != n_features), None)
+    present = np.flatnonzero(lengths).tolist()
+    kept = blocks if len(present) == len(blocks) else [blocks[i] for i in present]
+    n_features = kept[0].shape[1]
+    ragged = next((k for k, block in enumerate(kept) if block.shape[1] != n_features), None)
     if ragged is not None:
         raise ValueError(
-            f"{owner}: sequence {ragged} of X has {blocks[ragged].shape[1]} features, but sequence "
-            f"0 has {n_features}; give all sequences the same features."
+            f"{owner}: sequence {present[ragged]} of X has {kept[ragged].shape[1]} features, but sequence "
+            f"{present[0]} has {n_features}; give all sequences the same features."
         )
     if n_features == 0:
         raise ValueError(f"{owner}: X has 0 features, expected at least 1.")
-    return offsets
+    return kept, offsets_of(lengths)
 
 
 def _not_two_dimensional(block: object, i: int, owner: str) -> ValueError:

@@ -18,22 +18,21 @@ class Tokens(NamedTuple):
         Row t holds the features of token t. A csr_array has float64 data, int64 indptr, and int32
         indices that are sorted in each row, without duplicates. The arrays are read-only.
     offsets : ndarray of int64 (n_sequences + 1,)
-        The tokens of sequence i are ``rows[offsets[i]:offsets[i + 1]]``.
+        The tokens of sequence i are ``rows[offsets[i]:offsets[i + 1]]``; there may be none.
     """
 
     rows: NDArray[np.float64] | csr_array
     offsets: Offsets
 
 
-def offsets_of(lengths: NDArray[np.int64], owner: str) -> Offsets:
-    """Return where each sequence starts, and where the last one ends; raise if a sequence is empty."""
-    empty = np.flatnonzero(lengths == 0)
-    if len(empty):
-        raise ValueError(
-            f"{owner}: sequence {empty[0]} of X is empty, expected at least one token; "
-            "remove empty sequences from X (and from y)."
-        )
+def offsets_of(lengths: NDArray[np.int64]) -> Offsets:
+    """Return where each sequence starts, and where the last one ends."""
     return np.append(0, np.cumsum(lengths)).astype(np.int64, copy=False)
+
+
+def without_empty(offsets: Offsets) -> Offsets:
+    """Return the offsets of the sequences that have tokens."""
+    return offsets[np.append(True, np.diff(offsets) > 0)]
 
 
 def place(offsets: Offsets, token: int) -> str:

@@ -49,7 +49,7 @@ class Call(NamedTuple):
     classes: object = None
 
 
-class MaxMarginEstimator(TrainedEstimator, Generic[Data, Output]):
+class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
     """Base of the estimators: all that does not depend on the structure of outputs.
 
     A subclass defines ``__init__`` with its parameters, `_encode`, `_problem`, `_keep` and `_predict`, and

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from maxmargin.estimators._sklearn_private import InvalidParameterError
+from maxmargin.wording import note_example
 
 # Errors of these packages get the estimator's name. Those of other classes are the user's own, or have one.
 _LIBRARIES = {"builtins", "numpy", "pandas", "scipy"}
@@ -36,7 +37,7 @@ def noted(owner: str, name: str, i: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        error.add_note(f"{owner}: raised by {name} for example {i}")
+        note_example(error, owner, name, i)
         raise
 
 

@@ -134,6 +134,14 @@ TRAINING = {
         Each is called after every pass with a `Progress`; training stops when one returns False.
         """,
     ),
+    "probability": Parameter(
+        "bool",
+        ["boolean"],
+        """
+        Fit the temperature of `predict_marginals` by cross-validation: train five more times, leaving out
+        another fifth of the examples each time, and calibrate on the examples left out.
+        """,
+    ),
     "random_state": Parameter(
         "int, RandomState or None", ["random_state"], "Seed of the order of the examples."
     ),

@@ -15,8 +15,10 @@ from maxmargin.problems.oracles._k_best import KBest as KBest
 from maxmargin.problems.oracles._k_best import KBestSegments as KBestSegments
 from maxmargin.problems.oracles._k_best import check_k as check_k
 from maxmargin.problems.oracles._k_best import k_best_outputs as k_best_outputs
+from maxmargin.problems.oracles._means import has_means as has_means
 from maxmargin.problems.oracles.chain import ChainOracle
 from maxmargin.problems.oracles.custom import CustomOracle
+from maxmargin.problems.oracles.custom import checked_loss as checked_loss
 from maxmargin.problems.oracles.second_order import SecondOrderOracle
 from maxmargin.problems.oracles.segments import SegmentsOracle
 from maxmargin.problems.oracles.slack import check_rescalable

@@ -1,29 +1,37 @@
 """What the estimators over sequences share: the encoding of tokens, and the parts of the weights."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding import SequenceEncoder
+from maxmargin.encoding.kinds import some_sequences
 from maxmargin.encoding.objects import ObjectEncoder, holds_arrays
-from maxmargin.encoding.tokens import Tokens
+from maxmargin.encoding.tokens import Offsets, Tokens, without_empty
 from maxmargin.estimators._base import Call, Output
-from maxmargin.estimators._examples import Data
-from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._examples import Data, Examples
+from maxmargin.estimators._kernels import KernelEstimator, RowFeatures
 from maxmargin.estimators._problems import SequenceProblem, check_k, k_best_outputs
+from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._state import snapshot
+
+Name = TypeVar("Name", bound=str | int | None)
+# Tokens, and the numbers of their labels.
+TokenData = tuple[Tokens, IntArray]
 
 X_TEXT = """
 X : list of sequences
     Each is a 2-D array or sparse matrix with one row per token, or a list with one dict or one iterable of
-    strings per token. All sequences of all calls are of the same kind.
+    strings per token. All sequences of all calls are of the same kind. Empty sequences have an empty output,
+    and change nothing in training.
 """
 
 
-class SequenceEstimator(KernelEstimator[Data, Output]):
-    """Base of the estimators over sequences of tokens. A subclass defines `_unlabelled`."""
+class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
+    """Base of the estimators over sequences of tokens. A subclass defines `_for_prediction`."""
 
     min_count: int
     feature_names_: list[str] | None
@@ -31,6 +39,7 @@ class SequenceEstimator(KernelEstimator[Data, Output]):
 
     def _tokens(self, X: object, call: Call) -> Tokens:
         """Return the tokens encoded; the first call learns the features."""
+        X = some_sequences(X, self._owner)
         if not call.first:
             return self._encoder.transform(X)
         if callable(self.kernel) and not holds_arrays(X):
@@ -42,19 +51,37 @@ class SequenceEstimator(KernelEstimator[Data, Output]):
         self._learn_kernel(tokens.rows)
         return tokens
 
-    def _unlabelled(self, tokens: Tokens) -> SequenceProblem:
-        """Hook: return the problem of predicting the outputs of encoded sequences."""
+    def _trained(self, tokens: Tokens, outputs: IntArray, weights: FloatArray | None) -> Examples[TokenData]:
+        """Return the examples to train on: all but empty sequences, whose hinge is zero at any weights."""
+        kept = present_weights(weights, np.diff(tokens.offsets))
+        return Examples((tokens._replace(offsets=without_empty(tokens.offsets)), outputs), kept)
+
+    def _for_prediction(self, tokens: Tokens) -> SequenceProblem:
+        """Hook: return the problem of predicting the outputs of encoded sequences, none of them empty."""
         raise NotImplementedError
 
+    def _unlabelled(self, tokens: Tokens) -> SequenceProblem:
+        """Return the problem of predicting the outputs of the sequences that have tokens.
+
+        Its outputs, one after another, are those of all sequences: an empty sequence adds none.
+        """
+        return self._for_prediction(tokens._replace(offsets=_present(tokens)))
+
     def _read(self, X: object) -> Tokens:
-        """Return the tokens of sequences whose outputs are to be predicted."""
+        """Return the tokens of sequences whose outputs are to be predicted.
+
+        If there is no token at all, a blank one takes the place, outside of all sequences.
+        """
         tokens = self._encoder.transform(X)
-        return tokens._replace(rows=self._prediction_rows(tokens.rows))
+        rows = self._prediction_rows(tokens.rows)
+        return tokens._replace(rows=rows if rows.shape[0] else _blank(rows))
 
     def _k_best(self, X: object, k: int) -> Iterator[tuple[IntArray, FloatArray]]:
         """Return the codes of the k best outputs of each sequence, and their margins."""
-        checked = check_k(k, self._owner)
-        yield from k_best_outputs(self._unlabelled(self._read(X)), self._w, checked)
+        checked, tokens = check_k(k, self._owner), self._read(X)
+        found = iter(k_best_outputs(self._unlabelled(tokens), self._w, checked))
+        for length in np.diff(tokens.offsets).tolist():
+            yield next(found) if length else (np.zeros((1, 0), dtype=np.int64), np.zeros(1))
 
     @property
     @snapshot
@@ -63,6 +90,29 @@ class SequenceEstimator(KernelEstimator[Data, Output]):
         n_columns = self.n_features_in_ if self._is_linear else self._support.coefficients.shape[1]
         blank = Tokens(csr_array((1, n_columns)), np.array([0, 1]))
         return self._unlabelled(blank).unpack(self._w)
+
+
+def _present(tokens: Tokens) -> Offsets:
+    """Return the offsets of the sequences that have tokens, or of all tokens if there is none."""
+    offsets = without_empty(tokens.offsets)
+    return offsets if len(offsets) > 1 else np.array([0, tokens.rows.shape[0]])
+
+
+def _blank(rows: RowFeatures) -> RowFeatures:
+    """Return a row without features, in the form of these rows."""
+    shape = 1, rows.shape[1]
+    return np.zeros(shape) if isinstance(rows, np.ndarray) else csr_array(shape)
+
+
+def named_weights(
+    weights: FloatArray, rows: Sequence[Name], columns: Sequence[Name]
+) -> dict[tuple[Name, Name], float]:
+    """Return the nonzero weights of a matrix by the names of row and column, largest first."""
+    where = np.nonzero(weights)
+    values = weights[where]
+    order = np.argsort(-values, kind="stable")
+    places = zip(*(axis[order].tolist() for axis in where), values[order].tolist(), strict=True)
+    return {(rows[j], columns[k]): value for j, k, value in places}
 
 
 def weights_part(name: str, meaning: str) -> property:

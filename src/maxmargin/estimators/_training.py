@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from types import FrameType
+from typing import Generic
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -41,7 +42,7 @@ ADVICE = {
 }
 
 
-class TrainedEstimator(PicklesModel):
+class TrainedEstimator(PicklesModel, Generic[Data]):
     """Base of estimators that `solve` trains."""
 
     C: float
@@ -120,7 +121,7 @@ class TrainedEstimator(PicklesModel):
             f"{self._owner}: {status.value}: after {self.n_iter_} passes the gap is {self.gap_:.3g}, above "
             f"tol={self.tol:.3g} times the objective {objective:.4g}; {ADVICE[status]}{scales}.",
             ConvergenceWarning,
-            stacklevel=_frames_to_user(),
+            stacklevel=frames_to_user(),
         )
 
 
@@ -136,7 +137,7 @@ def _in_units_of(callback: Callback, mean: float) -> Callback:
     return called
 
 
-def _frames_to_user() -> int:
+def frames_to_user() -> int:
     """Return the stack level at which a warning points at the line that called `fit`."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _package_of(frame) in _OURS:

@@ -1,7 +1,7 @@
 """Sequence labelling as a scikit-learn estimator."""
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
 from typing import ClassVar
 
@@ -11,14 +11,23 @@ from numpy.typing import NDArray
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding import encode_labels
 from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
-from maxmargin.encoding.labels import Labels
+from maxmargin.encoding.labels import Labels, holds_arrays
 from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, label_weights
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
 from maxmargin.estimators._scores import share_right
-from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, feature_part, weights_part
+from maxmargin.estimators._sequences import (
+    X_TEXT,
+    SequenceEstimator,
+    TokenData,
+    feature_part,
+    named_weights,
+    weights_part,
+)
 from maxmargin.estimators._sklearn_private import Options, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.problems import Chain, SecondOrderChain
@@ -26,10 +35,20 @@ from maxmargin.result import Callback
 from maxmargin.wording import described
 
 _MODELS: dict[int, type[Chain] | type[SecondOrderChain]] = {1: Chain, 2: SecondOrderChain}
-_Data = tuple[Tokens, IntArray]
+_Data = TokenData
+_ODD_LABELS = (
+    "correct y, remove the pairs from forbidden, or set forbidden_in='prediction' to forbid them in "
+    "predictions alone"
+)
+_Labellings = list[Labels] | list[list[str]] | list[list[int]]
 
 
-class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data, list[Labels]]):
+class ChainSVC(
+    ListMarginEstimator,
+    ListMarginalEstimator[_Data, _Labellings],
+    LabellingEstimator[_Data, _Labellings],
+    SequenceEstimator[_Data, _Labellings],
+):
     r"""Structural SVM for sequence labelling: a chain of first or second order.
 
     A labelling of a sequence scores :math:`\sum_t \langle W_{y_t}, x_t \rangle + b_{y_1} + e_{y_T}
@@ -53,6 +72,9 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         Pairs that are neither predicted nor trained against: label ``after`` right behind label ``before``,
         where None stands for the start or the end. "bio" forbids ``I-x`` that does not continue ``B-x`` or
         ``I-x``.
+    forbidden_in : {"both", "prediction"}, default="both"
+        Where ``forbidden`` holds: in training and prediction, or in prediction alone. Training data with
+        forbidden pairs, such as odd tags, need "prediction": training then compares with all labellings.
     %(min_count)s
     %(class_weight)s
         Factors of the loss of a wrong token, by its true label: ``{label: weight}``, 1 for labels that are
@@ -72,13 +94,35 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         B, where ``trigrams_[i, j, k]`` scores label k after label j after label i; for order 2 only.
     start_, end_ : arrays of shape (n_labels,)
         b and e, the scores of a label at the start and at the end.
+    state_features_ : dict
+        The nonzero weights of ``coef_`` by (feature, label), from the largest to the smallest. A feature
+        without a name has the number of its column.
+    transition_features_ : dict
+        The nonzero weights of ``transitions_``, ``start_`` and ``end_`` by (before, after), from the largest
+        to the smallest; None stands for the start or the end.
     feature_names_ : list of str or None
         Names of the columns of ``coef_``, if features have names.
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
         Numbers of the training tokens with nonzero coefficients, these coefficients, and how many there are
         of each; only with a kernel other than "linear".
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
+
+    Notes
+    -----
+    *Features.* The score of a label is linear in the features of its token. So describe a token by all that
+    tells its label: the word, its ending, whether it has capitals or digits, and the same of the words around
+    it. Names, in dicts or lists of strings, are the usual form; ``min_count=2`` or 3 drops the names of words
+    that are hardly ever seen. Labels before and after need no features, as transitions have weights.
+
+    *Scaling.* The penalty treats all weights alike. So features with small values are hardly used, and those
+    with large values rule the others out and slow training down. Bring the columns of arrays to one scale,
+    by ``make_pipeline(TokenTransformer(StandardScaler()), ChainSVC())``, and use numbers of size one beside
+    names, for instance ``{"word": "dog", "length": 0.3}`` rather than ``{"length": 3}``.
+
+    *Odd tags.* Data whose tags break a scheme such as BIO here and there can be trained on with
+    ``forbidden="bio", forbidden_in="prediction"``: predictions then keep to the scheme.
 
     Examples
     --------
@@ -86,14 +130,17 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
     >>> X = [[["the"], ["dog"], ["barks"]], [["a"], ["cat"], ["sleeps"]]]
     >>> y = [["DET", "NOUN", "VERB"], ["DET", "NOUN", "VERB"]]
     >>> model = ChainSVC(C=10, random_state=0).fit(X, y)
-    >>> model.predict([[["the"], ["cat"], ["barks"]]])[0].tolist()
-    ['DET', 'NOUN', 'VERB']
+    >>> model.predict([[["the"], ["cat"], ["barks"]]])
+    [['DET', 'NOUN', 'VERB']]
+    >>> model.state_features_["the", "DET"] > 0
+    True
     >>> model.gap_ <= model.tol
     True
     """
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "tokens",
+        "example": "sequence",
         "examples": "sequences",
         "X": X_TEXT,
         "y": """
@@ -102,23 +149,38 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
             """,
         "first": "Named features that the first call did not have are ignored.",
         "predict": """
-            list of arrays
-                One array of labels per sequence.
+            list of lists, or of arrays
+                The labels of each sequence: arrays if `fit` was given arrays of labels, else lists of str or
+                int, as metrics for sequences expect.
             """,
+        "margins": """
+            list of arrays
+                One margin per token.
+            """,
+        "parts": "the labels of tokens",
+        "marginals": """
+            list of arrays of shape (n_tokens, n_labels)
+                A row for each token and a column for each label, in the order of ``classes_``. As lists of
+                dicts: ``[[dict(zip(model.classes_, row)) for row in rows] for rows in marginals]``.
+            """,
+        "temperature": TEMPERATURE,
         "score": "Return the share of tokens whose label is predicted; a label unknown to `fit` is wrong.",
     }
     order: int
     loss: str | FloatArray
     rescaling: str
     forbidden: object
+    forbidden_in: str
     class_weight: str | Mapping[object, float] | None
     _order: int
     _forbidden: NDArray[np.bool_] | None
+    _gives_arrays: bool
 
     _parameter_constraints: ClassVar[Constraints] = {
         "order": [Options(Integral, set(_MODELS))],
         "loss": [StrOptions(HAMMING), "array-like"],
         "forbidden": [StrOptions({"bio"}), list, tuple, set, None],
+        "forbidden_in": [StrOptions({"both", "prediction"})],
     }
 
     def __init__(
@@ -129,12 +191,14 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         loss: str | FloatArray = "hamming",
         rescaling: str = "margin",
         forbidden: object = None,
+        forbidden_in: str = "both",
         min_count: int = 1,
         class_weight: str | Mapping[object, float] | None = None,
         kernel: str | Callable[..., object] = "linear",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 0.1,
         max_iter: int = 1000,
@@ -152,15 +216,23 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
 
     def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
         X, y = parts
+        y = list(y) if isinstance(y, Iterator) else y
         tokens = self._tokens(X, call)
         known = self._known_classes(call)
         labels, self.classes_ = encode_labels(y, tokens.offsets, classes=known, owner=self._owner)
         if call.first:
-            self._order = int(self.order)
+            self._order, self._gives_arrays = int(self.order), holds_arrays(y)
             self._forbidden = encode_forbidden(self.forbidden, self.classes_, owner=self._owner)
-        if self._forbidden is not None:
-            check_allowed(labels, tokens.offsets, self._forbidden, self.classes_, owner=self._owner)
-        return Examples((tokens, labels), weights)
+        if self._forbidden_in_training is not None:
+            check_allowed(
+                labels,
+                tokens.offsets,
+                self._forbidden_in_training,
+                self.classes_,
+                owner=self._owner,
+                advice=_ODD_LABELS,
+            )
+        return self._trained(tokens, labels, weights)
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
         (tokens, labels), n_labels = examples.data, len(self.classes_)
@@ -171,11 +243,15 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
             labels,
             n_labels,
             loss=self.loss,
-            forbidden=self._forbidden,
+            forbidden=self._forbidden_in_training,
             class_costs=None if chosen is None else self._token_costs(chosen, examples),
             owner=self._owner,
         )
         return rescaled(self._with_kernel(problem, tokens.rows), self.rescaling, self._owner)
+
+    @property
+    def _forbidden_in_training(self) -> NDArray[np.bool_] | None:
+        return None if self.forbidden_in == "prediction" else self._forbidden
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         self._keep_support(problem, examples.data[0].rows, w)
@@ -196,7 +272,7 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         by_token = None if weights is None else np.repeat(weights, np.diff(tokens.offsets))
         return label_weights(class_weight, self.classes_, labels, by_token, self._owner)
 
-    def _unlabelled(self, tokens: Tokens) -> SequenceProblem:
+    def _for_prediction(self, tokens: Tokens) -> SequenceProblem:
         n_labels, forbidden = len(self.classes_), self._forbidden
         return _MODELS[self._order].for_prediction(tokens.rows, tokens.offsets, n_labels, forbidden)
 
@@ -206,10 +282,19 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
             check_lengths(tokens.offsets, self._forbidden, owner=self._owner)
         return tokens
 
-    def _predict(self, X: object) -> list[Labels]:
+    def _label_arrays(self, X: object) -> list[Labels]:
+        """Return the labels of highest score of each sequence."""
         tokens = self._read(X)
         labels = self.classes_[self._decoded(self._unlabelled(tokens))]
         return [labels[a:b] for a, b in itertools.pairwise(tokens.offsets.tolist())]
+
+    def _predict(self, X: object) -> _Labellings:
+        found = self._label_arrays(X)
+        return found if self._gives_arrays else [labels.tolist() for labels in found]
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        tokens = self._read(X)
+        return split_at(self._decoded_with_margins(self._unlabelled(tokens)).margins, tokens.offsets)
 
     @snapshot
     def predict_k_best(self, X: object, k: int) -> list[KBest]:
@@ -231,14 +316,36 @@ class ChainSVC(LabellingEstimator[_Data, list[Labels]], SequenceEstimator[_Data,
         return [KBest(self.classes_[codes], margins) for codes, margins in found]  # type: ignore[arg-type]
 
     def _score(self, X: object, y: object) -> float:
-        predicted = self._predict(X)
+        predicted = self._label_arrays(X)
         found = encode_labels(y, np.cumsum([0, *map(len, predicted)]), owner=self._owner)
         return share_right(predicted, *found, self.classes_, self._owner)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(self._read(X))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        tokens = self._read(X)
+        codes, classes = encode_labels(y, tokens.offsets, owner=self._owner)
+        return self._unlabelled(tokens), known_states(codes, classes, self.classes_, self._owner)
 
     coef_ = feature_part("unary", "coef_", "Feature weights of each label.")
     transitions_ = weights_part("transitions", "Scores of each label after each label.")
     start_ = weights_part("start", "Score of each label at the start of a sequence.")
     end_ = weights_part("end", "Score of each label at the end of a sequence.")
+
+    @property
+    def state_features_(self) -> dict[tuple[str | int, str | int], float]:
+        """Nonzero feature weights by (feature, label), from the largest to the smallest."""
+        coef = self.coef_.T
+        return named_weights(coef, self.feature_names_ or range(len(coef)), self.classes_.tolist())
+
+    @property
+    def transition_features_(self) -> dict[tuple[str | int | None, str | int | None], float]:
+        """Nonzero scores of a label after a label, or None at the start and the end, largest first."""
+        labels = [*self.classes_.tolist(), None]
+        table = np.zeros((len(labels), len(labels)))
+        table[:-1, :-1], table[-1, :-1], table[:-1, -1] = self.transitions_, self.start_, self.end_
+        return named_weights(table, labels, labels)
 
     @property
     def trigrams_(self) -> FloatArray:

@@ -9,15 +9,21 @@ import scipy.sparse
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.arc_features import ArcEncoder
-from maxmargin.encoding.arcs import Arcs, as_sentences, encode_arcs, encode_heads
+from maxmargin.encoding.arcs import Arcs, as_sentences, encode_arcs, encode_heads, some_sentences
+from maxmargin.encoding.kinds import is_empty
 from maxmargin.encoding.sentences import encode_tagged
-from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.encoding.tokens import without_empty
+from maxmargin.estimators._base import Call
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
+from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.problems import Arborescence
 from maxmargin.result import Callback
+from maxmargin.wording import described
 
 _Data = tuple[Arcs, IntArray]
 
@@ -29,7 +35,7 @@ class _Trees(TypedDict):
     single_root: bool
 
 
-class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
+class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator[_Data, list[IntArray]]):
     r"""Structural SVM for dependency trees: every word has a head, which is another word or the root.
 
     A tree y of a sentence scores :math:`\sum_j \langle w, x_{j y_j} \rangle`, where :math:`x_{jh}` are the
@@ -60,6 +66,7 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
     ----------
     coef_ : array of shape (n_features,)
         w, the weights of the arcs' features.
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
 
@@ -73,13 +80,15 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
     """
 
     _texts: ClassVar[dict[str, str]] = {
+        "example": "sentence",
         "examples": "sentences",
         "X": """
             X : list of sentences
                 Each is a list of pairs (word, tag) of strings; an array of shape (n_words, n_words + 1,
                 n_features), whose entry [j, h] has the features of the arc to word j from head h, 0 for the
                 root and 1 for the first word; or a sparse matrix with these arcs as rows, in this order. All
-                sentences of all calls have the same form.
+                sentences of all calls have the same form. Empty sentences have no heads, and change nothing
+                in training.
             """,
         "y": """
             y : list of sequences of ints
@@ -90,6 +99,16 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
             list of int arrays
                 The head of each word, 0 for the root and 1 for the first word.
             """,
+        "margins": """
+            list of arrays
+                One margin per word. Trees that need not be projective take one more prediction for each word.
+            """,
+        "parts": "the heads of words",
+        "marginals": """
+            list of arrays of shape (n_words, n_words + 1)
+                A row for each word and a column for each head, 0 for the root and 1 for the first word.
+            """,
+        "temperature": TEMPERATURE,
         "score": """
             Return the unlabelled attachment score: the share of words whose head is predicted.
 
@@ -118,6 +137,7 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
         single_root: bool = True,
         loss: str = "hamming",
         min_count: int = 1,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 0.05,
         max_iter: int = 1000,
@@ -136,13 +156,17 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
         X, y = parts
         if call.first:
             self._trees = {"projective": bool(self.projective), "single_root": bool(self.single_root)}
-            return Examples(self._first_arcs(X, y), weights)
-        arcs = self._known_arcs(X)
-        return Examples((arcs, encode_heads(y, arcs.offsets, owner=self._owner, **self._trees)), weights)
+            arcs, heads = self._first_arcs(X, y)
+        else:
+            arcs = self._known_arcs(X)
+            heads = encode_heads(y, arcs.offsets, owner=self._owner, **self._trees)
+        # The hinge of an empty sentence is zero at any weights.
+        kept = present_weights(weights, np.diff(arcs.offsets))
+        return Examples((arcs._replace(offsets=without_empty(arcs.offsets)), heads), kept)
 
     def _first_arcs(self, X: object, y: object) -> _Data:
         """Return the arcs of sentences in either form, and heads; learn the features of words and tags."""
-        sentences = as_sentences(X, self._owner)
+        sentences = some_sentences(X, self._owner)
         if _has_arcs(sentences):
             arcs, self._encoder = encode_arcs(sentences, owner=self._owner), None
             return arcs, encode_heads(y, arcs.offsets, owner=self._owner, **self._trees)
@@ -159,13 +183,36 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
         self.n_features_in_ = len(w)
 
     def _predict(self, X: object) -> list[IntArray]:
-        arcs = self._known_arcs(X)
-        heads = self._decoded(Arborescence.for_prediction(arcs, **self._trees))
+        sentences = as_sentences(X, self._owner)
+        if all(map(is_empty, sentences)):
+            return [np.zeros(0, dtype=np.int64) for _ in sentences]
+        arcs = self._known_arcs(sentences)
+        heads = self._decoded(self._unlabelled(arcs))
         return [heads[a:b] for a, b in itertools.pairwise(arcs.offsets.tolist())]
+
+    def _unlabelled(self, arcs: Arcs) -> Problem:
+        """Return the problem of predicting the heads of the sentences that have words."""
+        present = arcs._replace(offsets=without_empty(arcs.offsets))
+        return Arborescence.for_prediction(present, **self._trees)
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        sentences = as_sentences(X, self._owner)
+        if all(map(is_empty, sentences)):
+            return [np.zeros(0) for _ in sentences]
+        arcs = self._known_arcs(sentences)
+        return split_at(self._decoded_with_margins(self._unlabelled(arcs)).margins, arcs.offsets)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(self._known_arcs(X))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        arcs = self._known_arcs(X)
+        heads = encode_heads(y, arcs.offsets, owner=self._owner, projective=False, single_root=False)
+        return self._unlabelled(arcs), heads
 
     def _known_arcs(self, X: object) -> Arcs:
         """Return the arcs of sentences, with the features of `fit`."""
-        sentences = as_sentences(X, self._owner)
+        sentences = some_sentences(X, self._owner)
         if _has_arcs(sentences) != (self._encoder is None):
             forms = ("words and tags", "features of arcs")
             raise TypeError(
@@ -185,10 +232,13 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray]]):
     def _score(self, X: object, y: object) -> float:
         predicted = self._predict(X)
         offsets = np.cumsum([0, *map(len, predicted)])
+        if not offsets[-1]:
+            raise ValueError(f"{self._owner}: X must have a word to score, got {described(X)} without any.")
         truth = encode_heads(y, offsets, owner=self._owner, projective=False, single_root=False)
         return float(np.mean(truth == np.concatenate(predicted)))
 
 
 def _has_arcs(sentences: list[object]) -> bool:
-    """Return whether sentences are given by the features of their arcs: as the first one is."""
-    return isinstance(sentences[0], np.ndarray) or bool(scipy.sparse.issparse(sentences[0]))
+    """Return whether sentences are given by the features of their arcs: as the first with words is."""
+    first = next(sentence for sentence in sentences if not is_empty(sentence))
+    return isinstance(first, np.ndarray) or bool(scipy.sparse.issparse(first))

@@ -1,6 +1,7 @@
 """Labelling of the nodes of graphs as a scikit-learn estimator."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,18 +14,23 @@ from maxmargin.encoding.graphs import (
     encode_graphs,
     encode_node_labels,
     encode_node_weights,
+    encode_with_void,
     has_cycles,
+    without_empty,
+    without_nodes,
 )
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
-from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
+from maxmargin.estimators._examples import Examples, Parts, label_weights
 from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._scores import share_right
-from maxmargin.estimators._sklearn_private import StrOptions
-from maxmargin.estimators._state import transaction
+from maxmargin.estimators._sklearn_private import Interval, StrOptions
+from maxmargin.estimators._state import check_parameters, transaction
 from maxmargin.problems import Graph
 from maxmargin.result import Callback
 from maxmargin.wording import described
@@ -32,7 +38,12 @@ from maxmargin.wording import described
 _Data = tuple[Graphs, IntArray, FloatArray]
 
 
-class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, list[Labels]]):
+class GraphSVC(
+    ListMarginEstimator,
+    ListMarginalEstimator[_Data, list[Labels]],
+    LabellingEstimator[_Data, list[Labels]],
+    KernelEstimator[_Data, list[Labels]],
+):
     r"""Structural SVM for the labels of the nodes of graphs: trees, images, any other.
 
     A labelling y scores :math:`\sum_v \langle W_{y_v}, x_v \rangle + \sum_{e = (a, b)} \langle V_{y_a y_b},
@@ -51,13 +62,28 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
     inference : {"auto", "tree", "cut", "messages"}, default="auto"
         How to find the best labelling: exactly, where no graph has a cycle; exactly, by a minimum cut, for
         two labels; or by messages between nodes and a search that they guide. This search is exact if it ends
-        within 10,000 steps. Otherwise it bounds by how much a better labelling could score more, and the
+        within ``search`` steps. Otherwise it bounds by how much a better labelling could score more, and the
         bound is a part of ``gap_``. The default is the first of these that the training data allow.
+    search : int, default=10000
+        Largest number of steps of the search after messages; 0 for none. It bounds the time of training and
+        of prediction: messages visit each node of a graph at most 40 times, improve single labels in at most
+        20 visits of each, and a step of the search is one more visit of a node. So the default adds up to a
+        quarter on a grid of 32 x 32 nodes, and less on larger ones.
     loss : {"hamming", "normalized_hamming"} or array (n_labels, n_labels), default="hamming"
         Number of wrong labels, share of wrong labels, or a cost ``loss[truth, label]`` averaged over the
         nodes, labels in the order of ``classes_``. Graphs of many nodes, such as images, need a smaller C.
+    void : str, int or None, default=None
+        A label that says that the true label of a node is not known, such as 255. It is not one of
+        ``classes_`` and never predicted. Void nodes are removed from the training graphs, with their edges,
+        and a graph without other nodes is left out. The objective is then that of the nodes that are known,
+        still convex and certified. To guess the missing labels instead would keep these edges, but the
+        objective would have local minima. `predict` labels all nodes; `score` leaves void ones out.
     %(rescaling)s
         "slack" needs graphs without cycles, a Hamming loss and nodes of equal weight.
+    %(class_weight)s
+        Factor of the loss of a wrong node by its true label: ``{label: weight}``, 1 for labels that are not
+        in it; or factors inversely proportional to the number of nodes of the label, by their weights, with
+        a mean of 1. They need margin rescaling.
     nonnegative : dict or None, default=None
         Weights that must not be negative, ``{"nodes": ..., "edges": ...}`` or one of these: a list of indices
         of features, for all labels, or bools in the shape of ``coef_`` or ``edge_coef_``. Where features of
@@ -82,6 +108,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
         Numbers of the training nodes with nonzero coefficients, these coefficients, and how many there are of
         each; only with a kernel other than "linear".
+    %(temperature)s
     %(certificate)s
     n_features_in_, n_edge_features_in_ : int
 
@@ -118,18 +145,39 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
         "extra": """
             node_weights : list of arrays, default=None
                 How much each node counts in the loss and in the number of nodes that "normalized_hamming"
-                divides by. To weight labels, weight the nodes that have them.
+                divides by.
             """,
         "first": "The first call chooses the inference for all.",
         "predict": """
             list of arrays
                 One array of labels per graph.
             """,
-        "score": "Return the share of nodes whose label is predicted; a label unknown to `fit` is wrong.",
+        "margins": """
+            list of arrays
+                One margin per node, exact if inference is by "tree" or "cut". With "messages" each node takes
+                one more prediction, and its margin is the difference of the scores of the two labellings
+                found, or 0 if the second is better; both need not be the best.
+            """,
+        "parts": "the labels of nodes",
+        "marginals": """
+            list of arrays of shape (n_nodes, n_labels)
+                A row for each node and a column for each label, in the order of ``classes_``. Graphs must
+                have no cycles, and ``inference_`` must be "tree".
+            """,
+        "temperature": TEMPERATURE,
+        "score": """
+            Return the share of nodes whose label is predicted; void ones do not count.
+
+            A label unknown to `fit` is wrong.
+            """,
     }
+    _summable = "graphs without cycles and inference='tree', as no other sum over labellings is exact"
     inference: str
+    search: int
     loss: str | FloatArray
+    void: str | int | None
     rescaling: str
+    class_weight: str | Mapping[object, float] | None
     nonnegative: dict[str, object] | None
     _coef: FloatArray
     edge_coef_: FloatArray
@@ -138,7 +186,9 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
 
     _parameter_constraints: ClassVar[Constraints] = {
         "inference": [StrOptions({"auto", "tree", "cut", "messages"})],
+        "search": [Interval(Integral, 0, None, closed="left")],
         "loss": [StrOptions(HAMMING), "array-like"],
+        "void": [str, Integral, None],
         "nonnegative": [dict, None],
     }
 
@@ -147,13 +197,17 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
         C: float = 0.15,
         *,
         inference: str = "auto",
+        search: int = 10_000,
         loss: str | FloatArray = "hamming",
+        void: str | int | None = None,
         rescaling: str = "margin",
+        class_weight: str | Mapping[object, float] | None = None,
         nonnegative: dict[str, object] | None = None,
         kernel: str | Callable[..., object] = "linear",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 0.05,
         max_iter: int = 1000,
@@ -191,7 +245,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
     def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
         (X, y, node_weights), known = parts, self._known_classes(call)
         graphs = encode_graphs(X, owner=self._owner) if call.first else self._known_graphs(X)
-        labels, self.classes_ = encode_node_labels(y, graphs, owner=self._owner, classes=known)
+        labels, self.classes_ = encode_with_void(y, graphs, self.void, owner=self._owner, classes=known)
         counts = np.ones(graphs.offsets[-1])
         if node_weights is not None:
             counts = encode_node_weights(node_weights, graphs, owner=self._owner)
@@ -200,7 +254,7 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
             self.inference_ = self._chosen_inference(graphs)
             self._learn_kernel(graphs.nodes)
             self._check_signs()
-        return Examples((graphs, labels, counts), weights)
+        return _without_void(Examples((graphs, labels, counts), weights), self._owner)
 
     def _chosen_inference(self, graphs: Graphs) -> str:
         if self.inference != "auto":
@@ -218,11 +272,25 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
             inference=self.inference_,
             loss=self.loss,
             weights=counts,
+            class_costs=None if self.class_weight is None else self._class_costs(examples),
+            steps=self.search,
             owner=self._owner,
         )
         problem = rescaled(self._with_kernel(plain, graphs.nodes), self.rescaling, self._owner)
         self._n_weights = n_weights(problem)
         return signed(problem, self._marks(problem))
+
+    def _class_costs(self, examples: Examples[_Data]) -> FloatArray:
+        """Return the factor of the loss of a wrong node for each true label."""
+        chosen, ((graphs, labels, counts), weights) = self.class_weight, examples
+        if self.rescaling == "slack" or chosen is None:
+            raise ValueError(
+                f"{self._owner}: class_weight must be None where rescaling is 'slack', got "
+                f"{described(chosen)}; leave it out, or use rescaling='margin'."
+            )
+        if weights is not None:
+            counts = counts * np.repeat(weights, np.diff(graphs.offsets))
+        return label_weights(chosen, self.classes_, labels, counts, self._owner)
 
     def _marks(self, problem: Problem) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
         """Return which weights must not be negative, in the order in which `unpack` has them."""
@@ -256,14 +324,30 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
         return coefficients[:, : len(self.classes_)].T
 
     def _predict(self, X: object) -> list[Labels]:
+        check_parameters(self, "search")
         graphs = self._known_graphs(X)
-        scored = graphs._replace(nodes=self._prediction_rows(graphs.nodes))
-        problem = Graph.for_prediction(scored, len(self.classes_), self.inference_)
-        outputs, lengths = self._decoded(problem), np.diff(graphs.offsets)
+        outputs, lengths = self._decoded(self._unlabelled(graphs)), np.diff(graphs.offsets)
         # The output of a cut has the bonds of its edges after the labels of its nodes.
         begins = graphs.offsets + graphs.edge_offsets if self.inference_ == "cut" else graphs.offsets
         places = zip(begins[:-1].tolist(), lengths.tolist(), strict=True)
         return [self.classes_[outputs[a : a + m]] for a, m in places]
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        graphs = self._known_graphs(X)
+        return split_at(self._decoded_with_margins(self._unlabelled(graphs)).margins, graphs.offsets)
+
+    def _unlabelled(self, graphs: Graphs) -> Problem:
+        """Return the problem of predicting the labels of graphs."""
+        scored = graphs._replace(nodes=self._prediction_rows(graphs.nodes))
+        return Graph.for_prediction(scored, len(self.classes_), self.inference_, steps=self.search)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(self._known_graphs(X))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        graphs = self._known_graphs(X)
+        codes, classes = encode_node_labels(y, graphs, owner=self._owner)
+        return self._unlabelled(graphs), known_states(codes, classes, self.classes_, self._owner)
 
     def _known_graphs(self, X: object) -> Graphs:
         """Return the graphs encoded, if they have as many features as those of `fit`."""
@@ -273,5 +357,25 @@ class GraphSVC(LabellingEstimator[_Data, list[Labels]], KernelEstimator[_Data, l
 
     def _score(self, X: object, y: object) -> float:
         predicted, graphs = self._predict(X), encode_graphs(X, owner=self._owner)
-        found = encode_node_labels(y, graphs, owner=self._owner)
-        return share_right(predicted, *found, self.classes_, self._owner)
+        codes, classes = encode_with_void(y, graphs, self.void, owner=self._owner)
+        known = codes >= 0
+        parts = np.split(known, graphs.offsets[1:-1])
+        predicted = [labels[part] for labels, part in zip(predicted, parts, strict=True)]
+        return share_right(predicted, codes[known], classes, self.classes_, self._owner)
+
+
+def _without_void(examples: Examples[_Data], owner: str) -> Examples[_Data]:
+    """Return the examples without void nodes, whose label is -1, and without graphs that have no others."""
+    (graphs, labels, counts), weights = examples
+    kept = labels >= 0
+    if kept.all():
+        return examples
+    # A graph whose other nodes all have weight zero has no loss, nor a number of nodes to divide it by.
+    counted = np.add.reduceat(np.where(kept, counts, 0.0), graphs.offsets[:-1]) > 0.0
+    if not counted.any():
+        raise ValueError(
+            f"{owner}: node_weights are zero at all nodes that are not void; weight some of them."
+        )
+    kept &= np.repeat(counted, np.diff(graphs.offsets))
+    remaining = without_empty(without_nodes(graphs, kept))
+    return Examples((remaining, labels[kept], counts[kept]), None if weights is None else weights[counted])

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_matchings
 from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._scores import f1
+from maxmargin.estimators._single import SinglePrediction, is_none, present_weights
 from maxmargin.estimators._sklearn_private import Interval
 from maxmargin.estimators._state import transaction
 from maxmargin.problems import Matching
@@ -25,7 +27,7 @@ _Data = tuple[Links, _Masks, _Masks]
 _Found = IntArray | list[tuple[int, int]]
 
 
-class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
+class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Data, list[_Found]]):
     r"""Structural SVM for partial bipartite matchings, such as alignments of words.
 
     A matching y of the words of two sentences, or of any other two sides, scores
@@ -73,10 +75,12 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
     """
 
     _texts: ClassVar[dict[str, str]] = {
+        "example": "pair of sides",
         "examples": "pairs of sides",
         "X": """
             X : list of arrays of shape (n_sources, n_targets, n_features)
-                The features of every possible link.
+                The features of every possible link. A pair without sources or without targets has no links,
+                and changes nothing in training.
             """,
         "y": """
             y : list of matchings
@@ -91,6 +95,11 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
         "predict": """
             list of int arrays of shape (n_sources,), or of lists of (source, target)
                 The target of each source, or -1; with a fertility above one, all links in order.
+            """,
+        "margins": """
+            list of arrays of shape (n_sources, n_targets)
+                One margin per possible link: an output differs there if it makes a link that `predict` does
+                not make, or does not make one that it makes.
             """,
         "score": "Return the F1 score of the links of all pairs together; 1 if there are none.",
     }
@@ -158,7 +167,11 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
         free: _Masks = np.zeros(links.offsets[-1], dtype=np.bool_)
         if possible is not None:
             free = encode_masks(possible, links, owner=self._owner, name="possible")
-        return Examples((links, truth, free), weights)
+        # The hinge of a pair without links is zero at any weights.
+        some = links.without_empty()
+        if not len(some.sources):
+            raise ValueError(f"{self._owner}: no pair of X has a source and a target, expected at least one.")
+        return Examples((some, truth, free), present_weights(weights, np.diff(links.offsets)))
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
         return Matching.from_encoded(
@@ -172,11 +185,31 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found]]):
         self.intercept_ = float(links[-1]) if self._has_constant else 0.0
 
     def _predict(self, X: object) -> list[_Found]:
+        if is_none(X):
+            return []
         links, fertility = self._known_links(X), self._fertility
-        targets = self._decoded(Matching.for_prediction(links, fertility))
+        targets = self._targets(links)
         bounds = np.cumsum([0, *(fertility * links.sources)]).tolist()
         found = [targets[a:b] for a, b in itertools.pairwise(bounds)]
         return [places if fertility == 1 else _as_links(places, fertility) for places in found]
+
+    def _targets(self, links: Links) -> IntArray:
+        """Return the targets of the places of all sources, one pair after another."""
+        some = np.diff(links.offsets) > 0
+        targets = np.full(self._fertility * int(links.sources.sum()), -1)
+        if some.any():
+            problem = Matching.for_prediction(links.without_empty(), self._fertility)
+            targets[np.repeat(some, self._fertility * links.sources)] = self._decoded(problem)
+        return targets
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        links, margins = self._known_links(X), np.zeros(0)
+        if np.diff(links.offsets).any():
+            problem = Matching.for_prediction(links.without_empty(), self._fertility)
+            margins = self._decoded_with_margins(problem).margins
+        shapes = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
+        found = zip(split_at(margins, links.offsets), shapes, strict=True)
+        return [each.reshape(shape) for each, shape in found]
 
     def _known_links(self, X: object) -> Links:
         """Return the links encoded, if they have as many features as those of `fit`."""

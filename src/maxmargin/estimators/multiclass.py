@@ -6,13 +6,15 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import Call
+from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts, label_weights
+from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator, known_states
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem, rescaled
 from maxmargin.estimators._scores import check_kind
@@ -26,7 +28,9 @@ _Data = tuple[Table, IntArray]
 _Classes = NDArray[Any]  # of any kind that can be sorted
 
 
-class MulticlassSVC(TableEstimator[_Data, _Classes]):
+class MulticlassSVC(
+    MarginEstimator[FloatArray], TableMarginalEstimator[_Data, _Classes], TableEstimator[_Data, _Classes]
+):
     r"""Multiclass SVM of Crammer and Singer, with a certificate.
 
     .. math:: \min_W \frac{1}{2 C n} \|W\|^2 + \frac1n \sum_i \max_y
@@ -56,6 +60,7 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_classes, n_support) and (n_classes,)
         Numbers of the training examples with nonzero coefficients, these coefficients, and how many there are
         of each; only with a kernel other than "linear".
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
@@ -85,6 +90,16 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
             array of shape (n_samples,)
                 The class of each example.
             """,
+        "margins": """
+            array of shape (n_samples,)
+                The score of the class of each example less the largest score of the others.
+            """,
+        "parts": "the classes of examples",
+        "marginals": """
+            array of shape (n_samples, n_classes)
+                The probability of each class, in the order of ``classes_``.
+            """,
+        "temperature": TEMPERATURE,
         "score": "Return the share of examples whose class is predicted.",
     }
     loss: str | FloatArray
@@ -108,6 +123,7 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 0.05,
         max_iter: int = 1000,
@@ -204,6 +220,29 @@ class MulticlassSVC(TableEstimator[_Data, _Classes]):
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
+
+    def _margins(self, X: object) -> FloatArray:
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.abs(scores)
+        second, first = np.partition(scores, -2, axis=1)[:, -2:].T
+        return first - second
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        rows = self._prediction_rows(self._known_table(X))
+        features = with_constant(rows) if self.fit_intercept else rows
+        return Multiclass.from_encoded(features, np.zeros(rows.shape[0], dtype=np.int64), len(self.classes_))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        problem, (classes, codes) = (
+            self._unlabelled_problem(X),
+            np.unique(self._targets(y), return_inverse=True),
+        )
+        check_consistent_length(X, codes)
+        return problem, known_states(codes, cast("Labels", classes), self.classes_, self._owner)
+
+    def _formed(self, values: FloatArray, shapes: IntArray) -> FloatArray:
+        return values.reshape(-1, len(self.classes_))
 
     def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
         check_kind(truth[0], self.classes_, self._owner)

@@ -10,42 +10,55 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
 from maxmargin.encoding.graphs import Graphs
+from maxmargin.encoding.label_sets import check_no_lists, column_names
 from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
+from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
-from maxmargin.estimators._parameters import Constraints
+from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator
+from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
-from maxmargin.estimators._state import transaction
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
 from maxmargin.inference.chow_liu import chow_liu
+from maxmargin.inference.subsets import MOST_NODES
 from maxmargin.problems import Graph
 from maxmargin.result import Callback
+from maxmargin.wording import described
 
-_INFERENCE = {"independent": "tree", "tree": "tree", "full": "messages"}
+_STRUCTURES = {"auto", "independent", "tree", "full"}
+# The feature of a pair of labels. A pair has this one feature where a label has all those of X, so a feature
+# of one would hold the weights of pairs back too much. On the data of benchmarks/multilabel.py, three is best
+# or nearly so, and ten needs three times as many passes.
+_PAIR = 3.0
 _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
 
 
-class MultilabelSVC(TableEstimator[_Data, _Outputs]):
+class MultilabelSVC(
+    MarginEstimator[FloatArray], TableMarginalEstimator[_Data, _Outputs], TableEstimator[_Data, _Outputs]
+):
     r"""Structural SVM for sets of labels, some of which occur together.
 
     The set of labels y, zeros and ones, scores :math:`\sum_l y_l (\langle w_l, x \rangle + b_l) +
-    \sum_{(l, m)} V_{lm}(y_l, y_m)`, where the second sum runs over the pairs of labels that are joined. The
-    loss is the share of labels that are wrong.
+    \sum_{(l, m)} V_{lm}(y_l, y_m)`, where the second sum runs over the pairs of labels that are joined.
 
     Parameters
     ----------
     %(C)s
-    structure : {"independent", "tree", "full"}, default="tree"
+    structure : {"auto", "independent", "tree", "full"}, default="auto"
         Which labels are joined: none, those of the tree that explains best how they occur together (Chow and
-        Liu), or all. The best set is found exactly except for the last, where ``gap_`` is that of a
-        relaxation.
+        Liu), or all. The best set is found exactly, except for "full" with more than 12 labels, where
+        ``gap_`` is that of a relaxation. The default is "full" for up to 12 labels, and "tree" for more or
+        with slack rescaling.
+    loss : {"hamming", "normalized_hamming"}, default="hamming"
+        The number of wrong labels, or their share.
     %(rescaling)s
         "slack" needs a structure other than "full".
     %(kernels)s
@@ -54,22 +67,34 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
     Attributes
     ----------
     classes_ : array of shape (n_labels,)
-        The numbers of the labels, 0, 1, ...: the columns of y. If y is a vector, its two classes.
+        The labels, which are the columns of y: their names if y is a DataFrame with strings as names, else
+        the numbers 0, 1, ... If y is a vector, its two classes.
     coef_ : array of shape (n_labels, n_features)
         w, by how much features speak for each label.
     intercept_ : array of shape (n_labels,)
         b.
+    structure_ : str
+        Which labels are joined.
     edges_ : array of shape (n_edges, 2)
-        The labels that are joined.
+        The numbers of the labels that are joined.
     edge_coef_ : array of shape (n_edges, 2, 2)
         V: ``edge_coef_[e, 1, 0]`` for the first label of a pair without the second.
     support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
         Numbers of the training examples with nonzero coefficients, these coefficients, and how many there are
         of each; only with a kernel other than "linear".
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
         Names of the columns of X; only if all of them are strings.
+
+    Notes
+    -----
+    Without pairs, each label has a binary SVM of its own, with the hinge loss: that of scikit-learn's SVC at
+    twice this C with "hamming", and at 2 n_labels C with "normalized_hamming". So the share of wrong labels
+    regularises less the more labels there are, and needs another C for each number of them. The weights of a
+    pair are regularised a ninth as much as those of labels. A label has all the features of X to grow on,
+    but a pair has a single constant one.
 
     Examples
     --------
@@ -92,30 +117,51 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
             array of zeros and ones of shape (n_samples, n_labels), or array of shape (n_samples,)
                 In the form of y.
             """,
+        "margins": """
+            array of shape (n_samples, n_labels) or (n_samples,)
+                One margin per label. With all pairs they take one more prediction for each label, and are
+                exact for up to 12 labels; for more, if these predictions find the best sets.
+            """,
+        "parts": "the labels of examples",
+        "marginals": """
+            array of shape (n_samples, n_labels), or (n_samples, 2) if y is a vector
+                The probability of each label; or of both classes, in the order of ``classes_``. Not for the
+                structure "full".
+            """,
+        "temperature": TEMPERATURE,
         "score": "Return the share of examples whose labels are all predicted.",
     }
+    _summable = "structure='tree' or 'independent', as no other sum over sets of labels is exact"
     structure: str
+    loss: str
     rescaling: str
     _coef: FloatArray
     intercept_: FloatArray
+    structure_: str
     edges_: IntArray
     edge_coef_: FloatArray
     _inference: str
     _is_vector: bool
     _n_labels: int
+    _names: Labels | None
 
-    _parameter_constraints: ClassVar[Constraints] = {"structure": [StrOptions(set(_INFERENCE))]}
+    _parameter_constraints: ClassVar[Constraints] = {
+        "structure": [StrOptions(_STRUCTURES)],
+        "loss": [StrOptions(HAMMING)],
+    }
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.3,
         *,
-        structure: str = "tree",
+        structure: str = "auto",
+        loss: str = "hamming",
         rescaling: str = "margin",
         kernel: str | Callable[..., object] = "linear",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -144,7 +190,20 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         """%(partial_fit_with_classes)s"""
         return self._learn((X, y), sample_weight, more=True, classes=classes)
 
+    def _validate(self, parts: Parts, call: Call) -> Parts:
+        names = column_names(parts[1])
+        if call.first:
+            self._names = names
+        elif names is not None and self._names is not None and names.tolist() != self._names.tolist():
+            raise ValueError(
+                f"{self._owner}: y has the columns {described(names.tolist())}, expected "
+                f"{described(self._names.tolist())}, as in the first call; give them in this order."
+            )
+        check_no_lists(parts[1], self._owner)
+        return super()._validate(parts, call)
+
     def _targets(self, y: object) -> Targets:
+        check_no_lists(y, self._owner)
         targets: Targets = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         if targets.ndim == 1:
             check_classification_targets(targets)
@@ -153,18 +212,18 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         if not known.all():
             raise ValueError(
                 f"{self._owner}: y must be zeros and ones, one column per label, got "
-                f"{targets[~known][0]!r}; use MultiLabelBinarizer for lists of labels."
+                f"{targets[~known][0]!r}; use MultiLabelBinarizer for sets of labels."
             )
         return targets
 
     def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
         X, y = cast("tuple[Table, Targets]", parts)
         if call.first:
-            self._check_structure()
             self._learn_labels(y, call)
         sets = self._sets(y)
         if call.first:
-            self._inference, self.edges_ = _INFERENCE[self.structure], _joined(self.structure, sets, weights)
+            self._choose_structure()
+            self.edges_ = _joined(self.structure_, sets, weights)
             self._learn_kernel(X)
         return Examples((X, sets), weights)
 
@@ -172,7 +231,8 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         """Set what the labels are: the columns of y, or whether a vector y has the second of two classes."""
         self._is_vector = y.ndim == 1
         if not self._is_vector:
-            self._n_labels, self.classes_ = y.shape[1], np.arange(y.shape[1])
+            self._n_labels = y.shape[1]
+            self.classes_ = np.arange(y.shape[1]) if self._names is None else self._names
             return
         known = self._known_classes(call)
         self._n_labels, self.classes_ = 1, cast("Labels", np.unique(y)) if known is None else known
@@ -194,9 +254,16 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
             )
         return self._codes(y)[:, None] if self._is_vector else np.array(y, dtype=np.int64, order="C")
 
-    def _check_structure(self) -> None:
-        """Raise unless there is an oracle for the structure with this rescaling."""
-        if self.rescaling == "slack" and self.structure == "full":
+    def _choose_structure(self) -> None:
+        """Set which labels are joined and how the best set is found; raise if there is no oracle for it."""
+        is_small, is_slack = self._n_labels <= MOST_NODES, self.rescaling == "slack"
+        self.structure_ = self.structure
+        if self.structure == "auto":
+            self.structure_ = "full" if is_small and not is_slack else "tree"
+        self._inference = "tree"
+        if self.structure_ == "full":
+            self._inference = "subsets" if is_small else "messages"
+        if is_slack and self.structure_ == "full":
             raise ValueError(
                 f"{self._owner}: structure must be 'independent' or 'tree' where rescaling is 'slack', got "
                 "'full'; use one of these, or rescaling='margin'."
@@ -205,7 +272,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
     def _problem(self, examples: Examples[_Data]) -> Problem:
         X, y = examples.data
         graphs = label_graphs(self._linear_rows(X), self._n_labels, self.edges_)
-        problem = Graph.from_encoded(graphs, y.ravel(), 2, inference=self._inference)
+        problem = Graph.from_encoded(graphs, y.ravel(), 2, inference=self._inference, loss=self.loss)
         return rescaled(self._with_kernel(problem, X, by_example=True), self.rescaling, self._owner)
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
@@ -213,7 +280,7 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         nodes, edges = parts[0], parts[1]
         present = (nodes[1] - nodes[0]).reshape(self._n_labels, -1)
         self._coef, self.intercept_ = present[:, :-1], present[:, -1]
-        self.edge_coef_ = edges[: len(self.edges_)]
+        self.edge_coef_ = _PAIR * edges[: len(self.edges_)]
 
     @property
     def coef_(self) -> FloatArray:
@@ -229,13 +296,54 @@ class MultilabelSVC(TableEstimator[_Data, _Outputs]):
         states = coefficients.reshape(len(coefficients), self._n_labels, -1)
         return (states[:, :, 1] - states[:, :, 0]).T
 
+    @snapshot
+    def decision_function(self, X: object) -> FloatArray:
+        """Return by how much the best set with a label scores more than the best set without it.
+
+        It is positive where `predict` has the label, and its size is that of `predict_margins`.
+
+        Parameters
+        ----------
+        %(X)s
+
+        Returns
+        -------
+        array of shape (n_samples, n_labels), or (n_samples,) if y is a vector
+        """
+        found, margins = self._decoded_with_margins(self._unlabelled(X))
+        # A tie has margin zero, but its sign must be that of the prediction.
+        signed = np.where(found == 1, np.maximum(margins, np.finfo(np.float64).tiny), -margins)
+        return signed if self._is_vector else signed.reshape(-1, self._n_labels)
+
     def _predict(self, X: object) -> _Outputs:
+        found = self._decoded(self._unlabelled(X))
+        return self.classes_[found] if self._is_vector else found.reshape(-1, self._n_labels)
+
+    def _margins(self, X: object) -> FloatArray:
+        found = self._decoded_with_margins(self._unlabelled(X)).margins
+        return found if self._is_vector else found.reshape(-1, self._n_labels)
+
+    def _unlabelled(self, X: object) -> Problem:
+        """Return the problem of predicting the labels of examples."""
         table = self._known_table(X)
         graphs = label_graphs(self._linear_rows(table), self._n_labels, self.edges_)
         if not self._is_linear:
             graphs = self._scored(graphs, table)
-        found = self._decoded(Graph.for_prediction(graphs, 2, self._inference))
-        return self.classes_[found] if self._is_vector else found.reshape(table.shape[0], -1)
+        return Graph.for_prediction(graphs, 2, self._inference)
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(X)
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        problem, sets = self._unlabelled(X), self._sets(self._targets(y))
+        check_consistent_length(X, sets)
+        return problem, sets.ravel()
+
+    def _states(self, examples: Examples[_Data]) -> IntArray:
+        return examples.data[1].ravel()
+
+    def _formed(self, values: FloatArray, shapes: IntArray) -> FloatArray:
+        return values.reshape(-1, 2) if self._is_vector else values[1::2].reshape(-1, self._n_labels)
 
     def _scored(self, graphs: Graphs, table: Table) -> Graphs:
         """Return the graphs of labels with the scores of their nodes by the kernel as first features."""
@@ -264,6 +372,6 @@ def label_graphs(table: Table, n_labels: int, edges: IntArray) -> Graphs:
     rows = with_constant(scipy.sparse.csr_array(table))
     by_label = scipy.sparse.kron(scipy.sparse.eye_array(n_labels), rows, format="csr")
     nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
-    features = scipy.sparse.csr_array(np.eye(max(n_edges, 1))[np.tile(np.arange(n_edges), n)])
+    features = scipy.sparse.csr_array(_PAIR * np.eye(max(n_edges, 1))[np.tile(np.arange(n_edges), n)])
     ends = np.tile(edges, (n, 1))
     return Graphs(frozen(nodes), n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)

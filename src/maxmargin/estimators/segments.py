@@ -20,20 +20,26 @@ from maxmargin.encoding.segments import (
 )
 from maxmargin.encoding.tokens import Offsets, Tokens
 from maxmargin.estimators._base import Call
+from maxmargin.estimators._confidence import ListMarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
 from maxmargin.estimators._scores import check_kind, f1
-from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, feature_part, weights_part
+from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, TokenData, feature_part, weights_part
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.problems import Segments
 from maxmargin.result import Callback
 
-_Data = tuple[Tokens, IntArray]
+_Data = TokenData
 
 
-class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
+class SegmentSVC(
+    ListMarginEstimator,
+    ListMarginalEstimator[_Data, list[list[Segment]]],
+    SequenceEstimator[_Data, list[list[Segment]]],
+):
     r"""Structural SVM that cuts sequences into labelled segments: a semi-Markov chain.
 
     A segmentation scores, for each segment, :math:`\langle W_k, x_t \rangle` summed over its tokens,
@@ -82,6 +88,7 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         Numbers of the training tokens with nonzero coefficients, these coefficients, and how many there are
         of each; only with a kernel other than "linear". m is three times the number of labels: for all tokens
         of a segment, for its first and for its last token.
+    %(temperature)s
     %(certificate)s
     n_features_in_ : int
 
@@ -99,6 +106,7 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "tokens",
+        "example": "sequence",
         "examples": "sequences",
         "X": X_TEXT,
         "y": """
@@ -112,6 +120,18 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
             list of lists of tuples
                 The segments ``(start, stop, label)`` of each sequence, in order.
             """,
+        "margins": """
+            list of arrays
+                One margin per segment that `predict` returns: an output differs there if it does not have a
+                segment of this start, stop and label.
+            """,
+        "parts": "the labels of tokens",
+        "marginals": """
+            list of arrays of shape (n_tokens, n_labels)
+                A row for each token and a column for each label of a segment, in the order of ``classes_``,
+                with a last column for tokens outside of segments if `fit` saw any.
+            """,
+        "temperature": TEMPERATURE,
         "score": """
             Return the F1 score of the segments of all sequences together; 1 if there are none.
 
@@ -141,6 +161,7 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        probability: bool = False,
         method: object = "auto",
         tol: float = 0.05,
         max_iter: int = 1000,
@@ -160,7 +181,7 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         X, y = parts
         tokens = self._tokens(X, call)
         found = self._first_segments(y, tokens) if call.first else self._more_segments(y, tokens)
-        return Examples((tokens, found.codes), weights)
+        return self._trained(tokens, found.codes, weights)
 
     def _first_segments(self, y: object, tokens: Tokens) -> EncodedSegments:
         """Return the true segments, which decide on labels and largest lengths."""
@@ -195,17 +216,24 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
         parts = coefficients.reshape(len(coefficients), 3, -1)[:, :, : len(self.max_length_)]
         return parts.reshape(len(coefficients), -1).T
 
-    def _unlabelled(self, tokens: Tokens) -> SequenceProblem:
+    def _for_prediction(self, tokens: Tokens) -> SequenceProblem:
         return Segments.for_prediction(tokens.rows, tokens.offsets, self.max_length_)
 
     def _segments(self, X: object) -> tuple[list[list[Segment]], Offsets]:
         """Return the segments, and the offsets of the sequences."""
         tokens = self._read(X)
-        codes = self._decoded(self._unlabelled(tokens))
+        codes = self._decoded(self._unlabelled(tokens))[: tokens.offsets[-1]]
         return decode_segments(codes, tokens.offsets, self.classes_), tokens.offsets
 
     def _predict(self, X: object) -> list[list[Segment]]:
         return self._segments(X)[0]
+
+    def _margin_arrays(self, X: object) -> list[FloatArray]:
+        tokens = self._read(X)
+        codes, margins = self._decoded_with_margins(self._unlabelled(tokens))
+        found = decode_segments(codes[: tokens.offsets[-1]], tokens.offsets, self.classes_)
+        firsts = [np.array([start for start, _, _ in segments], dtype=np.int64) for segments in found]
+        return [margins[a + first] for a, first in zip(tokens.offsets[:-1], firsts, strict=True)]
 
     @snapshot
     def predict_tags(self, X: object) -> list[list[str]]:
@@ -256,6 +284,23 @@ class SegmentSVC(SequenceEstimator[_Data, list[list[Segment]]]):
             check_kind(label, self.classes_, self._owner)
         right = sum(len(set(a) & set(b)) for a, b in zip(true, predicted, strict=True))
         return f1(right, sum(map(len, true)) + sum(map(len, predicted)))
+
+    def _states(self, examples: Examples[_Data]) -> IntArray:
+        return examples.data[1] >> 1
+
+    def _unlabelled_problem(self, X: object) -> Problem:
+        return self._unlabelled(self._read(X))
+
+    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
+        tokens, numbers = self._read(X), {label: k for k, label in enumerate(self.classes_.tolist())}
+        has_outside = len(self.max_length_) > len(self.classes_)
+        states = np.full(tokens.offsets[-1], len(self.classes_) if has_outside else -1)
+        true = list_segments(y, tokens.offsets, owner=self._owner)
+        for first, segments in zip(tokens.offsets[:-1].tolist(), true, strict=True):
+            for start, stop, label in segments:
+                check_kind(label, self.classes_, self._owner)
+                states[first + start : first + stop] = numbers.get(label, -1)
+        return self._unlabelled(tokens), states
 
     coef_ = feature_part("inside", "coef_", "Feature weights of each label, for all tokens of a segment.")
     first_coef_ = feature_part(

@@ -1,27 +1,32 @@
 """Any structure, given by three Python functions, as a scikit-learn estimator."""
 
+import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
+from maxmargin._spot_check import beaten_answer, check_oracle, wrong_prediction
 from maxmargin.arrays import FloatArray
 from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.estimators._base import Call, MaxMarginEstimator
 from maxmargin.estimators._errors import noted
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._parameters import Constraints
-from maxmargin.estimators._problems import CustomProblem, Problem, joint_features, signed
+from maxmargin.estimators._problems import CustomProblem, Problem, checked_loss, joint_features, signed
+from maxmargin.estimators._single import SinglePrediction
 from maxmargin.estimators._sklearn_private import Interval
+from maxmargin.estimators._training import frames_to_user
+from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.problems import Custom
-from maxmargin.result import Callback
+from maxmargin.result import Callback, Result
 from maxmargin.wording import described
 
 _Data = tuple[list[object], list[object]]
 
 
-class StructuredSVC(MaxMarginEstimator[_Data, list[object]]):
+class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
     r"""Structural SVM for outputs of your own: three Python functions on any objects.
 
     .. math:: \min_w \frac{1}{2 C n} \|w\|^2 + \frac1n \sum_i \max_y \left( L(y_i, y) + \langle w,
@@ -65,6 +70,14 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object]]):
     --------
     maxmargin.check_problem : Find out what is wrong with the three functions.
 
+    Notes
+    -----
+    Each `fit` compares some answers of an exact argmax with each other: those to five examples, or fewer if
+    they take longer than a second, at zero and at random weights before training, and at the last weights
+    after it; 35 calls in all. It is an error if another output beats an answer before training, or if the
+    loss is never above 0. It is a warning if one does after training, or if all weights are zero and
+    predictions wrong.
+
     Examples
     --------
     Which word of a sentence is its subject? Any of its places may be.
@@ -87,6 +100,7 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object]]):
     """
 
     _texts: ClassVar[dict[str, str]] = {
+        "example": "example",
         "examples": "examples",
         "X": """
             X : list
@@ -169,9 +183,40 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object]]):
         return Examples(self._paired(*parts), weights)
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
-        problem = self._custom(*examples.data, self._joint)
-        self._joint = joint_features(problem)
-        return self._signed(problem)
+        custom = self._custom(*examples.data, self._joint)
+        self._joint = joint_features(custom)
+        problem = self._signed(custom)
+        check_oracle(problem, self._owner, self._advice)
+        return problem
+
+    def _solve(self, problem: Problem, examples: Examples[_Data], start: Result | None) -> Result:
+        try:
+            result = super()._solve(problem, examples, start)
+        except BrokenOracle as error:
+            said = str(error).removeprefix("solve: ").rstrip(".")
+            raise BrokenOracle(f"{self._owner}: {said}; {self._advice}.") from error
+        self._warn_of_doubts(problem, result.w)
+        return result
+
+    def _warn_of_doubts(self, problem: Problem, w: FloatArray) -> None:
+        """Warn if the weights show that the functions are wrong, or that nothing was learnt."""
+        found, doubt = wrong_prediction(problem, w) if not w.any() else None, beaten_answer(problem, w)
+        if found is not None:
+            text = (
+                f"all weights are zero after training (gap {self.gap_:.3g}), but the prediction for example "
+                f"{found[0]} has loss {found[1]:.6g}: argmax, loss or features may be wrong, or tol too large"
+            )
+        elif doubt is not None:
+            text = f"the certificate does not hold: {doubt}"
+        else:
+            return
+        warnings.warn(f"{self._owner}: {text}; {self._advice}.", UserWarning, stacklevel=frames_to_user())
+
+    @property
+    def _advice(self) -> str:
+        """What to do about functions that may be wrong."""
+        check = "run check_problem(model, X, y) to find out what is wrong"
+        return f"{check}, or set exact=False if argmax is approximate" if self.exact else check
 
     def _custom(self, X: object, y: object, known: Joint | None) -> CustomProblem:
         """Return the problem, with the weights of earlier calls if there are any."""
@@ -211,10 +256,8 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object]]):
     def _score(self, X: object, y: object) -> float:
         predicted, truths = self._paired(self._predict(X), y)
         pairs = enumerate(zip(truths, predicted, strict=True))
-        mean = float(np.mean([float(self._called("loss", i, *pair)) for i, pair in pairs]))
-        if not np.isfinite(mean):
-            raise ValueError(f"{self._owner}: loss must return finite numbers, got a mean of {mean}.")
-        return 1.0 - mean
+        losses = [checked_loss(self._called("loss", i, *pair), i, self._owner) for i, pair in pairs]
+        return 1.0 - float(np.mean(losses))
 
     def _paired(self, X: object, y: object) -> _Data:
         """Return examples and outputs as lists, if there are as many of both."""

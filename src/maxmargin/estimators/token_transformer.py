@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.arrays import is_sparse
+from maxmargin.encoding.kinds import is_empty
 from maxmargin.encoding.matrices import checked_csr
 from maxmargin.encoding.parts import Rows, Stack, flat_labels, put_back, stack_named, stack_parts
 from maxmargin.encoding.sequences import SequenceEncoder
@@ -157,6 +158,8 @@ class TokenTransformer(  # type: ignore[call-arg]
             X with the new features. Tokens that are dicts or strings become rows of sparse matrices.
         """
         check_is_fitted(self)
+        if isinstance(X, list | tuple) and all(map(is_empty, X)):
+            return list(X)  # there are no tokens to transform
         with one_line(self._owner):
             stack = self._known(X)
             return self._restored(self.transformer_.transform(stack.rows), stack)

@@ -5,6 +5,8 @@ from typing import NamedTuple
 from maxmargin.compiling import generic
 from maxmargin.inference.arborescence import arborescence, arborescence_work
 from maxmargin.inference.eisner import eisner, eisner_work
+from maxmargin.inference.projective_means import projective_means, projective_sums
+from maxmargin.inference.spanning_tree_means import spanning_tree_means, tree_sums
 
 
 class AnyTrees(NamedTuple):
@@ -52,3 +54,35 @@ def any_trees_best_tree(trees, scores, work, y):
 @best_tree.register(ProjectiveTrees)
 def projective_trees_best_tree(trees, scores, work, y):
     eisner(scores, trees.single_root, work, y)
+
+
+@generic
+def arc_sums(trees, n_words):
+    """Return work space of `arc_means`, for sentences of up to ``n_words`` words."""
+    raise NotImplementedError
+
+
+@generic
+def arc_means(trees, scores, work, mean):
+    """Write the probability of each arc to ``mean``, return the log-partition; see `projective_means`."""
+    raise NotImplementedError
+
+
+@arc_sums.register(AnyTrees)
+def any_trees_arc_sums(trees, n_words):
+    return tree_sums(n_words)
+
+
+@arc_sums.register(ProjectiveTrees)
+def projective_trees_arc_sums(trees, n_words):
+    return projective_sums(n_words)
+
+
+@arc_means.register(AnyTrees)
+def any_trees_arc_means(trees, scores, work, mean):
+    return spanning_tree_means(scores, trees.single_root, work, mean)
+
+
+@arc_means.register(ProjectiveTrees)
+def projective_trees_arc_means(trees, scores, work, mean):
+    return projective_means(scores, trees.single_root, work, mean)

@@ -61,23 +61,23 @@ def forward_backward(unary, pairwise, n_labels, value, joint, marginals, counts)
         Logarithm of the sum of the exponentials of all paths.
     """
     last, power = unary.shape[0] - 1, joint[n_labels + 2 :]
-    top = _powers_of_near(pairwise, n_labels, power)
+    top = powers_of_near(pairwise, n_labels, power)
     copy(unary[0], value[0])
     for t in range(1, last + 1):
-        _exponentials(value[t - 1], pairwise, power, top, n_labels, joint)
+        exponentials(value[t - 1], pairwise, power, top, n_labels, joint)
         for k in range(n_labels):
             value[t, k] = unary[t, k] + joint[n_labels, k] + math.log(joint[n_labels + 1, k])
     log_partition = softmax(value[last], n_labels, marginals[last])
     for j in range(n_labels):
         clear(counts[j])
     for t in range(last, 0, -1):
-        _exponentials(value[t - 1], pairwise, power, top, n_labels, joint)
-        _step_back(joint, n_labels, marginals[t], marginals[t - 1], counts)
+        exponentials(value[t - 1], pairwise, power, top, n_labels, joint)
+        step_back(joint, n_labels, marginals[t], marginals[t - 1], counts)
     return log_partition
 
 
 @helper
-def _powers_of_near(pairwise, n_labels, power):
+def powers_of_near(pairwise, n_labels, power):
     """``power = exp(pairwise - top)``; return the largest score, top, or infinity if scores are far apart."""
     top, bottom = pairwise[0, 0], pairwise[0, 0]
     for j in range(n_labels):
@@ -93,7 +93,7 @@ def _powers_of_near(pairwise, n_labels, power):
 
 
 @helper
-def _exponentials(before, pairwise, power, top, n_labels, joint):
+def exponentials(before, pairwise, power, top, n_labels, joint):
     """``joint[j, k] = exp(before[j] + pairwise[j, k] - out[k])``; also write ``out`` and the sums over j."""
     out, total = joint[n_labels], joint[n_labels + 1]
     clear(total)
@@ -123,7 +123,7 @@ def _multiply_powers(before, power, top, n_labels, joint):
 
 
 @helper
-def _step_back(joint, n_labels, after, before, counts):
+def step_back(joint, n_labels, after, before, counts):
     """Compute the marginals of a position from those of the next, and add those of the pair to the counts."""
     total = joint[n_labels + 1]
     for k in range(n_labels):

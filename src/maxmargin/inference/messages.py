@@ -3,7 +3,8 @@
 This is TRW-S (Kolmogorov 2006). Nodes are visited in order and back. A node sends equal shares of its beliefs
 to all neighbours that are still to come, as if the graph consisted of paths that follow the order. The sum of
 the best scores of these paths bounds the score of every labelling from above, and no pass increases it. Each
-pass also reads off a labelling; at the end, the best one is improved label by label.
+pass also reads off a labelling; at the end, the best one is improved label by label, in at most as many
+passes again.
 """
 
 from typing import NamedTuple
@@ -88,7 +89,7 @@ def best_by_messages(unary, tables, start, arcs, heads, n_labels, passes, work, 
                 y[v] = work.y[v]
         if is_best(best, least):
             break
-    return best + _climb(unary, tables, start, arcs, heads, n_labels, work, y), least
+    return best + _climb(unary, tables, start, arcs, heads, n_labels, passes, work, y), least
 
 
 @helper
@@ -142,11 +143,11 @@ def _choose(v, unary, tables, start, arcs, heads, n_labels, work):
 
 
 @helper
-def _climb(unary, tables, start, arcs, heads, n_labels, work, y):
-    """Change single labels as long as that increases the score; return the increase."""
+def _climb(unary, tables, start, arcs, heads, n_labels, passes, work, y):
+    """Change single labels as long as that increases the score and passes are left; return the increase."""
     total, changed = 0.0, True
-    while changed:
-        changed = False
+    while changed and passes > 0:
+        changed, passes = False, passes - 1
         for v in range(unary.shape[0]):
             copy(unary[v], work.given)
             for p in range(start[v], start[v + 1]):

@@ -4,6 +4,9 @@ Nodes get their labels in order, the most promising label first. The score of th
 messages that they receive from later nodes and the bound on those nodes, is an upper bound on what a branch
 can reach. A branch whose bound does not exceed the best known score is pruned. The bounds are tight, so few
 labellings are visited even if there are many powers of ten of them.
+
+A step costs as much as a visit of a node by messages, and the number of steps is limited, so the time is
+bounded: a better labelling copies only the labels that steps have set since the last one.
 """
 
 from typing import NamedTuple
@@ -61,7 +64,7 @@ def best_by_search(unary, tables, start, arcs, heads, n_labels, score, steps, wo
     score, bound : float
         Equal, if the search was completed.
     """
-    labels, bound, v = work.messages.y, score, 0
+    labels, bound, v, unread = work.messages.y, score, 0, 0
     reached = send_down(unary, tables, start, arcs, heads, n_labels, work.messages)
     _expand(0, reached, unary, tables, start, arcs, heads, n_labels, work)
     while v >= 0:
@@ -70,14 +73,15 @@ def best_by_search(unary, tables, start, arcs, heads, n_labels, score, steps, wo
         if steps == 0 or is_best(score, reached):
             bound, v = max(bound, reached), v - 1
             continue
-        labels[v], work.reached[v, k] = k, -np.inf
+        labels[v], work.reached[v, k], unread = k, -np.inf, min(unread, v)
         if v + 1 < unary.shape[0]:
             v, steps = v + 1, steps - 1
             _expand(v, reached, unary, tables, start, arcs, heads, n_labels, work)
         else:
             score = reached
-            for u in range(unary.shape[0]):
+            for u in range(unread, unary.shape[0]):
                 y[u] = labels[u]
+            unread = unary.shape[0]
     return score, max(score, bound)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from maxmargin.methods.protocol import start
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import hinges, scores, sweep_all
+from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, sizes
 
 # Examples are added until their oracles take this long: the clock is too coarse for shorter times.
@@ -23,7 +24,8 @@ def measured_cost(problem: AnyProblem, method: Any) -> float:
 
     A visit scores an example, calls its oracle and takes a step. Only a temporary state changes.
     """
-    size, scratch = sizes(problem), new_scratch(problem)
+    size, (plain, weights) = sizes(problem), split_weights(problem)
+    scratch = new_scratch(plain, weights=weights)
     w, out, state = np.zeros(size.weights), np.empty(size.examples), start(method, problem)
 
     def visit(count: int) -> None:
@@ -31,13 +33,13 @@ def measured_cost(problem: AnyProblem, method: Any) -> float:
         state = sweep_all(problem, method, state, np.arange(count))
 
     def ask(count: int) -> None:
-        hinges(problem, w, 0, out[:count], scratch)
+        hinges(plain, w, 0, out[:count], scratch)
 
     visit(1)  # compile or load the kernels, and enlarge the pools
-    scores(problem, w, 1, scratch)
+    scores(plain, w, 1, scratch)
     ask(1)
     count = _enough(ask, size.examples)
-    visited, asked, scored = _shortest(count, visit, ask, lambda count: scores(problem, w, count, scratch))
+    visited, asked, scored = _shortest(count, visit, ask, lambda count: scores(plain, w, count, scratch))
     oracle = asked - scored
     rest = max(visited - oracle, scored)
     return 2.0 ** round(math.log2(oracle / rest)) if oracle > 0.0 and rest > 0.0 else 0.0

@@ -28,6 +28,7 @@ from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import LineSearch, step_size
 from maxmargin.methods.sweep import batch_corner, fault
 from maxmargin.problems.feature_map import inner, map_sizes
+from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem
 
 # Accuracy of the program, scaled so that the largest loss is one: its duality gap, and its residuals.
@@ -84,7 +85,8 @@ def zero_cut() -> Cuts:
 def cut_at(problem: AnyProblem, w: FloatArray) -> Cut:
     """Return the plane that touches the risk at w; costs one oracle call per example."""
     n, slope = map_sizes(problem.map).examples, np.zeros_like(w)
-    total, broken = batch_corner(problem, w, 1.0 / n, slope, new_scratch(problem))
+    plain, weights = split_weights(problem)
+    total, broken = batch_corner(plain, w, 1.0 / n, slope, new_scratch(plain, weights=weights))
     if broken >= 0:
         raise fault(problem, broken, w)
     return Cut(slope, total / n)

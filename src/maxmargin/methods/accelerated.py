@@ -33,14 +33,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import is_wrapper
 from maxmargin.methods import protocol
 from maxmargin.methods._walks import affordable_walks, mix, move_on, subtract_mean
+from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.methods.composition import check_inner
+from maxmargin.methods.pairwise import Away, Pairwise
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.methods.sweep import advance, first_corners
+from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.problems.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
 from maxmargin.problems.problem import AnyProblem
 
@@ -52,6 +54,7 @@ _FACTOR = 1.5
 _BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes at one kappa
 _POWER = 3
 _CORNERS = 64
+_SMALL = 2.0**-100  # lam n of the steps that measure corners
 _SNAPSHOTS = 8  # at most, in a pass
 
 
@@ -145,22 +148,48 @@ def accelerated_start(method: Accelerated, problem: AnyProblem) -> AcceleratedSt
     centre, previous, mean, dual, difference = (
         np.zeros_like(protocol.weights(method.inner, inner)) for _ in range(5)
     )
-    kappa = first_kappa(problem, protocol.regularisation(method)) if method.kappa is None else method.kappa
+    kappa = first_kappa(method, problem) if method.kappa is None else method.kappa
     return AcceleratedState(inner, centre, previous, mean, dual, difference, Momentum(float(kappa)))
 
 
-def first_kappa(problem: AnyProblem, lam: float) -> float:
-    """Return the initial kappa, from the corners of a few examples at w = 0.
+def first_kappa(method: Accelerated, problem: AnyProblem) -> float:
+    r"""Return the initial kappa, from the corners of a few examples at w = 0.
 
-    Squares that are not finite give zero: the steps will detect them and name the example.
+    The corners are measured by a step of each block from the truth, so that no kernel but that of the steps
+    is compiled. After the step, the dual loss of block i is :math:`L_i \min(1, \lambda n L_i / R_i^2)`. With
+    :math:`\lambda = \infty` this is :math:`L_i`, and a very small :math:`\lambda` gives :math:`R_i^2`.
+
+    Numbers that are not finite give zero: the steps of the run will detect them and name the example.
     """
-    n = map_sizes(problem.map).examples
+    lam, n = protocol.regularisation(method), map_sizes(problem.map).examples
     examples = np.unique(np.linspace(0, n - 1, _CORNERS).astype(np.int64))
-    with np.errstate(all="ignore"):
-        squares, losses = first_corners(problem, examples, new_scratch(problem))
-    if not (losses > 0.0 and 0.0 <= lam * squares < np.inf):
+    try:
+        losses, shares = (_first_losses(method, problem, examples, small) for small in (np.inf, _SMALL / n))
+    except (protocol.BrokenOracle, protocol.ScaleError):
         return 0.0
-    return _FIRST_KAPPA * float(np.sqrt(lam * squares / (losses * n)))
+    moved = (shares > 0.0) & (shares < losses)
+    with np.errstate(all="ignore"):
+        squares = float((_SMALL * losses[moved] / shares[moved] * losses[moved]).sum())
+        total = float(losses.sum())
+        if not (total > 0.0 and 0.0 <= lam * squares < np.inf):
+            return 0.0
+        return _FIRST_KAPPA * float(np.sqrt(lam * squares / (total * n)))
+
+
+def _first_losses(method: Accelerated, problem: AnyProblem, examples: IntArray, lam: float) -> FloatArray:
+    """Return the dual losses of some blocks after a step with line search, each at w = 0."""
+    steps = protocol.with_lam(_block_method(method), lam)
+    state = protocol.start(steps, problem)
+    zero = np.zeros_like(protocol.weights(steps, state))
+    moved: FloatArray = sweep_all(problem, steps, state, examples, at=zero).ell[examples]
+    return moved
+
+
+def _block_method(method: Any) -> Any:
+    """Return the method of the steps within its wrappers, or another one if its steps have no line search."""
+    while is_wrapper(type(method)):
+        method = method.inner
+    return method if isinstance(method, Pairwise | Away) else BlockFrankWolfe(1.0)
 
 
 @advance.register(Accelerated)

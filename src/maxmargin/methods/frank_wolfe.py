@@ -22,6 +22,7 @@ from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
 from maxmargin.methods.sweep import advance, batch_corner, fault
 from maxmargin.problems.feature_map import inner, settle, unprojected
+from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, sizes
 
 
@@ -58,8 +59,8 @@ def frank_wolfe_advance(
     method: FrankWolfe, state: BatchState, problem: AnyProblem, visits: Visits | IntArray
 ) -> BatchState:
     n, lam, w = sizes(problem).examples, method.lam, state.w
-    w_s = np.zeros_like(w)
-    total, broken = batch_corner(problem, w, 1.0 / (lam * n), w_s, new_scratch(problem, w))
+    w_s, (plain, weights) = np.zeros_like(w), split_weights(problem)
+    total, broken = batch_corner(plain, w, 1.0 / (lam * n), w_s, new_scratch(plain, w, weights))
     if broken >= 0:
         raise fault(problem, broken, w)
     phi, v, ell_s = problem.map, unprojected(problem.map, w), total / n

@@ -267,4 +267,4 @@ def pairwise_point(method: Pairwise | Away, state: ActiveState, problem: AnyProb
 @protocol.traits.register(Pairwise)
 @protocol.traits.register(Away)
 def pairwise_traits(method: Pairwise | Away) -> Traits:
-    return Traits(projects=True)
+    return Traits(projects=True, weighs=True)

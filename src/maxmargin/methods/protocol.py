@@ -118,6 +118,9 @@ class Traits(NamedTuple):
     projects : bool
         It is correct for weights that are a projection, as with signs: only `push`, `project` and positive
         factors change its weights.
+    weighs : bool
+        It calls the oracle through `find_corner` and its parts alone, which apply the weights of examples. So
+        it is compiled once for problems with weights and without.
     wraps : bool
         It wraps another method.
     """
@@ -129,6 +132,7 @@ class Traits(NamedTuple):
     notes_gaps: bool = True
     is_average: bool = False
     projects: bool = False
+    weighs: bool = False
     wraps: bool = False
 
     @property

@@ -13,6 +13,7 @@ from maxmargin.compiling import helper, subroutine
 from maxmargin.problems.feature_map import map_workspace, push, score, score_buffer
 from maxmargin.problems.moves import Move, add_entry, new_move
 from maxmargin.problems.oracle import argmax, is_exact, loss, oracle_workspace, psi
+from maxmargin.problems.oracles.weighted import NO_WEIGHTS
 from maxmargin.problems.problem import AnyProblem, Sizes, sizes
 
 
@@ -51,14 +52,27 @@ class BlockWork(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """The work space of a visit: that of the oracle, with its answer, and that of a step."""
+    """The work space of a visit: that of the oracle, with its answer, and that of a step.
+
+    Attributes
+    ----------
+    y : array
+        The oracle's answer.
+    oracle : work space of the oracle
+    weights : array
+        Weights of the examples, in addition to those that the oracle itself has; empty if there are none.
+    block : BlockWork
+    """
 
     y: IntArray
     oracle: object
+    weights: FloatArray
     block: BlockWork
 
 
-def new_scratch(problem: AnyProblem, w: FloatArray | None = None) -> Scratch:
+def new_scratch(
+    problem: AnyProblem, w: FloatArray | None = None, weights: FloatArray = NO_WEIGHTS
+) -> Scratch:
     """Return work space for the problem; pass ``w`` if all scores will be at this same array."""
     size = sizes(problem)
     corner = Corner(np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts), np.zeros(1, dtype=np.int64))
@@ -71,7 +85,8 @@ def new_scratch(problem: AnyProblem, w: FloatArray | None = None) -> Scratch:
         size,
         is_exact(problem.oracle),
     )
-    return Scratch(np.zeros(size.output, dtype=np.int64), oracle_workspace(problem.oracle), block)
+    y = np.zeros(size.output, dtype=np.int64)
+    return Scratch(y, oracle_workspace(problem.oracle), weights, block)
 
 
 @subroutine
@@ -97,7 +112,23 @@ def corner_of_answer(problem, i, scratch):
     corner = scratch.block.corner
     corner.size[0] = psi(problem.oracle, i, scratch.y, corner.where, corner.value)
     loss_y = loss(problem.oracle, i, scratch.y)
+    if scratch.weights.shape[0] > 0:
+        scale_corner(corner, scratch.weights[i])
+        loss_y *= scratch.weights[i]
     return loss_y, loss_y - dot_corner(corner, scratch.block.theta)
+
+
+@helper
+def scale_corner(corner, c):
+    """``psi *= c``"""
+    for e in range(corner.size[0]):
+        corner.value[e] *= c
+
+
+@helper
+def weight_of(weights, i):
+    """Return the weight of example i: one, if there are no weights."""
+    return weights[i] if weights.shape[0] > 0 else 1.0
 
 
 @helper

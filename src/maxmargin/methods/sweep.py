@@ -6,17 +6,17 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import compiled_only, inner_kernel, kernel, python_generic
-from maxmargin.loops import clear
 from maxmargin.methods import protocol
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._planes import add_plane
 from maxmargin.methods._pool import SIZE, START, enlarged
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.methods.sampling import Visits, as_visits, expected, note_gap, some_visits, visited
-from maxmargin.methods.scratch import add_corner, corner_at_scores, find_corner, new_scratch
-from maxmargin.problems.feature_map import foresee, map_sizes, norm2, push, score
+from maxmargin.methods.scratch import add_corner, find_corner, new_scratch, weight_of
+from maxmargin.problems.feature_map import foresee, map_sizes, push, score
 from maxmargin.problems.moves import reset
 from maxmargin.problems.oracle import decode, foresee_truth, is_exact, output_size, shortfall
+from maxmargin.problems.oracles.weighted import NO_WEIGHTS, split_weights
 from maxmargin.problems.problem import AnyProblem
 
 State = TypeVar("State")
@@ -71,7 +71,8 @@ def hinges(problem, w, first, out, scratch):
     """Write the hinge of example first + t at w, or an upper bound on it, to ``out[t]``."""
     for t in range(out.shape[0]):
         _, hinge = find_corner(problem, first + t, w, scratch)
-        out[t] = hinge + shortfall(problem.oracle, first + t, scratch.oracle)
+        missed = shortfall(problem.oracle, first + t, scratch.oracle)
+        out[t] = hinge + weight_of(scratch.weights, first + t) * missed
 
 
 @kernel
@@ -87,20 +88,6 @@ def batch_corner(problem, w, scale, w_s, scratch):
         total += loss_y
         reset(work.move)
     return total, -1
-
-
-@kernel
-def first_corners(problem, examples, scratch):
-    """Return the sums of ``|Phi_i psi_i(y_i*)|^2`` and of losses over the examples, at w = 0."""
-    squares, losses, work = 0.0, 0.0, scratch.block
-    clear(work.theta)
-    for t in range(examples.shape[0]):
-        loss_y, _ = corner_at_scores(problem, examples[t], scratch)
-        add_corner(work.corner, work.move)
-        squares += norm2(problem.map, examples[t], work.move, work.image, work.map)
-        losses += loss_y
-        reset(work.move)
-    return squares, losses
 
 
 @kernel
@@ -141,18 +128,21 @@ def sweep_all(
     state: State,
     visits: Visits | IntArray,
     numbers: IntArray | None = None,
+    at: FloatArray | None = None,
 ) -> State:
     """Make the visits, and enlarge the state's pools when necessary; return the state.
 
-    If ``numbers`` is given, errors name example i by ``numbers[i]``.
+    If ``numbers`` is given, errors name example i by ``numbers[i]``. If ``at`` is given, the oracle is called
+    at these weights, which no step changes.
     """
-    done, w = 0, protocol.weights(method, state)
+    done, w = 0, protocol.weights(method, state) if at is None else at
     # Scores may be the weights themselves, but not if these are scaled.
     own = w if protocol.traits(method).has_dual else None
-    scratch = new_scratch(problem, own)
+    plain, weights = split_weights(problem) if protocol.traits(method).weighs else (problem, NO_WEIGHTS)
+    scratch = new_scratch(plain, own, weights)
     size = scratch.block.sizes
     while True:
-        moved, report = sweep(problem, method, state, w, some_visits(visits, done), scratch)
+        moved, report = sweep(plain, method, state, w, some_visits(visits, done), scratch)
         done += moved
         if report == protocol.DONE:
             return state

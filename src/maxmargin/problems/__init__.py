@@ -15,6 +15,9 @@ from maxmargin.problems.maps.segments import SegmentWeights as SegmentWeights
 from maxmargin.problems.matching import Matching as Matching
 from maxmargin.problems.multiclass import Multiclass as Multiclass
 from maxmargin.problems.oracle import OutputSizes as OutputSizes
+from maxmargin.problems.oracles import _graph_margins as _graph_margins
+from maxmargin.problems.oracles import _margins as _margins
+from maxmargin.problems.oracles import _sequence_margins as _sequence_margins
 from maxmargin.problems.oracles import _slack_graph as _slack_graph
 from maxmargin.problems.oracles import _slack_oracles as _slack_oracles
 from maxmargin.problems.problem import Problem as Problem

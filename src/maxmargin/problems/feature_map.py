@@ -30,6 +30,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import generic, generic_with_default, helper, is_wrapper, python_generic
 from maxmargin.problems.moves import Move
+from maxmargin.wording import note_example
 
 
 class MapSizes(NamedTuple):
@@ -103,6 +104,15 @@ class InnerWork(NamedTuple):
     inner: object
 
 
+def called(half: object, name: str, i: int, *args: object) -> object:
+    """Return what a method of a user's object says of example i; an error of it gets a note that names i."""
+    try:
+        return getattr(half, name)(i, *args)
+    except Exception as error:
+        note_example(error, type(half).__name__, name, i)
+        raise
+
+
 @generic
 def map_sizes(phi):
     """Return the `MapSizes` of the map."""
@@ -123,7 +133,7 @@ def map_workspace(phi):
 @generic
 def score(phi, i, w, theta):
     r"""Write :math:`\theta = \Phi_i^\top w` to ``theta``."""
-    phi.score(i, w, theta)
+    called(phi, "score", i, w, theta)
 
 
 @generic
@@ -133,7 +143,7 @@ def gram(phi, i, move, image, work):
     This is the change of the scores of example i when its block moves. So an exact line search, and further
     steps in the block, do not need the features.
     """
-    phi.gram(i, move, image, work)
+    called(phi, "gram", i, move, image, work)
 
 
 @helper
@@ -158,7 +168,7 @@ def norm2(phi, i, move, image, work):
 @generic
 def push(phi, i, move, scale, w, work):
     r"""Add :math:`c\, \Phi_i \delta` to ``w``, with c = ``scale`` and the direction ``move.delta``."""
-    phi.push(i, move, scale, w, work)
+    called(phi, "push", i, move, scale, w, work)
 
 
 @generic_with_default

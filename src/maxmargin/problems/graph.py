@@ -26,7 +26,7 @@ from maxmargin.encoding.graphs import Graphs, encode_graphs, encode_node_labels,
 from maxmargin.problems._labels import cost_matrix, pad_columns
 from maxmargin.problems.layouts import padded
 from maxmargin.problems.maps.graph import GraphMap
-from maxmargin.problems.oracles._labelling import edge_size, labelling, neighbours
+from maxmargin.problems.oracles._labelling import STEPS, edge_size, labelling, neighbours
 from maxmargin.problems.oracles.graph import GraphOracle
 from maxmargin.problems.problem import Problem, fitting
 from maxmargin.problems.subsets import spans
@@ -59,10 +59,10 @@ class Graph:
             a single feature, which is 1.
         y : list of arrays of labels
             Strings or ints, one per node, in arrays of any shape, which are read in C order.
-        inference : {"tree", "cut", "messages"}
+        inference : {"tree", "cut", "subsets", "messages"}
             "tree" is exact, for graphs without cycles. "cut" is exact, for two labels; edges then have bonds.
-            "messages" is for all graphs: it is exact if a search ends within its limit, and otherwise bounds
-            how far its answers are below the best.
+            "subsets" is exact, for two labels and up to 12 nodes. "messages" is for all graphs: it is exact
+            if a search ends within its limit, and otherwise bounds how far its answers are below the best.
         loss : "normalized_hamming", "hamming" or array of shape (n_labels, n_labels)
             Share of wrong labels (default), number of wrong labels, or ``loss[a, b]`` for the cost of
             label b where the truth is a, averaged over the nodes.
@@ -87,12 +87,19 @@ class Graph:
         inference: str = "tree",
         loss: object = "normalized_hamming",
         weights: FloatArray | None = None,
+        class_costs: FloatArray | None = None,
+        steps: int = STEPS,
         owner: str = "Graph",
     ) -> GraphProblem:
-        """Build a problem from graphs, labels 0, ..., n_labels - 1 and the nodes' ``weights``."""
-        phi, graph = Graph.for_prediction(graphs, n_labels, inference, owner=owner)
+        """Build a problem from graphs, labels 0, ..., n_labels - 1 and the nodes' ``weights``.
+
+        If label k is true, a wrong node costs ``class_costs[k]`` times as much. The search that follows
+        messages makes at most ``steps`` steps.
+        """
+        phi, graph = Graph.for_prediction(graphs, n_labels, inference, steps=steps, owner=owner)
         labels = checked_numbers(labels, n_rows(phi.rows), n_labels, owner)
         cost = cost_matrix(loss, LOSSES, n_labels, owner)
+        cost = cost if class_costs is None else cost * class_costs[:, None]
         counts = np.ones(len(labels)) if weights is None else checked_importance(weights, len(labels), owner)
         if not (isinstance(loss, str) and loss == "hamming"):
             totals = np.add.reduceat(counts, phi.nodes[:, 0])
@@ -102,14 +109,14 @@ class Graph:
 
     @staticmethod
     def for_prediction(
-        graphs: Graphs, n_labels: int, inference: str = "tree", *, owner: str = "Graph"
+        graphs: Graphs, n_labels: int, inference: str = "tree", *, steps: int = STEPS, owner: str = "Graph"
     ) -> GraphProblem:
         """Build a problem that can be decoded but not trained on: it has no labels."""
         width = padded(checked_count(n_labels, owner, "n_labels"))
         rows, edge_rows = as_rows(graphs.nodes, owner), as_rows(graphs.edges, owner)
         graphs = checked_graphs(graphs, n_rows(rows), n_rows(edge_rows), owner)
         arcs = neighbours(graphs)
-        kind = labelling(inference, graphs, arcs, n_labels, owner)
+        kind = labelling(inference, graphs, arcs, n_labels, owner, steps)
         nodes, edges = spans(graphs.offsets), spans(graphs.edge_offsets)
         most = (int((array[:, 1] - array[:, 0]).max()) for array in (nodes, edges))
         sizes = int(n_labels), width, *most

@@ -23,7 +23,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic
-from maxmargin.problems.feature_map import InnerWork, has_implementation
+from maxmargin.problems.feature_map import InnerWork, called, has_implementation
 
 
 class OutputSizes(NamedTuple):
@@ -80,19 +80,19 @@ def oracle_workspace(oracle):
 @generic
 def argmax(oracle, i, theta, y, work):
     r"""Write :math:`\arg\max_y L_i(y) + \langle \theta, s_i(y) \rangle` to ``y``: the max oracle."""
-    oracle.argmax(i, theta, y, work)
+    called(oracle, "argmax", i, theta, y, work)
 
 
 @generic
 def decode(oracle, i, theta, y, work):
     r"""Write :math:`\arg\max_y \langle \theta, s_i(y) \rangle` to ``y``: the prediction."""
-    oracle.decode(i, theta, y, work)
+    called(oracle, "decode", i, theta, y, work)
 
 
 @generic
 def loss(oracle, i, y):
     """Return :math:`L_i(y)`."""
-    return oracle.loss(i, y)
+    return called(oracle, "loss", i, y)
 
 
 @generic
@@ -101,7 +101,7 @@ def psi(oracle, i, y, index, value):
 
     If an index occurs more than once, its values add up.
     """
-    return oracle.psi(i, y, index, value)
+    return called(oracle, "psi", i, y, index, value)
 
 
 @generic

@@ -14,6 +14,7 @@ from maxmargin.encoding.graphs import Graphs
 from maxmargin.inference.cut import CutWork, cut, cut_work
 from maxmargin.inference.messages import best_by_messages, is_best
 from maxmargin.inference.search import SearchWork, best_by_search, search_work
+from maxmargin.inference.subsets import MOST_NODES, SubsetWork, best_subset, subset_work
 from maxmargin.inference.tree import best_on_tree, span
 
 
@@ -62,6 +63,10 @@ class Cut(NamedTuple):
     """Exact, for two labels on any graph; edges have bonds."""
 
 
+class Subsets(NamedTuple):
+    """Exact, for two labels on graphs of few nodes: all labellings are scored; edges have tables."""
+
+
 class Messages(NamedTuple):
     """For any graph, with a bound on how far answers are below the best; edges have tables.
 
@@ -77,9 +82,9 @@ class Messages(NamedTuple):
     steps: int
 
 
-Labelling = Tree | Cut | Messages
-LABELLINGS = ("tree", "cut", "messages")
-_PASSES, _STEPS = 20, 10_000
+Labelling = Tree | Cut | Subsets | Messages
+LABELLINGS = ("tree", "cut", "subsets", "messages")
+PASSES, STEPS = 20, 10_000
 
 
 class TreeWork(NamedTuple):
@@ -89,22 +94,32 @@ class TreeWork(NamedTuple):
     message: FloatArray
 
 
-LabellingWork = TreeWork | CutWork | SearchWork
+LabellingWork = TreeWork | CutWork | SubsetWork | SearchWork
 
 
-def labelling(name: str, graphs: Graphs, arcs: Neighbours, n_labels: int, owner: str) -> Labelling:
+def labelling(
+    name: str, graphs: Graphs, arcs: Neighbours, n_labels: int, owner: str, steps: int = STEPS
+) -> Labelling:
     """Return the kind of inference of this name, prepared for some graphs; raise if they do not suit it."""
     if name not in LABELLINGS:
         raise ValueError(f"{owner}: inference must be one of {LABELLINGS}, got {name!r}.")
     if name == "messages":
-        return Messages(_PASSES, _STEPS)
+        return Messages(PASSES, int(steps))
     if name == "tree":
         return _walked(graphs, arcs, owner)
     if n_labels != 2:
         raise ValueError(
-            f"{owner}: inference='cut' is for two labels, got {n_labels}; use inference='messages'."
+            f"{owner}: inference={name!r} is for two labels, got {n_labels}; use inference='messages'."
         )
-    return Cut()
+    if name == "cut":
+        return Cut()
+    most = int(np.diff(graphs.offsets).max())
+    if most > MOST_NODES:
+        raise ValueError(
+            f"{owner}: inference='subsets' is for graphs of up to {MOST_NODES} nodes, got {most}; use "
+            "inference='messages'."
+        )
+    return Subsets()
 
 
 def _walked(graphs: Graphs, arcs: Neighbours, owner: str) -> Tree:
@@ -182,6 +197,11 @@ def cut_labelling_work(kind: Cut, n_nodes: int, n_edges: int, width: int) -> Cut
     return cut_work(n_nodes, n_edges)
 
 
+@labelling_work.register(Subsets)
+def subsets_labelling_work(kind: Subsets, n_nodes: int, n_edges: int, width: int) -> SubsetWork:
+    return subset_work(n_nodes)
+
+
 @labelling_work.register(Messages)
 def messages_labelling_work(kind: Messages, n_nodes: int, n_edges: int, width: int) -> SearchWork:
     return search_work(n_nodes, n_edges, width)
@@ -209,6 +229,14 @@ def tree_find_labels(kind, graph, i, unary, pairs, work, y):
         work.message,
         y,
     )
+
+
+@find_labels.register(Subsets)
+def subsets_find_labels(kind, graph, i, unary, pairs, work, y):
+    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
+    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
+    best_subset(unary, tables, start, graph.arcs, heads, work, y)
 
 
 @find_labels.register(Messages)

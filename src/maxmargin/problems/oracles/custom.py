@@ -7,6 +7,7 @@ compiled.
 
 import copy
 from collections.abc import Callable, Hashable, Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from maxmargin.compiling import helper
 from maxmargin.encoding.joint import Entries, flaw, joint_of
 from maxmargin.problems.contents import is_same
 from maxmargin.problems.oracle import OutputSizes, write_output
-from maxmargin.wording import described
+from maxmargin.wording import described, note_example
 
 
 @helper
@@ -144,10 +145,7 @@ class CustomOracle:
         return count
 
     def _loss_of(self, i: int, answer: Any) -> float:
-        value = float(self._call("loss", i, self.truths[i], answer))
-        if not 0.0 <= value < np.inf:
-            raise ValueError(f"{self.owner}: loss must be a finite number >= 0, got {value} for example {i}.")
-        return value
+        return checked_loss(self._call("loss", i, self.truths[i], answer), i, self.owner)
 
     def _true_entries(self, i: int, given: Any) -> Entries:
         where, value = self._entries_of(i, given)
@@ -160,7 +158,7 @@ class CustomOracle:
     def _entries_of(self, i: int, given: Any) -> Entries:
         try:
             return self.joint.entries(given)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise self._wrong_features(i, str(error)) from None
 
     def _wrong_features(self, i: int, wrong: str | None) -> ValueError:
@@ -175,8 +173,20 @@ class CustomOracle:
         try:
             return self._functions[name](*args)
         except Exception as error:
-            error.add_note(f"{self.owner}: raised by {name} for example {i}")
+            note_example(error, self.owner, name, i)
             raise
+
+
+def checked_loss(value: Any, i: int, owner: str) -> float:
+    """Return a loss of example i; raise unless it is a finite number that is not negative."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0.0 <= number < np.inf:
+        got = value if isinstance(value, Real) else described(value)
+        raise ValueError(f"{owner}: loss must be a finite number >= 0, got {got} for example {i}.")
+    return number
 
 
 @write_output.register(CustomOracle)

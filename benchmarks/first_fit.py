@@ -1,0 +1,103 @@
+"""Seconds from import to the first fit, with an empty cache of compiled code.
+
+    python benchmarks/first_fit.py [ESTIMATOR ...] [--against CHECKOUT] [--repetitions N]
+
+Every fit runs in a new process on one thread, with a cache directory of its own. CPU seconds are printed
+beside the wall clock, as they depend less on what else the machine does. ``weighted`` is a second fit in the
+same process, with weights of examples: what they compile anew. With --against, another checkout is measured
+in turn, and ratios of CPU seconds are printed. All figures are the least of the repetitions.
+"""
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from _measure import run_python
+
+HERE = Path(__file__).parents[1]
+# Seconds from import: what a first fit may take.
+MUST = {"ChainSVC": 16.0, "GraphSVC": 21.0, "MulticlassSVC": 8.0}
+FIELDS = ("wall", "cpu", "kernels_cpu", "weighted_cpu", "megabytes")
+
+PROGRAM = """
+import json, resource, sys, time
+def used():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+wall, cpu = time.perf_counter(), used()
+import warnings
+import numpy as np
+import maxmargin
+assert maxmargin.__file__.startswith(sys.argv[1]), maxmargin.__file__
+warnings.simplefilter("ignore")
+imported = used()
+rng, name = np.random.default_rng(0), sys.argv[2]
+if name == "MulticlassSVC":
+    X, y = rng.normal(size=(60, 5)), rng.integers(3, size=60)
+else:
+    X, y = [rng.normal(size=(6, 10)) for _ in range(50)], [list(rng.integers(3, size=6)) for _ in range(50)]
+    if name == "GraphSVC":
+        X = [(x, [(k, (k + 1) % 6) for k in range(6)]) for x in X]
+estimator = getattr(maxmargin, name)(max_iter=5)
+estimator.fit(X, y)
+first = used()
+said = {"wall": time.perf_counter() - wall, "cpu": first - cpu, "kernels_cpu": first - imported}
+estimator.fit(X, y, sample_weight=np.arange(1.0, len(y) + 1.0))
+said["weighted_cpu"] = used() - first
+said["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps(said))
+"""
+
+
+class FirstFit(NamedTuple):
+    """The figures of a first fit, in seconds and megabytes."""
+
+    wall: float
+    cpu: float
+    kernels_cpu: float
+    weighted_cpu: float
+    megabytes: float
+
+
+def measured(checkout: Path, estimator: str) -> FirstFit:
+    """Run a first fit in a new process, with an empty cache."""
+    source = str(checkout / "src")
+    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+    with tempfile.TemporaryDirectory() as cache:
+        said = run_python(
+            "-c", PROGRAM, source, estimator, PYTHONPATH=source, NUMBA_CACHE_DIR=cache, **threads
+        )
+    return FirstFit(**json.loads(said))
+
+
+def least(fits: list[FirstFit]) -> FirstFit:
+    """Return the least of each figure."""
+    return FirstFit(*map(min, zip(*fits, strict=True)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("estimators", nargs="*", default=list(MUST), metavar="ESTIMATOR")
+    parser.add_argument("--against", type=Path, help="another checkout of the repository")
+    parser.add_argument("--repetitions", type=int, default=3)
+    arguments = parser.parse_args()
+    checkouts = [HERE] + ([arguments.against.resolve()] if arguments.against else [])
+    print(f"{'':14} {'checkout':10}" + "".join(f"{field:>14}" for field in FIELDS) + "   must  ratio of CPU")
+    for estimator in arguments.estimators:
+        fits: dict[Path, list[FirstFit]] = {checkout: [] for checkout in checkouts}
+        for _ in range(arguments.repetitions):
+            for checkout in checkouts:  # in turn, so that load on the machine slows both
+                fits[checkout].append(measured(checkout, estimator))
+        best = {checkout: least(some) for checkout, some in fits.items()}
+        for checkout, found in best.items():
+            label = "this" if checkout == HERE else "other"
+            figures = "".join(f"{value:14.1f}" for value in found)
+            ratio = best[HERE].cpu / found.cpu
+            must = MUST.get(estimator, float("nan"))
+            print(f"{estimator:14} {label:10}{figures} {must:6.0f}  {ratio:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

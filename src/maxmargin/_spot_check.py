@@ -1,0 +1,191 @@
+"""A cheap check of a user's oracle: a few answers, compared with each other.
+
+`check_problem` is thorough, and users must ask for it. These checks run with every fit, so they cost a few
+calls of the oracle, and they only speak if the oracle is surely wrong.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin._probe import Judged
+from maxmargin.arrays import FloatArray
+from maxmargin.methods.protocol import BrokenOracle
+from maxmargin.methods.scratch import corner_of_answer, new_scratch
+from maxmargin.problems.feature_map import map_sizes, projected, rebuilt, score
+from maxmargin.problems.oracle import argmax, decode, is_exact
+from maxmargin.problems.oracles.slack import is_rescaled
+from maxmargin.problems.problem import AnyProblem
+
+_EXAMPLES = 5
+_SEED = 0
+# Seconds after which no further example is looked at.
+_PATIENCE = 1.0
+_LARGEST = "argmax must return an output of largest loss plus score"
+_BEST = "argmax without the truth must return an output of largest score"
+_TRUTH = "the truth", Judged(0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
+# Relative to the terms of the values compared, so that rounding in a user's sums raises no alarm.
+_ROUNDING = 1e-6
+
+
+class Beaten(NamedTuple):
+    """An answer that is not the best.
+
+    Attributes
+    ----------
+    rule : str
+        What answers must be.
+    example : int
+    by : str
+        What is better: the truth, a prediction, or another answer.
+    amount : float
+        By how much it is better.
+    is_truth : bool
+        Whether the answer has the features of the truth.
+    """
+
+    rule: str
+    example: int
+    by: str
+    amount: float
+    is_truth: bool
+
+    def __str__(self) -> str:
+        answer = "the truth, an output" if self.is_truth else "an output"
+        return (
+            f"{self.rule}, but for example {self.example} it returned {answer} that {self.by} exceeds by "
+            f"{self.amount:.3g}"
+        )
+
+
+def check_oracle(problem: AnyProblem, owner: str, advice: str) -> None:
+    """Raise `BrokenOracle` if a few examples show that the max oracle, or the loss, is wrong.
+
+    The oracle is called at zero weights and at two random weights, which it must answer by outputs that
+    neither the truth, nor a prediction, nor another of its answers beats. Predictions are compared with each
+    other: they may be of fewer outputs. At zero weights, some answer must have a loss: otherwise zero weights
+    are optimal, and training ends before it has begun.
+    """
+    if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
+        return
+    inquiry, n, largest, seen = _Inquiry(problem), map_sizes(problem.map).examples, 0.0, 0
+    for i in _while_patient(_few(n)):
+        beaten, loss = inquiry.compare(i)
+        if beaten is not None:
+            raise BrokenOracle(f"{owner}: {beaten}; {advice}.")
+        largest = max(largest, loss)
+    for i in _while_patient(range(n if largest == 0.0 else 0)):
+        largest, seen = inquiry.loss_at_zero(i), i + 1
+        if largest > 0.0:
+            break
+    if largest == 0.0 and seen == n:
+        raise BrokenOracle(
+            f"{owner}: loss must be above 0 for wrong outputs, but at zero weights the answers of argmax for "
+            f"all {n} examples have loss 0, so there is nothing to learn; {advice}."
+        )
+
+
+def beaten_answer(problem: AnyProblem, w: FloatArray) -> Beaten | None:
+    """Return an answer at w, among those to a few examples, that the truth or the prediction beats."""
+    if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
+        return None
+    inquiry = _Inquiry(problem)
+    for i in _while_patient(_few(map_sizes(problem.map).examples)):
+        theta = inquiry.scores(i, w)
+        others = [_TRUTH, ("the prediction", inquiry.answer(decode, i, theta))]
+        found = _beaten(_LARGEST, i, theta, inquiry.answer(argmax, i, theta), others)
+        if found is not None:
+            return found
+    return None
+
+
+def wrong_prediction(problem: AnyProblem, w: FloatArray) -> tuple[int, float] | None:
+    """Return the first example whose prediction has a loss, and this loss, if it is found soon."""
+    inquiry = _Inquiry(problem)
+    for i in _while_patient(range(map_sizes(problem.map).examples)):
+        loss = inquiry.answer(decode, i, inquiry.scores(i, w)).loss
+        if loss > 0.0:
+            return i, loss
+    return None
+
+
+def _few(n: int) -> list[int]:
+    """Return the numbers of a few of n examples, the first and the last among them."""
+    chosen: list[int] = np.unique(np.linspace(0, n - 1, _EXAMPLES).astype(np.int64)).tolist()
+    return chosen
+
+
+def _while_patient(examples: Iterable[int]) -> Iterator[int]:
+    """Yield examples until some time has passed: slow oracles are asked for fewer."""
+    end = time.monotonic() + _PATIENCE
+    for i in examples:
+        yield i
+        if time.monotonic() > end:
+            return
+
+
+class _Inquiry:
+    """Calls of both oracles of a problem."""
+
+    def __init__(self, problem: AnyProblem) -> None:
+        self.problem, self.scratch = problem, new_scratch(problem)
+        self.weights = map_sizes(problem.map).weights
+        self.rng = np.random.default_rng(_SEED)
+
+    def scores(self, i: int, w: FloatArray) -> FloatArray:
+        """Return the scores of example i at w."""
+        theta = self.scratch.block.theta
+        score(self.problem.map, i, w, theta)
+        return theta.copy()
+
+    def answer(self, oracle: object, i: int, theta: FloatArray) -> Judged:
+        """Return the plane of an oracle's answer at these scores."""
+        scratch = self.scratch
+        scratch.block.theta[:] = theta
+        oracle(self.problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)  # type: ignore[operator]
+        loss, _ = corner_of_answer(self.problem, i, scratch)
+        corner = scratch.block.corner
+        count = corner.size[0]
+        return Judged(float(loss), corner.where[:count].copy(), corner.value[:count].copy())
+
+    def loss_at_zero(self, i: int) -> float:
+        """Return the loss of the max oracle's answer at zero weights."""
+        return self.answer(argmax, i, np.zeros_like(self.scratch.block.theta)).loss
+
+    def compare(self, i: int) -> tuple[Beaten | None, float]:
+        """Return an answer of example i that another one beats, if any, and the largest loss seen."""
+        zero = np.zeros_like(self.scratch.block.theta)
+        asked, predicted = [(zero, self.answer(argmax, i, zero))], []
+        phi, w = self.problem.map, self.rng.normal(size=self.weights)
+        for sign in (1.0, -1.0):
+            theta = self.scores(i, projected(phi, rebuilt(phi, sign * w)))
+            found = self.answer(decode, i, theta)
+            # Scores as large as losses show best whether both count.
+            theta *= max(found.loss, 1.0) / (abs(found.score(theta)) or 1.0)
+            asked.append((theta, self.answer(argmax, i, theta)))
+            predicted.append((theta, found))
+        others = [("a prediction", plane) for _, plane in predicted]
+        others += [("another of its answers", plane) for _, plane in asked]
+        scores = [("the prediction at other weights", plane._replace(loss=0.0)) for _, plane in predicted]
+        checks = [_beaten(_LARGEST, i, *answer, [_TRUTH, *others]) for answer in asked]
+        checks += [_beaten(_BEST, i, theta, plane._replace(loss=0.0), scores) for theta, plane in predicted]
+        return next(filter(None, checks), None), max(plane.loss for _, plane in others)
+
+
+def _beaten(
+    rule: str, i: int, theta: FloatArray, answer: Judged, others: list[tuple[str, Judged]]
+) -> Beaten | None:
+    """Return the answer if one of the others has a larger loss plus score."""
+    found, size = _value(answer, theta)
+    best, its_size, by = max((*_value(plane, theta), name) for name, plane in others)
+    if found >= best - _ROUNDING * (1.0 + size + its_size):
+        return None
+    return Beaten(rule, i, by, best - found, not len(answer.where))
+
+
+def _value(plane: Judged, theta: FloatArray) -> tuple[float, float]:
+    """Return loss plus score of an output, minus those of the truth, and the size of the terms."""
+    terms = plane.value * theta[plane.where]
+    return plane.loss - float(terms.sum()), plane.loss + float(np.abs(terms).sum())
