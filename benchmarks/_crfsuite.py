@@ -1,11 +1,10 @@
 """The time to label the test set of CoNLL-2000 from lists of strings, compared with python-crfsuite."""
 
-import tempfile
 import warnings
-from pathlib import Path
 from typing import Any
 
 from _measure import Figure, Target, Times, interleaved, ratio
+from _rivals import crfsuite_tagger
 from maxmargin import ChainSVC
 
 MIN_COUNT = 3
@@ -15,33 +14,18 @@ OURS, THEIRS = "ChainSVC.predict", "crfsuite Tagger.tag"
 
 def tagging_figures(X: Any, y: Any, X_test: Any, repetitions: int) -> list[Figure]:
     """Train both briefly on the same features, and time both on the test set."""
-    with tempfile.TemporaryDirectory() as folder:
-        tagger = train_crfsuite(X, y, Path(folder) / "model")
-        model = train_chain(X, y)
-        figures = []
-        for kind, prepare in (("strings hashed before", lambda X: X), ("fresh strings", fresh)):
-            times = time_both(model, tagger, [(prepare(X_test), prepare(X_test)) for _ in range(repetitions)])
-            figures += [
-                Figure(f"CoNLL-2000 test: {name}, {kind}", 1e3 * measured.median, "ms")
-                for name, measured in times.items()
-            ]
-            name = f"CoNLL-2000 test: crfsuite / ChainSVC, {kind}"
-            figures.append(ratio(name, [(times[THEIRS], times[OURS])], TAGGING))
+    tagger = crfsuite_tagger(X, y, **{"max_iterations": 5, "feature.minfreq": MIN_COUNT})
+    model = train_chain(X, y)
+    figures = []
+    for kind, prepare in (("strings hashed before", lambda X: X), ("fresh strings", fresh)):
+        times = time_both(model, tagger, [(prepare(X_test), prepare(X_test)) for _ in range(repetitions)])
+        figures += [
+            Figure(f"CoNLL-2000 test: {name}, {kind}", 1e3 * measured.median, "ms")
+            for name, measured in times.items()
+        ]
+        name = f"CoNLL-2000 test: crfsuite / ChainSVC, {kind}"
+        figures.append(ratio(name, [(times[THEIRS], times[OURS])], TAGGING))
     return figures
-
-
-def train_crfsuite(X: Any, y: Any, path: Path) -> Any:
-    """Return the tagger of a model trained for a few iterations."""
-    import pycrfsuite
-
-    trainer = pycrfsuite.Trainer(verbose=False)
-    for tokens, labels in zip(X, y, strict=True):
-        trainer.append(tokens, labels)
-    trainer.set_params({"max_iterations": 5, "feature.minfreq": MIN_COUNT})
-    trainer.train(str(path))
-    tagger = pycrfsuite.Tagger()
-    tagger.open(str(path))
-    return tagger
 
 
 def train_chain(X: Any, y: Any) -> ChainSVC:

@@ -142,7 +142,7 @@ def trees(data: str | None) -> Structure:
     tagged = encode_tagged(train.X, owner="benchmark")
     heads = encode_heads(train.y, tagged.offsets, owner="benchmark", projective=False, single_root=True)
     arcs = ArcEncoder().fit(tagged, heads).transform(tagged)
-    model = DependencySVC(tol=0.025, random_state=0)
+    model = DependencySVC(random_state=0)
 
     def quality() -> list[Figure]:
         model.fit(train.X, train.y)
@@ -167,7 +167,7 @@ def nuclei(data: str | None) -> Structure:
         pixels, labels = np.concatenate([x[0] for x in X]), np.concatenate([y.ravel() for y in train.y])
         alone = LogisticRegression(max_iter=300).fit(pixels, labels)
         base = intersection_over_union(test.y, [alone.predict(x[0]) for x in tested])
-        model = GraphSVC(C=C, tol=2.0, random_state=0, **settings).fit(X, train.y)
+        model = GraphSVC(C=C, random_state=0, **settings).fit(X, train.y)
         found = intersection_over_union(test.y, model.predict(tested))
         name = f"nuclei: intersection over union {found:.3f}, less {base:.3f} by logistic regression"
         return [Figure(name, found - base, "", NUCLEI)]
@@ -181,7 +181,7 @@ def snakes(data: str | None) -> Structure:
     X, tested, C = snake_graphs(train.images), snake_graphs(test.images), 0.1
 
     def quality() -> list[Figure]:
-        model = GraphSVC(C=C, loss="hamming", tol=0.5, random_state=0).fit(X, train.y)
+        model = GraphSVC(C=C, random_state=0).fit(X, train.y)
         return [Figure("snakes: share of pixels right", model.score(tested, test.y), "", SNAKES)]
 
     problem = Graph.from_graphs(X, train.y, loss="hamming", inference="messages")
@@ -210,7 +210,9 @@ def words(data: str | None) -> Structure:
     def quality() -> list[Figure]:
         figures = []
         for order in (1, 2):
-            model = ChainSVC(order=order, tol=0.02, random_state=0).fit(X, y)
+            model = ChainSVC(C=1.0, order=order, loss="normalized_hamming", tol=0.02, random_state=0).fit(
+                X, y
+            )
             name = f"words: share of letters wrong, order {order}, after {len(X)} words"
             figures.append(Figure(name, 1.0 - model.score(tested, truth)))
         return figures

@@ -46,7 +46,7 @@ def main():
     (images, y), (test_images, test_y) = load()
     X, tested = ([as_graph(image) for image in some] for some in (images, test_images))
     alone = LogisticRegression(max_iter=300).fit(np.vstack([x[0] for x in X]), np.hstack([z.flat for z in y]))
-    model = GraphSVC(C=1e-3, loss="hamming", tol=2.0, random_state=0).fit(X, list(y))
+    model = GraphSVC(C=1e-3, random_state=0).fit(X, list(y))
     print(f"{len(X)} training images: within {model.gap_:.2g} of {model.history_.primal.min():.0f} pixels.")
     found = {"pixel by pixel": [alone.predict(x[0]) for x in tested], "cut": model.predict(tested)}
     for k, name in enumerate(found):

@@ -46,7 +46,7 @@ def as_graph(image):
 def main():
     (images, y), (test_images, test_y) = load()
     graphs, test_graphs = ([as_graph(image) for image in some] for some in (images, test_images))
-    model = GraphSVC(C=0.1, loss="hamming", tol=0.5, random_state=0).fit(graphs, y)
+    model = GraphSVC(C=0.1, random_state=0).fit(graphs, y)
     print(f"{len(graphs)} training pictures, {model.n_iter_} passes; labels found by {model.inference_}.")
     print(f"Right on {len(test_graphs)} test pictures: {100 * model.score(test_graphs, test_y):.2f}%")
     predicted = model.predict(test_graphs[:1])[0].reshape(test_y[0].shape)

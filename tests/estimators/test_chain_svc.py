@@ -251,7 +251,7 @@ def words_of(sentences):
 
 
 def test_pipeline():
-    pipeline = make_pipeline(FunctionTransformer(words_of), ChainSVC(tol=0.05, random_state=0))
+    pipeline = make_pipeline(FunctionTransformer(words_of), ChainSVC(C=1.0, tol=0.05, random_state=0))
     pipeline.fit(Y, NAMES)
     assert_same_model(pipeline[-1], fitted(WORDS_AS_TOKENS, NAMES))
     assert pipeline.score(Y, NAMES) == 1.0

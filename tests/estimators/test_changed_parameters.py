@@ -54,7 +54,7 @@ def test_equal_parameters_are_the_same(kind: Kind) -> None:
     with pickle_training_data():
         again = pickle.loads(pickle.dumps(model.partial_fit(kind.X, kind.y)))
     again.set_params(**clone(model).get_params()).partial_fit(kind.X[:2], kind.y[:2])
-    assert again.gap_ <= again.tol
+    assert again.gap_ <= again.tol * again.history_.primal.min()
 
 
 def test_a_matrix_of_losses_that_is_equal_is_the_same() -> None:

@@ -36,7 +36,13 @@ def enumerated(inference: str) -> naive.Enumerated:
 
 
 def model_of(inference: str, **parameters: Any) -> GraphSVC:
-    parameters = {"C": C, "tol": TOL, "random_state": 0, "nonnegative": SIGNS[inference][0]} | parameters
+    parameters = {
+        "C": C,
+        "tol": TOL,
+        "random_state": 0,
+        "loss": "normalized_hamming",
+        "nonnegative": SIGNS[inference][0],
+    } | parameters
     return GraphSVC(inference=inference, **parameters)
 
 

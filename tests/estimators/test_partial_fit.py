@@ -196,13 +196,14 @@ def test_threads_train_two_parts() -> None:
     X = [np.eye(3)[labels] + 0.5 * _rng.normal(size=(len(labels), 3)) for labels in y]
     options = {"random_state": 0}
     limits = {"tol": 1e-4, "rtol": ChainSVC().tol, "max_passes": ChainSVC().max_iter}
+    problem = Chain.from_sequences(X, y, loss="hamming")
     method = Accelerated(Divided(Pairwise(1 / (0.5 * 4)), 2))
-    expected = solve(Chain.from_sequences(X, y), method, **limits, **options)
+    expected = solve(problem, method, **limits, **options)
     for n_jobs in (2, 3, -1):
         model = ChainSVC(C=0.5, n_jobs=n_jobs, **options).fit(X, y)
         np.testing.assert_array_equal(model.history_.primal, expected.history.primal)
         np.testing.assert_array_equal(model._w, expected.w)
-    plain = solve(Chain.from_sequences(X, y), Accelerated(Pairwise(1 / (0.5 * 4))), **limits, **options)
+    plain = solve(problem, Accelerated(Pairwise(1 / (0.5 * 4))), **limits, **options)
     for n_jobs in (None, 1):
         np.testing.assert_array_equal(ChainSVC(C=0.5, n_jobs=n_jobs, **options).fit(X, y)._w, plain.w)
     by_gap = ChainSVC(C=0.5, n_jobs=2, sampling="gap", **options).fit(X, y)

@@ -26,7 +26,7 @@ def _labels(length: int) -> Any:
 Y = [_labels(length) for length in LENGTHS]
 X = [np.eye(4)[labels] + 0.8 * _rng.normal(size=(len(labels), 4)) for labels in Y]
 NAMES = [[("verb", "noun", "adverb")[label] for label in labels] for labels in Y]
-MODEL = ChainSVC(order=2, tol=0.02, max_iter=1000, random_state=0)
+MODEL = ChainSVC(C=1.0, order=2, loss="normalized_hamming", tol=0.02, max_iter=1000, random_state=0)
 
 
 def score_of(model: ChainSVC, x: Any, labels: Any) -> float:

@@ -84,7 +84,7 @@ KINDS = {
         [["p", "q"], ["q", "q"]],
         {
             "order": 2,
-            "loss": "hamming",
+            "loss": "normalized_hamming",
             "rescaling": "slack",
             "forbidden": [(2, 1)],
             "forbidden_in": "prediction",
@@ -99,7 +99,7 @@ KINDS = {
         [[(0, 2, "A")], [(1, 2, "B")], [(0, 1, "A"), (2, 4, "B")], []],
         [[["a"], ["b"]], [["b"], ["c"]]],
         [[(0, 1, "C")], [(0, 2, "D")]],
-        {"max_length": 3, "loss": "hamming", "rescaling": "slack", "min_count": 2, **KERNEL},
+        {"max_length": 3, "loss": "normalized_hamming", "rescaling": "slack", "min_count": 2, **KERNEL},
     ),
     "matching": Kind(
         MatchingSVC,
@@ -125,7 +125,7 @@ KINDS = {
         [["a", "b", "c"]] * 3,
         {
             "inference": "messages",
-            "loss": "hamming",
+            "loss": "normalized_hamming",
             "rescaling": "slack",
             "nonnegative": {"nodes": [0]},
             **KERNEL,

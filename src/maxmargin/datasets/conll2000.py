@@ -151,7 +151,7 @@ def chunk_f1(y_true: Iterable[Sequence[str]], y_pred: Iterable[Sequence[str]]) -
     """
     n_true = n_pred = n_right = 0
     for true, pred in _pairs(list(y_true), list(y_pred)):
-        true_chunks, pred_chunks = _chunks(true), _chunks(pred)
+        true_chunks, pred_chunks = chunks(true), chunks(pred)
         n_true += len(true_chunks)
         n_pred += len(pred_chunks)
         n_right += len(true_chunks & pred_chunks)
@@ -174,7 +174,7 @@ def _pairs(
         yield true, pred
 
 
-def _chunks(tags: Sequence[str]) -> set[tuple[int, int, str]]:
+def chunks(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     """Return the (first, stop, type) of every chunk; no type means no chunk is open."""
     found = set()
     first, open_type = 0, ""

@@ -63,8 +63,8 @@ class ChainSVC(
     %(C)s
     order : {1, 2}, default=1
         Number of labels that the next one depends on. An oracle of second order takes n_labels times longer.
-    loss : {"normalized_hamming", "hamming"} or array (n_labels, n_labels), default="normalized_hamming"
-        Share of wrong labels, number of wrong labels, or a cost ``loss[truth, label]`` averaged over the
+    loss : {"hamming", "normalized_hamming"} or array (n_labels, n_labels), default="hamming"
+        Number of wrong labels, share of wrong labels, or a cost ``loss[truth, label]`` averaged over the
         sequence, labels in the order of ``classes_``.
     %(rescaling)s
         "slack" needs a Hamming loss. Its oracle takes longer, by a factor of the length of the sequence.
@@ -185,10 +185,10 @@ class ChainSVC(
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.15,
         *,
         order: int = 1,
-        loss: str | FloatArray = "normalized_hamming",
+        loss: str | FloatArray = "hamming",
         rescaling: str = "margin",
         forbidden: object = None,
         forbidden_in: str = "both",
@@ -200,7 +200,7 @@ class ChainSVC(
         coef0: float = 0.0,
         probability: bool = False,
         method: object = "auto",
-        tol: float = 1e-2,
+        tol: float = 0.1,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,

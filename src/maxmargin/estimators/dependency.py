@@ -131,7 +131,7 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
 
     def __init__(
         self,
-        C: float = 0.05,
+        C: float = 0.15,
         *,
         projective: bool = False,
         single_root: bool = True,
@@ -139,7 +139,7 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
         min_count: int = 1,
         probability: bool = False,
         method: object = "auto",
-        tol: float = 1e-2,
+        tol: float = 0.05,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,

@@ -69,10 +69,9 @@ class GraphSVC(
         of prediction: messages visit each node of a graph at most 40 times, improve single labels in at most
         20 visits of each, and a step of the search is one more visit of a node. So the default adds up to a
         quarter on a grid of 32 x 32 nodes, and less on larger ones.
-    loss : {"normalized_hamming", "hamming"} or array (n_labels, n_labels), default="normalized_hamming"
-        Share of wrong labels, number of wrong labels, or a cost ``loss[truth, label]`` averaged over the
-        nodes, labels in the order of ``classes_``. For graphs of many nodes, such as images, "hamming" with a
-        small C and a tol in numbers of nodes is the easier problem.
+    loss : {"hamming", "normalized_hamming"} or array (n_labels, n_labels), default="hamming"
+        Number of wrong labels, share of wrong labels, or a cost ``loss[truth, label]`` averaged over the
+        nodes, labels in the order of ``classes_``. Graphs of many nodes, such as images, need a smaller C.
     void : str, int or None, default=None
         A label that says that the true label of a node is not known, such as 255. It is not one of
         ``classes_`` and never predicted. Void nodes are removed from the training graphs, with their edges,
@@ -195,11 +194,11 @@ class GraphSVC(
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.15,
         *,
         inference: str = "auto",
         search: int = 10_000,
-        loss: str | FloatArray = "normalized_hamming",
+        loss: str | FloatArray = "hamming",
         void: str | int | None = None,
         rescaling: str = "margin",
         class_weight: str | Mapping[object, float] | None = None,
@@ -210,7 +209,7 @@ class GraphSVC(
         coef0: float = 0.0,
         probability: bool = False,
         method: object = "auto",
-        tol: float = 1e-2,
+        tol: float = 0.05,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,

@@ -121,14 +121,14 @@ class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Dat
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.15,
         *,
         wrong: float = 1.0,
         missed: float = 3.0,
         fertility: int = 1,
         fit_intercept: bool = True,
         method: object = "auto",
-        tol: float = 1e-2,
+        tol: float = 0.05,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,

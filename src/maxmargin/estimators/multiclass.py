@@ -113,7 +113,7 @@ class MulticlassSVC(
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.15,
         *,
         loss: str | FloatArray = "zero_one",
         rescaling: str = "margin",
@@ -125,7 +125,7 @@ class MulticlassSVC(
         coef0: float = 0.0,
         probability: bool = False,
         method: object = "auto",
-        tol: float = 1e-3,
+        tol: float = 0.05,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,

@@ -57,9 +57,9 @@ class SegmentSVC(
     max_length : int, dict {label: int} or None, default=None
         Largest number of tokens of a segment, or of a segment with each label; by default that of the longest
         in the training data with the label. Time grows with the largest of them.
-    loss : {"normalized_hamming", "hamming", "segments"}, default="normalized_hamming"
-        Share of tokens with a wrong tag, that is, with a wrong label or on the wrong side of the start of a
-        segment; their number; or the number of segments that are predicted but not true, or true but not
+    loss : {"hamming", "normalized_hamming", "segments"}, default="hamming"
+        Number of tokens with a wrong tag, that is, with a wrong label or on the wrong side of the start of a
+        segment; their share; or the number of segments that are predicted but not true, or true but not
         predicted.
     %(rescaling)s
         "slack" needs a loss of tags.
@@ -151,10 +151,10 @@ class SegmentSVC(
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.15,
         *,
         max_length: int | Mapping[object, int] | None = None,
-        loss: str = "normalized_hamming",
+        loss: str = "hamming",
         rescaling: str = "margin",
         min_count: int = 1,
         kernel: str | Callable[..., object] = "linear",
@@ -163,7 +163,7 @@ class SegmentSVC(
         coef0: float = 0.0,
         probability: bool = False,
         method: object = "auto",
-        tol: float = 1e-2,
+        tol: float = 0.05,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,

@@ -1,0 +1,255 @@
+"""The panel: tasks on real data, each with an estimator, a score and a grid of settings."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from _pictures import nuclei_graphs, snake_graphs
+from _scores import ACCURACY, CHUNKS, LINKS, OVERLAP, SUBSETS, Score
+from maxmargin import (
+    ChainSVC,
+    DependencySVC,
+    GraphSVC,
+    MatchingSVC,
+    MulticlassSVC,
+    MultilabelSVC,
+    SegmentSVC,
+)
+from maxmargin.datasets import (
+    load_conll2000,
+    load_digit_words,
+    load_nuclei,
+    load_ocr,
+    load_scene,
+    load_snakes,
+    load_ud_ewt,
+)
+
+# The word aligner is not installed: it is part of the examples.
+sys.path.append(str(Path(__file__).parents[1] / "examples"))
+from word_alignment import load_described_hansards
+
+HELD_OUT = 0.2
+_LETTERS = 20_000
+_AFFIXES = range(1, 5)
+
+
+class Examples(NamedTuple):
+    """Inputs, the outputs to train on, and what predictions are compared with."""
+
+    X: Any
+    y: Any
+    truth: Any
+
+    def take(self, chosen: Any) -> "Examples":
+        """Return some of the examples."""
+        return Examples(*(_taken(part, chosen) for part in self))
+
+
+def _taken(part: Any, chosen: Any) -> Any:
+    return part[chosen] if isinstance(part, np.ndarray) else [part[i] for i in chosen]
+
+
+class Data(NamedTuple):
+    """Examples to train on and to test on."""
+
+    train: Examples
+    test: Examples
+
+
+def of_share(data: Data, share: float) -> Data:
+    """Return a share of the training examples, in random order, and all test examples."""
+    order = np.random.default_rng(0).permutation(len(data.train.y))
+    return Data(data.train.take(order[: max(2, round(share * len(order)))]), data.test)
+
+
+def held_out(data: Data) -> Data:
+    """Return the training examples alone, the last of them to test on."""
+    n = len(data.train.y)
+    cut = n - max(1, round(HELD_OUT * n))
+    return Data(data.train.take(np.arange(cut)), data.train.take(np.arange(cut, n)))
+
+
+def _data(X: Any, y: Any, test_X: Any, test_y: Any) -> Data:
+    return Data(Examples(X, y, y), Examples(test_X, test_y, test_y))
+
+
+def chunking(home: str | None) -> Data:
+    """Return chunk tags of words with part-of-speech tags."""
+    return _data(*load_conll2000(data_home=home))
+
+
+def tags(home: str | None) -> Data:
+    """Return universal part-of-speech tags of words."""
+    return _from_words(home, lambda tags: tags)
+
+
+def names(home: str | None) -> Data:
+    """Return names, runs of proper nouns in words, as tags "B-name", "I-name" and "O"."""
+    return _from_words(home, _runs_of_names)
+
+
+def _from_words(home: str | None, tags_of: Callable[[list[str]], list[str]]) -> Data:
+    train, _, test = load_ud_ewt(data_home=home, tags="upos")
+    parts = []
+    for sentences in (train.X, test.X):
+        parts += [[word_features([word for word, _ in tokens]) for tokens in sentences]]
+        parts += [[tags_of([tag for _, tag in tokens]) for tokens in sentences]]
+    return _data(*parts)
+
+
+def _runs_of_names(tags: list[str]) -> list[str]:
+    before = ["", *tags]
+    kinds = {(False, False): "O", (True, False): "O", (False, True): "B-name", (True, True): "I-name"}
+    return [kinds[a == "PROPN", b == "PROPN"] for a, b in zip(before, tags, strict=False)]
+
+
+def word_features(words: list[str]) -> list[list[str]]:
+    """Describe each word by itself, its beginnings and ends, its shape, and its neighbours."""
+    around = ["<s>", *(word.lower() for word in words), "</s>"]
+    return [[*_of_word(word), *_of_neighbours(around, k)] for k, word in enumerate(words, start=1)]
+
+
+def _of_word(word: str) -> list[str]:
+    lower = word.lower()
+    found = ["bias", f"word={word}", f"lower={lower}"]
+    found += [f"begins={lower[:k]}" for k in _AFFIXES] + [f"ends={lower[-k:]}" for k in _AFFIXES]
+    shape = {
+        "capital": word[:1].isupper(),
+        "capitals": word.isupper(),
+        "digit": any(c.isdigit() for c in word),
+        "hyphen": "-" in word,
+    }
+    return list(dict.fromkeys([*found, *(name for name, has in shape.items() if has)]))
+
+
+def _of_neighbours(around: list[str], k: int) -> list[str]:
+    return [
+        f"before={around[k - 1]}",
+        f"after={around[k + 1]}",
+        f"before,lower={around[k - 1]} {around[k]}",
+        f"lower,after={around[k]} {around[k + 1]}",
+    ]
+
+
+def ocr(home: str | None) -> Data:
+    """Return handwritten words."""
+    return _data(*load_ocr(data_home=home))
+
+
+def digit_words(home: str | None) -> Data:
+    """Return words of scanned digits."""
+    return _data(*load_digit_words())
+
+
+def heads(home: str | None) -> Data:
+    """Return sentences with the heads of their words."""
+    train, _, test = load_ud_ewt(data_home=home)
+    return _data(train.X, train.y, test.X, test.y)
+
+
+def links(home: str | None) -> Data:
+    """Return pairs of sentences that were aligned automatically; those to test on were aligned by hand."""
+    return _aligned(home, "automatic")
+
+
+def links_by_hand(home: str | None) -> Data:
+    """Return pairs of sentences that were aligned by hand."""
+    return _aligned(home, "gold")
+
+
+def _aligned(home: str | None, labels: str) -> Data:
+    train, test, _ = load_described_hansards(data_home=home, labels=labels)
+    parts = [
+        Examples(part.X, part.y, list(zip(part.sure, part.possible, strict=True))) for part in (train, test)
+    ]
+    return Data(*parts)
+
+
+def nuclei(home: str | None) -> Data:
+    """Return images of nuclei as graphs of pixels."""
+    train, test = load_nuclei(data_home=home)
+    return _data(nuclei_graphs(train.images), train.y, nuclei_graphs(test.images), test.y)
+
+
+def snakes(home: str | None) -> Data:
+    """Return pictures of snakes as graphs."""
+    train, test = load_snakes(data_home=home)
+    return _data(snake_graphs(train.images), train.y, snake_graphs(test.images), test.y)
+
+
+def scenes(home: str | None) -> Data:
+    """Return photographs with their sets of labels."""
+    train, test, _ = load_scene(data_home=home)
+    return _data(train.X, train.y, test.X, test.y)
+
+
+def letters(home: str | None) -> Data:
+    """Return single letters of handwritten words."""
+    X, y, test_X, test_y = map(np.concatenate, load_ocr(data_home=home))
+    chosen = np.random.default_rng(0).permutation(len(y))[:_LETTERS]
+    return _data(X[chosen], y[chosen], test_X, test_y)
+
+
+def digits(home: str | None) -> Data:
+    """Return scanned digits, with pixels from 0 to 16 as scikit-learn has them."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    X, test_X, y, test_y = train_test_split(*load_digits(return_X_y=True), test_size=0.4, random_state=0)
+    return _data(X, y, test_X, test_y)
+
+
+class Task(NamedTuple):
+    """A task of the panel.
+
+    Attributes
+    ----------
+    load : callable
+        From the directory of data, or None, to the data.
+    estimator : class
+        Whose defaults are measured.
+    score : Score
+    grid : mapping
+        The values of parameters to choose from.
+    predict : str
+        The method of the estimator whose answers are scored.
+    """
+
+    load: Callable[[str | None], Data]
+    estimator: Any
+    score: Score
+    grid: Mapping[str, tuple[Any, ...]]
+    predict: str = "predict"
+
+    @property
+    def is_tagging(self) -> bool:
+        """Whether chains are the model, and so crfsuite is a rival."""
+        return self.estimator is ChainSVC
+
+
+_C = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+_SMALLER_C = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.1)
+_HAMMING = ("hamming", "normalized_hamming")
+_TAGGING = {"loss": _HAMMING, "C": _C}
+_ONLY_C = {"C": _C}
+
+PANEL: dict[str, Task] = {
+    "chunking": Task(chunking, ChainSVC, CHUNKS, _TAGGING),
+    "tags": Task(tags, ChainSVC, ACCURACY, _TAGGING),
+    "names": Task(names, ChainSVC, CHUNKS, _TAGGING),
+    "OCR words": Task(ocr, ChainSVC, ACCURACY, _TAGGING),
+    "digit words": Task(digit_words, ChainSVC, ACCURACY, _TAGGING),
+    "phrases": Task(chunking, SegmentSVC, CHUNKS, {"loss": (*_HAMMING, "segments"), "C": _C}, "predict_tags"),
+    "heads": Task(heads, DependencySVC, ACCURACY, {"C": (0.001, *_C[:-1])}),
+    "links": Task(links, MatchingSVC, LINKS, _ONLY_C),
+    "links by hand": Task(links_by_hand, MatchingSVC, LINKS, _ONLY_C),
+    "nuclei": Task(nuclei, GraphSVC, OVERLAP, {"loss": ("hamming",), "C": _SMALLER_C}),
+    "snakes": Task(snakes, GraphSVC, ACCURACY, {"loss": _HAMMING, "C": _C}),
+    "scenes": Task(scenes, MultilabelSVC, SUBSETS, _ONLY_C),
+    "letters": Task(letters, MulticlassSVC, ACCURACY, _ONLY_C),
+    "digits": Task(digits, MulticlassSVC, ACCURACY, {"C": (1e-5, 1e-4, 1e-3, *_C[1:-1:2], 3.0)}),
+}

@@ -1,0 +1,144 @@
+"""Runs of the panel: each is made once, and kept in a file that a later call continues from."""
+
+import json
+import time
+import warnings
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from _panel import Data, Task, held_out, of_share
+from _rivals import crfsuite_tagger, named_features
+from _scores import FloatArray
+from maxmargin.methods.protocol import point
+
+# As few examples as have several labels.
+_WARMUP = 50
+# Parameters that make one run differ from another.
+_RESOLVED = ("C", "loss", "tol", "max_iter", "random_state")
+SEED = 0
+
+
+class Run(NamedTuple):
+    """A run: its score, the counts of the score by test example, and what it cost.
+
+    Attributes
+    ----------
+    seconds : float
+        Processor time of training, from the user's features; kernels were compiled before.
+    passes : float
+        Passes over the data; 0 where they are not known.
+    share : float
+        The certified gap as a share of the objective; 0 where there is none.
+    """
+
+    score: float
+    counts: FloatArray
+    seconds: float
+    passes: float = 0.0
+    share: float = 0.0
+
+
+class Runs:
+    """All runs of the panel on one directory of data.
+
+    Parameters
+    ----------
+    panel : mapping of names to tasks
+    home : str or None
+        The directory of data.
+    store : Path or None
+        A file of lines of JSON, one per run, which is read first and appended to.
+    """
+
+    def __init__(self, panel: Mapping[str, Task], home: str | None, store: Path | None) -> None:
+        self.panel, self.home, self.store = panel, home, store
+        self.found: dict[str, Run] = {}
+        self._data = lru_cache(maxsize=2)(self._load)
+        self._is_warm: set[str] = set()
+        if store is not None and store.exists():
+            for line in store.read_text().splitlines():
+                key, *row = json.loads(line)
+                self.found[key] = Run(*row)._replace(counts=np.array(row[1]))
+
+    def of_model(
+        self, name: str, share: float, on: str, settings: Mapping[str, Any], returned: str = "best"
+    ) -> Run:
+        """Return the run of an estimator with these settings.
+
+        ``on`` is "test", or "held-out" for the last fifth of the training examples, which then are not
+        trained on. ``returned`` is "best", or the "mean" or "last" weights at the end of the run instead.
+        """
+        model = self.panel[name].estimator(**{"random_state": SEED, "verbose": 0, **settings})
+        chosen = {key: getattr(model, key) for key in _RESOLVED if hasattr(model, key)}
+        key = _key(name, share, on, {**settings, **chosen}, returned)
+        if key not in self.found:
+            self._keep(key, self._trained(name, share, on, model, returned))
+        return self.found[key]
+
+    def of_crfsuite(self, name: str, share: float, algorithm: str) -> Run:
+        """Return the run of crfsuite as it comes."""
+        key = _key(name, share, "test", {}, algorithm)
+        if key not in self.found:
+            data, task = of_share(self._data(name), share), self.panel[name]
+            (X, y, _), test = data.train, data.test
+            X, test_X = named_features(X), named_features(test.X)
+            begin = time.process_time()
+            tagger = crfsuite_tagger(X, [list(map(str, labels)) for labels in y], algorithm)
+            seconds = time.process_time() - begin
+            truth = [list(map(str, labels)) for labels in test.truth]
+            counts = task.score.counts(truth, [tagger.tag(tokens) for tokens in test_X])
+            self._keep(key, Run(task.score.value(counts), counts, seconds))
+        return self.found[key]
+
+    def _load(self, name: str) -> Data:
+        return self.panel[name].load(self.home)
+
+    def _trained(self, name: str, share: float, on: str, model: Any, returned: str) -> Run:
+        task, data = self.panel[name], of_share(self._data(name), share)
+        data = held_out(data) if on == "held-out" else data
+        self._warm_up(name, data)
+        model.set_params(warm_start=returned != "best")  # keeps the state of the run
+        seconds = _fit(model, data)
+        if returned != "best":
+            model._w = _weights(model._last, returned)
+        counts = task.score.counts(data.test.truth, getattr(model, task.predict)(data.test.X))
+        gap = model.gap_ / model.history_.primal.min()
+        return Run(task.score.value(counts), counts, seconds, model.n_iter_, float(gap))
+
+    def _warm_up(self, name: str, data: Data) -> None:
+        """Compile or load the kernels."""
+        if name not in self._is_warm:
+            model = self.panel[name].estimator(verbose=0, max_iter=1)
+            _fit(model, Data(data.train.take(np.arange(min(_WARMUP, len(data.train.y)))), data.test))
+            self._is_warm.add(name)
+
+    def _keep(self, key: str, run: Run) -> None:
+        self.found[key] = run
+        if self.store is not None:
+            with self.store.open("a") as stream:
+                stream.write(json.dumps([key, *run._replace(counts=run.counts.tolist())]) + "\n")
+
+
+def _key(name: str, share: float, on: str, settings: Mapping[str, Any], what: str) -> str:
+    chosen = {key: value for key, value in settings.items() if key != "verbose"}
+    return json.dumps([name, share, on, chosen, what], sort_keys=True)
+
+
+def _fit(model: Any, data: Data) -> float:
+    """Fit, and return the seconds; a run that does not converge is judged by its score."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        begin = time.process_time()
+        model.fit(data.train.X, data.train.y)
+        return time.process_time() - begin
+
+
+def _weights(result: Any, which: str) -> FloatArray:
+    """Return the mean or the last weights of an accelerated run."""
+    stopped = result.stopped
+    answer = point(stopped.method, stopped.state, stopped.problem)
+    return {"mean": answer.w, "last": answer.others[0]}[which]

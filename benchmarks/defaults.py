@@ -1,0 +1,170 @@
+"""The defaults of the estimators on a panel of tasks, compared with the best of a grid and with rivals.
+
+    python benchmarks/defaults.py [--part grid] [--only chunking] [--share 0.1] [--store FILE]
+
+Parts:
+
+grid      the default, and the settings of a grid that are best on a held-out fifth of the training examples,
+          trained on all of them; both on the test set
+rivals    chains, and crfsuite as it comes on the same features; a paired bootstrap over the test set
+tol       more training: the default, and a gap of a thirtieth of its tol
+returned  what a run returns: the weights of lowest objective that were measured, the mean, or the last
+
+One thread. Seconds are processor time, with compiled kernels. Scores are in points, 100 for the best. Runs
+are kept in the file of --store, and a call goes on where the last one stopped.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["NUMBA_NUM_THREADS"] = "1"
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from _panel import PANEL, Task
+from _problems import if_there
+from _rivals import ALGORITHMS
+from _runs import Run, Runs
+from _scores import bootstrap
+
+SHARES = (0.1, 1.0)
+# In points: how far a default may be below the best of its grid, for chains and for the others.
+TAGGING, OTHERS = 0.3, 1.0
+# The seconds of a default, at most, as a share of those of each rival.
+SECONDS = {"lbfgs": 1 / 5, "averaged-perceptron": 1.0}
+# How much more training may change a score, in points, and what more training is.
+CHANGE, MORE = 0.1, 30.0
+SEEDS = range(5)
+
+
+class Line(NamedTuple):
+    """A line of a table, and whether it misses what is asked."""
+
+    cells: tuple[str, ...]
+    missed: bool = False
+
+
+class Part(NamedTuple):
+    """A part of the benchmark: the heads of its columns, and the lines of one task at one share."""
+
+    heads: tuple[str, ...]
+    lines: Callable[[Runs, str, float], Iterable[Line]]
+
+
+def settings_of(task: Task) -> list[dict[str, Any]]:
+    """Return all settings of the grid of a task."""
+    return [dict(zip(task.grid, values, strict=True)) for values in itertools.product(*task.grid.values())]
+
+
+def grid_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
+    """Compare the default with the settings that held-out examples choose."""
+    task = runs.panel[name]
+    tried = settings_of(task)
+    default = runs.of_model(name, share, "test", {})
+    held_out = [runs.of_model(name, share, "held-out", settings) for settings in tried]
+    chosen = tried[int(np.argmax([run.score for run in held_out]))]
+    best = runs.of_model(name, share, "test", chosen)
+    behind = 100.0 * (best.score - default.score)
+    cells = points(default), points(best), shown(chosen), f"{-behind:+.2f}"
+    yield Line((*cells, f"{default.seconds:.1f}", f"{default.passes:.0f}"), behind > _allowed(task))
+
+
+def _allowed(task: Task) -> float:
+    return TAGGING if task.is_tagging else OTHERS
+
+
+def test_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
+    """Show the whole grid on the test set, which chooses nothing."""
+    for settings in settings_of(runs.panel[name]):
+        run = runs.of_model(name, share, "test", settings)
+        yield Line((shown(settings), points(run), f"{run.seconds:.1f}", f"{run.passes:.0f}"))
+
+
+def rival_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
+    """Compare the default of a chain with crfsuite."""
+    task = runs.panel[name]
+    if not task.is_tagging:
+        return
+    ours = runs.of_model(name, share, "test", {})
+    for algorithm, title in ALGORITHMS.items():
+        theirs = runs.of_crfsuite(name, share, algorithm)
+        ahead = bootstrap(task.score, ours.counts, theirs.counts)
+        ratio = ours.seconds / theirs.seconds
+        interval = f"{100 * ahead.value:+.2f} ({100 * ahead.low:+.2f} to {100 * ahead.high:+.2f})"
+        cells = title, points(ours), points(theirs), interval, f"{theirs.seconds:.1f}", f"{ratio:.2f}"
+        yield Line(cells, ahead.high < 0.0 or ratio > SECONDS[algorithm])
+
+
+def tol_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
+    """Compare the default with more training, in units of what is allowed."""
+    tol = runs.panel[name].estimator().tol
+    usual = [runs.of_model(name, share, "test", {"random_state": seed}) for seed in SEEDS]
+    more = runs.of_model(name, share, "test", {"tol": tol / MORE})
+    scores = 100.0 * np.array([run.score for run in usual])
+    change = 100.0 * more.score - scores.mean()
+    error = float(scores.std(ddof=1) / np.sqrt(len(scores)))
+    limit = max(CHANGE, 100.0 / len(more.counts), 2.0 * error)
+    cells = f"{tol:g}", f"{scores.mean():.2f}", points(more), f"{change:+.2f}", f"{limit:.2f}"
+    seconds = f"{np.mean([run.seconds for run in usual]):.1f}", f"{more.seconds:.1f}"
+    yield Line((*cells, *seconds), abs(change) > limit)
+
+
+def returned_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
+    """Compare the weights that a run could return."""
+    found = [runs.of_model(name, share, "test", {}, kind) for kind in ("best", "mean", "last")]
+    yield Line(tuple(points(run) for run in found))
+
+
+PARTS = {
+    "grid": Part(("default", "chosen", "settings", "difference", "seconds", "passes"), grid_lines),
+    "test": Part(("settings", "score", "seconds", "passes"), test_lines),
+    "rivals": Part(("rival", "default", "rival's", "difference (95 %)", "seconds", "ratio"), rival_lines),
+    "tol": Part(("tol", "score", "more", "change", "allowed", "seconds", "more"), tol_lines),
+    "returned": Part(("lowest objective", "mean", "last"), returned_lines),
+}
+
+
+def points(run: Run) -> str:
+    """Return a score in points."""
+    return f"{100.0 * run.score:.2f}"
+
+
+def shown(settings: dict[str, Any]) -> str:
+    """Return settings as they are written in a call."""
+    return ", ".join(f"{key}={value!r}" for key, value in settings.items())
+
+
+def measure(part: Part, runs: Runs, name: str, share: float) -> None:
+    """Print the lines of one task."""
+    for line in part.lines(runs, name, share):
+        cells = name, runs.panel[name].score.name, f"{share:g}", *line.cells
+        print(f"| {' | '.join(cells)} | {'MISSED' if line.missed else ''} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--part", choices=PARTS, default="grid")
+    parser.add_argument("--only", default="", help=f"only some tasks, by commas: {', '.join(PANEL)}")
+    parser.add_argument("--share", type=float, help="only this share of the training examples")
+    parser.add_argument("--store", type=Path, help="file that keeps the runs")
+    parser.add_argument("--data", help="directory with the data (default: $MAXMARGIN_DATA)")
+    options = parser.parse_args()
+    part, runs = PARTS[options.part], Runs(PANEL, options.data, options.store)
+    heads = "task", "score", "share", *part.heads, ""
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}", flush=True)
+    for share in SHARES if options.share is None else (options.share,):
+        for name in options.only.split(",") if options.only else PANEL:
+            if_there(partial(measure, part, runs, name, share))
+
+
+if __name__ == "__main__":
+    main()
