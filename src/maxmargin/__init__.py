@@ -20,6 +20,7 @@ from maxmargin.methods import BMRM as BMRM
 from maxmargin.methods import Accelerated as Accelerated
 from maxmargin.methods import Averaged as Averaged
 from maxmargin.methods import Away as Away
+from maxmargin.methods import BlockExact as BlockExact
 from maxmargin.methods import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.methods import Cached as Cached
 from maxmargin.methods import CuttingPlane as CuttingPlane
@@ -52,6 +53,7 @@ __all__ = [
     "Accelerated",
     "Averaged",
     "Away",
+    "BlockExact",
     "BlockFrankWolfe",
     "BrokenOracle",
     "CPath",

@@ -42,7 +42,8 @@ from maxmargin.problems.oracle import is_bounded, is_exact
 from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, checked_weights
 
-_CHUNK = 256
+# Examples of a piece of a certificate: at least so many, and more if they have few statistics.
+_CHUNK, _CHUNK_STATISTICS = 256, 1 << 16
 _TINY = float(np.finfo(np.float64).tiny)
 # Weights that are worse than zero are scaled by this power of two, repeatedly, until they are better.
 _SHRINKING, _SHRINKINGS = 8, 8
@@ -169,11 +170,13 @@ def hinge_losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
     The pass is split into pieces, which threads share, and between which it can be interrupted.
     `OutOfTime` is raised at the deadline.
     """
-    out, w, pace = np.empty(map_sizes(problem.map).examples), checked_weights(problem, w), Pace()
+    size, pace = map_sizes(problem.map), Pace()
+    out, w = np.empty(size.examples), checked_weights(problem, w)
+    chunk = max(_CHUNK, _CHUNK_STATISTICS // max(size.statistics, 1))
     plain, weights = split_weights(problem)
 
     def measure(first: int) -> None:
-        scratch, stop = new_scratch(plain, w, weights), min(first + _CHUNK, len(out))
+        scratch, stop = new_scratch(plain, w, weights), min(first + chunk, len(out))
         while first < stop:
             pace.check()
             begin, then = now(), min(first + pace.length, stop)
@@ -181,7 +184,7 @@ def hinge_losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
             pace.note(then - first, now() - begin)
             first = then
 
-    pieces = range(0, len(out), _CHUNK)
+    pieces = range(0, len(out), chunk)
     if can_compile(problem):
         run_all(measure, pieces)
     else:  # a user's Python object may not be thread-safe

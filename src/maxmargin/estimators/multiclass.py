@@ -21,6 +21,7 @@ from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
+from maxmargin.methods.block_exact import with_exact_blocks
 from maxmargin.problems import Multiclass
 from maxmargin.result import Callback
 
@@ -179,6 +180,11 @@ class MulticlassSVC(
             features, labels, len(self.classes_), loss=self.loss, owner=self._owner
         )
         return rescaled(self._with_kernel(problem, X), self.rescaling, self._owner)
+
+    def _method(self, lam: float) -> object:
+        """Return the method; the default one solves blocks exactly, which rescaled slacks do not allow."""
+        method = super()._method(lam)
+        return with_exact_blocks(method) if self.method == "auto" and self.rescaling == "margin" else method
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         weights = self._keep_support(problem, examples.data[0], w)[0]

@@ -2,6 +2,7 @@
 
 from maxmargin.methods.accelerated import Accelerated as Accelerated
 from maxmargin.methods.averaged import Averaged as Averaged
+from maxmargin.methods.block_exact import BlockExact as BlockExact
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.methods.bmrm import BMRM as BMRM
 from maxmargin.methods.cached import Cached as Cached
@@ -24,6 +25,7 @@ __all__ = [
     "Accelerated",
     "Averaged",
     "Away",
+    "BlockExact",
     "BlockFrankWolfe",
     "Cached",
     "CuttingPlane",

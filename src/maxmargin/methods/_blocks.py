@@ -146,6 +146,14 @@ def load_block(blocks, i, scale, move):
 
 
 @helper
+def write_block(blocks, i, out):
+    """``out[:] = z_i``, in an array that is zero before."""
+    first = blocks.extent[i, START]
+    for e in range(first, first + blocks.extent[i, SIZE]):
+        out[blocks.where[e]] = blocks.value[e]
+
+
+@helper
 def dot_block(blocks, i, a):
     """``z_i @ a``"""
     total = 0.0

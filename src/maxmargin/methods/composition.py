@@ -22,6 +22,7 @@ class Need(NamedTuple):
 
 _BLOCKS = Need("moves_blocks", True, "it must move one block at a time")
 _CORNERS = Need("takes_corners", True, "its steps must lead to any given corner")
+_SEARCH = Need("searches", True, "its steps must search for the best dual value at any lam")
 _STEP = Need("has_step", True, "it must leave the loop over examples to its wrapper")
 _NO_AVERAGE = Need("is_average", False, "its answer must not be an average already")
 _BARE = Need("wraps", False, "it must not wrap another method")
@@ -30,8 +31,8 @@ _NO_LOOP = Need("has_own_loop", False, "it must not run its own loop")
 WRAPPERS: dict[str, tuple[Need, ...]] = {
     "Averaged": (_NO_AVERAGE, _NO_LOOP),
     "Cached": (_BLOCKS, _STEP, _CORNERS),
-    "Divided": (_BLOCKS, _STEP, _CORNERS, _BARE),
-    "Accelerated": (_BLOCKS, _CORNERS, _NO_AVERAGE),
+    "Divided": (_BLOCKS, _STEP, _SEARCH, _BARE),
+    "Accelerated": (_BLOCKS, _SEARCH, _NO_AVERAGE),
 }
 
 

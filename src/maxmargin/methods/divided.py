@@ -47,7 +47,7 @@ class Divided(_Divided):
 
     Parameters
     ----------
-    inner : BlockFrankWolfe, Pairwise or Away
+    inner : BlockFrankWolfe, Pairwise, Away or BlockExact
         The method that moves the blocks.
     parts : int
         Number of parts that move in parallel; at least the number of threads.

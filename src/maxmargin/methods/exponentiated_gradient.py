@@ -252,4 +252,4 @@ def exponentiated_gradient_oracle_calls(method: ExponentiatedGradient, state: Gi
 
 @protocol.traits.register(ExponentiatedGradient)
 def exponentiated_gradient_traits(method: ExponentiatedGradient) -> Traits:
-    return Traits(takes_corners=False)
+    return Traits(takes_corners=False, searches=False)

@@ -77,4 +77,4 @@ def perceptron_point(method: Perceptron, state: PerceptronState, problem: AnyPro
 
 @protocol.traits.register(Perceptron)
 def perceptron_traits(method: Perceptron) -> Traits:
-    return Traits(takes_corners=False, has_dual=False, notes_gaps=False, weighs=True)
+    return Traits(takes_corners=False, searches=False, has_dual=False, notes_gaps=False, weighs=True)

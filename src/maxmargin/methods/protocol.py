@@ -109,6 +109,9 @@ class Traits(NamedTuple):
         It has a `step` that other loops can call.
     takes_corners : bool
         Its steps lead to any given corner, not in a direction that they choose.
+    searches : bool
+        Its steps search for the best dual value at whatever lam and weights they find, so that a wrapper may
+        change these between steps.
     has_dual : bool
         Its steps move dual variables, not only weights.
     notes_gaps : bool
@@ -128,6 +131,7 @@ class Traits(NamedTuple):
     moves_blocks: bool = True
     has_step: bool = True
     takes_corners: bool = True
+    searches: bool = True
     has_dual: bool = True
     notes_gaps: bool = True
     is_average: bool = False

@@ -125,4 +125,6 @@ def subgradient_point(method: Subgradient, state: SubgradientState, problem: Any
 
 @protocol.traits.register(Subgradient)
 def subgradient_traits(method: Subgradient) -> Traits:
-    return Traits(takes_corners=False, has_dual=False, notes_gaps=False, projects=True, weighs=True)
+    return Traits(
+        takes_corners=False, searches=False, has_dual=False, notes_gaps=False, projects=True, weighs=True
+    )

@@ -166,6 +166,12 @@ def norm2(phi, i, move, image, work):
 
 
 @generic
+def column_norm2(phi, i):
+    r"""Return c where :math:`\Phi_i^\top \Phi_i = c I`; optional, as few maps have orthogonal columns."""
+    return phi.column_norm2(i)
+
+
+@generic
 def push(phi, i, move, scale, w, work):
     r"""Add :math:`c\, \Phi_i \delta` to ``w``, with c = ``scale`` and the direction ``move.delta``."""
     called(phi, "push", i, move, scale, w, work)

@@ -141,6 +141,26 @@ def expectation(oracle, i, theta, share, z, work):
 
 
 @generic
+def block_optimum(oracle, i, theta, curvature, z, work):
+    r"""Replace ``z`` by the best mean of psi for block i: an optional oracle, for few outputs.
+
+    .. math:: \max_\alpha \; \sum_y \alpha(y) L_i(y) - \langle \theta, z' \rangle - \frac{c}{2} \|z' - z\|^2 ,
+              \qquad z' = \sum_y \alpha(y) \, \psi_i(y), \qquad c = \text{curvature} \ge 0 .
+
+    Where the feature map has a `column_norm2`, this is the dual as a function of one block. ``z`` has one
+    entry for each statistic of the example.
+
+    Returns
+    -------
+    loss : float
+        The mean of :math:`L_i(y)` under the best :math:`\alpha`.
+    hinge : float
+        The largest margin :math:`H_i(y)` at the scores theta.
+    """
+    return oracle.block_optimum(i, theta, curvature, z, work)
+
+
+@generic
 def is_exact(oracle: object) -> bool:
     """Whether `argmax` always returns an output of largest value; true by default.
 

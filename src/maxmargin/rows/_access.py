@@ -82,7 +82,8 @@ def row_wipe_two(rows, t, W, j, k):
 def dense_rows_row_scores(rows, t, W, out):
     clear(out)
     for f in range(rows.n_columns):
-        add_scaled(rows.values[t, f], W[f], out)
+        if rows.values[t, f] != 0.0:
+            add_scaled(rows.values[t, f], W[f], out)
 
 
 @row_scores.register(SparseRows)
@@ -102,7 +103,8 @@ def indicator_rows_row_scores(rows, t, W, out):
 @row_push.register(DenseRows)
 def dense_rows_row_push(rows, t, scale, delta, W):
     for f in range(rows.n_columns):
-        add_scaled(scale * rows.values[t, f], delta, W[f])
+        if rows.values[t, f] != 0.0:
+            add_scaled(scale * rows.values[t, f], delta, W[f])
 
 
 @row_push.register(SparseRows)

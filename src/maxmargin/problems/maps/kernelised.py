@@ -248,6 +248,15 @@ def kernelised_norm2(phi, i, move, image, work):
     return total
 
 
+@feature_map.column_norm2.register(KernelisedMap)
+def kernelised_column_norm2(phi, i):
+    """Return the sum of the two parts: if columns of the inner map are orthogonal, examples have one row."""
+    total = feature_map.column_norm2(phi.inner, i) + phi.products[phi.product_spans[i, 0]]
+    if not phi.semidefinite:
+        phi.curvature[0] = min(phi.curvature[0], total)
+    return total
+
+
 @feature_map.push.register(KernelisedMap)
 def kernelised_push(phi, i, move, scale, w, work):
     n, width, first = phi.columns.values.shape[1], phi.width, phi.rows_of[i, 0]

@@ -67,6 +67,11 @@ def multiclass_gram(phi, i, move, image, work):
         image[k] = phi.squared_norms[i] * move.delta[k]
 
 
+@feature_map.column_norm2.register(MulticlassMap)
+def multiclass_column_norm2(phi, i):
+    return phi.squared_norms[i]
+
+
 @feature_map.push.register(MulticlassMap)
 def multiclass_push(phi, i, move, scale, w, work):
     row_push(phi.rows, phi.row[i], scale, move.delta, w.reshape((-1, phi.width)))

@@ -2,7 +2,10 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.inference.simplex import simplex_threshold
 from maxmargin.inference.softmax import softmax
 from maxmargin.loops import weighted_sum
 from maxmargin.problems import oracle
@@ -81,3 +84,30 @@ def multiclass_expectation(classes, i, theta, share, z, work):
         z[k] = -z[k]
     z[truth] += 1.0
     return log_partition, mean
+
+
+@oracle.block_optimum.register(MulticlassOracle)
+def multiclass_block_optimum(classes, i, theta, curvature, z, work):
+    r"""Project onto the simplex: the best alpha is nearest to :math:`\alpha + (L + \theta) / c`.
+
+    All entries are relative to the largest of these sums times c, so that a small c loses no digits.
+    """
+    truth, K = classes.labels[i], classes.n_labels
+    cost, hinge, largest, best = classes.cost[truth], theta[truth], -np.inf, truth
+    z[truth] -= 1.0
+    for k in range(K):
+        value = theta[k] + cost[k]
+        hinge = max(hinge, value)
+        z[k] = value - curvature * z[k]
+        if z[k] > largest:
+            largest, best = z[k], k
+    for k in range(K):
+        z[k] -= largest
+    tau = simplex_threshold(z, K, 0.0, curvature) if curvature > 0.0 else 0.0
+    mean = 0.0
+    for k in range(K):
+        alpha = max(z[k] - tau, 0.0) / curvature if curvature > 0.0 else 1.0 * (k == best)
+        mean += alpha * cost[k]
+        z[k] = -alpha
+    z[truth] += 1.0
+    return mean, hinge - theta[truth]

@@ -130,3 +130,4 @@ def slack_rescaled_psi(rescaled, i, y, index, value):
 
 # The means of the inner oracle are those of margins, not of rescaled slacks.
 protocol.expectation.register(SlackRescaledOracle)(absent)
+protocol.block_optimum.register(SlackRescaledOracle)(absent)

@@ -88,3 +88,15 @@ def weighted_expectation(weighted, i, theta, share, z, work):
     for p in range(z.shape[0]):
         z[p] *= c
     return log_partition, c * loss
+
+
+@oracle.block_optimum.register(WeightedOracle)
+def weighted_block_optimum(weighted, i, theta, curvature, z, work):
+    """Call the inner oracle with z / c: the objective is c times its own, at c times the curvature."""
+    c = weighted.weights[i]
+    for p in range(z.shape[0]):
+        z[p] /= c
+    loss, hinge = oracle.block_optimum(weighted.inner, i, theta, c * curvature, z, work.inner)
+    for p in range(z.shape[0]):
+        z[p] *= c
+    return c * loss, c * hinge

@@ -1,0 +1,26 @@
+"""Euclidean projection onto a simplex."""
+
+from maxmargin.compiling import helper
+
+
+@helper
+def simplex_threshold(v, count, largest, total):
+    r"""Return tau with :math:`\sum_{k < \text{count}} \max(v_k - \tau, 0) = \text{total}`, total > 0.
+
+    The entries :math:`\max(v_k - \tau, 0)` are the point nearest to v of nonnegative entries with this sum.
+    ``largest`` is the largest entry of v.
+
+    The threshold of some of the entries is never above tau. So the search starts from that of the largest
+    entry alone, and goes on with that of all entries above the last one, until no entry drops out
+    (Michelot 1986).
+    """
+    tau, size = largest - total, count + 1
+    while True:
+        above, excess = 0, -total
+        for k in range(count):
+            if v[k] > tau:
+                above += 1
+                excess += v[k]
+        if above >= size or above == 0:
+            return tau
+        tau, size = excess / above, above

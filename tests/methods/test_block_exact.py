@@ -1,0 +1,192 @@
+"""Exact block steps, against quadratic programs, enumeration and liblinear."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from maxmargin import Accelerated, Averaged, BlockExact, Divided, MulticlassSVC, Pairwise, solve
+from maxmargin.inference.simplex import simplex_threshold
+from maxmargin.methods.block_exact import ExactState
+from maxmargin.methods.protocol import start
+from maxmargin.methods.sweep import advance
+from maxmargin.problems import (
+    GaussianKernel,
+    Kernelised,
+    Multiclass,
+    SignConstrained,
+    SlackRescaled,
+    Weighted,
+)
+from maxmargin.problems.oracle import block_optimum, oracle_workspace
+from support import naive
+from support.catalogue import Case, chain_case, flat, multiclass_case, multiclass_cases
+from support.crammer_singer import least_objective
+from support.dual_variables import alpha_of
+from support.naive import Array
+from support.runs import block_states, dual_of, gap_of, random_order
+
+LAM = 0.3
+numbers = st.floats(-10.0, 10.0)
+curvatures = st.sampled_from([0.0, 1e-300, 1e-12, 0.1, 1.0, 30.0, 1e6])
+
+
+@given(st.lists(numbers, min_size=1, max_size=7), st.sampled_from([1e-9, 0.3, 1.0, 50.0]))
+def test_the_threshold_leaves_the_total(v: list[float], total: float) -> None:
+    tau = simplex_threshold(np.array(v), len(v), max(v), total)
+    assert np.maximum(np.array(v) - tau, 0.0).sum() == pytest.approx(total, rel=1e-6, abs=1e-12)
+
+
+def block_value(case: Case, i: int, alpha: Array, before: Array, theta: Array, curvature: float) -> float:
+    """The objective of `block_optimum`, output by output."""
+    y = case.problem.oracle.labels[i]
+    psi = np.eye(len(alpha))[y] - np.eye(len(alpha))
+    move = (alpha - before) @ psi
+    return float(alpha @ (case.data.losses[i] - psi @ theta) - 0.5 * curvature * move @ move)
+
+
+def best_value(case: Case, i: int, before: Array, theta: Array, curvature: float) -> float:
+    """The largest value of a block, by a general solver."""
+    K = len(before)
+    found = minimize(
+        lambda alpha: -block_value(case, i, alpha, before, theta, curvature),
+        np.full(K, 1.0 / K),
+        bounds=[(0.0, 1.0)] * K,
+        constraints={"type": "eq", "fun": lambda alpha: alpha.sum() - 1.0},
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 300},
+    )
+    return -float(found.fun)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), curvatures, st.sampled_from([None, 0.2, 3.0]))
+def test_a_block_is_solved_to_the_end(seed: int, curvature: float, weight: float | None) -> None:
+    """No dual variables of the block are better, with and without a weight of the example."""
+    rng, case = np.random.default_rng(seed), multiclass_case(seed % 50, n=3, n_labels=4)
+    problem = case.problem if weight is None else Weighted(case.problem, [weight] * 3)
+    c, y = weight or 1.0, case.problem.oracle.labels[1]
+    before, theta = rng.dirichlet(np.full(4, 0.3)), np.zeros(case.problem.map.width)
+    theta[:4] = rng.normal(size=4)
+    z = np.zeros_like(theta)
+    z[:4] = c * (np.eye(4)[y] - before)
+    loss, hinge = block_optimum(problem.oracle, 1, theta, curvature, z, oracle_workspace(problem.oracle))
+    alpha = np.eye(4)[y] - z[:4] / c
+    assert alpha.min() >= -1e-12
+    assert alpha.sum() == pytest.approx(1.0, abs=1e-9)
+    assert loss == pytest.approx(c * alpha @ case.data.losses[1], abs=1e-9)
+    assert hinge == pytest.approx(c * (case.data.losses[1] + theta[:4]).max() - c * theta[y], abs=1e-9)
+    arguments = before, theta[:4], c * curvature
+    found = block_value(case, 1, alpha, *arguments)
+    assert found >= best_value(case, 1, *arguments) - 1e-6 * (1.0 + abs(found))
+    corners = [block_value(case, 1, corner, *arguments) for corner in np.eye(4)]
+    assert found >= max(corners) - 1e-9 * (1.0 + abs(found))
+
+
+@settings(max_examples=10)
+@given(multiclass_cases(rows=("dense", "whole")), st.integers(0, 1000), st.sampled_from([0.01, 0.3, 5.0]))
+def test_what_holds_after_every_visit(case: Case, seed: int, lam: float) -> None:
+    """The dual does not decrease, no gap is negative, and the point is that of variables in the simplex."""
+    method, dual = BlockExact(lam), 0.0
+    for state in block_states(case.problem, method, random_order(case.problem, 15, seed)):
+        before, dual = dual, dual_of(case.problem, method, state)
+        assert dual >= before - 1e-12
+        assert gap_of(case.problem, method, state) >= -1e-12
+        alpha = alpha_of(case, state)
+        assert [block.sum() for block in alpha] == pytest.approx([1.0] * len(alpha), abs=1e-8)
+        w = naive.weights_of(case.data, alpha, lam)
+        assert flat(case.problem, state.w) == pytest.approx(w, abs=1e-7 / lam)
+        assert state.ell == pytest.approx(
+            [L @ a for L, a in zip(case.data.losses, alpha, strict=True)], abs=1e-8
+        )
+
+
+METHODS = {
+    "exact": BlockExact(0.05),
+    "accelerated": Accelerated(BlockExact(0.05)),
+    "divided": Accelerated(Divided(BlockExact(0.05), 2)),
+    "averaged": Averaged(BlockExact(0.05)),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("sampling", ["permutation", "uniform"])
+def test_the_optimum_is_liblinears(name: str, sampling: str) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(12, 3)), np.arange(12) % 3
+    result = solve(
+        Multiclass.from_arrays(X, y),
+        METHODS[name],
+        tol=1e-3,
+        sampling=sampling,
+        max_passes=300,
+        random_state=0,
+    )
+    assert result.gap <= 1e-3
+    least = least_objective(X, y, 0.05)
+    assert result.dual <= least + 1e-9
+    assert result.primal == pytest.approx(least, abs=1.1e-3)
+
+
+def wrapped_problems() -> dict[str, Any]:
+    case = multiclass_case(5, n=8, n_labels=4)
+    nothing = Multiclass.from_encoded(np.zeros((8, 0)), case.problem.oracle.labels, 4)
+    X = np.vstack(case.X)
+    return {
+        "weighted": Weighted(case.problem, np.linspace(0.2, 2.0, 8)),
+        "with signs": SignConstrained(case.problem, [0, 3]),
+        "kernel": Kernelised(nothing, X, GaussianKernel(0.5)),
+        "kernel and linear": Kernelised(case.problem, X, GaussianKernel(0.5)),
+    }
+
+
+@pytest.mark.parametrize("name", wrapped_problems())
+def test_wrapped_problems_have_the_optimum_of_pairwise_steps(name: str) -> None:
+    problem = wrapped_problems()[name]
+    found = solve(problem, Accelerated(BlockExact(LAM)), tol=1e-3, random_state=0)
+    expected = solve(problem, Accelerated(Pairwise(LAM)), tol=1e-3, random_state=0)
+    assert found.gap <= 1e-3
+    assert found.primal == pytest.approx(expected.primal, abs=2e-3)
+
+
+def test_blocks_that_do_not_move_rest() -> None:
+    """Visits of resting blocks cost no oracle call, and all blocks are visited again before long."""
+    case = multiclass_case(7, n=10, n_labels=3)
+    method, n, passes = BlockExact(5.0), 10, 30
+    state: ExactState = start(method, case.problem)
+    for _ in range(passes):
+        state = advance(method, state, case.problem, np.arange(n))
+    assert n * passes // 9 <= state.calls[0] < n * passes // 2
+    result = solve(case.problem, method, tol=0.0, max_passes=passes, random_state=0)
+    assert result.history.oracle_calls[-1] < n * passes // 2
+    assert result.gap <= 1e-9
+
+
+def test_no_visit_is_left_out_of_gap_sampling() -> None:
+    case = multiclass_case(7, n=20, n_labels=3)
+    result = solve(case.problem, BlockExact(5.0), tol=0.0, max_passes=10, sampling="gap", random_state=0)
+    assert result.history.oracle_calls[-1] == 200
+
+
+@pytest.mark.parametrize("problem", [chain_case(1).problem, SlackRescaled(multiclass_case(1).problem)])
+def test_other_problems_are_refused(problem: Any) -> None:
+    with pytest.raises(TypeError, match=r"BlockExact: problem must be a Multiclass without .*; use Pairwise"):
+        solve(problem, BlockExact(LAM))
+
+
+def test_the_default_of_multiclass_svc() -> None:
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 4
+    for n_jobs, rescaling, expected in (
+        (None, "margin", "Accelerated(BlockExact"),
+        (2, "margin", "Accelerated(Divided(BlockExact"),
+        (None, "slack", "Accelerated(Pairwise"),
+    ):
+        model = MulticlassSVC(warm_start=True, rescaling=rescaling, n_jobs=n_jobs, verbose=0, tol=0.01).fit(
+            X, y
+        )
+        shown = repr(model._last.stopped.method).replace("inner=", "")
+        assert shown.startswith(expected)
+        assert model.gap_ <= 0.01
