@@ -6,7 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, FrankWolfe, Pairwise, objective, solve
+from maxmargin import (
+    Accelerated,
+    Averaged,
+    Away,
+    BlockExact,
+    BlockFrankWolfe,
+    FrankWolfe,
+    Pairwise,
+    objective,
+    solve,
+)
 from maxmargin.methods import _walks, accelerated
 from maxmargin.methods.accelerated import (
     _BAND,
@@ -23,7 +33,7 @@ from maxmargin.methods.accelerated import (
 from maxmargin.methods.protocol import point, regularisation, start
 from maxmargin.methods.sampling import ByGap, permutation, some_visits
 from maxmargin.methods.sweep import advance
-from maxmargin.problems import Multiclass
+from maxmargin.problems import Multiclass, Weighted
 from support import naive
 from support.active_sets import dual_variables
 from support.bitwise_runs import bits
@@ -287,6 +297,13 @@ def test_the_first_kappa_has_the_right_units() -> None:
         assert kappa_of(scaled(1.0, s), LAM / s) == pytest.approx(kappa / s, rel=1e-12)
 
 
+def test_the_first_kappa_of_exact_steps() -> None:
+    problem = scaled(2.0, 3.0)
+    for each in (problem, Weighted(problem, np.random.default_rng(0).uniform(0.5, 2.0, 100))):
+        found = first_kappa(Accelerated(BlockExact(LAM)), each)
+        assert found == pytest.approx(kappa_of(each, LAM), rel=1e-12)
+
+
 def test_a_run_does_not_depend_on_units() -> None:
     """With features times s and lam times s^2 the weights are divided by s; exactly, for powers of two."""
     plain, longer, dearer = (
@@ -311,7 +328,7 @@ def test_where_no_loss_is_possible_kappa_is_zero() -> None:
 )
 def test_methods_that_cannot_be_accelerated(inner: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"^Accelerated: inner must be Away, BlockFrankWolfe or Pairwise"
+        ValueError, match=r"^Accelerated: inner must be Away, BlockExact, BlockFrankWolfe or Pairwise"
     ) as e:
         Accelerated(inner)
     blocks, average = "it must move one block at a time", "its answer must not be an average already"

@@ -36,6 +36,7 @@ from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import is_wrapper
 from maxmargin.methods import protocol
 from maxmargin.methods._walks import affordable_walks, mix, move_on, subtract_mean
+from maxmargin.methods.block_exact import BlockExact, squared_lengths
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.methods.composition import check_inner
 from maxmargin.methods.pairwise import Away, Pairwise
@@ -158,38 +159,48 @@ def first_kappa(method: Accelerated, problem: AnyProblem) -> float:
     The corners are measured by a step of each block from the truth, so that no kernel but that of the steps
     is compiled. After the step, the dual loss of block i is :math:`L_i \min(1, \lambda n L_i / R_i^2)`. With
     :math:`\lambda = \infty` this is :math:`L_i`, and a very small :math:`\lambda` gives :math:`R_i^2`.
+    Exact steps with :math:`\lambda = \infty` leave the corners themselves in the blocks.
 
     Numbers that are not finite give zero: the steps of the run will detect them and name the example.
     """
     lam, n = protocol.regularisation(method), map_sizes(problem.map).examples
     examples = np.unique(np.linspace(0, n - 1, _CORNERS).astype(np.int64))
     try:
-        losses, shares = (_first_losses(method, problem, examples, small) for small in (np.inf, _SMALL / n))
+        losses, squares = _first_corners(_block_method(method), problem, examples)
     except (protocol.BrokenOracle, protocol.ScaleError):
         return 0.0
-    moved = (shares > 0.0) & (shares < losses)
+    if not (losses > 0.0 and 0.0 <= lam * squares < np.inf):
+        return 0.0
+    return _FIRST_KAPPA * float(np.sqrt(lam * squares / (losses * n)))
+
+
+def _first_corners(method: Any, problem: AnyProblem, examples: IntArray) -> tuple[float, float]:
+    r"""Return the sums of :math:`L_i` and of :math:`R_i^2`, the squared lengths of corners, at w = 0."""
+    first = _first_step(method, problem, examples, np.inf)
+    losses = first.ell[examples]
     with np.errstate(all="ignore"):
-        squares = float((_SMALL * losses[moved] / shares[moved] * losses[moved]).sum())
-        total = float(losses.sum())
-        if not (total > 0.0 and 0.0 <= lam * squares < np.inf):
-            return 0.0
-        return _FIRST_KAPPA * float(np.sqrt(lam * squares / (total * n)))
+        if isinstance(method, BlockExact):
+            return float(losses.sum()), squared_lengths(first, problem, examples)
+        n = map_sizes(problem.map).examples
+        shares = _first_step(method, problem, examples, _SMALL / n).ell[examples]
+        moved = (shares > 0.0) & (shares < losses)
+        squares = _SMALL * losses[moved] / shares[moved] * losses[moved]
+    return float(losses.sum()), float(squares.sum())
 
 
-def _first_losses(method: Accelerated, problem: AnyProblem, examples: IntArray, lam: float) -> FloatArray:
-    """Return the dual losses of some blocks after a step with line search, each at w = 0."""
-    steps = protocol.with_lam(_block_method(method), lam)
+def _first_step(method: Any, problem: AnyProblem, examples: IntArray, lam: float) -> Any:
+    """Return the state after a step with line search of some blocks, each at w = 0."""
+    steps = protocol.with_lam(method, lam)
     state = protocol.start(steps, problem)
     zero = np.zeros_like(protocol.weights(steps, state))
-    moved: FloatArray = sweep_all(problem, steps, state, examples, at=zero).ell[examples]
-    return moved
+    return sweep_all(problem, steps, state, examples, at=zero)
 
 
 def _block_method(method: Any) -> Any:
     """Return the method of the steps within its wrappers, or another one if its steps have no line search."""
     while is_wrapper(type(method)):
         method = method.inner
-    return method if isinstance(method, Pairwise | Away) else BlockFrankWolfe(1.0)
+    return method if isinstance(method, Pairwise | Away | BlockExact) else BlockFrankWolfe(1.0)
 
 
 @advance.register(Accelerated)

@@ -31,6 +31,7 @@ from maxmargin.methods._blocks import (
     scaled_blocks,
     write_block,
 )
+from maxmargin.methods._pool import SIZE, START
 from maxmargin.methods.block_frank_wolfe import (
     block_frank_wolfe_dual_weights,
     block_frank_wolfe_foresee_block,
@@ -178,6 +179,15 @@ def block_exact_step(method, state, phi, i, loss_y, hinge, work):
         add_to_block(state.z, i, 1.0, move)
         state.ell[i] = loss_y
     return protocol.DONE
+
+
+def squared_lengths(state: ExactState, problem: AnyProblem, examples: IntArray) -> float:
+    r"""Return :math:`\sum_i \|\Phi_i z_i\|^2` over some blocks."""
+    total = 0.0
+    for i in examples.tolist():
+        first, size = state.z.extent[i, START], state.z.extent[i, SIZE]
+        total += column_norm2(problem.map, i) * float(np.square(state.z.value[first : first + size]).sum())
+    return total
 
 
 @protocol.oracle_calls.register(BlockExact)
