@@ -108,7 +108,7 @@ def with_void(void, label):
 @pytest.mark.parametrize(("void", "label"), [(255, lambda y: (y == "light") * 1), ("?", lambda y: y)])
 def test_void_nodes_are_not_there(void, label):
     truths = with_void(void, label)
-    model = fitted(TREES, truths, void=void, C=0.5, tol=1e-3)
+    model = fitted(TREES, truths, void=void, C=0.5, loss="normalized_hamming", tol=1e-3)
     assert void not in model.classes_.tolist()
     codes = [np.where(y == void, -1, np.searchsorted(model.classes_, y)) for y in truths[:-1]]
     primal = objective(model, TREES[:-1], codes, 0.5)
@@ -127,7 +127,7 @@ def test_void_nodes_with_weights_and_further_calls():
     weighted = GraphSVC(C=0.5, tol=0.02, random_state=0, void=255)
     weighted.fit(TREES, truths, sample_weight=np.ones(len(TREES)))
     np.testing.assert_allclose(weighted.coef_, some.coef_)
-    more = GraphSVC(C=0.5, tol=1e-3, random_state=0, void=255)
+    more = GraphSVC(C=0.5, loss="normalized_hamming", tol=1e-3, random_state=0, void=255)
     for part in (slice(0, 2), slice(2, None)):
         more.partial_fit(TREES[part], truths[part], classes=[0, 1, 255])
     codes = [np.where(y == 255, -1, y) for y in truths[:-1]]
@@ -145,7 +145,7 @@ def test_inference_is_chosen_with_void_nodes():
 
 def test_class_weights_by_enumeration():
     factors = {"light": 3.0}
-    model = fitted(TREES, class_weight=factors, C=0.5, tol=1e-3)
+    model = fitted(TREES, class_weight=factors, C=0.5, loss="normalized_hamming", tol=1e-3)
     codes = [np.searchsorted(model.classes_, y.ravel()) for y in Y]
     primal = objective(model, TREES, codes, 0.5, costs=[1.0, 3.0])
     assert primal == pytest.approx(model.history_.primal.min(), rel=1e-9)
