@@ -121,7 +121,7 @@ def test_alignment_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gca()))
     text = printed("plot_alignment.py", capsys)
     assert "Instead: rows of scanned digits." in text
-    assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.05
+    assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.5
     # One row of digits linked to another at random is wrong nine times in ten.
     assert number(r"Alignment error rate on 150 test pairs: ([\d.]+)", text) < 0.4
     (axes,) = shown

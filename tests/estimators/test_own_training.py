@@ -49,7 +49,7 @@ def test_callbacks_are_told_in_the_units_of_the_estimator():
     assert len(told) == model.n_iter_
     assert [progress.last for progress in told] == list(model.history_)
     assert told[0].limits.rtol == model.tol
-    assert told[0].limits.tol == pytest.approx(1e-4)
+    assert told[0].limits.tol == pytest.approx(0.01 * model.tol)
 
 
 def test_a_callback_stops_training_without_a_warning():

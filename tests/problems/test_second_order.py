@@ -185,7 +185,12 @@ REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
     (X, [["noun"] * 3, ["noun"]], {}, "y must have at least two different labels"),
     (X, Y[:1], {}, "X has 2 sequences, but y has 1"),
     (X, Y, {"loss": "zero_one"}, "loss must be one of 'normalized_hamming', 'hamming' or a cost matrix"),
-    (X, Y, {"forbidden": [("noun", "verb")]}, "sequence 0 of y has 'verb' after 'noun' at token 2"),
+    (
+        X,
+        Y,
+        {"forbidden": [("noun", "verb")]},
+        "y has forbidden pairs in 1 of 2 sequences, first at token 2 of sequence 0",
+    ),
     ([X[0], np.ones((1, 3))], Y, {}, "sequence 1 of X has 3 features, but sequence 0 has 2"),
 ]
 

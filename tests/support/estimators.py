@@ -128,6 +128,9 @@ KINDS = {
             "loss": "normalized_hamming",
             "rescaling": "slack",
             "nonnegative": {"nodes": [0]},
+            "class_weight": {0: 2.0},
+            "void": 7,
+            "search": 5,
             **KERNEL,
         },
     ),
@@ -137,7 +140,7 @@ KINDS = {
         SETS,
         _rows(1, 4, 5),
         SETS[:, :2],
-        {"structure": "full", "rescaling": "slack", **KERNEL},
+        {"structure": "full", "loss": "normalized_hamming", "rescaling": "slack", **KERNEL},
     ),
     "structured": Kind(
         structured,

@@ -81,7 +81,7 @@ TRAINING = {
         [Interval(Real, 0, None, closed="left")],
         """
         Stop when the duality gap is at most this times the objective: no weights have an objective that is
-        lower by a larger share. A gap of at most 0.0001 is small enough in any case.
+        lower by a larger share. An objective below 0.01, as of separable data, counts as 0.01.
         """,
     ),
     "max_iter": Parameter("int", [_POSITIVE_INT], "Largest number of passes over the data."),

@@ -30,9 +30,9 @@ from maxmargin.solve import solve
 # one thread. The number is fixed, so that the answer does not depend on the machine.
 _PARTS = 2
 
-# A gap that is small enough whatever the objective: on separable data the objective tends to zero as C grows,
+# The objective to which tol refers is at least this: on separable data the objective tends to zero as C grows,
 # long after predictions stop changing. In units of the loss.
-FLOOR = 1e-4
+FLOOR = 0.01
 
 _OURS = {__name__.partition(".")[0], "sklearn"}
 
@@ -93,7 +93,7 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
             return solve(
                 problem,
                 self._method(lam),
-                tol=FLOOR * mean,
+                tol=FLOOR * self.tol * mean,
                 rtol=self.tol,
                 max_passes=self.max_iter,
                 time_limit=self.time_limit,
