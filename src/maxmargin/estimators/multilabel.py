@@ -55,8 +55,8 @@ class MultilabelSVC(
     structure : {"auto", "independent", "tree", "full"}, default="auto"
         Which labels are joined: none, those of the tree that explains best how they occur together (Chow and
         Liu), or all. The best set is found exactly, except for "full" with more than 12 labels, where
-        ``gap_`` is that of a relaxation. The default is "full" for up to 12 labels, and "tree" for more or
-        with slack rescaling.
+        ``gap_`` is that of a relaxation. The default is "full" for 3 to 12 labels, and "tree" otherwise, with
+        slack rescaling or with probabilities.
     loss : {"hamming", "normalized_hamming"}, default="hamming"
         The number of wrong labels, or their share.
     %(rescaling)s
@@ -259,7 +259,9 @@ class MultilabelSVC(
         is_small, is_slack = self._n_labels <= MOST_NODES, self.rescaling == "slack"
         self.structure_ = self.structure
         if self.structure == "auto":
-            self.structure_ = "full" if is_small and not is_slack else "tree"
+            # Up to two labels, a tree has all pairs.
+            has_oracle = self._n_labels > 2 and is_small and not is_slack and not self.probability
+            self.structure_ = "full" if has_oracle else "tree"
         self._inference = "tree"
         if self.structure_ == "full":
             self._inference = "subsets" if is_small else "messages"
