@@ -26,7 +26,7 @@ def dark_pixels(words):
 
 def main():
     X_train, y_train, X_test, y_test = load()
-    # min_count: ignore features rarer than this. The defaults of C and tol were chosen on tasks like this one.
+    # min_count: ignore features rarer than this. The defaults of C and tol were chosen on such tasks.
     model = ChainSVC(min_count=3, random_state=0)
     model.fit(X_train, y_train)
     print(f"{len(X_train)} training sequences, {model.n_features_in_} features, {model.n_iter_} passes.")

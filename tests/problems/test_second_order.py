@@ -189,7 +189,7 @@ REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
         X,
         Y,
         {"forbidden": [("noun", "verb")]},
-        "y has forbidden pairs in 1 of 2 sequences, first at token 2 of sequence 0",
+        "y has forbidden pairs in 1 of 2 sequences, first at token 2",
     ),
     ([X[0], np.ones((1, 3))], Y, {}, "sequence 1 of X has 3 features, but sequence 0 has 2"),
 ]

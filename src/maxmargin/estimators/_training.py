@@ -30,8 +30,8 @@ from maxmargin.solve import solve
 # one thread. The number is fixed, so that the answer does not depend on the machine.
 _PARTS = 2
 
-# The objective to which tol refers is at least this: on separable data the objective tends to zero as C grows,
-# long after predictions stop changing. In units of the loss.
+# The objective to which tol refers is at least this, in units of the loss: on separable data it tends to zero
+# as C grows, long after predictions stop changing.
 FLOOR = 0.01
 
 _OURS = {__name__.partition(".")[0], "sklearn"}
