@@ -27,6 +27,7 @@ from maxmargin.encoding.joined import joined
 from maxmargin.encoding.labels import Labels
 from maxmargin.history import Measurement
 from maxmargin.result import Result
+from maxmargin.wording import described
 
 # Users' data, part by part: X, y and, for some estimators, one more part.
 Parts = tuple[object, ...]
@@ -137,6 +138,15 @@ def label_weights(
             f"{owner}: class_weight must be finite and > 0, got {found[bad[0]]} for {classes[bad[0]]!r}."
         )
     return found
+
+
+def check_margins_rescaled(class_weight: object, rescaling: str, owner: str) -> None:
+    """Raise if classes are weighted and slacks rescaled: the oracle of slacks counts wrong labels alike."""
+    if rescaling == "slack":
+        raise ValueError(
+            f"{owner}: class_weight must be None where rescaling is 'slack', got {described(class_weight)}; "
+            "leave it out, or use rescaling='margin'."
+        )
 
 
 def check_fixed(class_weight: object, owner: str) -> None:

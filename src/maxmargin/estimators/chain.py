@@ -15,7 +15,7 @@ from maxmargin.encoding.labels import Labels, holds_arrays
 from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
-from maxmargin.estimators._examples import Examples, Parts, label_weights
+from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
@@ -32,7 +32,6 @@ from maxmargin.estimators._sklearn_private import Options, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.problems import Chain, SecondOrderChain
 from maxmargin.result import Callback
-from maxmargin.wording import described
 
 _MODELS: dict[int, type[Chain] | type[SecondOrderChain]] = {1: Chain, 2: SecondOrderChain}
 _Data = TokenData
@@ -263,11 +262,7 @@ class ChainSVC(
         self, class_weight: str | Mapping[object, float], examples: Examples[_Data]
     ) -> FloatArray:
         """Return the factor of the loss of a wrong token for each true label."""
-        if self.rescaling == "slack":
-            raise ValueError(
-                f"{self._owner}: class_weight must be None where rescaling is 'slack', got "
-                f"{described(class_weight)}; leave it out, or use rescaling='margin'."
-            )
+        check_margins_rescaled(class_weight, self.rescaling, self._owner)
         (tokens, labels), weights = examples
         by_token = None if weights is None else np.repeat(weights, np.diff(tokens.offsets))
         return label_weights(class_weight, self.classes_, labels, by_token, self._owner)

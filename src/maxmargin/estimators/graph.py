@@ -23,7 +23,7 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
-from maxmargin.estimators._examples import Examples, Parts, label_weights
+from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
 from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
@@ -272,7 +272,7 @@ class GraphSVC(
             inference=self.inference_,
             loss=self.loss,
             weights=counts,
-            class_costs=None if self.class_weight is None else self._class_costs(examples),
+            class_costs=None if self.class_weight is None else self._class_costs(self.class_weight, examples),
             steps=self.search,
             owner=self._owner,
         )
@@ -280,17 +280,15 @@ class GraphSVC(
         self._n_weights = n_weights(problem)
         return signed(problem, self._marks(problem))
 
-    def _class_costs(self, examples: Examples[_Data]) -> FloatArray:
+    def _class_costs(
+        self, class_weight: str | Mapping[object, float], examples: Examples[_Data]
+    ) -> FloatArray:
         """Return the factor of the loss of a wrong node for each true label."""
-        chosen, ((graphs, labels, counts), weights) = self.class_weight, examples
-        if self.rescaling == "slack" or chosen is None:
-            raise ValueError(
-                f"{self._owner}: class_weight must be None where rescaling is 'slack', got "
-                f"{described(chosen)}; leave it out, or use rescaling='margin'."
-            )
+        check_margins_rescaled(class_weight, self.rescaling, self._owner)
+        (graphs, labels, counts), weights = examples
         if weights is not None:
             counts = counts * np.repeat(weights, np.diff(graphs.offsets))
-        return label_weights(chosen, self.classes_, labels, counts, self._owner)
+        return label_weights(class_weight, self.classes_, labels, counts, self._owner)
 
     def _marks(self, problem: Problem) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
         """Return which weights must not be negative, in the order in which `unpack` has them."""
