@@ -49,7 +49,7 @@ def test_demo_on_all_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert plot.read_bytes()[:8] == PNG
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
 def test_structure_helps_in_the_demo() -> None:
     data = demo.Words(*load_digit_words())
     result = demo.train(data, quiet=True)

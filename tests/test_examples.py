@@ -160,6 +160,7 @@ def test_parsing_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_phrases_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import matplotlib.pyplot as plt
 

@@ -160,7 +160,7 @@ def test_which_models_have_means() -> None:
     assert not any(has_means(case.problem.oracle) for case in without)
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", sorted({*MADE} - {"multiclass", "chain", "heads, several roots", "projective, several roots"})
 )
