@@ -24,7 +24,7 @@ ESTIMATORS = tuple(_first_fits.DATA)
 
 # A process ends after a few fits, as Numba keeps everything that it has compiled in memory.
 _FITS_OF_A_PROCESS = 3
-# What a fit takes with a cold cache, measured on one core; the fits of one process share some of it.
+# About what a fit takes with a cold cache on one core; the fits of one process share some of it.
 _SECONDS_OF_A_FIT = 18
 # A child runs this, with a list of fits on its standard input.
 _CHILD = "from maxmargin.warm import work; work()"
