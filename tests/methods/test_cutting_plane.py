@@ -53,6 +53,7 @@ def test_every_pass(method: str, lam: float, name: str) -> None:
             assert flat(case.problem, answer.w) == pytest.approx(best, abs=2e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lam", LAMS)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("method", METHODS)

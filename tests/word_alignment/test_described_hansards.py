@@ -26,6 +26,7 @@ def test_pairs_aligned_by_hand(tmp_path: Path) -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_pairs_aligned_automatically(tmp_path: Path) -> None:
     write_all(tmp_path)
     train, test, _ = load_described_hansards(data_home=tmp_path, labels="automatic")
