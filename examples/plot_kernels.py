@@ -14,7 +14,7 @@ from maxmargin import ChainSVC, TokenTransformer
 from maxmargin.datasets import load_digit_words, load_ocr
 
 GAMMA = 0.05
-OPTIONS = {"tol": 0.02, "max_iter": 200, "random_state": 0}
+OPTIONS = {"loss": "normalized_hamming", "tol": 0.02, "max_iter": 200, "random_state": 0}
 
 
 def load():

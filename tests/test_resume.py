@@ -21,6 +21,7 @@ from maxmargin import (
 )
 from maxmargin.methods.protocol import start as new_state
 from maxmargin.methods.protocol import with_lam
+from maxmargin.problems.problem import sizes
 from support import naive
 from support.catalogue import Case, flat, layout
 from support.dual_variables import alpha_of, iterate_of
@@ -107,9 +108,10 @@ def test_certificates_hold_along_any_sequence_of_warm_starts(
             case = examples.first(n)
         method = with_lam(BLOCK_METHODS[name], lam)
         begin = WarmStart(results[-1 - change["back"] % len(results)], change["keep"])
+        compared = sizes(begin.result.stopped.problem).examples + n
         results.append(some_passes(case, method, change["passes"], start=begin, check_every=1))
         assert_certified(case, lam, results[-1])
-        assert results[-1].history.oracle_calls[0] == 0
+        assert results[-1].history.oracle_calls[0] in (0, 2 * compared)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -182,10 +182,9 @@ def test_scikit_learns_own_checks_of_weights(check: Any) -> None:
 
 def test_weights_of_labels_are_rows_of_costs() -> None:
     zero_one_cost = 1.0 - np.eye(3)
-    weighted = clone(SETTINGS["chain"].estimator).set_params(class_weight={0: 2.0, 2: 0.5})
-    by_hand = clone(SETTINGS["chain"].estimator).set_params(
-        loss=zero_one_cost * np.array([2.0, 1.0, 0.5])[:, None]
-    )
+    chain = clone(SETTINGS["chain"].estimator).set_params(loss="normalized_hamming")
+    weighted = clone(chain).set_params(class_weight={0: 2.0, 2: 0.5})
+    by_hand = clone(chain).set_params(loss=zero_one_cost * np.array([2.0, 1.0, 0.5])[:, None])
     weighted.fit(TOKENS, LABELS)
     np.testing.assert_array_equal(weights_of(weighted), weights_of(by_hand.fit(TOKENS, LABELS)))
     counts = np.bincount(np.concatenate(LABELS))

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.compiling import is_wrapper
+from maxmargin.compiling import is_wrapper, subroutine
 from maxmargin.loops import clear
 from maxmargin.methods import protocol
 from maxmargin.methods._blocks import (
@@ -153,7 +153,21 @@ def block_exact_seek(method, state, problem, i, w, scratch):
     clear(work.image)
     write_block(state.z, i, work.image)
     curvature = column_norm2(problem.map, i) / (method.lam * state.ell.shape[0])
-    return block_optimum(problem.oracle, i, work.theta, curvature, work.image, scratch.oracle)
+    if scratch.weights.shape[0] == 0:
+        return block_optimum(problem.oracle, i, work.theta, curvature, work.image, scratch.oracle)
+    return _weighted_optimum(problem.oracle, i, curvature, scratch.weights[i], scratch)
+
+
+@subroutine
+def _weighted_optimum(oracle, i, curvature, c, scratch):
+    """Solve a block of weight c: its objective is c times that at z / c and at c times the curvature."""
+    z = scratch.block.image
+    for p in range(z.shape[0]):
+        z[p] /= c
+    loss_y, hinge = block_optimum(oracle, i, scratch.block.theta, c * curvature, z, scratch.oracle)
+    for p in range(z.shape[0]):
+        z[p] *= c
+    return c * loss_y, c * hinge
 
 
 @protocol.step.register(BlockExact)
@@ -207,4 +221,4 @@ def block_exact_carried(
 
 @protocol.traits.register(BlockExact)
 def block_exact_traits(method: BlockExact) -> Traits:
-    return Traits(takes_corners=False, projects=True)
+    return Traits(takes_corners=False, projects=True, weighs=True)
