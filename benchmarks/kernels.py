@@ -101,7 +101,7 @@ def small(data: str | None) -> list[Figure]:
     """Return error and seconds of the model chosen by cross-validation."""
     train, test = ocr(data, small=True)
     search = GridSearchCV(
-        ChainSVC(max_iter=60, tol=1e-3, **QUIET),
+        ChainSVC(loss="normalized_hamming", max_iter=60, tol=1e-3, **QUIET),
         [RBF, CUBIC],
         cv=KFold(5, shuffle=True, random_state=0),
         refit=False,
@@ -111,7 +111,7 @@ def small(data: str | None) -> list[Figure]:
         search.fit(train.X, train.y)
     chosen = search.best_params_
     print(f"cross-validation: {100 * (1 - search.best_score_):.2f} % wrong")
-    model = ChainSVC(**chosen, tol=1e-3, max_iter=200, **QUIET)
+    model = ChainSVC(**chosen, loss="normalized_hamming", tol=1e-3, max_iter=200, **QUIET)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(train.X, train.y)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from maxmargin.compiling import kernel
+from maxmargin.compiling.generics import without_collection
 from maxmargin.compiling.interpreting import interpreted
 from maxmargin.compiling.progress import (
     Compilation,
     CompilingLine,
     announced,
     watched,
-    without_collection,
 )
 from maxmargin.methods import Accelerated, BlockFrankWolfe, Pairwise
 from maxmargin.methods.sweep import hinges, sweep

@@ -50,8 +50,7 @@ def solve(
         Stop when the duality gap is at most ``tol``, or at most ``rtol`` times the objective. The objective
         is an upper bound on the mean loss of the training examples; ``tol`` is in its units. A gap of 0.001
         says that no weights have an objective that is lower by more than 0.001. ``rtol`` does not depend on
-        these units, and 0.01 is enough for predictions to change little. On separable data the objective may
-        be close to zero, so keep ``tol`` above zero.
+        these units. On separable data the objective may be close to zero, so keep ``tol`` above zero.
     max_passes : int
         Stop after this many passes over the data, not counting those of a cache.
     time_limit : float, optional

@@ -26,9 +26,11 @@ when the function under way is compiled, which can take some seconds.
 """
 
 import functools
+import gc
 import inspect
 import operator
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -40,7 +42,7 @@ from maxmargin.compiling.interpreting import SWITCH, quiet
 from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.kernel_cache import PackageCache, is_ours
 from maxmargin.compiling.numba_private import CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
-from maxmargin.compiling.progress import announced, without_collection
+from maxmargin.compiling.progress import announced
 
 # Arguments of a generic function whose inner objects a wrapper passes on.
 _WRAPPED_TOO = ("state", "work")
@@ -260,3 +262,20 @@ def _kept(function: Callable[..., Any]) -> Any:
     if CAN_KEEP and not config.DISABLE_JIT and is_ours(function):
         keep_in(dispatcher, PackageCache(function))
     return dispatcher
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Do not search for garbage in this block.
+
+    A compilation makes millions of objects that live until its end. Searching them again and again takes a
+    tenth of its time.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -4,7 +4,6 @@ A *watcher* is called when the compilation, or loading, of a function begins and
 one for a block of code, and `CompilingLine` is one that writes to a terminal.
 """
 
-import gc
 import sys
 import threading
 import time
@@ -79,23 +78,6 @@ def _classes(signature: object) -> tuple[str, ...]:
 
 def _name(type_: object) -> str:
     return str(getattr(getattr(type_, "instance_class", None), "__name__", ""))
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Do not search for garbage in this block.
-
-    A compilation makes millions of objects that live until its end. Searching them again and again takes a
-    tenth of its time.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class CompilingLine:

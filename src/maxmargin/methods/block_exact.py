@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.compiling import is_wrapper, subroutine
+from maxmargin.compiling import is_wrapper
 from maxmargin.loops import clear
 from maxmargin.methods import protocol
 from maxmargin.methods._blocks import (
@@ -46,6 +46,7 @@ from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.problems.feature_map import column_norm2, has_implementation, push, score
 from maxmargin.problems.moves import add_entry, dot_move
 from maxmargin.problems.oracle import block_optimum
+from maxmargin.problems.oracles.weighted import optimum_of_weight
 from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.wording import described
 
@@ -155,19 +156,8 @@ def block_exact_seek(method, state, problem, i, w, scratch):
     curvature = column_norm2(problem.map, i) / (method.lam * state.ell.shape[0])
     if scratch.weights.shape[0] == 0:
         return block_optimum(problem.oracle, i, work.theta, curvature, work.image, scratch.oracle)
-    return _weighted_optimum(problem.oracle, i, curvature, scratch.weights[i], scratch)
-
-
-@subroutine
-def _weighted_optimum(oracle, i, curvature, c, scratch):
-    """Solve a block of weight c: its objective is c times that at z / c and at c times the curvature."""
-    z = scratch.block.image
-    for p in range(z.shape[0]):
-        z[p] /= c
-    loss_y, hinge = block_optimum(oracle, i, scratch.block.theta, c * curvature, z, scratch.oracle)
-    for p in range(z.shape[0]):
-        z[p] *= c
-    return c * loss_y, c * hinge
+    c = scratch.weights[i]
+    return optimum_of_weight(problem.oracle, i, work.theta, curvature, c, work.image, scratch.oracle)
 
 
 @protocol.step.register(BlockExact)

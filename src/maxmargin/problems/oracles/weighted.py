@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, aligned_zeros
+from maxmargin.compiling import subroutine
 from maxmargin.problems import oracle
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.problems.subsets import indexed_by_example
@@ -92,11 +93,15 @@ def weighted_expectation(weighted, i, theta, share, z, work):
 
 @oracle.block_optimum.register(WeightedOracle)
 def weighted_block_optimum(weighted, i, theta, curvature, z, work):
-    """Call the inner oracle with z / c: the objective is c times its own, at c times the curvature."""
-    c = weighted.weights[i]
+    return optimum_of_weight(weighted.inner, i, theta, curvature, weighted.weights[i], z, work.inner)
+
+
+@subroutine
+def optimum_of_weight(inner, i, theta, curvature, c, z, work):
+    """Solve a block of weight c: its objective is c times that of the inner oracle at z / c and c curvature."""
     for p in range(z.shape[0]):
         z[p] /= c
-    loss, hinge = oracle.block_optimum(weighted.inner, i, theta, c * curvature, z, work.inner)
+    loss, hinge = oracle.block_optimum(inner, i, theta, c * curvature, z, work)
     for p in range(z.shape[0]):
         z[p] *= c
     return c * loss, c * hinge
