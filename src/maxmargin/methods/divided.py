@@ -40,7 +40,7 @@ from maxmargin.problems.problem import AnyProblem, take
 
 _ROUNDS = 8  # at most, in a pass
 _CAUTION = 1.3  # sigma / mean of rho
-_SMOOTHING = 0.5  # share of the last rho in the mean
+_SMOOTHING = 0.2  # share of the last rho in the mean
 
 
 class _Divided(NamedTuple):
