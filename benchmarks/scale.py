@@ -2,9 +2,9 @@
 
     python benchmarks/scale.py [--rounds 7] [--only OCR] [--data DIRECTORY]
 
-Seconds are those of whole runs of `solve` with compiled kernels, certificates included: the default method on one
-thread, and `Accelerated(Divided(Pairwise))` with two parts on two threads, in turn. Passes do not depend on the
-machine.
+Seconds are those of whole runs of `solve` with compiled kernels, certificates included, in turn: the default
+method on one thread, and `Accelerated(Divided(Pairwise))` with two parts on two threads. Passes do not depend
+on the machine.
 """
 
 import os
