@@ -18,6 +18,7 @@ from maxmargin.estimators import pickle_training_data as pickle_training_data
 from maxmargin.history import History as History
 from maxmargin.methods import BMRM as BMRM
 from maxmargin.methods import Accelerated as Accelerated
+from maxmargin.methods import Anchored as Anchored
 from maxmargin.methods import Averaged as Averaged
 from maxmargin.methods import Away as Away
 from maxmargin.methods import BlockExact as BlockExact
@@ -51,6 +52,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BMRM",
     "Accelerated",
+    "Anchored",
     "Averaged",
     "Away",
     "BlockExact",

@@ -1,6 +1,7 @@
 """Optimisation methods, each in one file."""
 
 from maxmargin.methods.accelerated import Accelerated as Accelerated
+from maxmargin.methods.anchored import Anchored as Anchored
 from maxmargin.methods.averaged import Averaged as Averaged
 from maxmargin.methods.block_exact import BlockExact as BlockExact
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe as BlockFrankWolfe
@@ -23,6 +24,7 @@ from maxmargin.methods.subgradient import Subgradient as Subgradient
 __all__ = [
     "BMRM",
     "Accelerated",
+    "Anchored",
     "Averaged",
     "Away",
     "BlockExact",

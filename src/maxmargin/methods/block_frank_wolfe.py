@@ -153,4 +153,4 @@ def block_frank_wolfe_point(method: BlockFrankWolfe, state: BlockState, problem:
 
 @protocol.traits.register(BlockFrankWolfe)
 def block_frank_wolfe_traits(method: BlockFrankWolfe) -> Traits:
-    return Traits(projects=True, weighs=True)
+    return Traits(projects=True, weighs=True, joins=True)

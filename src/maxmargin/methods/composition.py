@@ -26,12 +26,14 @@ _SEARCH = Need("searches", True, "its steps must search for the best dual value 
 _STEP = Need("has_step", True, "it must leave the loop over examples to its wrapper")
 _NO_AVERAGE = Need("is_average", False, "its answer must not be an average already")
 _BARE = Need("wraps", False, "it must not wrap another method")
+_JOINS = Need("joins", True, "what it keeps of two blocks must add up to that of one")
 _NO_LOOP = Need("has_own_loop", False, "it must not run its own loop")
 
 WRAPPERS: dict[str, tuple[Need, ...]] = {
     "Averaged": (_NO_AVERAGE, _NO_LOOP),
     "Cached": (_BLOCKS, _STEP, _CORNERS),
     "Divided": (_BLOCKS, _STEP, _SEARCH, _BARE),
+    "Anchored": (_BLOCKS, _STEP, _JOINS, _BARE),
     "Accelerated": (_BLOCKS, _SEARCH, _NO_AVERAGE),
 }
 

@@ -124,6 +124,8 @@ class Traits(NamedTuple):
     weighs : bool
         It calls the oracle through `find_corner` and its parts alone, which apply the weights of examples. So
         it is compiled once for problems with weights and without.
+    joins : bool
+        Its state of two neighbouring blocks of a sequence can be joined to that of one.
     wraps : bool
         It wraps another method.
     """
@@ -137,6 +139,7 @@ class Traits(NamedTuple):
     is_average: bool = False
     projects: bool = False
     weighs: bool = False
+    joins: bool = False
     wraps: bool = False
 
     @property

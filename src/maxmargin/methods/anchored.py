@@ -1,0 +1,266 @@
+r"""Long sequences: the inner method moves blocks of tokens, which grow.
+
+A sequence of many tokens is a hard block: its corners are few among astronomically many. So the labels of
+some tokens are held at the truth, and the inner method moves the m blocks between them
+(`maxmargin.problems.anchoring`). Their dual variables are feasible for the whole problem,
+
+.. math:: D(\alpha) = \frac1n \sum_b \ell_b - \frac{\lambda}{2} \|w\|^2, \qquad
+          w = \frac{1}{\lambda n} \sum_b \Phi_b z_b ,
+
+which is m / n times the dual of a problem of m examples with :math:`\lambda' = \lambda n / m`. The primal is
+that of the whole problem, so certificates hold for it.
+
+**Growth.** With short blocks the dual rises fast, but not to the optimum, as the held labels are never wrong.
+When a pass raises it by a small share only, neighbouring blocks are joined, two by two. That changes neither
+:math:`z` and :math:`\ell` of a sequence nor the weights. In the end there is one block for each sequence, and
+the method is the inner one.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import kernel, python_generic
+from maxmargin.methods import protocol
+from maxmargin.methods._blocks import add_to_block, empty_blocks
+from maxmargin.methods._pool import SIZE, START
+from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe, BlockState
+from maxmargin.methods.composition import check_inner
+from maxmargin.methods.protocol import Carry, Point, Traits
+from maxmargin.methods.sampling import Visits, n_visits, some_visits
+from maxmargin.methods.sweep import advance, sweep_all
+from maxmargin.problems.anchoring import Anchors, anchored, chain_of, check_anchored, first_anchors, joined
+from maxmargin.problems.feature_map import map_sizes
+from maxmargin.problems.moves import add_entry, new_move, reset
+from maxmargin.problems.problem import AnyProblem
+
+# Blocks are joined after this many passes, or after one that raises the dual by less than this share of it.
+_PASSES, _SLOW = 8, 0.002
+
+
+class _Anchored(NamedTuple):
+    inner: Any
+    length: int
+
+
+class Anchored(_Anchored):
+    """A block method for long sequences, of which it moves blocks of tokens that grow.
+
+    Parameters
+    ----------
+    inner : BlockFrankWolfe
+        The method that moves the blocks.
+    length : int
+        Number of tokens of the first blocks, at least.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, inner: Any, length: int = 300) -> "Anchored":
+        check_inner(cls.__name__, inner)
+        if not (isinstance(length, int | np.integer) and length >= 1):
+            raise ValueError(f"Anchored: length must be an int >= 1, got {length!r}.")
+        return super().__new__(cls, inner, int(length))
+
+
+class AnchoredState(NamedTuple):
+    """The blocks, and the state of the inner method for them.
+
+    Attributes
+    ----------
+    anchors : Anchors
+        Where the blocks are.
+    problem : Problem
+        The problem whose examples are the blocks.
+    inner : state of the inner method
+    visits : int
+        Sequences visited in this pass.
+    passes : int
+        Passes made.
+    dual : float
+        The dual value after the last pass.
+    """
+
+    anchors: Anchors
+    problem: AnyProblem
+    inner: Any
+    visits: int
+    passes: int
+    dual: float
+
+
+@protocol.start.register(Anchored)
+def anchored_start(method: Anchored, problem: AnyProblem) -> AnchoredState:
+    check_anchored(problem)
+    anchors = first_anchors(problem, method.length)
+    blocks = anchored(problem, anchors)
+    return AnchoredState(anchors, blocks, protocol.start(method.inner, blocks), 0, 0, 0.0)
+
+
+@advance.register(Anchored)
+def anchored_advance(
+    method: Anchored, state: AnchoredState, problem: AnyProblem, visits: Visits | IntArray
+) -> AnchoredState:
+    n, done, total = int(map_sizes(problem.map).examples), 0, n_visits(visits)
+    while done < total:
+        length = min(n - state.visits, total - done)
+        state = _visited(method, state, n, some_visits(visits, done, done + length).order)
+        done += length
+        if state.visits == n:
+            state = _after_pass(method, state, problem)
+    return state
+
+
+def _visited(method: Anchored, state: AnchoredState, n: int, order: IntArray) -> AnchoredState:
+    """Visit all blocks of each sequence in this order."""
+    blocks = np.concatenate([_blocks_of(state, i) for i in order.tolist()])
+    inner = sweep_all(
+        state.problem, _inner_method(method, state, n), state.inner, blocks, state.anchors.examples
+    )
+    return state._replace(inner=inner, visits=state.visits + len(order))
+
+
+def _blocks_of(state: AnchoredState, i: int) -> IntArray:
+    """Return the blocks of sequence i in another order in each pass: always the same one is slow.
+
+    The order depends on the pass and on the sequence alone, not on how the driver splits a pass.
+    """
+    first, stop = np.searchsorted(state.anchors.examples, [i, i + 1])
+    return first + np.random.default_rng([state.passes, i]).permutation(stop - first)
+
+
+def _inner_method(method: Anchored, state: AnchoredState, n: int) -> Any:
+    """Return the inner method at the lam of the problem of blocks."""
+    m = len(state.anchors.examples)
+    return protocol.with_lam(method.inner, protocol.regularisation(method.inner) * n / m)
+
+
+def _after_pass(method: Anchored, state: AnchoredState, problem: AnyProblem) -> AnchoredState:
+    """End a pass; join blocks if it has raised the dual by little."""
+    point = anchored_point(method, state, problem)
+    dual = point.ell - 0.5 * protocol.regularisation(method.inner) * point.norm2
+    is_whole = len(state.anchors.examples) == map_sizes(problem.map).examples
+    passes = state.passes + 1
+    is_slow = passes % _PASSES == 0 or dual - state.dual < _SLOW * abs(dual)
+    state = state._replace(visits=0, passes=passes, dual=float(dual))
+    return _grown(method, state, problem) if is_slow and not is_whole else state
+
+
+def _grown(method: Anchored, state: AnchoredState, problem: AnyProblem) -> AnchoredState:
+    """Join neighbouring blocks."""
+    anchors, new = joined(state.anchors)
+    blocks = anchored(problem, anchors)
+    chain = chain_of(problem.oracle)
+    places = _places(state.anchors, anchors, new, chain.n_labels * chain.width, chain.width)
+    inner = joined_state(method.inner, state.inner, blocks, places)
+    return state._replace(anchors=anchors, problem=blocks, inner=inner)
+
+
+class Places(NamedTuple):
+    """Where the statistics of old blocks are in new ones.
+
+    Attributes
+    ----------
+    new : array
+        The new block of each old one.
+    rows : array of shape (m, 2)
+        Which statistics of each old block belong to its tokens.
+    shift : array of shape (m, 2)
+        By how much these move up, and those that follow them.
+    """
+
+    new: IntArray
+    rows: IntArray
+    shift: IntArray
+
+
+def _places(old: Anchors, new: Anchors, block: IntArray, head: int, width: int) -> Places:
+    lengths = old.tokens[:, 1] - old.tokens[:, 0]
+    rows = np.column_stack([np.full(len(lengths), head), head + lengths * width])
+    longer = new.tokens[block, 1] - new.tokens[block, 0] - lengths
+    shift = np.column_stack([old.tokens[:, 0] - new.tokens[block, 0], longer]) * width
+    return Places(block, rows, shift)
+
+
+@python_generic
+def joined_state(method: Any, state: Any, problem: AnyProblem, places: Places) -> Any:
+    """Return the state of a block method after blocks have been joined: what they hold adds up."""
+    raise NotImplementedError
+
+
+@joined_state.register(BlockFrankWolfe)
+def block_frank_wolfe_joined_state(
+    method: BlockFrankWolfe, state: BlockState, problem: AnyProblem, places: Places
+) -> BlockState:
+    size, entries = map_sizes(problem.map), int(state.z.extent[:, SIZE].sum())
+    z = empty_blocks(size.examples, entries // 3 + size.statistics)  # a third of the space that entries need
+    _join_blocks(state.z, places, z, new_move(size.statistics))
+    return state._replace(ell=np.bincount(places.new, weights=state.ell), z=z)
+
+
+@kernel
+def _join_blocks(old, places, new, move):
+    """Write the sums of the vectors of old blocks to the new blocks, in which they are next to each other."""
+    for j in range(places.new.shape[0]):
+        first = old.extent[j, START]
+        for e in range(first, first + old.extent[j, SIZE]):
+            p = np.int64(old.where[e])
+            if p >= places.rows[j, 1]:
+                p += places.shift[j, 1]
+            elif p >= places.rows[j, 0]:
+                p += places.shift[j, 0]
+            add_entry(move, p, old.value[e])
+        if j + 1 == places.new.shape[0] or places.new[j + 1] != places.new[j]:
+            add_to_block(new, places.new[j], 1.0, move)
+            reset(move)
+
+
+@protocol.weights.register(Anchored)
+def anchored_weights(method: Anchored, state: AnchoredState) -> FloatArray:
+    found: FloatArray = protocol.weights(method.inner, state.inner)
+    return found
+
+
+@protocol.oracle_calls.register(Anchored)
+def anchored_oracle_calls(method: Anchored, state: AnchoredState, visits: int) -> int:
+    return visits
+
+
+@protocol.dual_loss.register(Anchored)
+def anchored_dual_loss(method: Anchored, state: AnchoredState) -> float:
+    m, n = len(state.anchors.examples), int(state.anchors.examples[-1]) + 1
+    return float(protocol.dual_loss(method.inner, state.inner)) * m / n
+
+
+@protocol.point.register(Anchored)
+def anchored_point(method: Anchored, state: AnchoredState, problem: AnyProblem) -> Point:
+    return protocol.point(method.inner, state.inner, problem)._replace(ell=anchored_dual_loss(method, state))
+
+
+@protocol.dual_weights.register(Anchored)
+def anchored_dual_weights(method: Anchored, state: AnchoredState, problem: AnyProblem) -> FloatArray | None:
+    blocks = anchored(problem, state.anchors)
+    found: FloatArray | None = protocol.dual_weights(method.inner, state.inner, blocks)
+    return found
+
+
+@protocol.carried.register(Anchored)
+def anchored_carried(
+    method: Anchored, state: AnchoredState, problem: AnyProblem, carry: Carry
+) -> AnchoredState:
+    """Carry over the blocks as they are; new sequences begin with short ones."""
+    first = first_anchors(problem, method.length)
+    is_new = first.examples >= carry.n
+    anchors = Anchors(
+        *(np.concatenate([old, new[is_new]]) for old, new in zip(state.anchors, first, strict=True))
+    )
+    blocks = anchored(problem, anchors)
+    inner = protocol.carried(method.inner, state.inner, blocks, carry)
+    return AnchoredState(anchors, blocks, inner, 0, 0, 0.0)
+
+
+@protocol.traits.register(Anchored)
+def anchored_traits(method: Anchored) -> Traits:
+    own = {"has_step": False, "notes_gaps": False, "wraps": True}
+    return protocol.traits(method.inner)._replace(**own)

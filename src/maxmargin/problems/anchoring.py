@@ -1,0 +1,177 @@
+"""Long sequences as blocks of tokens: some tokens are held at the truth, and blocks lie between them.
+
+Given the labels of the tokens that are held, the blocks of a sequence do not interact: each is a sequence of
+its own with known neighbours. The product of distributions over the blocks' outputs is a distribution over
+outputs of the whole sequence. Its mean of psi and its mean loss are the sums of the blocks'. So dual
+variables of blocks are dual variables of the whole problem, and give a lower bound for it. If two neighbours
+become one block, nothing is lost: the mean of psi and the loss of the new block are the sums of the old ones.
+
+A block includes the held tokens at its ends, where psi is zero. Features and labels are shared with the whole
+problem.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.arrays import IntArray
+from maxmargin.compiling import is_wrapper, python_generic
+from maxmargin.problems.maps._products import tabulated
+from maxmargin.problems.maps.chain import ChainMap
+from maxmargin.problems.maps.kernelised import KernelisedMap
+from maxmargin.problems.oracles.anchored import AnchoredOracle
+from maxmargin.problems.oracles.chain import ChainOracle
+from maxmargin.problems.oracles.second_order import SecondOrderOracle
+from maxmargin.problems.oracles.slack import SlackRescaledOracle
+from maxmargin.problems.problem import AnyProblem, Problem, take
+
+
+class Anchors(NamedTuple):
+    """Where the blocks of all sequences are, one sequence after another.
+
+    Attributes
+    ----------
+    examples : array of shape (m,)
+        The sequence of each block.
+    tokens : array of shape (m, 2)
+        Block b has the tokens tokens[b, 0], ..., tokens[b, 1] - 1, held ones included.
+    held : array of shape (m, 2)
+        How many tokens are held at the beginning and at the end of each block.
+    """
+
+    examples: IntArray
+    tokens: IntArray
+    held: IntArray
+
+
+def first_anchors(problem: AnyProblem, length: int) -> Anchors:
+    """Return blocks of at least this many free tokens; a shorter sequence is one block."""
+    h, blocks = n_held(problem.oracle), []
+    for i, (begin, end) in enumerate(chain_of(problem.oracle).tokens.tolist()):
+        number = max(1, (end - begin + h) // (length + h))
+        # Block b is between cuts b and b + 1, of h tokens each. The first and the last are outside.
+        cuts = np.linspace(begin - h, end, number + 1).astype(np.int64).tolist()
+        for b in range(number):
+            before, after = h * (b > 0), h * (b < number - 1)
+            blocks.append((i, cuts[b] + h - before, cuts[b + 1] + after, before, after))
+    table = np.array(blocks, dtype=np.int64)
+    return Anchors(table[:, 0].copy(), table[:, 1:3].copy(), table[:, 3:].copy())
+
+
+def joined(anchors: Anchors) -> tuple[Anchors, IntArray]:
+    """Return the blocks joined with their neighbours, two by two, and in which new block each old one is."""
+    examples = anchors.examples
+    starts = np.flatnonzero(np.diff(examples, prepend=-1))
+    within = np.arange(len(examples)) - np.repeat(starts, np.diff(np.append(starts, len(examples))))
+    is_first = within % 2 == 0
+    new = np.cumsum(is_first) - 1
+    first = np.flatnonzero(is_first)
+    last = np.append(first[1:], len(examples)) - 1
+    tokens = np.column_stack([anchors.tokens[first, 0], anchors.tokens[last, 1]])
+    held = np.column_stack([anchors.held[first, 0], anchors.held[last, 1]])
+    return Anchors(examples[first], tokens, held), new
+
+
+def anchored(problem: AnyProblem, anchors: Anchors) -> AnyProblem:
+    """Return the problem whose examples are the blocks."""
+    repeated = take(problem, anchors.examples)
+    return Problem(narrowed(repeated.map, anchors), narrowed(repeated.oracle, anchors))
+
+
+def check_anchored(problem: AnyProblem) -> None:
+    """Raise unless the sequences of the problem can be divided into blocks."""
+    for half in problem:
+        if not is_divisible(half):
+            raise TypeError(
+                "Anchored: problem must be a Chain or SecondOrderChain without kernel and rescaled slacks, "
+                f"got one with a {type(half).__name__}."
+            )
+
+
+def can_anchor(problem: AnyProblem) -> bool:
+    """Whether the sequences of the problem can be divided into blocks."""
+    return all(is_divisible(half) for half in problem)
+
+
+def chain_of(oracle: object) -> ChainOracle:
+    """Return the oracle of the chain within wrappers."""
+    while not isinstance(oracle, ChainOracle):
+        oracle = oracle.inner  # type: ignore[attr-defined]
+    return oracle
+
+
+@python_generic
+def is_divisible(half: object) -> bool:
+    """Whether a map or an oracle has an equivalent for blocks."""
+    return is_wrapper(type(half)) and is_divisible(half.inner)  # type: ignore[attr-defined]
+
+
+@is_divisible.register(ChainMap)
+@is_divisible.register(ChainOracle)
+def chain_is_divisible(half: object) -> bool:
+    return True
+
+
+# The rows of a kernel have a layout of their own, and rescaled slacks do not add up over blocks.
+@is_divisible.register(KernelisedMap)
+@is_divisible.register(SlackRescaledOracle)
+def wrapper_is_not_divisible(half: object) -> bool:
+    return False
+
+
+@python_generic
+def n_held(oracle: object) -> int:
+    """Return how many neighbouring tokens must be held so that the two sides do not interact."""
+    return int(n_held(oracle.inner))  # type: ignore[attr-defined]
+
+
+@n_held.register(ChainOracle)
+def chain_n_held(oracle: ChainOracle) -> int:
+    return 1
+
+
+@n_held.register(SecondOrderOracle)
+def second_order_n_held(oracle: SecondOrderOracle) -> int:
+    return 2
+
+
+@python_generic
+def narrowed(half, anchors):
+    """Return a map or an oracle, with one example for each block, for the tokens of the blocks alone."""
+    return half._replace(inner=narrowed(half.inner, anchors))
+
+
+@narrowed.register(ChainMap)
+def chain_map_narrowed(phi: ChainMap, anchors: Anchors) -> ChainMap:
+    products = tabulated(phi.rows, anchors.tokens)
+    return phi._replace(
+        tokens=anchors.tokens,
+        products=products.values,
+        product_spans=products.spans,
+        longest=_longest(anchors),
+    )
+
+
+@narrowed.register(ChainOracle)
+def chain_oracle_narrowed(chain: ChainOracle, anchors: Anchors) -> AnchoredOracle:
+    return _held(_shorter(chain, anchors), chain, anchors)
+
+
+@narrowed.register(SecondOrderOracle)
+def second_order_oracle_narrowed(chain: SecondOrderOracle, anchors: Anchors) -> AnchoredOracle:
+    return _held(SecondOrderOracle(_shorter(chain.inner, anchors)), chain.inner, anchors)
+
+
+def _held(inner: ChainOracle | SecondOrderOracle, chain: ChainOracle, anchors: Anchors) -> AnchoredOracle:
+    head = chain.n_labels * chain.width
+    return AnchoredOracle(
+        inner, anchors.tokens, chain.labels, anchors.held, head, chain.n_labels, chain.width
+    )
+
+
+def _shorter(chain: ChainOracle, anchors: Anchors) -> ChainOracle:
+    return chain._replace(tokens=anchors.tokens, longest=_longest(anchors))
+
+
+def _longest(anchors: Anchors) -> int:
+    return int((anchors.tokens[:, 1] - anchors.tokens[:, 0]).max())
