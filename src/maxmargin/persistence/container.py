@@ -1,9 +1,9 @@
 """The file format: named arrays and a header of plain data, as a safetensors file.
 
-The metadata of the file have one key, `_KEY`, whose value is a JSON object: the kind of the file, the version
-of its format, and the header. safetensors checks that the arrays cover the file without overlaps or holes, and
-that shapes agree with sizes. `read` checks the rest: nothing of the file is evaluated or imported, and no more
-is allocated than the file has bytes, apart from a header of bounded length.
+The metadata of the file have one key, `_KEY`, whose value is a JSON object: the kind of the file, the
+version of its format, and the header. safetensors checks that the arrays cover the file without overlaps or
+holes, and that shapes agree with sizes. `read` checks the rest: nothing of the file is evaluated or imported,
+and no more is allocated than the file has bytes, apart from a header of bounded length.
 """
 
 import json
