@@ -106,6 +106,11 @@ def product_prepare(problem: ProductProblem, method: object, state: object) -> N
     """Do nothing: blocks are not compiled."""
 
 
+@kinds.notes.register(ProductProblem)
+def product_notes(problem: ProductProblem) -> tuple[FloatArray, ...]:
+    return ()
+
+
 @kinds.first_certificate.register(ProductProblem)
 def product_first_certificate(problem: ProductProblem, method: object, beginning: Beginning) -> Certificate:
     primal = math.inf if beginning.primal is None else beginning.primal
