@@ -1,7 +1,6 @@
 """The driver of all methods: passes, certificates, stopping, time limit and interrupts; no arithmetic."""
 
 import math
-import os
 from collections.abc import Iterable
 
 from maxmargin import _arguments, kinds, objective
@@ -12,7 +11,7 @@ from maxmargin.limits import Limits, OutOfTime, Pace, now, until
 from maxmargin.methods.protocol import grain, oracle_calls, traits
 from maxmargin.methods.sampling import n_visits, some_visits
 from maxmargin.methods.sweep import advance
-from maxmargin.persistence.checkpoint import Checkpoint, Keeper, NoKeeper
+from maxmargin.persistence.checkpoint import CheckpointLike, Keeper, NoKeeper
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import Beginning, Stopped, as_warm_start
@@ -36,7 +35,7 @@ def solve(
     random_state: object = None,
     start: object = None,
     n_jobs: int | None = None,
-    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+    checkpoint: CheckpointLike | None = None,
 ) -> Result:
     r"""Minimise the structural SVM objective, and certify how far the answer is from the minimum.
 

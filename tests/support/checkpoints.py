@@ -18,6 +18,9 @@ from support.bitwise_runs import assert_same_bits, bits
 driver = importlib.import_module("maxmargin.solve")
 
 
+SETTINGS: dict[str, Any] = {"tol": 0.0, "max_passes": 3, "check_every": 2, "random_state": 7}
+
+
 class Clock:
     """A clock on which any piece of a pass takes a tenth of a second, so that passes are cut."""
 
@@ -33,6 +36,25 @@ class Clock:
 def short_pieces() -> Iterator[None]:
     """Let pieces of passes be one visit each, so that a run can be cut off after any of them."""
     with mock.patch.object(limits, "time", Clock()):
+        yield
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@contextmanager
+def killed_at(moment: int) -> Iterator[None]:
+    """Raise `Killed` at this reading of the clock; pieces are short."""
+    clock = Clock()
+
+    def read() -> float:
+        if clock.seconds >= 0.05 * moment:
+            raise Killed
+        return Clock.perf_counter(clock)
+
+    clock.perf_counter = read  # type: ignore[method-assign]
+    with mock.patch.object(limits, "time", clock):
         yield
 
 
@@ -52,9 +74,8 @@ def every_file(folder: Path) -> Iterator[list[Path]]:
 
 def run(problem: Any, method: Any, **options: Any) -> Result:
     """Return the result of a few passes, some certificates among them."""
-    settings = {"tol": 0.0, "max_passes": 5, "check_every": 2, "random_state": 7}
     with short_pieces():
-        return solve(problem, method, **settings | options)
+        return solve(problem, method, **SETTINGS | options)
 
 
 def files_of(problem: Any, method: Any, folder: Path, **options: Any) -> tuple[Result, list[Path]]:

@@ -85,9 +85,12 @@ class Checkpoint(_Checkpoint):
         return int(self.every.split()[0]) if isinstance(self.every, str) else 0
 
 
-def as_checkpoint(given: object) -> Checkpoint | None:
+CheckpointLike = Checkpoint | Path
+
+
+def as_checkpoint(given: CheckpointLike | None) -> Checkpoint | None:
     """Return a checkpoint, or the path of one, as a checkpoint."""
-    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)  # type: ignore[arg-type]
+    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
 
 
 class Identity(NamedTuple):
@@ -182,7 +185,7 @@ def _difference(header: dict[str, Any], identity: Identity) -> str:
     if header.get("problem") != identity.problem:
         return "of other data"
     if header.get("method") != identity.method:
-        return "of another method, or of other parameters of it"
+        return "of another method, or with other parameters, such as C"
     settings = header.get("settings")
     for name, value in identity.settings.items():
         found = settings.get(name) if isinstance(settings, dict) else None

@@ -11,6 +11,7 @@ from maxmargin.methods import protocol
 from maxmargin.methods.protocol import ROUNDING, BrokenOracle, Carry
 from maxmargin.methods.steps import Predefined
 from maxmargin.objective import Certificate, certificate
+from maxmargin.problems.contents import essence
 from maxmargin.product.domains import Domain, Product
 from maxmargin.product.objectives import Smooth
 from maxmargin.resume import Beginning, UnfitStart, WarmStart
@@ -65,6 +66,11 @@ def _check_objective(objective: object, size: int) -> None:
             f"ProductProblem: objective must be a function of {size} numbers, got one of {found}; give the "
             f"domain the same size."
         )
+
+
+@essence.register(ProductProblem)
+def product_problem_essence(problem: ProductProblem) -> tuple[object, ...]:
+    return problem.objective, problem.domain, problem.x0
 
 
 @kinds.checked.register(ProductProblem)
