@@ -12,13 +12,14 @@ import argparse
 import hashlib
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
+from functools import cache
 from itertools import pairwise
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,8 +31,11 @@ _PATIENCE = {False: 50.0, True: 1.0}
 _STARTED, _BEGUN, _WRITTEN, _RESUMED = "started", "begun", "written", "resumed"
 
 
-def configurations() -> list[tuple[str, str, bool]]:
-    """Return method, sampling, and whether files are written eagerly, for all kinds of runs."""
+Configuration = tuple[str, str, bool]  # method, sampling, and whether files are written eagerly
+
+
+def configurations() -> list[Configuration]:
+    """Return all kinds of runs."""
     by_gap = {"accelerated", "averaged", "cached", "pairwise"}
     pairs = [(m, s) for m in METHODS for s in SAMPLINGS if s != "gap" or m in by_gap]
     return [(*pair, is_eager) for pair in pairs for is_eager in (False, True)]
@@ -87,14 +91,20 @@ def train(method: str, sampling: str, is_eager: bool, folder: Path) -> None:
     (folder / "result").write_text(digest.hexdigest())
 
 
+@cache
+def warm(method: str, sampling: str) -> None:
+    """Load the kernels of a run, so that copies of this process have them."""
+    from maxmargin import solve
+
+    solve(made_problem(), made_method(method), max_passes=1, sampling=sampling, random_state=1)
+
+
 def _note_in(log: Path) -> None:
     """Note each moment at which a state is or could be written: the number of visits, and the time."""
-    import importlib
-
     from maxmargin.persistence.checkpoint import Keeper
+    from maxmargin.run_state import Files
 
-    driver = importlib.import_module("maxmargin.solve")
-    note, save, continued = Keeper.note, Keeper.save, driver.continued
+    note, save, continued = Keeper.note, Keeper.save, Files.continued
     handle = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 
     def say(what: str, at: Any) -> None:
@@ -109,12 +119,13 @@ def _note_in(log: Path) -> None:
         save(keeper, at)
         say(_WRITTEN, at)
 
-    def went_on(*arguments: Any) -> Any:
-        at = continued(*arguments)
-        say(_RESUMED, at)
+    def went_on(files: Files, fresh: Any) -> Any:
+        at = continued(files, fresh)
+        if files.start is not None:
+            say(_RESUMED, at)
         return at
 
-    Keeper.note, Keeper.save, driver.continued = noted, saved, went_on  # type: ignore[method-assign, assignment]
+    Keeper.note, Keeper.save, Files.continued = noted, saved, went_on  # type: ignore[method-assign]
 
 
 def lines_of(log: Path) -> list[tuple[str, int, float]]:
@@ -123,48 +134,53 @@ def lines_of(log: Path) -> list[tuple[str, int, float]]:
     return [(what, int(visits), float(when)) for what, visits, when in lines]
 
 
-def begin(configuration: tuple[str, str, bool], folder: Path) -> subprocess.Popen[bytes]:
+def begin(configuration: Configuration, folder: Path, way: str) -> BaseProcess:
     """Start a process that trains."""
-    method, sampling, is_eager = configuration
-    arguments = [__file__, str(folder), "--train", method, sampling, str(int(is_eager))]
-    return subprocess.Popen([sys.executable, *arguments])
+    process = get_context(way).Process(target=train, args=(*configuration, folder))  # type: ignore[attr-defined]
+    process.start()
+    return cast(BaseProcess, process)
 
 
-def wait_for(process: subprocess.Popen[bytes], log: Path, n_lines: int) -> None:
+def wait_for(process: BaseProcess, log: Path, n_lines: int) -> None:
     """Wait until the process has noted something, or ended."""
-    while process.poll() is None and len(lines_of(log)) <= n_lines:
+    while process.is_alive() and len(lines_of(log)) <= n_lines:
         time.sleep(0.01)
 
 
-def reference(configuration: tuple[str, str, bool], folder: Path) -> tuple[str, float]:
+def reference(configuration: Configuration, folder: Path, way: str) -> tuple[str, float]:
     """Return the digest of a run that is not killed, and the seconds of its training."""
     home = folder / "-".join(map(str, configuration))
     if not (home / "result").exists():
-        home.mkdir(parents=True, exist_ok=True)
-        for left in home.iterdir():
-            left.unlink()
-        _succeed(begin(configuration, home))
+        empty(home)
+        _succeed(begin(configuration, home, way))
     moments = [when for _, _, when in lines_of(home / "log")]
     return (home / "result").read_text(), moments[-1] - moments[0]
 
 
-def _succeed(process: subprocess.Popen[bytes]) -> None:
-    if process.wait() != 0:
-        raise RuntimeError(f"kill_runs: a run failed with exit code {process.returncode}")
+def empty(home: Path) -> None:
+    """Make a folder, or remove what is in it."""
+    home.mkdir(parents=True, exist_ok=True)
+    for left in home.iterdir():
+        left.unlink()
+
+
+def _succeed(process: BaseProcess) -> None:
+    process.join()
+    if process.exitcode != 0:
+        raise RuntimeError(f"kill_runs: a run failed with exit code {process.exitcode}")
 
 
 def kill_once(
-    configuration: tuple[str, str, bool], folder: Path, seconds: float, rng: np.random.Generator
+    configuration: Configuration, folder: Path, way: str, seconds: float, rng: np.random.Generator
 ) -> bool:
     """Start or continue a run and kill it at a random moment; return False if it ended before."""
     known = len(lines_of(folder / "log"))
-    process = begin(configuration, folder)
+    process = begin(configuration, folder, way)
     wait_for(process, folder / "log", known)
-    try:
-        process.wait(float(rng.uniform(0.0, seconds)))
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    process.join(float(rng.uniform(0.0, seconds)))
+    if process.is_alive():
+        process.kill()  # -9
+        process.join()
         return True
     _succeed(process)
     return False
@@ -187,21 +203,20 @@ def _longest_write(lines: list[tuple[str, int, float]]) -> float:
     return max((b[2] - a[2] for a, b in pairs if (a[0], b[0]) == (_BEGUN, _WRITTEN)), default=0.0)
 
 
-def one_run(folder: Path, seed: int) -> dict[str, Any]:
+def one_run(folder: Path, way: str, seed: int) -> dict[str, Any]:
     """Kill a run until it ends by itself or has been killed three times; return what was found."""
     rng = np.random.default_rng(seed)
     choices = configurations()
     configuration = choices[int(rng.integers(len(choices)))]
-    expected, seconds = reference(configuration, folder / "references")
-    home = folder / f"run{seed}"
-    home.mkdir(parents=True, exist_ok=True)
-    for left in home.iterdir():
-        left.unlink()
-    kills = 0
-    while kills < 3 and kill_once(configuration, home, seconds, rng):
+    if way == "fork":
+        warm(configuration[0], configuration[1])
+    expected, seconds = reference(configuration, folder / "references", way)
+    home, kills = folder / f"run{seed}", 0
+    empty(home)
+    while kills < 3 and kill_once(configuration, home, way, seconds, rng):
         kills += 1
     if not (home / "result").exists():
-        _succeed(begin(configuration, home))
+        _succeed(begin(configuration, home, way))
     same = (home / "result").read_text() == expected
     left = [path.name for path in home.iterdir() if path.name.endswith(".part")]
     return {
@@ -214,13 +229,13 @@ def one_run(folder: Path, seed: int) -> dict[str, Any]:
     }
 
 
-def kill_runs(folder: Path, kills: int, seed: int) -> bool:
+def kill_runs(folder: Path, kills: int, seed: int, way: str = "spawn") -> bool:
     """Kill runs until there are enough kills; return whether all results are the same."""
     folder.mkdir(parents=True, exist_ok=True)
     journal = folder / "kills.jsonl"
     known = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
     while sum(run["kills"] for run in known) < kills:
-        known.append(one_run(folder, seed + len(known)))
+        known.append(one_run(folder, way, seed + len(known)))
         with journal.open("a") as stream:
             stream.write(json.dumps(known[-1]) + "\n")
     print(summary(known))
@@ -245,13 +260,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--train", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--fork", action="store_true", help="copy this process, which saves the imports")
     given = parser.parse_args(arguments)
-    if given.train:
-        method, sampling, is_eager = given.train
-        train(method, sampling, is_eager == "1", given.folder)
-        return 0
-    return 0 if kill_runs(given.folder, given.kills, given.seed) else 1
+    way = "fork" if given.fork else "spawn"
+    return 0 if kill_runs(given.folder, given.kills, given.seed, way) else 1
 
 
 if __name__ == "__main__":

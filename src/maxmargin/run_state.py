@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from maxmargin.arrays import FloatArray
 from maxmargin.history import History, Measurement
 from maxmargin.methods.sampling import Sampler, Visits, n_visits
 from maxmargin.objective import Certificate
-from maxmargin.persistence.checkpoint import Checkpoint, Identity, Keeper, NoKeeper, Path, read_state
+from maxmargin.persistence.checkpoint import Checkpoint, Identity, Keeper, NoKeeper, read_state
 from maxmargin.problems.contents import fingerprint
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.resume import Beginning
@@ -110,14 +110,45 @@ def new_run_state(
     )
 
 
-def identity_of(problem: AnyProblem, method: object, **settings: Any) -> Identity:
-    """Return what a run is of; raise if problem or method cannot be recognised in another process.
+class Files(NamedTuple):
+    """The files of a run: that of its checkpoint, the one to continue from, and what they must be of."""
 
-    A seed is compared if it is a number; generators, and what RandomState gives, cannot be.
-    """
-    seed = settings["random_state"]
-    settings["random_state"] = int(seed) if isinstance(seed, Integral) else None
-    return Identity(_version(), _digest("problem", problem), _digest("method", method), settings)
+    kept: Checkpoint | None
+    start: str | None
+    identity: Identity | None
+
+    def continued(self, fresh: RunState) -> RunState:
+        """Return the state in the file to continue from, else ``fresh``, the state before the first pass."""
+        if self.start is None or self.identity is None:
+            return fresh
+        notes = fresh.notes
+        at = read_state(self.start, self.identity, fresh)
+        for live, stored in zip(notes, at.notes, strict=True):
+            live[...] = stored
+        at.notes = notes  # the map writes to these
+        return at
+
+    def keeper(self, at: RunState) -> Keeper | NoKeeper:
+        """Return what stores the state of the run."""
+        if self.kept is None or self.identity is None:
+            return NoKeeper()
+        return Keeper(self.kept, self.identity, at)
+
+
+def files_of(
+    kept: Checkpoint | None,
+    start: str | None,
+    problem: AnyProblem,
+    method: object,
+    settings: dict[str, Any],
+) -> Files:
+    """Return the files of a run; raise if problem or method cannot be recognised in another process."""
+    if kept is None and start is None:
+        return Files(None, None, None)
+    seed = settings["random_state"]  # others than numbers cannot be compared
+    compared = settings | {"random_state": int(seed) if isinstance(seed, Integral) else None}
+    identity = Identity(_version(), _digest("problem", problem), _digest("method", method), compared)
+    return Files(kept, start, identity)
 
 
 def _version() -> str:
@@ -133,23 +164,3 @@ def _digest(name: str, subject: object) -> str:
         return fingerprint(subject)
     except TypeError as error:
         raise TypeError(f"Checkpoint: the {name} must be {error}; leave the checkpoint out.") from None
-
-
-def keeper_of(checkpoint: Checkpoint | None, identity: Identity | None, at: RunState) -> Keeper | NoKeeper:
-    """Return what stores the state of a run."""
-    if checkpoint is None or identity is None:
-        return NoKeeper()
-    try:
-        return Keeper(checkpoint, identity, at)
-    except TypeError as error:
-        raise TypeError(f"Checkpoint: the method must have {error}; leave the checkpoint out.") from None
-
-
-def continued(path: Path, identity: Identity, fresh: RunState) -> RunState:
-    """Return the state in a file; ``fresh`` is the state before the first pass of the same run."""
-    notes = fresh.notes
-    at = read_state(path, identity, fresh)
-    for live, stored in zip(notes, at.notes, strict=True):
-        live[...] = stored
-    at.notes = notes  # the map writes to these
-    return at

@@ -15,7 +15,7 @@ from maxmargin.persistence.checkpoint import CheckpointLike, Keeper, NoKeeper
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import Beginning, Stopped, as_warm_start
-from maxmargin.run_state import RunState, continued, identity_of, keeper_of, new_run_state
+from maxmargin.run_state import RunState, files_of, new_run_state
 
 # Certificates that have been started may exceed the time limit by this factor.
 _GRACE = 1.1
@@ -105,18 +105,15 @@ def solve(
     _arguments.check_sampling(sampling, method)
     sampler, rng = _arguments.sampler(sampling, kinds.n_blocks(checked)), _arguments.generator(random_state)
     called = _arguments.checked_callbacks(callbacks)
-    kept, file = _arguments.checked_files(checkpoint, start)
-    warm = None if start is None or file else as_warm_start(start)
     settings = {"sampling": sampling, "check_every": int(check_every), "random_state": random_state}
-    identity = identity_of(checked, method, **settings) if kept or file else None
+    files = files_of(*_arguments.checked_files(checkpoint, start), checked, method, settings)
+    warm = None if start is None or files.start else as_warm_start(start)
     beginning = kinds.begin(checked, method, warm)
     kinds.prepare(checked, method, beginning.state)
-    at = new_run_state(checked, beginning, sampler, rng)
-    if file and identity:
-        at = continued(file, identity, at)
-    run = _Run(checked, method, at, limits, called, int(check_every), keeper_of(kept, identity, at))
+    at = files.continued(new_run_state(checked, beginning, sampler, rng))
+    run = _Run(checked, method, at, limits, called, int(check_every), files.keeper(at))
     with threads(n_jobs), until(run.deadline):
-        status = run.begin(beginning) if warm else run.resume() if file else None
+        status = run.begin(beginning) if warm else run.resume()
         try:
             while status is None:
                 finished = run.one_pass()
@@ -161,7 +158,7 @@ class _Run:
         return self.converged()
 
     def resume(self) -> Status | None:
-        """Make the certificate that may have been due when the run stopped; return why to stop again."""
+        """Make the certificate that was due when the run stopped, if any; return why to stop at once."""
         if not self.at.is_within_pass:
             self.certify_if_due()
         return self.reason_to_stop()

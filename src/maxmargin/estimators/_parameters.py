@@ -140,11 +140,12 @@ TRAINING = {
         "path, Checkpoint or None",
         [str, PathLike, Checkpoint, None],
         """
-        File in which `fit` stores its state every minute, or as often as a `Checkpoint` says. If the file is
-        there, `fit` continues from it, bit for bit as if it had never stopped; the file must be of the same
-        data and parameters, apart from tol, max_iter, time_limit, n_jobs, verbose and callbacks. It stays
-        when training has ended, so that another `fit` has its result after no more than one pass: remove it
-        when you have saved the model. The trainings that ``probability=True`` adds are not stored.
+        File in which `fit` stores its state every minute, or as often as a `Checkpoint` says. If the file
+        exists, `fit` continues from it, bit for bit as if it had never stopped. It must be of the same data
+        and parameters, apart from tol, max_iter, time_limit, verbose and callbacks; so every copy of an
+        estimator that is fitted to other data needs a file of its own. It stays when training has ended, so
+        that another `fit` returns after at most one pass. Remove it when you have saved the model. The
+        trainings that ``probability=True`` adds are not stored.
         """,
     ),
     "probability": Parameter(

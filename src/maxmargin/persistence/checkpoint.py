@@ -119,7 +119,7 @@ class Keeper:
         self.checkpoint, self.identity = checkpoint, identity
         self._template = states.skeleton(state)
         self._begin, self._cost, self._passes, self._warned = now(), 0.0, state.passes, False
-        states.flatten(state)  # raises at once if the state cannot be stored
+        self._flat(state)  # raises at once if the state cannot be stored
         remove_unfinished(checkpoint.path)
 
     def note(self, state: Counted) -> None:
@@ -134,15 +134,25 @@ class Keeper:
 
     def save(self, state: Counted) -> None:
         """Write the state; warn once if that is not possible."""
-        begin, flat = now(), states.flatten(state)
-        # Raises now, rather than when the file is needed.
-        states.restored(self._template, flat, adopt=lambda array: array)
+        begin, flat = now(), self._flat(state)
         try:
             header = {**self.identity._asdict(), "state": flat.tree}
             container.write(self.checkpoint.path, CHECKPOINT, flat.arrays, header)
         except (OSError, MemoryError) as error:
             self._warn(error)
         self._begin, self._cost, self._passes = begin, now() - begin, state.passes
+
+    def _flat(self, state: Counted) -> states.Flat:
+        """Take the state apart; raise now, rather than when it is needed, if it cannot be restored."""
+        advice = "leave the checkpoint out"
+        try:
+            flat = states.flatten(state)
+            states.restored(self._template, flat, adopt=lambda array: array)
+        except states.Unfit as error:
+            raise TypeError(f"Checkpoint: the method's state must keep {error}; {advice}.") from None
+        except TypeError as error:
+            raise TypeError(f"Checkpoint: the method must have {error}; {advice}.") from None
+        return flat
 
     def _warn(self, error: Exception) -> None:
         if not self._warned:
