@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from maxmargin import Accelerated, Anchored, BlockFrankWolfe, Pairwise, limits, objective, solve
-from maxmargin.methods import anchored
 from maxmargin.methods.protocol import dual_weights, point, start
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Kernelised, SignConstrained, SlackRescaled, Weighted, take
@@ -18,7 +17,7 @@ from support.catalogue import Case, chain_case, multiclass_case
 from support.runs import random_order
 
 LAM = 0.05
-LENGTHS = (8, 1, 7, 9, 5)
+LENGTHS = (6, 1, 5, 7, 4)
 METHOD = Anchored(BlockFrankWolfe(LAM), 1)
 FACTORS = np.array([1.0, 2.0, 0.5, 1.5, 3.0])
 
@@ -36,7 +35,7 @@ def ran(problem: Any, method: Any = METHOD, **options: Any) -> Any:
 
 def test_certificates_bracket_the_optimum_of_the_whole_problem(case: Case) -> None:
     best = naive.optimum(case.data, LAM)
-    result = ran(case.problem, max_passes=150, check_every=3)
+    result = ran(case.problem, max_passes=80, check_every=4)
     assert (result.history.dual <= best.primal + 1e-9).all()
     assert (result.history.primal >= best.dual - 1e-9).all()
     assert result.primal == pytest.approx(naive.primal(case.data, result.weights, LAM), abs=1e-9)
@@ -46,7 +45,7 @@ def test_certificates_bracket_the_optimum_of_the_whole_problem(case: Case) -> No
 
 def test_the_dual_never_decreases_and_joining_changes_nothing(case: Case) -> None:
     state, dual, joins, n = start(METHOD, case.problem), 0.0, 0, len(LENGTHS)
-    for _ in range(30):
+    for _ in range(10):
         blocks = len(state.anchors.examples)
         state = advance(METHOD, state, case.problem, random_order(case.problem, n, seed=blocks))
         before, dual = dual, objective.dual(point(METHOD, state, case.problem), LAM)
@@ -73,27 +72,27 @@ def test_the_clock_does_not_matter(case: Case, sampling: str, monkeypatch: pytes
 
 def test_weights_and_signs(case: Case) -> None:
     problem = SignConstrained(Weighted(case.problem, FACTORS), np.arange(4))
-    plain = ran(problem, BlockFrankWolfe(LAM), max_passes=150, check_every=3)
-    found = ran(problem, max_passes=150, check_every=3)
+    plain = ran(problem, BlockFrankWolfe(LAM), max_passes=60, check_every=6)
+    found = ran(problem, max_passes=60, check_every=6)
     assert found.dual <= plain.primal + 1e-9
     assert plain.dual <= found.primal + 1e-9
-    assert found.gap <= 0.1 * found.primal
+    assert found.gap <= 0.3 * found.primal
     assert found.weights[:4].min() >= 0.0
 
 
 def test_goes_on_at_another_lam_and_with_more_sequences(case: Case) -> None:
     first = ran(take(case.problem, [0, 1, 2, 3]))
     best = naive.optimum(case.data, 2.0 * LAM)
-    more = ran(case.problem, Anchored(BlockFrankWolfe(2.0 * LAM), 1), start=first, max_passes=60)
+    more = ran(case.problem, Anchored(BlockFrankWolfe(2.0 * LAM), 1), start=first, max_passes=40)
     assert (more.history.dual <= best.primal + 1e-9).all()
     assert (more.history.primal >= best.dual - 1e-9).all()
     assert more.history.dual[0] > 0.0
-    assert more.gap <= 0.1 * more.primal
+    assert more.gap <= 0.3 * more.primal
 
 
 def test_acceleration_goes_around_it(case: Case) -> None:
     best = naive.optimum(case.data, LAM)
-    result = ran(case.problem, Accelerated(METHOD), max_passes=60)
+    result = ran(case.problem, Accelerated(METHOD), max_passes=30)
     assert result.dual <= best.primal + 1e-9
     assert result.primal >= best.dual - 1e-9
 
@@ -104,15 +103,13 @@ def test_passes_are_those_of_sequences(case: Case) -> None:
     assert sizes(result.stopped.state.problem).examples > len(LENGTHS)
 
 
-def test_blocks_are_joined_after_some_passes(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anchored, "_SLOW", 0.0)
-    numbers = []
-    ran(case.problem, max_passes=25, check_every=25, callbacks=[lambda _: None])
-    state = start(METHOD, case.problem)
-    for _ in range(20):
+def test_blocks_are_joined_after_every_other_pass(case: Case) -> None:
+    numbers, state = [], start(METHOD, case.problem)
+    for _ in range(8):
         state = advance(METHOD, state, case.problem, np.arange(len(LENGTHS)))
         numbers.append(len(state.anchors.examples))
-    assert numbers[6] == numbers[0] > numbers[7] == numbers[14] > numbers[15]
+    assert numbers[0] > numbers[1] == numbers[2] > numbers[3]
+    assert numbers[-1] == len(LENGTHS)
 
 
 @pytest.mark.parametrize(

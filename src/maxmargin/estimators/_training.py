@@ -21,6 +21,7 @@ from maxmargin.estimators._scales import scale_advice
 from maxmargin.estimators._state import INTERRUPTED
 from maxmargin.history import History
 from maxmargin.methods import Accelerated, Divided, Pairwise
+from maxmargin.methods.anchored import suited_to
 from maxmargin.methods.protocol import with_lam
 from maxmargin.persistence.checkpoint import Checkpoint, CheckpointLike, as_checkpoint
 from maxmargin.problems import Weighted
@@ -98,7 +99,7 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
         with shown_progress(self._owner, int(self.verbose)) as line:
             return solve(
                 problem,
-                self._method(lam),
+                self._method(lam, problem),
                 tol=FLOOR * self.tol * mean,
                 rtol=self.tol,
                 max_passes=self.max_iter,
@@ -112,16 +113,17 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
                 checkpoint=checkpoint,
             )
 
-    def _method(self, lam: float) -> object:
-        """Return the method; the default method divides the examples into one part for each thread."""
+    def _method(self, lam: float, problem: Problem) -> object:
+        """Return the method; the default one depends on the problem and on the number of threads."""
         if not isinstance(self.method, str):
             return with_lam(checked_method(self.method), lam)
-        # Parts record no gaps to sample by, and are not sound where weights are constrained in sign.
-        divides = self.sampling != "gap" and getattr(self, "nonnegative", None) is None
-        n_parts = as_number(self.n_jobs)
-        if self.method == "auto" and n_parts > 1 and divides:
-            return Accelerated(Divided(Pairwise(lam=lam), n_parts))
-        return METHODS[self.method](lam)
+        if self.method != "auto" or self.sampling == "gap":  # only plain methods record gaps to sample by
+            return METHODS[self.method](lam)
+        n_parts, default = as_number(self.n_jobs), METHODS["auto"](lam)
+        # Parts are not sound where weights are constrained in sign.
+        if n_parts > 1 and getattr(self, "nonnegative", None) is None:
+            default = Accelerated(Divided(Pairwise(lam=lam), n_parts))
+        return suited_to(problem, default)
 
     def _warn(self, status: Status, scales: str) -> None:
         objective = self.history_.primal.min()

@@ -183,9 +183,9 @@ class MulticlassSVC(
         )
         return rescaled(self._with_kernel(problem, X), self.rescaling, self._owner)
 
-    def _method(self, lam: float) -> object:
+    def _method(self, lam: float, problem: Problem) -> object:
         """Return the method; the default one solves blocks exactly, which rescaled slacks do not allow."""
-        method = super()._method(lam)
+        method = super()._method(lam, problem)
         return with_exact_blocks(method) if self.method == "auto" and self.rescaling == "margin" else method
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:

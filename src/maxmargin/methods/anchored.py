@@ -11,32 +11,44 @@ which is m / n times the dual of a problem of m examples with :math:`\lambda' = 
 that of the whole problem, so certificates hold for it.
 
 **Growth.** With short blocks the dual rises fast, but not to the optimum, as the held labels are never wrong.
-When a pass raises it by a small share only, neighbouring blocks are joined, two by two. That changes neither
-:math:`z` and :math:`\ell` of a sequence nor the weights. In the end there is one block for each sequence, and
-the method is the inner one.
+So neighbouring blocks are joined after some passes, two by two. That changes neither :math:`z` and
+:math:`\ell` of a sequence nor the weights. In the end there is one block for each sequence, and the method is
+the inner one. `Accelerated` around it is much faster.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin import states
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import kernel, python_generic
 from maxmargin.methods import protocol
 from maxmargin.methods._blocks import add_to_block, empty_blocks
 from maxmargin.methods._pool import SIZE, START
+from maxmargin.methods.accelerated import Accelerated
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe, BlockState
 from maxmargin.methods.composition import check_inner
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep_all
-from maxmargin.problems.anchoring import Anchors, anchored, chain_of, check_anchored, first_anchors, joined
+from maxmargin.problems.anchoring import (
+    Anchors,
+    anchored,
+    can_anchor,
+    chain_of,
+    check_anchored,
+    first_anchors,
+    joined,
+)
 from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.moves import add_entry, new_move, reset
 from maxmargin.problems.problem import AnyProblem
 
-# Blocks are joined after this many passes, or after one that raises the dual by less than this share of it.
-_PASSES, _SLOW = 8, 0.002
+_PASSES = 2  # before blocks are joined
+# Sequences of this mean length are long: each has two of the first blocks or more.
+_LONG = 600
 
 
 class _Anchored(NamedTuple):
@@ -69,6 +81,8 @@ class AnchoredState(NamedTuple):
 
     Attributes
     ----------
+    whole : Problem
+        The problem whose examples are the sequences.
     anchors : Anchors
         Where the blocks are.
     problem : Problem
@@ -78,16 +92,14 @@ class AnchoredState(NamedTuple):
         Sequences visited in this pass.
     passes : int
         Passes made.
-    dual : float
-        The dual value after the last pass.
     """
 
+    whole: AnyProblem
     anchors: Anchors
     problem: AnyProblem
     inner: Any
     visits: int
     passes: int
-    dual: float
 
 
 @protocol.start.register(Anchored)
@@ -95,7 +107,20 @@ def anchored_start(method: Anchored, problem: AnyProblem) -> AnchoredState:
     check_anchored(problem)
     anchors = first_anchors(problem, method.length)
     blocks = anchored(problem, anchors)
-    return AnchoredState(anchors, blocks, protocol.start(method.inner, blocks), 0, 0, 0.0)
+    return AnchoredState(problem, anchors, blocks, protocol.start(method.inner, blocks), 0, 0)
+
+
+@states.parts.register(AnchoredState)
+def anchored_parts(state: AnchoredState) -> list[Any]:
+    """Return all but the problems: that of the blocks follows from where they are."""
+    return [state.anchors, state.inner, state.visits, state.passes]
+
+
+@states.with_parts.register(AnchoredState)
+def anchored_with_parts(state: AnchoredState, new: Sequence[Any]) -> AnchoredState:
+    anchors, inner, visits, passes = new
+    blocks = anchored(state.whole, anchors) if len(anchors.examples) else state.problem  # a template has none
+    return AnchoredState(state.whole, anchors, blocks, inner, visits, passes)
 
 
 @advance.register(Anchored)
@@ -137,14 +162,10 @@ def _inner_method(method: Anchored, state: AnchoredState, n: int) -> Any:
 
 
 def _after_pass(method: Anchored, state: AnchoredState, problem: AnyProblem) -> AnchoredState:
-    """End a pass; join blocks if it has raised the dual by little."""
-    point = anchored_point(method, state, problem)
-    dual = point.ell - 0.5 * protocol.regularisation(method.inner) * point.norm2
+    """End a pass; join blocks if it is time to."""
+    state = state._replace(visits=0, passes=state.passes + 1)
     is_whole = len(state.anchors.examples) == map_sizes(problem.map).examples
-    passes = state.passes + 1
-    is_slow = passes % _PASSES == 0 or dual - state.dual < _SLOW * abs(dual)
-    state = state._replace(visits=0, passes=passes, dual=float(dual))
-    return _grown(method, state, problem) if is_slow and not is_whole else state
+    return state if is_whole or state.passes % _PASSES else _grown(method, state, problem)
 
 
 def _grown(method: Anchored, state: AnchoredState, problem: AnyProblem) -> AnchoredState:
@@ -196,7 +217,9 @@ def block_frank_wolfe_joined_state(
     size, entries = map_sizes(problem.map), int(state.z.extent[:, SIZE].sum())
     z = empty_blocks(size.examples, entries // 3 + size.statistics)  # a third of the space that entries need
     _join_blocks(state.z, places, z, new_move(size.statistics))
-    return state._replace(ell=np.bincount(places.new, weights=state.ell), z=z)
+    ell = np.zeros(size.examples)
+    np.add.at(ell, places.new, state.ell)
+    return state._replace(ell=ell, z=z)
 
 
 @kernel
@@ -214,6 +237,13 @@ def _join_blocks(old, places, new, move):
         if j + 1 == places.new.shape[0] or places.new[j + 1] != places.new[j]:
             add_to_block(new, places.new[j], 1.0, move)
             reset(move)
+
+
+def suited_to(problem: AnyProblem, method: Any) -> Any:
+    """Return the method for problems of long sequences if this is one, else the given method."""
+    if not can_anchor(problem) or np.diff(chain_of(problem.oracle).tokens).mean() < _LONG:
+        return method
+    return Accelerated(Anchored(BlockFrankWolfe(protocol.regularisation(method))))
 
 
 @protocol.weights.register(Anchored)
@@ -257,7 +287,7 @@ def anchored_carried(
     )
     blocks = anchored(problem, anchors)
     inner = protocol.carried(method.inner, state.inner, blocks, carry)
-    return AnchoredState(anchors, blocks, inner, 0, 0, 0.0)
+    return AnchoredState(problem, anchors, blocks, inner, 0, 0)
 
 
 @protocol.traits.register(Anchored)
