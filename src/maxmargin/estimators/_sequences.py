@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.kinds import some_sequences
+from maxmargin.encoding.numbered import NumberedSequences
 from maxmargin.encoding.objects import ObjectEncoder, holds_arrays
 from maxmargin.encoding.tokens import Offsets, Tokens, without_empty
 from maxmargin.estimators._base import Call, Output
@@ -39,7 +40,7 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
 
     def _tokens(self, X: object, call: Call) -> Tokens:
         """Return the tokens encoded; the first call learns the features."""
-        X = some_sequences(X, self._owner)
+        X = X if isinstance(X, NumberedSequences) else some_sequences(X, self._owner)
         if not call.first:
             return self._encoder.transform(X)
         if callable(self.kernel) and not holds_arrays(X):
