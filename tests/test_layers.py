@@ -14,6 +14,7 @@ ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
 LAYERS = [
     ["wording", "arrays", "limits"],
+    ["persistence"],
     ["compiling"],
     ["loops"],
     ["encoding"],

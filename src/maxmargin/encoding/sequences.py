@@ -67,10 +67,24 @@ class SequenceEncoder:
     kind_: Kind
     n_features_in_: int
     feature_names_: list[str] | None
+    _vocabulary: Vocabulary | None
 
     def __init__(self, *, min_count: int = 1, owner: str = "ChainSVC") -> None:
         self.min_count = min_count
         self.owner = owner
+
+    @classmethod
+    def restored(cls, kind: Kind, n_features: int, names: list[str] | None, owner: str) -> Self:
+        """Return an encoder that has learnt these features; raise unless they are those of one."""
+        encoder = cls(owner=owner)
+        if (kind in ARRAYS) != (names is None) or (names is not None and len(names) != n_features):
+            got = "none" if names is None else len(names)
+            raise ValueError(f"{owner}: {n_features} features must have a name each or be arrays, got {got}.")
+        encoder.kind_, encoder.n_features_in_, encoder.feature_names_ = kind, n_features, names
+        encoder._vocabulary = vocabulary = None if names is None else Vocabulary(names)
+        if vocabulary is not None and len(vocabulary.codes) < n_features:
+            raise ValueError(f"{owner}: names of features must be distinct, got one of them twice.")
+        return encoder
 
     def fit(self, X: object) -> Self:
         """Learn the features of X.
