@@ -13,11 +13,12 @@ import maxmargin
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
 LAYERS = [
-    ["wording", "arrays", "limits"],
+    ["wording", "arrays", "limits", "evaluation"],
     ["persistence"],
     ["compiling"],
     ["loops"],
     ["encoding"],
+    ["formats"],
     ["rows"],
     ["inference"],
     ["problems"],
@@ -31,6 +32,7 @@ LAYERS = [
     ["__init__"],
     ["demo", "_first_fits"],
     ["warm"],
+    ["commands"],
     ["cli", "__main__"],
 ]
 APART = "datasets"

@@ -27,7 +27,6 @@ class RowTask(Task):
 
     @property
     def note(self) -> str:
-        """What to say about the features."""
         return "features by their numbers"
 
     def _fitted(self, X: Any) -> Any:

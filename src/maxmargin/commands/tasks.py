@@ -51,6 +51,11 @@ class Task:
     kinds: ClassVar[dict[str, type | tuple[type, ...]]] = {}
 
     @property
+    def note(self) -> str:
+        """What to say about the features."""
+        raise NotImplementedError
+
+    @property
     def settings(self) -> Settings:
         """What is stored with a model."""
         return {name: getattr(self, name) for name in self.kinds}
@@ -109,7 +114,6 @@ class Columns(Task):
 
     @property
     def note(self) -> str:
-        """What to say about the features."""
         if self._parsed is None:
             return "no template: default features of words"
         known = f"template: {len(self._parsed.macros)} features per token"
@@ -168,7 +172,10 @@ class Attributes(Task):
     name = ATTRIBUTES
     estimators = ("chain", "segments")
     nouns = ("sequence", "token")
-    note = "attributes as they are"
+
+    @property
+    def note(self) -> str:
+        return "attributes as they are"
 
     def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
         from maxmargin.formats.attributes import read_attributes
@@ -204,7 +211,6 @@ class Trees(Task):
 
     @property
     def note(self) -> str:
-        """What to say about the features."""
         return f"features of words and tags ({self.tags})"
 
     def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:

@@ -30,6 +30,7 @@ _DTYPES: dict[str | None, type[np.floating]] = {
 # Parameters of more characters than this are not stored in the header.
 _LONG = 4096
 _WEIGHTS, _PARAMETERS = "weights.", "parameters."
+NOTES = "notes"
 
 
 class Layout(NamedTuple):
@@ -46,12 +47,13 @@ class SavesModel(PicklesModel):
     and `_check_restored`.
     """
 
+    notes_: object
     _w: FloatArray
     _seen: object
     _fitted: ClassVar[Fields] = {}
 
     @snapshot
-    def save(self, path: Path, *, dtype: str | None = None) -> None:
+    def save(self, path: Path, *, dtype: str | None = None, notes: object = None) -> None:
         """Write the fitted model to a file, from which `maxmargin.load` reads it.
 
         The file has no code, and weights that are zero take no space. It holds what predictions need, the
@@ -67,6 +69,9 @@ class SavesModel(PicklesModel):
         dtype : {"float32"} or None, default=None
             "float32" rounds weights, so that the file is smaller. By default, the loaded model predicts the
             same bit for bit.
+        notes : plain data, default=None
+            What else to keep in the file: None, numbers, strings, and lists and dicts of these. A loaded
+            model has them as ``notes_``.
 
         Examples
         --------
@@ -88,6 +93,8 @@ class SavesModel(PicklesModel):
         write_fields(draft, self._fields(), self)
         for name, part in _named(self._layout().unpack(self._w)).items():
             draft.put_sparse(_WEIGHTS + name, part)
+        if notes is not None:
+            draft.put_long(NOTES, notes)
         write(path, MODEL, draft.arrays, draft.header)
 
     def _restore(self, stored: Stored) -> Self:

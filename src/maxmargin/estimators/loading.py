@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from maxmargin.estimators._saving import SavesModel, read_parameters
+from maxmargin.estimators._saving import NOTES, SavesModel, read_parameters
 from maxmargin.estimators._state import check_parameters
 from maxmargin.estimators.chain import ChainSVC
 from maxmargin.estimators.dependency import DependencySVC
@@ -75,6 +75,7 @@ def load(path: Path, **parameters: object) -> SavesModel:
         model = cls(**found)
         check_parameters(model)
         model._restore(stored)
+    model.notes_ = stored.take_long(NOTES) if stored.has(NOTES) else None
     stored.finish()
     return model
 
