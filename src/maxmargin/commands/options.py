@@ -91,6 +91,11 @@ def _add_train(parser: Any) -> None:
         action="store_true",
         help="choose C by cross-validation, among 1/4 to 4 times the default or -C",
     )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="store the state of training in MODEL.checkpoint every minute, and go on from it if it is there",
+    )
     parser.add_argument("--loss", metavar="LOSS", help="loss, such as hamming (default: the estimator's)")
     parser.add_argument(
         "--tol", type=_positive, metavar="TOL", help="stop when the gap is below this share of the objective"

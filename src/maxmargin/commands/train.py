@@ -1,6 +1,7 @@
 """``maxmargin train``: from a data file to a model file."""
 
 import argparse
+import os
 import time
 from typing import Any
 
@@ -29,13 +30,30 @@ def run(arguments: argparse.Namespace) -> int:
             from maxmargin.commands.search import chosen_C
 
             estimator.set_params(C=chosen_C(estimator, batch, task, arguments))
-        estimator.fit(batch.X, batch.y)
+        _fit(estimator, batch, arguments)
     fitted = time.perf_counter()
     Model(estimator, task).save(arguments.model)
+    if arguments.resume:
+        os.remove(_checkpoint(arguments))
     seconds = {"reading": read - begin, "training": fitted - read, "writing": time.perf_counter() - fitted}
     data = _summary(estimator, batch, task, arguments) | {"seconds": seconds}
     result(_text(data), data, arguments.json)
     return 0
+
+
+def _fit(estimator: Any, batch: Batch, arguments: argparse.Namespace) -> None:
+    """Train; with a checkpoint beside the model if the run is to be resumed after a crash."""
+    if arguments.resume:
+        path = _checkpoint(arguments)
+        if os.path.exists(path):
+            note(f"going on from {path}", quiet=arguments.quiet)
+        estimator.set_params(checkpoint=path)
+    estimator.fit(batch.X, batch.y)
+    estimator.set_params(checkpoint=None)
+
+
+def _checkpoint(arguments: argparse.Namespace) -> str:
+    return f"{arguments.model}.checkpoint"
 
 
 def _task(source: Source, arguments: argparse.Namespace) -> Task:

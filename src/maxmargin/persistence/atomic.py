@@ -3,6 +3,7 @@
 import os
 import secrets
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 
 # O_BINARY: Windows would otherwise translate line ends.
@@ -17,7 +18,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     is replaced.
     """
     target = Path(os.path.realpath(path))
-    unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    unfinished = target.with_name(_unfinished_name(target, secrets.token_hex(8)))
     try:
         # The permissions are those of any new file, which tempfile does not give.
         with open(os.open(unfinished, _NEW_FILE, 0o666), "wb") as stream:
@@ -30,6 +31,18 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             unfinished.unlink()
         raise
     _sync_directory(target.parent)
+
+
+def remove_unfinished(path: str | os.PathLike[str]) -> None:
+    """Remove the files beside ``path`` that processes killed in `write_atomically` have left behind."""
+    target = Path(os.path.realpath(path))
+    for unfinished in target.parent.glob(_unfinished_name(Path(escape(target.name)), "*")):
+        with suppress(OSError):
+            unfinished.unlink()
+
+
+def _unfinished_name(target: Path, mark: str) -> str:
+    return f".{target.name}.{mark}.part"
 
 
 def _sync_directory(directory: Path) -> None:
