@@ -6,7 +6,6 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from maxmargin.wording import quoted
@@ -46,9 +45,19 @@ class Source:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         is_standard = os.fspath(path) == STANDARD
         self.name = "standard input" if is_standard else os.fspath(path)
-        raw: Any = sys.stdin.buffer if is_standard else io.BufferedReader(io.FileIO(path), _PEEK)
-        is_gzip = raw.peek(2)[:2] == _GZIP_MAGIC
-        self._stream: Any = io.BufferedReader(gzip.GzipFile(fileobj=raw), _PEEK) if is_gzip else raw
+        # Standard input stays open for others.
+        self._file: Any = None if is_standard else io.BufferedReader(io.FileIO(path), _PEEK)
+        self._stream: Any = sys.stdin.buffer if is_standard else self._file
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _begin(self) -> None:
+        """Decompress what is compressed, and skip a byte order mark."""
+        if self._stream.peek(2)[:2] == _GZIP_MAGIC:
+            self._stream = io.BufferedReader(gzip.GzipFile(fileobj=self._stream), _PEEK)  # type: ignore[type-var]
         if self.peek().startswith(_BYTE_ORDER_MARK):
             self._stream.read(len(_BYTE_ORDER_MARK))
 
@@ -56,8 +65,9 @@ class Source:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(ValueError):  # standard input may be closed already
+        if self._file is not None:
             self._stream.close()
+            self._file.close()
 
     def peek(self) -> bytes:
         """Return the first bytes that are not read yet, without reading them."""
@@ -81,7 +91,7 @@ class Source:
         with _sound_gzip(self):
             while block := self._stream.read(size):
                 rest += block
-                end = _last_gap(rest)
+                end = len(rest) if size is None else _last_gap(rest)
                 if end:
                     yield rest[:end]
                     rest = rest[end:]
