@@ -2,19 +2,20 @@
 
     python benchmarks/command_line.py [--rounds N] [--data DIRECTORY]
 
-The attributes are those of `window_features` on CoNLL-2000, 19 per token, read from --data or $MAXMARGIN_DATA.
-Each round trains with `maxmargin train` and with a script that runs 100 iterations of L-BFGS, then tags with
-`maxmargin tag` and with a script that uses crfsuite's tagger, one after another. Files with the test set once
-and many times over show what the start of a process costs. Kernels are compiled before the first round.
+The attributes are those of `window_features` on CoNLL-2000, 19 per token, read from --data or
+$MAXMARGIN_DATA. Each round trains with `maxmargin train` and with a script that runs 100 iterations of L-BFGS,
+then tags with `maxmargin tag` and with a script that uses crfsuite's tagger, one after another. Files with the
+test set once and many times over show what the start of a process costs. Kernels are compiled before the first
+round. Beside the seconds on the clock, processor seconds show what other work on the machine disturbs less.
 """
 
 import argparse
+import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from _measure import Figure, Target, Times, print_figures, ratio, run_python
 from _problems import if_there
@@ -75,16 +76,37 @@ def script(text: str, *arguments: object) -> Callable[[], object]:
     return lambda: run_python("-c", text, *map(str, arguments))
 
 
-def in_turn(tasks: dict[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
+class Seconds(NamedTuple):
+    """The seconds of a task on the clock, and those of processors."""
+
+    clock: Times
+    processor: Times
+
+
+def in_turn(tasks: dict[str, Callable[[], object]], rounds: int) -> tuple[Seconds, ...]:
     """Return the seconds of tasks that run one after another, round by round."""
-    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
     for _ in range(rounds):
         for name, task in tasks.items():
-            begin = time.perf_counter()
+            before = os.times()
             task()
-            seconds[name].append(time.perf_counter() - begin)
-            print(f"{name}: {seconds[name][-1]:.2f} s", file=sys.stderr, flush=True)
-    return {name: Times(tuple(values)) for name, values in seconds.items()}
+            after = os.times()
+            processor = sum(after[2:4]) - sum(before[2:4])
+            seconds[name].append((after.elapsed - before.elapsed, processor))
+            print(f"{name}: {after.elapsed - before.elapsed:.2f} s, {processor:.2f} s", file=sys.stderr)
+    return tuple(Seconds(*map(Times, zip(*values, strict=True))) for values in seconds.values())
+
+
+def compared(name: str, mine: Seconds, rival: Seconds, target: Target) -> list[Figure]:
+    """Return the ratios of seconds, ours to theirs, or theirs to ours where the target is a floor."""
+    figures = []
+    for kind in Seconds._fields:
+        pair = getattr(mine, kind), getattr(rival, kind)
+        kept = target if kind == "clock" else None
+        figures.append(
+            ratio(f"{name}, {kind}", [pair[::-1] if target.floor else pair], target)._replace(target=kept)
+        )
+    return figures
 
 
 def f1_of(path: Path, truth: Sequence[Any]) -> float:
@@ -106,20 +128,20 @@ def measure(folder: Path, data: str | None, rounds: int, options: list[str]) -> 
         "crfsuite": script(TRAIN, train, theirs, ITERATIONS),
     }
     training["maxmargin train"]()  # compiles what is not compiled yet
-    seconds = in_turn(training, rounds)
-    figures = [Figure(f"train: {name}", times.median, "s") for name, times in seconds.items()]
-    figures.append(ratio("train: maxmargin / crfsuite", [tuple(seconds.values())], TRAINING))
+    mine, rival = in_turn(training, rounds)
+    named = {"maxmargin": mine, "crfsuite": rival}
+    figures = [Figure(f"train: {name}", times.clock.median, "s") for name, times in named.items()]
+    figures += compared("train: maxmargin / crfsuite", mine, rival, TRAINING)
     for name, path, n_copies in (("test set", test, 1), (f"{COPIES} copies of it", long, COPIES)):
         tagging = {
             "maxmargin tag": command("tag", ours, path, "--output", out, "--quiet"),
             "crfsuite": script(TAG, path, theirs, out_theirs),
         }
         tagging["maxmargin tag"]()
-        seconds = in_turn(tagging, rounds)
-        tokens = n_copies * sum(map(len, y_test))
-        figures += [Figure(f"tag {name}: {who}", tokens / t.median, "/s") for who, t in seconds.items()]
-        mine, rival = seconds.values()
-        figures.append(ratio(f"tag {name}: maxmargin / crfsuite, tokens a second", [(rival, mine)], TAGGING))
+        mine, rival = in_turn(tagging, rounds)
+        tokens, named = n_copies * sum(map(len, y_test)), {"maxmargin": mine, "crfsuite": rival}
+        figures += [Figure(f"tag {name}: {who}", tokens / t.clock.median, "/s") for who, t in named.items()]
+        figures += compared(f"tag {name}: maxmargin / crfsuite, tokens a second", mine, rival, TAGGING)
         if n_copies == 1:
             floor = Target(must=F1, floor=True)
             figures.append(Figure("F1: maxmargin", f1_of(out, y_test), "", floor))
