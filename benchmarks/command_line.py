@@ -3,10 +3,10 @@
     python benchmarks/command_line.py [--rounds N] [--data DIRECTORY]
 
 The attributes are those of `window_features` on CoNLL-2000, 19 per token, read from --data or
-$MAXMARGIN_DATA. Each round trains with `maxmargin train` and with a script that runs 100 iterations of L-BFGS,
-then tags with `maxmargin tag` and with a script that uses crfsuite's tagger, one after another. Files with the
-test set once and many times over show what the start of a process costs. Kernels are compiled before the first
-round. Beside the seconds on the clock, processor seconds show what other work on the machine disturbs less.
+$MAXMARGIN_DATA. Each round trains with `maxmargin train` and with a script that runs 100 iterations of
+L-BFGS, then tags with `maxmargin tag` and with a script that uses crfsuite's tagger, one after another. Files
+with the test set once and many times over show what the start of a process costs. Kernels are compiled
+before the first round. Processor seconds are disturbed less by other work than those on the clock.
 """
 
 import argparse

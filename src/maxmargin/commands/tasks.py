@@ -11,7 +11,7 @@ from maxmargin.formats.sources import Malformed, Source
 
 # Tokens that are read, tagged and written at a time, so that memory does not grow with the file; words of
 # sentences to parse, each of which has features with all others; and bytes of files that are read as such.
-TOKENS, WORDS, BLOCK = 50_000, 5_000, 1 << 24
+TOKENS, WORDS, BLOCK = 50_000, 5_000, 1 << 25
 # What the start of a document is tagged with, and its margin.
 _OUTSIDE, _NOTHING = "O", "_"
 Settings = dict[str, Any]
