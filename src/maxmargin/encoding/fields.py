@@ -80,7 +80,7 @@ def number_fields(text: bytes) -> Fields:
 
 def _n_tabs(data: NDArray[np.uint8]) -> int:
     """Return the number of tabs, counted in pieces that stay in the cache."""
-    return sum(np.count_nonzero(data[k : k + _PIECE] == _TAB) for k in range(0, len(data), _PIECE))
+    return sum(int(np.count_nonzero(data[k : k + _PIECE] == _TAB)) for k in range(0, len(data), _PIECE))
 
 
 @helper
