@@ -150,6 +150,8 @@ class SequenceEncoder:
         if not hasattr(self, "kind_"):
             raise ValueError(f"{self.owner}: the encoder is not fitted yet; call fit first.")
         if isinstance(X, NumberedSequences):
+            if not X.offsets[-1]:
+                return self._nothing(len(X.offsets) - 1)
             if self._vocabulary is not None:
                 return self._renumber(self._vocabulary, X)
             X = X.listed()
