@@ -19,7 +19,7 @@ N_TEMPLATES = 38
 REACH = 2
 N_AROUND = 2 * REACH + 1
 _LEFT, _RIGHT, _FROM_ROOT = 0, 1, 2
-_MIX, _SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+MIX, SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _HALF, _TAG, _SHAPE = np.uint64(32), np.uint64(16), np.uint64(8)
 _EMPTY = np.uint64(0)
 
@@ -27,9 +27,9 @@ _EMPTY = np.uint64(0)
 @helper
 def _key(template, first, second):
     """Hash a template and its contents; the result is never zero."""
-    key = (first ^ (np.uint64(template) * _SPREAD)) * _MIX
-    key = ((key ^ (key >> _HALF)) + second) * _SPREAD
-    key = (key ^ (key >> _HALF)) * _MIX
+    key = (first ^ (np.uint64(template) * SPREAD)) * MIX
+    key = ((key ^ (key >> _HALF)) + second) * SPREAD
+    key = (key ^ (key >> _HALF)) * MIX
     return key ^ (key >> _HALF) | np.uint64(1)
 
 

@@ -1,9 +1,13 @@
 """Features of arcs, made from words and tags by templates."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.arrays import IntArray, frozen
+from maxmargin.encoding._arc_names import arc_names
 from maxmargin.encoding._arc_templates import (
     N_AROUND,
     N_TEMPLATES,
@@ -18,6 +22,7 @@ from maxmargin.encoding.sentences import Tagged
 
 # Numbers that stand for no word and no tag; known words and tags have the numbers that follow.
 _UNKNOWN, _ROOT, _PAD, _FIRST = 0, 1, 2, 3
+_SPECIAL = {_ROOT: "<root>", _PAD: "<none>"}
 
 
 def _hashing() -> np.errstate:
@@ -77,6 +82,18 @@ class ArcEncoder:
         columns.resize(count, refcheck=False)  # pages that were never written to never took memory
         return Arcs(Indicators(frozen(start), frozen(columns), self.n_features_in_), sentences.offsets)
 
+    def names(self, sentences: Tagged | None = None) -> "ArcNames":
+        """Return the names of the features; they are found faster if only those of some sentences are."""
+        known = [self._words, self._tags]
+        if sentences is not None:
+            known = [
+                {text: of[text] for text in texts if text in of}
+                for texts, of in zip((sentences.words, sentences.tags), known, strict=True)
+            ]
+        words, tags = ({number: text for text, number in of.items()} | _SPECIAL for of in known)
+        # Columns are numbered in the order of their keys.
+        return ArcNames(np.sort(self._keys[self._keys > 0]), words, tags)
+
     def _padded(self, sentences: Tagged) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return the numbers of all words and of all tags, with the root and the pads of each sentence."""
         n = len(sentences.offsets) - 1
@@ -90,6 +107,32 @@ class ArcEncoder:
             numbers[places] = [known.get(text, _UNKNOWN) for text in texts]
             found.append(numbers)
         return found[0], found[1]
+
+
+class ArcNames(Sequence[str]):
+    """The names of features by their columns, each found when it is asked for.
+
+    Parameters
+    ----------
+    keys : array
+        The hash of each feature.
+    words, tags : dicts
+        The words and tags that features may have, by their numbers.
+    """
+
+    def __init__(self, keys: NDArray[np.uint64], words: dict[int, str], tags: dict[int, str]) -> None:
+        self._keys, self._words, self._tags = keys, words, tags
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, column: Any) -> Any:
+        return self.of([column])[0]
+
+    def of(self, columns: Sequence[int]) -> list[str]:
+        """Return the names of some features; one that is made of other words or tags has its number."""
+        found = arc_names(self._keys[list(columns)], self._words, self._tags)
+        return [name or f"feature {column}" for name, column in zip(found, columns, strict=True)]
 
 
 def _numbered(texts: list[str]) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """What the estimators over a table of features share: scikit-learn's validation, its tags and `score`."""
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -67,6 +68,11 @@ class TableEstimator(
     def _check_finite(self, table: Table) -> None:
         """Raise if a feature is NaN or infinite."""
         assert_all_finite(table, input_name="X")
+
+    def _feature_names(self) -> Sequence[object]:
+        """Return the names of the columns of X, or their numbers."""
+        names: Sequence[object] = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return list(names)
 
     def _targets(self, y: object) -> Targets:
         """Hook: return the true outputs checked."""

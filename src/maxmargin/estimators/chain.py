@@ -16,6 +16,13 @@ from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
+from maxmargin.estimators._inspection import (
+    LabelFeatureInspector,
+    TransitionInspector,
+    WeightTable,
+    by_name,
+    joint_table,
+)
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
@@ -25,7 +32,6 @@ from maxmargin.estimators._sequences import (
     SequenceEstimator,
     TokenData,
     feature_part,
-    named_weights,
     weights_part,
 )
 from maxmargin.estimators._sklearn_private import Options, StrOptions
@@ -43,6 +49,8 @@ _Labellings = list[Labels] | list[list[str]] | list[list[int]]
 
 
 class ChainSVC(
+    LabelFeatureInspector,
+    TransitionInspector,
     ListMarginEstimator,
     ListMarginalEstimator[_Data, _Labellings],
     LabellingEstimator[_Data, _Labellings],
@@ -163,6 +171,11 @@ class ChainSVC(
                 dicts: ``[[dict(zip(model.classes_, row)) for row in rows] for rows in marginals]``.
             """,
         "temperature": TEMPERATURE,
+        "kinds": 'The kind is "token".',
+        "transitions": """
+            The kind is "transition"; "start" or "end", where a label is None; or, for order 2,
+            "trigram", where before is a pair of labels. The feature is None.
+            """,
         "score": "Return the share of tokens whose label is predicted; a label unknown to `fit` is wrong.",
     }
     order: int
@@ -331,16 +344,30 @@ class ChainSVC(
     @property
     def state_features_(self) -> dict[tuple[str | int, str | int], float]:
         """Nonzero feature weights by (feature, label), from the largest to the smallest."""
-        coef = self.coef_.T
-        return named_weights(coef, self.feature_names_ or range(len(coef)), self.classes_.tolist())
+        return by_name(self._feature_tables())
 
     @property
     def transition_features_(self) -> dict[tuple[str | int | None, str | int | None], float]:
         """Nonzero scores of a label after a label, or None at the start and the end, largest first."""
-        labels = [*self.classes_.tolist(), None]
-        table = np.zeros((len(labels), len(labels)))
-        table[:-1, :-1], table[-1, :-1], table[:-1, -1] = self.transitions_, self.start_, self.end_
-        return named_weights(table, labels, labels)
+        return by_name(self._pair_tables())
+
+    def _feature_tables(self) -> list[WeightTable]:
+        return [WeightTable("token", self._feature_names(), self.classes_.tolist(), self.coef_.T)]
+
+    def _pair_tables(self) -> list[WeightTable]:
+        """Return the weights of a label after a label, or at the start or the end."""
+        labels, none = self.classes_.tolist(), [None]
+        return [
+            joint_table("transition", self.transitions_, labels, labels),
+            joint_table("start", self.start_, none, labels),
+            joint_table("end", self.end_, labels, none),
+        ]
+
+    def _transition_tables(self) -> list[WeightTable]:
+        tables, labels = self._pair_tables(), self.classes_.tolist()
+        return (
+            tables if self._order == 1 else [*tables, joint_table("trigram", self.trigrams_, *3 * [labels])]
+        )
 
     @property
     def trigrams_(self) -> FloatArray:

@@ -16,6 +16,7 @@ from maxmargin.encoding.tokens import without_empty
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._inspection import NO_LABEL, FeatureInspector, WeightTable
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
@@ -35,7 +36,9 @@ class _Trees(TypedDict):
     single_root: bool
 
 
-class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator[_Data, list[IntArray]]):
+class DependencySVC(
+    FeatureInspector, SinglePrediction, ListMarginEstimator, ListMarginalEstimator[_Data, list[IntArray]]
+):
     r"""Structural SVM for dependency trees: every word has a head, which is another word or the root.
 
     A tree y of a sentence scores :math:`\sum_j \langle w, x_{j y_j} \rangle`, where :math:`x_{jh}` are the
@@ -109,6 +112,10 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
                 A row for each word and a column for each head, 0 for the root and 1 for the first word.
             """,
         "temperature": TEMPERATURE,
+        "kinds": """
+            The kind is "arc". Features that templates made from words and tags have names that say what they
+            are made of.
+            """,
         "score": """
             Return the unlabelled attachment score: the share of words whose head is predicted.
 
@@ -181,6 +188,10 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         self._w = self.coef_ = w
         self.n_features_in_ = len(w)
+
+    def _feature_tables(self) -> list[WeightTable]:
+        names = range(self.n_features_in_) if self._encoder is None else self._encoder.names()
+        return [WeightTable("arc", names, NO_LABEL, self.coef_[:, None])]
 
     def _predict(self, X: object) -> list[IntArray]:
         sentences = as_sentences(X, self._owner)

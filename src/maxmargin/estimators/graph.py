@@ -1,5 +1,6 @@
 """Labelling of the nodes of graphs as a scikit-learn estimator."""
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from typing import ClassVar, Self
@@ -24,6 +25,7 @@ from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
+from maxmargin.estimators._inspection import LabelFeatureInspector, TransitionInspector, WeightTable
 from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
@@ -39,6 +41,8 @@ _Data = tuple[Graphs, IntArray, FloatArray]
 
 
 class GraphSVC(
+    LabelFeatureInspector,
+    TransitionInspector,
     ListMarginEstimator,
     ListMarginalEstimator[_Data, list[Labels]],
     LabellingEstimator[_Data, list[Labels]],
@@ -165,6 +169,12 @@ class GraphSVC(
                 have no cycles, and ``inference_`` must be "tree".
             """,
         "temperature": TEMPERATURE,
+        "kinds": 'The kind is "node".',
+        "transitions": """
+            The kind is "edge", the feature is the number of a feature of edges, and before and
+            after are the labels of the first and the second end. With "cut", labels that agree have the same
+            weight, and there are no others.
+            """,
         "score": """
             Return the share of nodes whose label is predicted; void ones do not count.
 
@@ -317,6 +327,18 @@ class GraphSVC(
         check_is_fitted(self)
         self._check_linear("coef_")
         return self._coef
+
+    def _feature_tables(self) -> list[WeightTable]:
+        return [WeightTable("node", range(self.n_features_in_), self.classes_.tolist(), self.coef_.T)]
+
+    def _transition_tables(self) -> list[WeightTable]:
+        labels, weights = self.classes_.tolist(), self.edge_coef_
+        if weights.ndim == 1:
+            pairs = [(label, label) for label in labels]
+            weights = np.repeat(weights[:, None], len(labels), axis=1)
+        else:
+            pairs = list(itertools.product(labels, labels))
+        return [WeightTable("edge", range(len(weights)), pairs, weights.reshape(len(weights), -1))]
 
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
         return coefficients[:, : len(self.classes_)].T

@@ -14,6 +14,7 @@ from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts, label_weights
+from maxmargin.estimators._inspection import NO_FEATURE, LabelFeatureInspector, WeightTable
 from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator, known_states
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem, rescaled
@@ -30,7 +31,10 @@ _Classes = NDArray[Any]  # of any kind that can be sorted
 
 
 class MulticlassSVC(
-    MarginEstimator[FloatArray], TableMarginalEstimator[_Data, _Classes], TableEstimator[_Data, _Classes]
+    LabelFeatureInspector,
+    MarginEstimator[FloatArray],
+    TableMarginalEstimator[_Data, _Classes],
+    TableEstimator[_Data, _Classes],
 ):
     r"""Multiclass SVM of Crammer and Singer, with a certificate.
 
@@ -101,6 +105,7 @@ class MulticlassSVC(
                 The probability of each class, in the order of ``classes_``.
             """,
         "temperature": TEMPERATURE,
+        "kinds": 'The kind is "example", or "intercept" without a feature.',
         "score": "Return the share of examples whose class is predicted.",
     }
     loss: str | FloatArray
@@ -197,6 +202,13 @@ class MulticlassSVC(
         check_is_fitted(self)
         self._check_linear("coef_")
         return self._coef
+
+    def _feature_tables(self) -> list[WeightTable]:
+        classes = self.classes_.tolist()
+        return [
+            WeightTable("example", self._feature_names(), classes, self.coef_.T),
+            WeightTable("intercept", NO_FEATURE, classes, self.intercept_[None]),
+        ]
 
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
         return coefficients[:, : len(self.classes_)].T

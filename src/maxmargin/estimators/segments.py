@@ -22,6 +22,12 @@ from maxmargin.encoding.tokens import Offsets, Tokens
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._inspection import (
+    LabelFeatureInspector,
+    TransitionInspector,
+    WeightTable,
+    joint_table,
+)
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
@@ -36,6 +42,8 @@ _Data = TokenData
 
 
 class SegmentSVC(
+    LabelFeatureInspector,
+    TransitionInspector,
     ListMarginEstimator,
     ListMarginalEstimator[_Data, list[list[Segment]]],
     SequenceEstimator[_Data, list[list[Segment]]],
@@ -132,6 +140,15 @@ class SegmentSVC(
                 with a last column for tokens outside of segments if `fit` saw any.
             """,
         "temperature": TEMPERATURE,
+        "kinds": """
+            The kind is "tokens", "first" or "last", for all tokens of a segment, its first and its
+            last; or "length", whose feature is the number of tokens. The label "O" is that of tokens outside
+            of segments.
+            """,
+        "transitions": """
+            The kind is "transition"; or "start", where before is None. The label "O" is that of
+            tokens outside of segments. The feature is None.
+            """,
         "score": """
             Return the F1 score of the segments of all sequences together; 1 if there are none.
 
@@ -301,6 +318,25 @@ class SegmentSVC(
                 check_kind(label, self.classes_, self._owner)
                 states[first + start : first + stop] = numbers.get(label, -1)
         return self._unlabelled(tokens), states
+
+    def _label_names(self) -> list[object]:
+        """Return the names of all labels, that of tokens outside of segments included."""
+        outside = ["O"] * (len(self.max_length_) - len(self.classes_))
+        return [*self.classes_.tolist(), *outside]
+
+    def _feature_tables(self) -> list[WeightTable]:
+        names, labels = self._feature_names(), self._label_names()
+        parts = {"tokens": self.coef_, "first": self.first_coef_, "last": self.last_coef_}
+        tables = [WeightTable(kind, names, labels, coef.T) for kind, coef in parts.items()]
+        lengths = range(1, self.lengths_.shape[1] + 1)
+        return [*tables, WeightTable("length", lengths, labels, self.lengths_.T)]
+
+    def _transition_tables(self) -> list[WeightTable]:
+        labels = self._label_names()
+        return [
+            joint_table("transition", self.transitions_, labels, labels),
+            joint_table("start", self.start_, [None], labels),
+        ]
 
     coef_ = feature_part("inside", "coef_", "Feature weights of each label, for all tokens of a segment.")
     first_coef_ = feature_part(

@@ -13,6 +13,7 @@ from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.estimators._base import Call, MaxMarginEstimator
 from maxmargin.estimators._errors import noted
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._inspection import NO_LABEL, FeatureInspector, WeightTable
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import CustomProblem, Problem, checked_loss, joint_features, signed
 from maxmargin.estimators._single import SinglePrediction
@@ -26,7 +27,7 @@ from maxmargin.wording import described
 _Data = tuple[list[object], list[object]]
 
 
-class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
+class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
     r"""Structural SVM for outputs of your own: three Python functions on any objects.
 
     .. math:: \min_w \frac{1}{2 C n} \|w\|^2 + \frac1n \sum_i \max_y \left( L(y_i, y) + \langle w,
@@ -115,6 +116,7 @@ class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
             list
                 The outputs, as `argmax` returns them.
             """,
+        "kinds": 'The kind is "output".',
         "score": "Return one minus the mean loss of the predictions.",
     }
     features: Callable[[Any, Any], object]
@@ -243,6 +245,10 @@ class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
         joint = self._joint
         self.coef_ = w[: joint.size].copy()  # type: ignore[union-attr]
         self.feature_names_ = list(joint.names) if isinstance(joint, NamedJoint) else None
+
+    def _feature_tables(self) -> list[WeightTable]:
+        names = range(len(self.coef_)) if self.feature_names_ is None else self.feature_names_
+        return [WeightTable("output", names, NO_LABEL, self.coef_[:, None])]
 
     def _predict(self, X: object) -> list[object]:
         w = self._joint.given(self.coef_)  # type: ignore[union-attr]
