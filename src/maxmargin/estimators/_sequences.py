@@ -14,6 +14,7 @@ from maxmargin.estimators._base import Call, Output
 from maxmargin.estimators._examples import Data, Examples
 from maxmargin.estimators._kernels import KernelEstimator, RowFeatures
 from maxmargin.estimators._problems import SequenceProblem, check_k, k_best_outputs
+from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._state import snapshot
 
@@ -84,6 +85,10 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
     def _feature_names(self) -> Sequence[object]:
         """Return the names of features, or their numbers."""
         return self.feature_names_ or range(self.n_features_in_)
+
+    def _token_reader(self, tokens: Tokens, kind: str) -> RowReader:
+        """Return a reader of the features of tokens."""
+        return RowReader(tokens.rows, kind, named_by(self._feature_names()))
 
     @property
     @snapshot

@@ -17,6 +17,7 @@ from maxmargin.encoding.objects import as_objects
 from maxmargin.estimators._base import Call, LabellingEstimator, Output
 from maxmargin.estimators._examples import Data, Parts
 from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._scores import mean_right
 from maxmargin.estimators._state import snapshot
 
@@ -74,6 +75,18 @@ class TableEstimator(
         names: Sequence[object] = getattr(self, "feature_names_in_", range(self.n_features_in_))
         return list(names)
 
+    def _one_row(self, x: object) -> Table:
+        """Return one row of features as a table; raise if it is not one row."""
+        given = x if getattr(x, "ndim", 1) == 2 else _as_table(x)
+        table = self._known_table(given)
+        if table.shape[0] != 1:
+            raise ValueError(f"{self._owner}: x must be one row of features, got {table.shape[0]} rows.")
+        return table
+
+    def _row_reader(self, table: Table) -> RowReader:
+        """Return a reader of the features of rows."""
+        return RowReader(table, "example", named_by(self._feature_names()))
+
     def _targets(self, y: object) -> Targets:
         """Hook: return the true outputs checked."""
         raise NotImplementedError
@@ -121,6 +134,11 @@ def is_table(X: object) -> bool:
     except ValueError:  # objects of several lengths
         return False
     return array.ndim == 2 and is_numeric(array.dtype)
+
+
+def _as_table(x: object) -> object:
+    """Return a vector, which may be a row of a frame, as a table with one row."""
+    return x.to_frame().T if hasattr(x, "to_frame") else [x]
 
 
 def with_constant(table: Table) -> Table:

@@ -16,6 +16,7 @@ from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
+from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._inspection import (
     LabelFeatureInspector,
     TransitionInspector,
@@ -26,6 +27,7 @@ from maxmargin.estimators._inspection import (
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
+from maxmargin.estimators._readers import ChainReader
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sequences import (
     X_TEXT,
@@ -49,6 +51,7 @@ _Labellings = list[Labels] | list[list[str]] | list[list[int]]
 
 
 class ChainSVC(
+    Explainer,
     LabelFeatureInspector,
     TransitionInspector,
     ListMarginEstimator,
@@ -335,6 +338,14 @@ class ChainSVC(
         tokens = self._read(X)
         codes, classes = encode_labels(y, tokens.offsets, owner=self._owner)
         return self._unlabelled(tokens), known_states(codes, classes, self.classes_, self._owner)
+
+    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
+        self._check_linear("explain")
+        tokens = self._read([x])
+        if not tokens.offsets[-1]:
+            return None
+        rows, labels = self._token_reader(tokens, "token"), self.classes_.tolist()
+        return self._unlabelled(tokens), ChainReader(rows, labels, self._weights, self._gives_arrays)
 
     coef_ = feature_part("unary", "coef_", "Feature weights of each label.")
     transitions_ = weights_part("transitions", "Scores of each label after each label.")

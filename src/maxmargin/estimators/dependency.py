@@ -16,10 +16,12 @@ from maxmargin.encoding.tokens import without_empty
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._inspection import NO_LABEL, FeatureInspector, WeightTable
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
+from maxmargin.estimators._readers import HeadReader, RowReader, named_by
 from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.problems import Arborescence
@@ -37,7 +39,11 @@ class _Trees(TypedDict):
 
 
 class DependencySVC(
-    FeatureInspector, SinglePrediction, ListMarginEstimator, ListMarginalEstimator[_Data, list[IntArray]]
+    Explainer,
+    FeatureInspector,
+    SinglePrediction,
+    ListMarginEstimator,
+    ListMarginalEstimator[_Data, list[IntArray]],
 ):
     r"""Structural SVM for dependency trees: every word has a head, which is another word or the root.
 
@@ -212,6 +218,15 @@ class DependencySVC(
             return [np.zeros(0) for _ in sentences]
         arcs = self._known_arcs(sentences)
         return split_at(self._decoded_with_margins(self._unlabelled(arcs)).margins, arcs.offsets)
+
+    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
+        sentences = as_sentences([x], self._owner)
+        if is_empty(sentences[0]):
+            return None
+        arcs, names = self._known_arcs(sentences), named_by(range(self.n_features_in_))
+        if self._encoder is not None:
+            names = self._encoder.names(encode_tagged(sentences, owner=self._owner)).of
+        return self._unlabelled(arcs), HeadReader(RowReader(arcs.features, "arc", names), self.coef_)
 
     def _unlabelled_problem(self, X: object) -> Problem:
         return self._unlabelled(self._known_arcs(X))

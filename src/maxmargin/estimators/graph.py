@@ -25,11 +25,14 @@ from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
+from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._inspection import LabelFeatureInspector, TransitionInspector, WeightTable
 from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._label_readers import GraphReader
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
+from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import check_parameters, transaction
@@ -41,6 +44,7 @@ _Data = tuple[Graphs, IntArray, FloatArray]
 
 
 class GraphSVC(
+    Explainer,
     LabelFeatureInspector,
     TransitionInspector,
     ListMarginEstimator,
@@ -135,6 +139,7 @@ class GraphSVC(
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "nodes",
+        "example": "graph",
         "examples": "graphs",
         "X": """
             X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
@@ -355,6 +360,16 @@ class GraphSVC(
     def _margin_arrays(self, X: object) -> list[FloatArray]:
         graphs = self._known_graphs(X)
         return split_at(self._decoded_with_margins(self._unlabelled(graphs)).margins, graphs.offsets)
+
+    def _reader(self, x: object) -> tuple[Problem, Reader]:
+        self._check_linear("explain")
+        graphs = self._known_graphs([x])
+        rows = {"node": graphs.nodes, "edge": graphs.edges}
+        nodes, edges = (
+            RowReader(matrix, kind, named_by(range(matrix.shape[1]))) for kind, matrix in rows.items()
+        )
+        reader = GraphReader(nodes, edges, graphs.ends, self.classes_, self._coef, self.edge_coef_)
+        return self._unlabelled(graphs), reader
 
     def _unlabelled(self, graphs: Graphs) -> Problem:
         """Return the problem of predicting the labels of graphs."""

@@ -13,9 +13,11 @@ from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_m
 from maxmargin.estimators._base import Call, MaxMarginEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._inspection import NO_FEATURE, NO_LABEL, FeatureInspector, WeightTable
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem
+from maxmargin.estimators._readers import LinkReader, RowReader, named_by
 from maxmargin.estimators._scores import f1
 from maxmargin.estimators._single import SinglePrediction, is_none, present_weights
 from maxmargin.estimators._sklearn_private import Interval
@@ -29,7 +31,11 @@ _Found = IntArray | list[tuple[int, int]]
 
 
 class MatchingSVC(
-    FeatureInspector, SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Data, list[_Found]]
+    Explainer,
+    FeatureInspector,
+    SinglePrediction,
+    ListMarginEstimator,
+    MaxMarginEstimator[_Data, list[_Found]],
 ):
     r"""Structural SVM for partial bipartite matchings, such as alignments of words.
 
@@ -225,6 +231,16 @@ class MatchingSVC(
         shapes = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
         found = zip(split_at(margins, links.offsets), shapes, strict=True)
         return [each.reshape(shape) for each, shape in found]
+
+    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
+        links = self._known_links([x])
+        if not links.offsets[-1]:
+            return None
+        features = links.features.reshape(links.n_features, -1)[: self.n_features_in_].T
+        rows = RowReader(features, "link", named_by(range(self.n_features_in_)))
+        weights = self.coef_, self.intercept_, self.places_
+        reader = LinkReader(rows, int(links.targets[0]), *weights)
+        return Matching.for_prediction(links, self._fertility), reader
 
     def _known_links(self, X: object) -> Links:
         """Return the links encoded, if they have as many features as those of `fit`."""

@@ -14,7 +14,9 @@ from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts, label_weights
+from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._inspection import NO_FEATURE, LabelFeatureInspector, WeightTable
+from maxmargin.estimators._label_readers import ClassReader
 from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator, known_states
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem, rescaled
@@ -31,6 +33,7 @@ _Classes = NDArray[Any]  # of any kind that can be sorted
 
 
 class MulticlassSVC(
+    Explainer,
     LabelFeatureInspector,
     MarginEstimator[FloatArray],
     TableMarginalEstimator[_Data, _Classes],
@@ -85,6 +88,7 @@ class MulticlassSVC(
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "examples",
+        "example": "row of X",
         "examples": "examples",
         "X": X_TEXT,
         "y": """
@@ -246,8 +250,18 @@ class MulticlassSVC(
         second, first = np.partition(scores, -2, axis=1)[:, -2:].T
         return first - second
 
+    def _reader(self, x: object) -> tuple[Problem, Reader]:
+        self._check_linear("explain")
+        table = self._one_row(x)
+        reader = ClassReader(self._row_reader(table), self.classes_, self._coef, self.intercept_)
+        return self._problem_of(table), reader
+
     def _unlabelled_problem(self, X: object) -> Problem:
-        rows = self._prediction_rows(self._known_table(X))
+        return self._problem_of(self._known_table(X))
+
+    def _problem_of(self, table: Table) -> Problem:
+        """Return the problem of predicting the classes of checked rows."""
+        rows = self._prediction_rows(table)
         features = with_constant(rows) if self.fit_intercept else rows
         return Multiclass.from_encoded(features, np.zeros(rows.shape[0], dtype=np.int64), len(self.classes_))
 

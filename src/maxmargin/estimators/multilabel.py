@@ -19,12 +19,14 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._inspection import (
     NO_FEATURE,
     LabelFeatureInspector,
     TransitionInspector,
     WeightTable,
 )
+from maxmargin.estimators._label_readers import LabelSetReader
 from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
@@ -50,6 +52,7 @@ _Outputs = NDArray[Any]
 
 
 class MultilabelSVC(
+    Explainer,
     LabelFeatureInspector,
     TransitionInspector,
     MarginEstimator[FloatArray],
@@ -118,6 +121,7 @@ class MultilabelSVC(
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "examples",
+        "example": "row of X",
         "examples": "examples",
         "X": X_TEXT,
         "y": """
@@ -358,9 +362,19 @@ class MultilabelSVC(
         found = self._decoded_with_margins(self._unlabelled(X)).margins
         return found if self._is_vector else found.reshape(-1, self._n_labels)
 
+    def _reader(self, x: object) -> tuple[Problem, Reader]:
+        self._check_linear("explain")
+        table, classes = self._one_row(x), self.classes_ if self._is_vector else None
+        weights = self._coef, self.intercept_, self.edges_, self.edge_coef_
+        reader = LabelSetReader(self._row_reader(table), self._label_names(), classes, *weights, PAIR_STATES)
+        return self._problem_of(table), reader
+
     def _unlabelled(self, X: object) -> Problem:
         """Return the problem of predicting the labels of examples."""
-        table = self._known_table(X)
+        return self._problem_of(self._known_table(X))
+
+    def _problem_of(self, table: Table) -> Problem:
+        """Return the problem of predicting the labels of checked rows."""
         graphs = label_graphs(self._linear_rows(table), self._n_labels, self.edges_)
         if not self._is_linear:
             graphs = self._scored(graphs, table)

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from maxmargin.encoding.tokens import Offsets, Tokens
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._inspection import (
     LabelFeatureInspector,
     TransitionInspector,
@@ -31,17 +32,19 @@ from maxmargin.estimators._inspection import (
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
+from maxmargin.estimators._readers import SegmentReader
 from maxmargin.estimators._scores import check_kind, f1
 from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, TokenData, feature_part, weights_part
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import snapshot
-from maxmargin.problems import Segments
+from maxmargin.problems import Segments, SegmentWeights
 from maxmargin.result import Callback
 
 _Data = TokenData
 
 
 class SegmentSVC(
+    Explainer,
     LabelFeatureInspector,
     TransitionInspector,
     ListMarginEstimator,
@@ -337,6 +340,15 @@ class SegmentSVC(
             joint_table("transition", self.transitions_, labels, labels),
             joint_table("start", self.start_, [None], labels),
         ]
+
+    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
+        self._check_linear("explain")
+        tokens = self._read([x])
+        if not tokens.offsets[-1]:
+            return None
+        rows, weights = self._token_reader(tokens, "tokens"), cast("SegmentWeights", self._weights)
+        reader = SegmentReader(rows, self._label_names(), weights, len(self.classes_))
+        return self._unlabelled(tokens), reader
 
     coef_ = feature_part("inside", "coef_", "Feature weights of each label, for all tokens of a segment.")
     first_coef_ = feature_part(
