@@ -80,7 +80,7 @@ class WeightTable(NamedTuple):
 
     kind: str
     features: Sequence[object]
-    labels: Sequence[object]
+    labels: Sequence[Any]
     weights: FloatArray
 
 
