@@ -13,6 +13,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from maxmargin import DependencySVC, MultilabelSVC, SegmentSVC
+from maxmargin.compiling.interpreting import interpreted
 from support.estimators import KINDS
 
 Part = Any
@@ -352,3 +353,15 @@ def test_errors_are_one_line(name: str) -> None:
     if name != "structured":
         with pytest.raises(ValueError, match=r"^\w+SVC: changes must be an int >= 0, got -1.$"):
             fitted(name)[0].explain(kind.X[0], changes=-1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "structured"])
+def test_compiled_explanations_are_the_same(name: str) -> None:
+    kind = KINDS[name]
+    with interpreted():
+        model = kind.new(C=5.0, tol=0.2).fit(kind.X, kind.y)
+        expected = model.explain(kind.X[0])
+    found = model.explain(kind.X[0])
+    assert found.contributions == expected.contributions
+    assert [change[:4] for change in found.changes] == [change[:4] for change in expected.changes]

@@ -159,12 +159,13 @@ class AlignmentDisplay(Display):
     def _mark_links(self) -> None:
         """Draw the three kinds of links; a predicted one that is not true has another colour."""
         true = [mask for mask in (self.sure, self.possible) if mask is not None]
+        further = self.possible if self.sure is None or self.possible is None else self.possible & ~self.sure
         right = np.any([self.predicted & mask for mask in true], axis=0) if true else self.predicted
         marks = (
             ("predicted", self.predicted & right, {"marker": "o", "color": RIGHT}),
             ("predicted, wrong", self.predicted & ~right, {"marker": "X", "color": WRONG}),
             ("sure", self.sure, {"marker": "s", "markerfacecolor": "none", "color": MISSED}),
-            ("possible", self.possible, {"marker": "s", "markerfacecolor": "none", "color": "#CC79A7"}),
+            ("possible", further, {"marker": "s", "markerfacecolor": "none", "color": "#CC79A7"}),
         )
         for name, mask, style in marks:
             if mask is not None and mask.any():
