@@ -56,15 +56,16 @@ def test_names_are_true_of_the_arcs_that_have_them():
     assert seen == set(names)
 
 
-def test_names_of_a_sentence_need_its_words_only():
+def test_names_of_a_sentence_are_those_of_its_arcs():
     tagged = encode_tagged(SENTENCES, owner="test")
     encoder = ArcEncoder().fit(tagged, np.array(HEADS))
-    columns = encoder.transform(encode_tagged(SENTENCES[:1], owner="test")).features.columns.tolist()
-    of_sentence = encoder.names(encode_tagged(SENTENCES[:1], owner="test"))
-    assert len(of_sentence) == encoder.n_features_in_
-    names = encoder.names().of(range(encoder.n_features_in_))
-    assert of_sentence.of(columns) == [names[column] for column in columns]
-    assert of_sentence[columns[0]] == names[columns[0]]
-    unknown = [column for column, name in enumerate(names) if "word=sleep" in name]
-    assert unknown
-    assert of_sentence.of(unknown) == [f"feature {column}" for column in unknown]
+    names = encoder.names()
+    assert len(names) == encoder.n_features_in_
+    others = [[("dog", "NOUN"), ("runs", "VERB"), ("the", "DET"), ("old", "ADJ")], [("one", "NUM")]]
+    for sentence in (*SENTENCES, *others):
+        alone = encode_tagged([sentence], owner="test")
+        columns = sorted(set(encoder.transform(alone).features.columns.tolist()))
+        found = encoder.sentence_names(alone)
+        assert sorted(found) == columns
+        assert [found[column] for column in columns] == names.of(columns)
+    assert names[3] == names.of([2, 3])[1]

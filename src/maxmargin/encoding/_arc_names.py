@@ -1,4 +1,4 @@
-"""Names of the features of arcs, read back from their hashes.
+"""Names of the features of arcs: those of a sentence, and any others, read back from their hashes.
 
 An encoder keeps the 64-bit hash of each feature, but not what it is made of. Each step of the hash can be
 undone, except that its lowest bit is lost. So a hash, a template and the second half of its contents give the
@@ -6,6 +6,7 @@ first half. There are few enough second halves to try them all: with the right o
 known words and tags. That there is another one is as unlikely as two features with the same hash.
 """
 
+import inspect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.encoding._arc_templates import MIX, SPREAD
+from maxmargin.encoding._arc_templates import MIX, REACH, SPREAD, feature_key
 
 _Hashes = NDArray[np.uint64]
 
@@ -86,6 +87,66 @@ def arc_names(keys: _Hashes, words: Mapping[int, str], tags: Mapping[int, str]) 
                     given = (*contents, *_read(template.extra, int(second[s]) >> 8))
                     names[begin + k] = _written(template, given, ending, words, tags)
     return names
+
+
+def sentence_names(
+    numbers: tuple[_Hashes, _Hashes], known: _Hashes, words: Mapping[int, str], tags: Mapping[int, str]
+) -> dict[int, str]:
+    """Return the names of all known features of the arcs of a sentence, by their columns.
+
+    ``numbers`` are those of its words and tags, with root and pads, and ``known`` the sorted hashes.
+    """
+    names: dict[int, str] = {}
+    hashed = inspect.unwrap(feature_key)  # which takes arrays as well as numbers
+    for number, template in enumerate(TEMPLATES):
+        nodes = _arcs(len(numbers[0]) - 2 * REACH, with_between=number == 0)
+        contents = [_contents(slots, nodes, numbers) for slots in (template.first, template.extra)]
+        endings, texts = _endings(nodes, template.has_length)
+        with np.errstate(over="ignore"):
+            keys = hashed(number, contents[0], (contents[1] << np.uint64(8)) | endings)
+        columns = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        _, firsts = np.unique(np.where(known[columns] == keys, columns, -1), return_index=True)
+        for k in firsts[known[columns[firsts]] == keys[firsts]].tolist():
+            given = [*_read(template.first, int(contents[0][k])), *_read(template.extra, int(contents[1][k]))]
+            names[int(columns[k])] = _written(template, given, texts[k], words, tags)
+    return names
+
+
+def _arcs(n_nodes: int, *, with_between: bool) -> dict[str, NDArray[np.int64]]:
+    """Return head and modifier of all arcs; or of all arcs with each node between them."""
+    head, modifier, between = np.indices((n_nodes, n_nodes, n_nodes if with_between else 1)).reshape(3, -1)
+    kept = (modifier > 0) & (head != modifier)
+    if with_between:
+        kept = (
+            (between > np.minimum(head, modifier)) & (between < np.maximum(head, modifier)) & (modifier > 0)
+        )
+    return {"head": head[kept], "modifier": modifier[kept], "between": between[kept]}
+
+
+def _contents(
+    slots: Sequence[str], nodes: Mapping[str, NDArray[np.int64]], numbers: tuple[_Hashes, _Hashes]
+) -> _Hashes:
+    """Return one half of the contents of a template for all arcs."""
+    contents = np.zeros(len(nodes["head"]), dtype=np.uint64)
+    for slot in slots:
+        end = next(name for name in nodes if name in slot)
+        steps = (2 if "two" in slot else 1) * (("after" in slot) - ("before" in slot))
+        of_node = numbers["tag" in slot][nodes[end] + (REACH + steps)]
+        contents = (contents << np.uint64(_bits(slot))) | of_node
+    return contents
+
+
+def _endings(nodes: Mapping[str, NDArray[np.int64]], has_length: bool) -> tuple[_Hashes, list[str]]:
+    """Return direction, and rounded length, of all arcs, as numbers and in words."""
+    head, modifier = nodes["head"], nodes["modifier"]
+    direction = np.where(head == 0, 2, np.where(head > modifier, 0, 1))
+    length = np.abs(head - modifier)
+    bucket = np.where(length <= 5, length, np.where(length <= 10, 6, 7)) if has_length else 0 * length
+    texts = [
+        f"{_DIRECTIONS[d]}, {_DISTANCES[b]}" if b else _DIRECTIONS[d]
+        for d, b in zip(direction.tolist(), bucket.tolist(), strict=True)
+    ]
+    return (4 * bucket + direction).astype(np.uint64), texts
 
 
 def _undone(keys: _Hashes) -> _Hashes:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.arrays import IntArray, frozen
-from maxmargin.encoding._arc_names import arc_names
+from maxmargin.encoding._arc_names import arc_names, sentence_names
 from maxmargin.encoding._arc_templates import (
     N_AROUND,
     N_TEMPLATES,
@@ -82,17 +82,19 @@ class ArcEncoder:
         columns.resize(count, refcheck=False)  # pages that were never written to never took memory
         return Arcs(Indicators(frozen(start), frozen(columns), self.n_features_in_), sentences.offsets)
 
-    def names(self, sentences: Tagged | None = None) -> "ArcNames":
-        """Return the names of the features; they are found faster if only those of some sentences are."""
-        known = [self._words, self._tags]
-        if sentences is not None:
-            known = [
-                {text: of[text] for text in texts if text in of}
-                for texts, of in zip((sentences.words, sentences.tags), known, strict=True)
-            ]
-        words, tags = ({number: text for text, number in of.items()} | _SPECIAL for of in known)
-        # Columns are numbered in the order of their keys.
-        return ArcNames(np.sort(self._keys[self._keys > 0]), words, tags)
+    def names(self) -> "ArcNames":
+        """Return the names of the features."""
+        words, tags = (_texts(known) for known in (self._words, self._tags))
+        return ArcNames(self._sorted_keys(), words, tags)
+
+    def sentence_names(self, sentence: Tagged) -> dict[int, str]:
+        """Return the names of the known features of the arcs of one sentence, by their columns."""
+        words, tags = (_texts(known) for known in (self._words, self._tags))
+        return sentence_names(self._padded(sentence), self._sorted_keys(), words, tags)
+
+    def _sorted_keys(self) -> NDArray[np.uint64]:
+        """Return the hash of the feature of each column: they are numbered in the order of their hashes."""
+        return np.sort(self._keys[self._keys > 0])
 
     def _padded(self, sentences: Tagged) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return the numbers of all words and of all tags, with the root and the pads of each sentence."""
@@ -130,9 +132,14 @@ class ArcNames(Sequence[str]):
         return self.of([column])[0]
 
     def of(self, columns: Sequence[int]) -> list[str]:
-        """Return the names of some features; one that is made of other words or tags has its number."""
+        """Return the names of some features."""
         found = arc_names(self._keys[list(columns)], self._words, self._tags)
         return [name or f"feature {column}" for name, column in zip(found, columns, strict=True)]
+
+
+def _texts(known: dict[str, int]) -> dict[int, str]:
+    """Return words or tags by their numbers."""
+    return {number: text for text, number in known.items()} | _SPECIAL
 
 
 def _numbered(texts: list[str]) -> dict[str, int]:

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from maxmargin.history import as_frame
 
 # Rows of a table, and contributions in a row, that are shown.
-_ROWS, _TERMS = 15, 4
+_ROWS, _TERMS = 15, 3
+# Characters of a name that are shown.
+_LONGEST = 50
 # Kinds that go without saying.
 _PLAIN = {"token", "node", "example", "link", "arc", "output", "transition", "start", "end", "trigram"}
 
@@ -43,9 +45,11 @@ class Contribution(NamedTuple):
     contribution: float
 
     def __str__(self) -> str:
-        kind, name = "" if self.kind in _PLAIN else self.kind, _written(self.feature)
-        text, label = f"{kind} {name}".strip(), _written_label(self.label)
-        return f"{f'{text} ({label})' if text and label else text or label} {_signed(self.contribution)}"
+        kind = "" if self.kind in _PLAIN else self.kind
+        text, label = f"{kind} {_written(self.feature)}".strip(), _written_label(self.label)
+        name = f"{text} ({label})" if text and label else text or label
+        shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+        return f"{shown} {_signed(self.contribution)}"
 
 
 class Change(NamedTuple):

@@ -97,14 +97,16 @@ def ranked(
     values = np.concatenate([table.weights[place] for table, place in zip(tables, places, strict=True)])
     stops = np.cumsum([len(rows) for rows, _ in places])
     order = _largest(measure(values), k)
-    owners, found = np.searchsorted(stops, order, side="right"), {}
+    owners, taken = np.searchsorted(stops, order, side="right"), []
+    found: list[FeatureWeight] = []
     for t, (table, (rows, columns)) in enumerate(zip(tables, places, strict=True)):
-        chosen = order[owners == t]
-        at = chosen - (stops[t] - len(rows))
-        names, labels = _named(table.features, rows[at].tolist()), [table.labels[c] for c in columns[at]]
-        for n, feature, label in zip(chosen.tolist(), names, labels, strict=True):
-            found[n] = FeatureWeight(table.kind, feature, label, float(values[n]))
-    return [found[n] for n in order.tolist()]
+        mine = np.flatnonzero(owners == t)
+        at = order[mine] - (stops[t] - len(rows))
+        names = _named(table.features, rows[at].tolist())
+        labels = [table.labels[column] for column in columns[at].tolist()]
+        found += map(FeatureWeight, itertools.repeat(table.kind), names, labels, values[order[mine]].tolist())
+        taken.append(mine)
+    return [found[place] for place in np.argsort(np.concatenate(taken)).tolist()]
 
 
 def _named(features: Sequence[object], rows: list[int]) -> Sequence[object]:

@@ -1,7 +1,7 @@
 """What adds to the score of an output: the readers of sequences, segments, heads and links."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ Entries = tuple[IntArray, FloatArray]
 Names = Callable[[list[int]], Sequence[object]]
 
 
-def named_by(names: Sequence[object]) -> Names:
+def named_by(names: Sequence[object] | Mapping[int, object]) -> Names:
     """Return a function that returns the names of columns."""
     return lambda columns: [names[column] for column in columns]
 

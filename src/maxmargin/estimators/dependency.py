@@ -225,7 +225,8 @@ class DependencySVC(
             return None
         arcs, names = self._known_arcs(sentences), named_by(range(self.n_features_in_))
         if self._encoder is not None:
-            names = self._encoder.names(encode_tagged(sentences, owner=self._owner)).of
+            known = self._encoder.sentence_names(encode_tagged(sentences, owner=self._owner))
+            names = named_by(known)
         return self._unlabelled(arcs), HeadReader(RowReader(arcs.features, "arc", names), self.coef_)
 
     def _unlabelled_problem(self, X: object) -> Problem:
