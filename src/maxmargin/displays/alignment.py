@@ -80,16 +80,8 @@ class AlignmentDisplay(Display):
         features = np.asarray(x, dtype=np.float64)
         scores = features @ model.coef_ + model.intercept_ if estimator is model else None
         predicted = estimator.predict([x])[0]
-        shape = features.shape[0], features.shape[1]
-        masks = [_mask(links, shape, cls.__name__, name) for name, links in _named(predicted, sure, possible)]
-        return cls(
-            masks[0],  # type: ignore[arg-type]
-            sure=masks[1],
-            possible=masks[2],
-            scores=scores,
-            sources=sources,
-            targets=targets,
-        ).plot(ax)
+        links, words = (predicted, sure, possible), {"sources": sources, "targets": targets}
+        return cls._of(links, features.shape[:2], scores=scores, **words).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -119,15 +111,16 @@ class AlignmentDisplay(Display):
         AlignmentDisplay
         """
         sources, targets = list(sources), list(targets)
-        shape = len(sources), len(targets)
-        masks = [_mask(links, shape, cls.__name__, name) for name, links in _named(predicted, sure, possible)]
-        return cls(
-            masks[0],  # type: ignore[arg-type]
-            sure=masks[1],
-            possible=masks[2],
-            sources=sources,
-            targets=targets,
-        ).plot(ax)
+        links, shape = (predicted, sure, possible), (len(sources), len(targets))
+        return cls._of(links, shape, sources=sources, targets=targets).plot(ax)
+
+    @classmethod
+    def _of(cls, links: tuple[object, object, object], shape: tuple[int, ...], **given: Any) -> Self:
+        """Return a display of predicted, sure and possible links in any form."""
+        names = ("predicted", "sure", "possible")
+        for name, each in zip(names, links, strict=True):
+            given[name] = _mask(each, shape, cls.__name__, name)
+        return cls(**given)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the matrix.
@@ -174,11 +167,7 @@ class AlignmentDisplay(Display):
                 self.ax_.plot(columns, rows, linestyle="none", label=name, **style, **size)
 
 
-def _named(*links: object) -> list[tuple[str, object]]:
-    return list(zip(("predicted", "sure", "possible"), links, strict=True))
-
-
-def _mask(links: object, shape: tuple[int, int], owner: str, name: str) -> _Mask | None:
+def _mask(links: object, shape: tuple[int, ...], owner: str, name: str) -> _Mask | None:
     """Return which links a matching has."""
     if links is None:
         return None
