@@ -8,6 +8,7 @@ import numpy as np
 
 from maxmargin import ChainSVC
 from maxmargin.datasets import load_digit_words, load_ocr
+from maxmargin.displays import TransitionsDisplay
 
 
 def load():
@@ -37,12 +38,9 @@ def main():
     for i, j, k in zip(*np.unravel_index(best, model.trigrams_.shape), strict=True):
         print(f"  {letters[i]}{letters[j]}{letters[k]}  {model.trigrams_[i, j, k]:+.3f}")
     middle = np.unravel_index(best[0], model.trigrams_.shape)[1]
-    plt.imshow(model.trigrams_[:, middle], cmap="coolwarm")
-    plt.xticks(range(len(letters)), letters)
-    plt.yticks(range(len(letters)), letters)
-    plt.xlabel(f"what follows {letters[middle]}")
-    plt.ylabel(f"what stands before {letters[middle]}")
-    plt.colorbar(label="score of the three")
+    display = TransitionsDisplay(model.trigrams_[:, middle], letters, letters, meaning="score of the three")
+    around = {"xlabel": f"what follows {letters[middle]}", "ylabel": f"what stands before {letters[middle]}"}
+    display.plot().ax_.set(**around)
     plt.show()
 
 

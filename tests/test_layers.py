@@ -29,6 +29,7 @@ LAYERS = [
     ["path", "product"],
     ["display"],
     ["estimators"],
+    ["displays"],
     ["__init__"],
     ["demo", "_first_fits"],
     ["warm"],

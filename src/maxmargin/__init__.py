@@ -7,6 +7,7 @@ from maxmargin.encoding.grids import grid_directions as grid_directions
 from maxmargin.encoding.grids import grid_edges as grid_edges
 from maxmargin.estimators import ChainSVC as ChainSVC
 from maxmargin.estimators import DependencySVC as DependencySVC
+from maxmargin.estimators import Explanation as Explanation
 from maxmargin.estimators import GraphSVC as GraphSVC
 from maxmargin.estimators import MatchingSVC as MatchingSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
@@ -67,6 +68,7 @@ __all__ = [
     "DependencySVC",
     "Divided",
     "ExcessiveGap",
+    "Explanation",
     "ExponentiatedGradient",
     "Extragradient",
     "FileError",

@@ -1,9 +1,13 @@
 """Features of arcs, made from words and tags by templates."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.arrays import IntArray, frozen
+from maxmargin.encoding._arc_names import arc_names, sentence_names
 from maxmargin.encoding._arc_templates import (
     EMPTY,
     N_AROUND,
@@ -18,6 +22,7 @@ from maxmargin.encoding.sentences import Tagged
 
 # Numbers that stand for no word and no tag; known words and tags have the numbers that follow.
 _UNKNOWN, _ROOT, _PAD, _FIRST = 0, 1, 2, 3
+_SPECIAL = {_ROOT: "<root>", _PAD: "<none>"}
 
 
 def _hashing() -> np.errstate:
@@ -95,6 +100,20 @@ class ArcEncoder:
         columns.resize(count, refcheck=False)  # pages that were never written to never took memory
         return Arcs(Indicators(frozen(start), frozen(columns), self.n_features_in_), sentences.offsets)
 
+    def names(self) -> "ArcNames":
+        """Return the names of the features."""
+        words, tags = (_texts(known) for known in (self._words, self._tags))
+        return ArcNames(self._sorted_keys(), words, tags)
+
+    def sentence_names(self, sentence: Tagged) -> dict[int, str]:
+        """Return the names of the known features of the arcs of one sentence, by their columns."""
+        words, tags = (_texts(known) for known in (self._words, self._tags))
+        return sentence_names(self._padded(sentence), self._sorted_keys(), words, tags)
+
+    def _sorted_keys(self) -> NDArray[np.uint64]:
+        """Return the hash of the feature of each column: they are numbered in the order of their hashes."""
+        return np.sort(self._keys[self._keys > 0])
+
     def _padded(self, sentences: Tagged) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return the numbers of all words and of all tags, with the root and the pads of each sentence."""
         n = len(sentences.offsets) - 1
@@ -108,6 +127,37 @@ class ArcEncoder:
             numbers[places] = [known.get(text, _UNKNOWN) for text in texts]
             found.append(numbers)
         return found[0], found[1]
+
+
+class ArcNames(Sequence[str]):
+    """The names of features by their columns, each found when it is asked for.
+
+    Parameters
+    ----------
+    keys : array
+        The hash of each feature.
+    words, tags : dicts
+        The words and tags that features may have, by their numbers.
+    """
+
+    def __init__(self, keys: NDArray[np.uint64], words: dict[int, str], tags: dict[int, str]) -> None:
+        self._keys, self._words, self._tags = keys, words, tags
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, column: Any) -> Any:
+        return self.of([column])[0]
+
+    def of(self, columns: Sequence[int]) -> list[str]:
+        """Return the names of some features."""
+        found = arc_names(self._keys[list(columns)], self._words, self._tags)
+        return [name or f"feature {column}" for name, column in zip(found, columns, strict=True)]
+
+
+def _texts(known: dict[str, int]) -> dict[int, str]:
+    """Return words or tags by their numbers."""
+    return {number: text for text, number in known.items()} | _SPECIAL
 
 
 def _hash_table(known: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:

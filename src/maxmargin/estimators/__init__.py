@@ -1,5 +1,6 @@
 """The scikit-learn layer: validation, encoding of labels and features, presets of methods."""
 
+from maxmargin.estimators._explanation import Explanation as Explanation
 from maxmargin.estimators._pickles import pickle_training_data as pickle_training_data
 from maxmargin.estimators.chain import ChainSVC as ChainSVC
 from maxmargin.estimators.dependency import DependencySVC as DependencySVC
@@ -15,6 +16,7 @@ from maxmargin.estimators.token_transformer import TokenTransformer as TokenTran
 __all__ = [
     "ChainSVC",
     "DependencySVC",
+    "Explanation",
     "GraphSVC",
     "MatchingSVC",
     "MulticlassSVC",

@@ -1,7 +1,7 @@
 """What the estimators over sequences share: the encoding of tokens, and the parts of the weights."""
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,11 +18,11 @@ from maxmargin.estimators._examples import Data, Examples
 from maxmargin.estimators._fields import Fields
 from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._problems import SequenceProblem, check_k, k_best_outputs
+from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._state import snapshot
 from maxmargin.estimators._support import RowFeatures
 
-Name = TypeVar("Name", bound=str | int | None)
 # Tokens, and the numbers of their labels.
 TokenData = tuple[Tokens, IntArray]
 
@@ -102,6 +102,14 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         for length in np.diff(tokens.offsets).tolist():
             yield next(found) if length else (np.zeros((1, 0), dtype=np.int64), np.zeros(1))
 
+    def _feature_names(self) -> Sequence[object]:
+        """Return the names of features, or their numbers."""
+        return self.feature_names_ or range(self.n_features_in_)
+
+    def _token_reader(self, tokens: Tokens, kind: str) -> RowReader:
+        """Return a reader of the features of tokens."""
+        return RowReader(tokens.rows, kind, named_by(self._feature_names()))
+
     @property
     @snapshot
     def _weights(self) -> tuple[FloatArray, ...]:
@@ -122,17 +130,6 @@ def _blank(rows: RowFeatures) -> RowFeatures:
     """Return a row without features, in the form of these rows."""
     shape = 1, rows.shape[1]
     return np.zeros(shape) if isinstance(rows, np.ndarray) else csr_array(shape)
-
-
-def named_weights(
-    weights: FloatArray, rows: Sequence[Name], columns: Sequence[Name]
-) -> dict[tuple[Name, Name], float]:
-    """Return the nonzero weights of a matrix by the names of row and column, largest first."""
-    where = np.nonzero(weights)
-    values = weights[where]
-    order = np.argsort(-values, kind="stable")
-    places = zip(*(axis[order].tolist() for axis in where), values[order].tolist(), strict=True)
-    return {(rows[j], columns[k]): value for j, k, value in places}
 
 
 def weights_part(name: str, meaning: str) -> property:

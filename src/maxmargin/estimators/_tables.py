@@ -1,5 +1,6 @@
 """What the estimators over a table of features share: scikit-learn's validation, its tags and `score`."""
 
+from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from maxmargin.estimators._base import Call, LabellingEstimator, Output
 from maxmargin.estimators._examples import Data, Parts
 from maxmargin.estimators._fields import FLAG, NAMES, Fields
 from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._scores import mean_right
 from maxmargin.estimators._state import snapshot
 
@@ -79,6 +81,23 @@ class TableEstimator(
         """Raise if a feature is NaN or infinite."""
         assert_all_finite(table, input_name="X")
 
+    def _feature_names(self) -> Sequence[object]:
+        """Return the names of the columns of X, or their numbers."""
+        names: Sequence[object] = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return list(names)
+
+    def _one_row(self, x: object) -> Table:
+        """Return one row of features as a table; raise if it is not one row."""
+        given = x if getattr(x, "ndim", 1) == 2 else _as_table(x)
+        table = self._known_table(given)
+        if table.shape[0] != 1:
+            raise ValueError(f"{self._owner}: x must be one row of features, got {table.shape[0]} rows.")
+        return table
+
+    def _row_reader(self, table: Table) -> RowReader:
+        """Return a reader of the features of rows."""
+        return RowReader(table, "example", named_by(self._feature_names()))
+
     def _targets(self, y: object) -> Targets:
         """Hook: return the true outputs checked."""
         raise NotImplementedError
@@ -126,6 +145,11 @@ def is_table(X: object) -> bool:
     except ValueError:  # objects of several lengths
         return False
     return array.ndim == 2 and is_numeric(array.dtype)
+
+
+def _as_table(x: object) -> object:
+    """Return a vector, which may be a row of a frame, as a table with one row."""
+    return x.to_frame().T if hasattr(x, "to_frame") else [x]
 
 
 def with_constant(table: Table) -> Table:

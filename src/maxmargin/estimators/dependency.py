@@ -17,10 +17,13 @@ from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._encoders import ARCS
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._fields import COUNT, Field, Fields
+from maxmargin.estimators._inspection import NO_LABEL, FeatureInspector, WeightTable
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
+from maxmargin.estimators._readers import HeadReader, RowReader, named_by
 from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.persistence.checkpoint import CheckpointLike
@@ -49,7 +52,13 @@ def _read_trees(stored: Stored, name: str) -> _Trees:
 _TREES = Field(Draft.put, _read_trees)
 
 
-class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator[_Data, list[IntArray]]):
+class DependencySVC(
+    Explainer,
+    FeatureInspector,
+    SinglePrediction,
+    ListMarginEstimator,
+    ListMarginalEstimator[_Data, list[IntArray]],
+):
     r"""Structural SVM for dependency trees: every word has a head, which is another word or the root.
 
     A tree y of a sentence scores :math:`\sum_j \langle w, x_{j y_j} \rangle`, where :math:`x_{jh}` are the
@@ -123,6 +132,10 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
                 A row for each word and a column for each head, 0 for the root and 1 for the first word.
             """,
         "temperature": TEMPERATURE,
+        "kinds": """
+            The kind is "arc". Features that templates made from words and tags have names that say what they
+            are made of.
+            """,
         "score": """
             Return the unlabelled attachment score: the share of words whose head is predicted.
 
@@ -213,6 +226,10 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
     def _expose(self) -> None:
         self.coef_ = self._w
 
+    def _feature_tables(self) -> list[WeightTable]:
+        names = range(self.n_features_in_) if self._encoder is None else self._encoder.names()
+        return [WeightTable("arc", names, NO_LABEL, self.coef_[:, None])]
+
     def _predict(self, X: object) -> list[IntArray]:
         sentences = as_sentences(X, self._owner)
         if all(map(is_empty, sentences)):
@@ -232,6 +249,16 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
             return [np.zeros(0) for _ in sentences]
         arcs = self._known_arcs(sentences)
         return split_at(self._decoded_with_margins(self._unlabelled(arcs)).margins, arcs.offsets)
+
+    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
+        sentences = as_sentences([x], self._owner)
+        if is_empty(sentences[0]):
+            return None
+        arcs, names = self._known_arcs(sentences), named_by(range(self.n_features_in_))
+        if self._encoder is not None:
+            known = self._encoder.sentence_names(encode_tagged(sentences, owner=self._owner))
+            names = named_by(known)
+        return self._unlabelled(arcs), HeadReader(RowReader(arcs.features, "arc", names), self.coef_)
 
     def _unlabelled_problem(self, X: object) -> Problem:
         return self._unlabelled(self._known_arcs(X))

@@ -1,5 +1,6 @@
 """Labelling of the nodes of graphs as a scikit-learn estimator."""
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from typing import ClassVar, Self
@@ -25,11 +26,15 @@ from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
+from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._fields import COUNT, Fields, choice
+from maxmargin.estimators._inspection import LabelFeatureInspector, TransitionInspector, WeightTable
 from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._label_readers import GraphReader
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
+from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import check_parameters, transaction
@@ -42,6 +47,9 @@ _Data = tuple[Graphs, IntArray, FloatArray]
 
 
 class GraphSVC(
+    Explainer,
+    LabelFeatureInspector,
+    TransitionInspector,
     ListMarginEstimator,
     ListMarginalEstimator[_Data, list[Labels]],
     LabellingEstimator[_Data, list[Labels]],
@@ -134,6 +142,7 @@ class GraphSVC(
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "nodes",
+        "example": "graph",
         "examples": "graphs",
         "X": """
             X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
@@ -168,6 +177,12 @@ class GraphSVC(
                 have no cycles, and ``inference_`` must be "tree".
             """,
         "temperature": TEMPERATURE,
+        "kinds": 'The kind is "node".',
+        "transitions": """
+            The kind is "edge", the feature is the number of a feature of edges, and before and
+            after are the labels of the first and the second end. With "cut", labels that agree have the same
+            weight, and there are no others.
+            """,
         "score": """
             Return the share of nodes whose label is predicted; void ones do not count.
 
@@ -340,6 +355,18 @@ class GraphSVC(
         self._check_linear("coef_")
         return self._coef
 
+    def _feature_tables(self) -> list[WeightTable]:
+        return [WeightTable("node", range(self.n_features_in_), self.classes_.tolist(), self.coef_.T)]
+
+    def _transition_tables(self) -> list[WeightTable]:
+        labels, weights = self.classes_.tolist(), self.edge_coef_
+        if weights.ndim == 1:
+            pairs = [(label, label) for label in labels]
+            weights = np.repeat(weights[:, None], len(labels), axis=1)
+        else:
+            pairs = list(itertools.product(labels, labels))
+        return [WeightTable("edge", range(len(weights)), pairs, weights.reshape(len(weights), -1))]
+
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
         return coefficients[:, : len(self.classes_)].T
 
@@ -355,6 +382,16 @@ class GraphSVC(
     def _margin_arrays(self, X: object) -> list[FloatArray]:
         graphs = self._known_graphs(X)
         return split_at(self._decoded_with_margins(self._unlabelled(graphs)).margins, graphs.offsets)
+
+    def _reader(self, x: object) -> tuple[Problem, Reader]:
+        self._check_linear("explain")
+        graphs = self._known_graphs([x])
+        rows = {"node": graphs.nodes, "edge": graphs.edges}
+        nodes, edges = (
+            RowReader(matrix, kind, named_by(range(matrix.shape[1]))) for kind, matrix in rows.items()
+        )
+        reader = GraphReader(nodes, edges, graphs.ends, self.classes_, self._coef, self.edge_coef_)
+        return self._unlabelled(graphs), reader
 
     def _unlabelled(self, graphs: Graphs) -> Problem:
         """Return the problem of predicting the labels of graphs."""

@@ -19,7 +19,15 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._fields import FLAG, NAMES, Fields, choice, ints, scalar
+from maxmargin.estimators._inspection import (
+    NO_FEATURE,
+    LabelFeatureInspector,
+    TransitionInspector,
+    WeightTable,
+)
+from maxmargin.estimators._label_readers import LabelSetReader
 from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
@@ -39,12 +47,19 @@ _STRUCTURES = {"auto", "independent", "tree", "full"}
 # of one would hold the weights of pairs back too much. On the data of benchmarks/multilabel.py, three is best
 # or nearly so, and ten needs three times as many passes.
 _PAIR = 3.0
+# The names of the entries of a pair's table, row by row.
+PAIR_STATES = ("neither", "second", "first", "both")
 _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
 
 
 class MultilabelSVC(
-    MarginEstimator[FloatArray], TableMarginalEstimator[_Data, _Outputs], TableEstimator[_Data, _Outputs]
+    Explainer,
+    LabelFeatureInspector,
+    TransitionInspector,
+    MarginEstimator[FloatArray],
+    TableMarginalEstimator[_Data, _Outputs],
+    TableEstimator[_Data, _Outputs],
 ):
     r"""Structural SVM for sets of labels, some of which occur together.
 
@@ -108,6 +123,7 @@ class MultilabelSVC(
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "examples",
+        "example": "row of X",
         "examples": "examples",
         "X": X_TEXT,
         "y": """
@@ -131,6 +147,11 @@ class MultilabelSVC(
                 structure "full".
             """,
         "temperature": TEMPERATURE,
+        "kinds": 'The kind is "example", or "intercept" without a feature.',
+        "transitions": """
+            The kind is "pair", before and after are the two labels, and the feature says which
+            of them an example has: "both", "first", "second" or "neither".
+            """,
         "score": "Return the share of examples whose labels are all predicted.",
     }
     _summable = "structure='tree' or 'independent', as no other sum over sets of labels is exact"
@@ -321,6 +342,22 @@ class MultilabelSVC(
         self._check_linear("coef_")
         return self._coef
 
+    def _label_names(self) -> list[object]:
+        """Return the names of the labels; a vector has one label, the second of its two classes."""
+        return self.classes_.tolist()[-self._n_labels :]
+
+    def _feature_tables(self) -> list[WeightTable]:
+        labels = self._label_names()
+        return [
+            WeightTable("example", self._feature_names(), labels, self.coef_.T),
+            WeightTable("intercept", NO_FEATURE, labels, self.intercept_[None]),
+        ]
+
+    def _transition_tables(self) -> list[WeightTable]:
+        names = self._label_names()
+        pairs = [(names[a], names[b]) for a, b in self.edges_.tolist()]
+        return [WeightTable("pair", PAIR_STATES, pairs, self.edge_coef_.reshape(-1, 4).T)]
+
     def _score_columns(self, coefficients: FloatArray) -> int:
         return int(coefficients.shape[1]) // self._n_labels
 
@@ -355,9 +392,19 @@ class MultilabelSVC(
         found = self._decoded_with_margins(self._unlabelled(X)).margins
         return found if self._is_vector else found.reshape(-1, self._n_labels)
 
+    def _reader(self, x: object) -> tuple[Problem, Reader]:
+        self._check_linear("explain")
+        table, classes = self._one_row(x), self.classes_ if self._is_vector else None
+        weights = self._coef, self.intercept_, self.edges_, self.edge_coef_
+        reader = LabelSetReader(self._row_reader(table), self._label_names(), classes, *weights, PAIR_STATES)
+        return self._of_table(table), reader
+
     def _unlabelled(self, X: object) -> Problem:
         """Return the problem of predicting the labels of examples."""
-        table = self._known_table(X)
+        return self._of_table(self._known_table(X))
+
+    def _of_table(self, table: Table) -> Problem:
+        """Return the problem of predicting the labels of checked rows."""
         scores = None if self._is_linear else self._row_scores(table)
         return self._of_rows(self._linear_rows(table), scores)
 
