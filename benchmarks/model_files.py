@@ -3,9 +3,9 @@
     python benchmarks/model_files.py [--quick] [--data DIRECTORY]
 
 The data are read from --data or $MAXMARGIN_DATA. Both train on all attributes, crfsuite by 100 iterations of
-L-BFGS (a few with --quick). A file is loaded in new processes, which import the package before the clock starts
-and do nothing else: the first load of a process is what users wait for. The predictions of the loaded model are
-compared with those of the trained one, bit by bit.
+L-BFGS (a few with --quick). A file is loaded in new processes, which import the package before the clock
+starts and do nothing else: the first load of a process is what users wait for. The predictions of the loaded
+model are compared with those of the trained one, bit by bit.
 """
 
 import argparse
