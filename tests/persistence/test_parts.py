@@ -113,12 +113,20 @@ def test_arrays_without_zeros(tmp_path_factory: pytest.TempPathFactory, array: A
     assert out.tobytes() == turned.tobytes()
 
 
-def test_nearly_empty_arrays_stay_within_the_bound(tmp_path: Path) -> None:
-    draft, array = Draft(np.float64), np.zeros((3000, 3000))
-    array[7, 5] = 1.0
-    draft.put_sparse("w", array)
-    assert sum(part.nbytes for part in draft.arrays.values()) * 32 >= array.nbytes
-    stored(tmp_path, draft).check_room(4 * array.nbytes, "padded weights")
+def test_files_are_long_enough_for_the_memory_they_ask_for(tmp_path: Path) -> None:
+    draft, out = Draft(np.float64), np.zeros((3000, 3000))
+    out[7, 5] = 1.0
+    draft.put_sparse("w", out)
+    needed = 4 * out.nbytes
+    with pytest.raises(FileError, match=f"got {needed} bytes"):
+        stored(tmp_path, draft).check_room(needed, "weights")
+    draft.reserve(needed)
+    draft.finish()
+    file = stored(tmp_path, draft)
+    file.check_room(needed, "weights")
+    assert (tmp_path / "file").stat().st_size < needed / 200
+    file.take_sparse("w", np.zeros((3000, 3000)))
+    file.finish()
 
 
 def test_parts_are_taken_once_and_all() -> None:
