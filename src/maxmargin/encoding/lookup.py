@@ -40,7 +40,7 @@ class Vocabulary:
         return dict(zip(self.names, range(len(self)), strict=True))
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_table": None}
+        return {"names": self.names, "_table": None}
 
     def prepare(self, n_strings: int) -> None:
         """Build the packed table if that pays off for `n_strings` look-ups."""
