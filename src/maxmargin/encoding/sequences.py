@@ -11,6 +11,7 @@ from maxmargin.encoding.kinds import NOUNS, Kind, as_sequences, find_kind, is_em
 from maxmargin.encoding.lookup import Vocabulary, learn
 from maxmargin.encoding.names import NamedFeatures, not_a_name, read_named
 from maxmargin.encoding.numbered import NumberedSequences
+from maxmargin.encoding.packed import are_distinct
 from maxmargin.encoding.sparse_rows import drop_columns, sparse_rows
 from maxmargin.encoding.stacking import stack_dense, stack_sparse
 from maxmargin.encoding.tokens import Tokens
@@ -81,8 +82,8 @@ class SequenceEncoder:
             got = "none" if names is None else len(names)
             raise ValueError(f"{owner}: {n_features} features must have a name each or be arrays, got {got}.")
         encoder.kind_, encoder.n_features_in_, encoder.feature_names_ = kind, n_features, names
-        encoder._vocabulary = vocabulary = None if names is None else Vocabulary(names)
-        if vocabulary is not None and len(vocabulary.codes) < n_features:
+        encoder._vocabulary = None if names is None else Vocabulary(names)
+        if names is not None and not are_distinct(names):
             raise ValueError(f"{owner}: names of features must be distinct, got one of them twice.")
         return encoder
 

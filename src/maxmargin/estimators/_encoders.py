@@ -12,6 +12,7 @@ from maxmargin.encoding.kinds import NOUNS, Kind
 from maxmargin.encoding.objects import ObjectEncoder
 from maxmargin.estimators._fields import COUNT, Field, choice
 from maxmargin.persistence.parts import Draft, Stored
+from maxmargin.persistence.plain import NotPlain
 from maxmargin.wording import quoted
 
 _OBJECTS, _TEXTS, _NAMES = "objects", "texts", "names"
@@ -55,8 +56,18 @@ def _write_joint(draft: Draft, name: str, joint: Joint) -> None:
         draft.put_texts(name, map(str, joint.names))
     else:
         draft.put(name, _NAMES)
-        draft.put_long(name, list(joint.names))
+        _write_names(draft, name, list(joint.names))
     draft.put(name + _SIZE, joint.size)
+
+
+def _write_names(draft: Draft, name: str, names: list[Hashable]) -> None:
+    try:
+        draft.put_long(name, names)
+    except NotPlain as error:
+        raise ValueError(
+            f"names of features must be texts, numbers or tuples of these to be saved, got {error}; pickle "
+            "the model, or name features otherwise"
+        ) from None
 
 
 def _read_joint(stored: Stored, name: str) -> Joint:

@@ -103,9 +103,15 @@ def _write_labels(draft: Draft, name: str, labels: NDArray[np.generic]) -> None:
         draft.arrays[name] = labels
     elif all(isinstance(item, str) for item in items):
         draft.put(name, "objects" if labels.dtype == object else "texts")
+        draft.reserve(_text_bytes(items))
         draft.put_texts(name, items)
     else:
         raise ValueError(f"{name} must be texts or numbers, got {quoted(items)}")
+
+
+def _text_bytes(texts: list[str]) -> int:
+    """Return the size of an array of texts: each has the room of the longest."""
+    return 4 * len(texts) * max(map(len, texts), default=0)
 
 
 def _read_labels(stored: Stored, name: str, *, in_order: bool) -> NDArray[np.generic]:
@@ -114,7 +120,7 @@ def _read_labels(stored: Stored, name: str, *, in_order: bool) -> NDArray[np.gen
         labels = stored.take_array(name, "biuf", None)
     else:
         texts = stored.take_texts(name)
-        stored.check_room(4 * len(texts) * max(map(len, texts), default=0), repr(name))
+        stored.check_room(_text_bytes(texts), repr(name))
         labels = as_objects(texts, name) if kind == "objects" else np.array(texts, dtype=np.str_)
         if kind not in ("texts", "objects") or labels.tolist() != texts:  # NumPy drops NULs at ends
             stored.fail(f"{name!r} to be 'numbers', 'texts' or 'objects'", quoted(kind))

@@ -91,10 +91,13 @@ class SavesModel(PicklesModel):
         draft.header |= {"estimator": type(self).__name__}
         _write_parameters(draft, self.get_params(deep=False))
         write_fields(draft, self._fields(), self)
-        for name, part in _named(self._layout().unpack(self._w)).items():
+        layout = self._layout()
+        draft.reserve(8 * max(layout.size, self._n_cells()))
+        for name, part in _named(layout.unpack(self._w)).items():
             draft.put_sparse(_WEIGHTS + name, part)
         if notes is not None:
             draft.put_long(NOTES, notes)
+        draft.finish()
         write(path, MODEL, draft.arrays, draft.header)
 
     def _restore(self, stored: Stored) -> Self:

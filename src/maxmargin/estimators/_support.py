@@ -85,6 +85,7 @@ def _write_support(draft: Draft, name: str, support: Support) -> None:
         )
     draft.put(name, [kind, n_features, support.coefficients.shape[1]])
     draft.arrays[name + ".numbers"] = support.numbers
+    draft.reserve(support.coefficients.nbytes)
     draft.put_sparse(name + ".coefficients", support.coefficients)
 
 

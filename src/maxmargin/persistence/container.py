@@ -29,6 +29,8 @@ _KEY = "maxmargin"
 # What grows with the data is an array. Objects of JSON take some 30 times the memory of their text.
 _LONGEST_HEADER = 1 << 20
 _LENGTH_BYTES = 8
+# Characters of an error that come from a file, or from what checks say about it.
+_LONGEST_TEXT = 300
 _TYPES = {
     "BOOL": np.bool_,
     "I8": np.int8,
@@ -104,7 +106,9 @@ def read(path: Path, form: Format) -> Contents:
 
 def fail(path: Path, expected: str, got: str) -> NoReturn:
     """Raise the one error of a file that is not what it should be."""
-    raise FileError(f"{os.fspath(path)}: expected {expected}, got {' '.join(got.split())}")
+    line = " ".join(got.split())
+    shortened = line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 3] + "..."
+    raise FileError(f"{os.fspath(path)}: expected {expected}, got {shortened}")
 
 
 def _header_length(content: bytes) -> int:

@@ -1,8 +1,8 @@
 """The parts of a model file: written one by one, and read one by one with a check of each.
 
 An array whose zeros are not stored takes more memory than its file. `Stored.check_room` bounds how much: a
-file may ask for `_ROOM` bytes and `_FACTOR` times its own size. `Draft.put_sparse` stays well below this, as
-weights are padded in memory.
+file may ask for `_ROOM` bytes and `_FACTOR` times its own size. A model that needs more than that, as hardly
+any does, has a file that is made longer (`Draft.reserve`).
 """
 
 import json
@@ -20,7 +20,8 @@ from maxmargin.persistence.plain import as_json, from_json
 from maxmargin.persistence.texts import as_bytes, as_texts
 from maxmargin.wording import quoted
 
-_ROOM, _FACTOR, _WRITTEN_FACTOR = 1 << 24, 256, 32
+_ROOM, _FACTOR = 1 << 24, 256
+_RESERVED = "reserved"
 # The nonzeros of a matrix, row by row: how many each row has, their columns, and their values.
 _COUNTS, _COLUMNS, _VALUES = ".counts", ".columns", ".values"
 
@@ -37,7 +38,17 @@ class Draft:
     def __init__(self, dtype: type[np.floating]) -> None:
         self.header: dict[str, Json] = {}
         self.arrays: dict[str, NDArray[np.generic]] = {}
-        self._dtype = dtype
+        self._dtype, self._reserved = dtype, 0
+
+    def reserve(self, n_bytes: int) -> None:
+        """Let a reader of the file make an array of this size."""
+        self._reserved = max(self._reserved, n_bytes)
+
+    def finish(self) -> None:
+        """Make the file long enough for what was reserved."""
+        missing = -(-(self._reserved - _ROOM) // _FACTOR) - sum(part.nbytes for part in self.arrays.values())
+        if missing > 0:
+            self.arrays[_RESERVED] = np.zeros(missing, dtype=np.uint8)
 
     def put(self, name: str, value: object) -> None:
         """Store plain data."""
@@ -67,7 +78,7 @@ class Draft:
         is_stored = np.ascontiguousarray(rows).view(np.uint64) != 0
         counts = np.count_nonzero(is_stored, axis=1)
         size = _smallest(counts).nbytes + counts.sum() * (np.dtype(self._dtype).itemsize + 1)
-        if size >= array.nbytes or array.nbytes > _WRITTEN_FACTOR * size:
+        if size >= array.nbytes:
             self.put_floats(name, np.ascontiguousarray(array))
             return
         self.arrays[name + _COUNTS] = _smallest(counts)
@@ -110,6 +121,7 @@ class Stored:
     def __init__(self, path: Path, contents: Contents, owner: str) -> None:
         self.path, self.owner = path, owner
         self._header, self._arrays = dict(contents.header), dict(contents.arrays)
+        self._arrays.pop(_RESERVED, None)
         self._room = _ROOM + _FACTOR * os.stat(path).st_size
 
     def fail(self, expected: str, got: str) -> NoReturn:

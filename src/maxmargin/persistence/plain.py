@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.persistence.container import SCALARS, Json
+from maxmargin.wording import described
 
 _TYPES = {np.dtype(scalar).name: scalar for scalar in SCALARS} | {"object": np.object_}
 _COLLECTIONS: dict[str, Callable[[Any], object]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 class NotPlain(ValueError):
-    """A value is not plain data, and files do not hold it."""
+    """A value is not plain data, and files do not hold it. The error says what it is."""
 
 
 def as_json(value: object) -> Json:
@@ -43,7 +44,7 @@ def as_json(value: object) -> Json:
     if isinstance(value, AbstractSet):
         kind = "set" if isinstance(value, set) else "frozenset"
         return {kind: [as_json(item) for item in sorted(value, key=repr)]}
-    raise NotPlain(f"expected plain data, got {type(value).__name__}")
+    raise NotPlain(described(value))
 
 
 def from_json(found: Json) -> object:
