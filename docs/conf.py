@@ -33,7 +33,9 @@ exclude_patterns = ["_build", "gallery/*.ipynb"]
 default_role = "autolink"
 add_module_names = False
 nitpicky = True
-nitpick_ignore_regex = [("py:obj", r"(.*\.)?_\w+")]  # private names have no page
+# Private names and fitted attributes have no page of their own.
+nitpick_ignore = [("py:obj", "decode"), ("py:obj", "find_corner")]  # of another module; not for users
+nitpick_ignore_regex = [("py:obj", r"(.*\.)?(_\w+|\w+_)")]
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections have the types, in words
@@ -54,8 +56,10 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "min_reported_time": 1e9,
     "remove_config_comments": True,
+    "default_thumb_file": str(DOCS / "_static" / "no_figure.svg"),
     "within_subsection_order": "FileNameSortKey",
     "show_signature": False,
 }
@@ -81,7 +85,8 @@ html_sidebars = {page: [] for page in ("index", "theory", "methods")}
 def without_last_blank_line(app: Sphinx, doctree: nodes.document) -> None:
     """Remove the line that ends a doctest in Markdown."""
     for block in doctree.findall(nodes.literal_block):
-        block.children = [nodes.Text(block.astext().rstrip())]
+        text = block.astext().rstrip()
+        block.rawsource, block.children = text, [nodes.Text(text)]  # equal, or Sphinx does not highlight
 
 
 def setup(app: Sphinx) -> None:

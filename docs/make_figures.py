@@ -87,7 +87,7 @@ def draw_certificate() -> None:
     left.fill_between(history.passes, lower, upper, color=BLUE, alpha=0.15, linewidth=0)
     left.plot(history.passes, upper, color=VERMILION, label="best primal")
     left.plot(history.passes, lower, "--", color=BLUE, label="best dual")
-    left.set(xlabel="passes", ylabel="objective", xlim=(1, 15))
+    left.set(xlabel="passes", ylabel="objective", xlim=(1, 40))
     left.legend(frameon=False)
     right.semilogy(history.passes, upper - lower, color=BLUE)
     right.set(xlabel="passes", ylabel="gap")
@@ -129,7 +129,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "margins": draw_margins,
     "nuclei": of_example("plot_nuclei", 7.0, 3.0),
     "own_oracle": of_example("plot_own_oracle", 4.0, 5.2),
-    "parsing": of_example("plot_parsing", 7.0, 3.0),
+    "parsing": of_example("plot_parsing", 7.0, 2.4),
     "phrases": of_example("plot_phrases", 6.5, 3.2),
     "scene": of_example("plot_scene", 5.0, 4.2),
     "snakes": of_example("plot_snakes", 7.0, 2.4),

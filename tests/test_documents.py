@@ -32,7 +32,7 @@ def listed_names() -> set[str]:
     """Return the names in the tables of the reference, with their modules."""
     found, module = set(), ""
     for line in (DOCS / "reference" / "index.rst").read_text().splitlines():
-        if line.startswith(".. currentmodule:: "):
+        if line.startswith(".. module:: "):
             module = line.split()[-1]
         elif module and re.fullmatch(r"   \w+", line):
             found.add(f"{module}.{line.strip()}")

@@ -23,7 +23,8 @@ def as_mathml(node: nodes.Node, as_block: bool) -> str:
     if as_block and re.search(r"(?<!\\)&|\\\\", text) and r"\begin" not in text:
         text = rf"\begin{{aligned}}{text}\end{{aligned}}"
     try:
-        return str(tex2mathml(text, as_block=as_block))
+        formula = str(tex2mathml(text, as_block=as_block))
+        return re.sub(r"<mo>(?=[‖∥])", '<mo stretchy="false">', formula)  # lengths are as high as letters
     except MathError as error:
         LOGGER.warning("formula: %s in %r", error, text, location=node)
         return ""
