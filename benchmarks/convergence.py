@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from _measure import Figure, Target, interleaved, print_figures
+from _measure import Figure, Target, print_figures
 from _problems import conll_problem, if_there, letters_problem, ocr_problem
-from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, Divided, History, Pairwise, c_path, solve
+from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, History, Pairwise, c_path, solve
 from maxmargin.datasets import load_conll2000
 from maxmargin.problems.problem import sizes
 
@@ -158,19 +158,6 @@ def path_figure(problem: Any) -> Figure:
     return Figure("OCR: oracle calls of ten C / of the hardest alone", total / max(alone), "x", Target(3.0))
 
 
-def threads_figure(setting: Setting) -> Figure:
-    """Return how much faster two threads come to the first target than one, the gap checks included."""
-    gap, method = setting.targets[0][0], Accelerated(Divided(Pairwise(lam=setting.lam)))
-
-    def run(n_jobs: int) -> None:
-        solve(setting.problem, method, tol=gap, check_every=1, random_state=0, n_jobs=n_jobs)
-
-    run(1)
-    times = interleaved({"one": lambda: run(1), "two": lambda: run(2)}, 5)
-    name = f"{setting.name}: divided, seconds of one thread to {gap:g} / of two"
-    return Figure(name, times["one"].ratio_to(times["two"]), "x", Target(1.5, floor=True))
-
-
 def ocr_settings(data: str | None) -> list[Setting]:
     problem = ocr_problem(data)
     n = sizes(problem).examples
@@ -207,8 +194,6 @@ def main() -> None:
             runs = measure(setting, options.seeds, options.max_passes, methods)
             print_table(setting, runs, options.max_passes)
             print_figures(list(figures_of(setting, runs)))
-            if setting.targets:
-                print_figures([threads_figure(setting)])
 
     rooms = {"OCR": ocr_settings, "CoNLL": conll_settings, "letters": letters_settings}
     for name, make in rooms.items():

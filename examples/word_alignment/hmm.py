@@ -104,7 +104,7 @@ def _trellis(length: int, width: int) -> _Trellis:
     return _Trellis(**{name: np.zeros(shape) for name, shape in shapes.items()})
 
 
-@njit
+@njit(cache=True)
 def _expect(text, n_pairs, aligner, counts, one, two, found):
     """Add the expected counts of the first pairs to ``counts``; fill ``found`` unless it is empty."""
     source, target = text.source, text.target
@@ -122,7 +122,7 @@ def _expect(text, n_pairs, aligner, counts, one, two, found):
             found.backward[links].reshape((m, n))[:] = two.posterior[:m, :n]
 
 
-@njit
+@njit(cache=True)
 def _look_up(lexicon, number, sources, targets, one, two):
     """Fill both trellises with the emission probabilities."""
     for j in range(len(sources)):
@@ -134,7 +134,7 @@ def _look_up(lexicon, number, sources, targets, one, two):
         one.unlinked[k] = lexicon.unlinked_targets[targets[k]]
 
 
-@njit
+@njit(cache=True)
 def _add_links(counts, number, sources, targets, forward, backward):
     """Add the links that both models expect, and the words that each model leaves unlinked."""
     m, n = number.shape
@@ -146,7 +146,7 @@ def _add_links(counts, number, sources, targets, forward, backward):
         counts.unlinked_targets[targets[k]] += max(1.0 - forward[k, :m].sum(), 0.0)
 
 
-@njit
+@njit(cache=True)
 def _infer(trellis, length, width, jumps, counts):
     """Run forward-backward: the posterior of each position for each word, and the expected jumps."""
     _fill_jumps(trellis, width, jumps)
@@ -163,12 +163,12 @@ def _infer(trellis, length, width, jumps, counts):
             counts[_clipped(b - a)] += trellis.jump_count[a, b]
 
 
-@njit
+@njit(cache=True)
 def _clipped(jump):
     return min(max(jump, -_REACH), _REACH) + _REACH
 
 
-@njit
+@njit(cache=True)
 def _fill_jumps(trellis, width, jumps):
     """Fill ``jump[a, b]``, the probability of position b after position a."""
     for a in range(width):
@@ -181,7 +181,7 @@ def _fill_jumps(trellis, width, jumps):
             trellis.jump[a, b] *= (1.0 - _UNLINKED) / total
 
 
-@njit
+@njit(cache=True)
 def _advance(trellis, t, width):
     """Take the forward step to word t, scaled to sum to one."""
     here, unlinked = trellis.ahead[t, :width], trellis.ahead_unlinked[t, :width]
@@ -204,7 +204,7 @@ def _advance(trellis, t, width):
         unlinked[i] *= trellis.scale[t]
 
 
-@njit(fastmath={"reassoc"})
+@njit(cache=True, fastmath={"reassoc"})
 def _retreat(trellis, t, width):
     """Take the backward step from word t, with the scale of the forward step, and count the jumps to it."""
     following, rest, jump = trellis.following, trellis.rest, trellis.jump

@@ -60,7 +60,7 @@ def source_words(text: Text) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(text.first) - 1), np.diff(text.first))
 
 
-@njit
+@njit(cache=True)
 def _count_links(text, lexicon, counts):
     """Add the expected links of all sentence pairs to ``counts``."""
     source, target = text.source, text.target
@@ -78,7 +78,7 @@ def _count_links(text, lexicon, counts):
             counts.unlinked_sources[word] += unlinked[word] / total
 
 
-@njit
+@njit(cache=True)
 def _share(numbers, table, unlinked, counts):
     """Divide one occurrence of a word among the words of the other side and "no word"; return the divisor."""
     total = max(unlinked, _SMALLEST_COUNT)

@@ -88,7 +88,7 @@ def _numbered(lines: Sequence[str]) -> tuple[Sentences, list[str]]:
     return Sentences(np.array(words, dtype=np.int64), np.append(0, np.cumsum(lengths))), list(numbers)
 
 
-@njit
+@njit(cache=True)
 def _number_links(text, occurrences, sentence, mark):
     """Visit the occurrences of each source word in turn; give each new partner the next number."""
     source, target = text.source, text.target
@@ -110,7 +110,7 @@ def _number_links(text, occurrences, sentence, mark):
     text.first[word + 1] = count
 
 
-@njit
+@njit(cache=True)
 def _count_sentences(numbers, offsets, last, counts):
     for s in range(offsets.shape[0] - 1):
         for p in range(offsets[s], offsets[s + 1]):

@@ -57,7 +57,7 @@ def spelling_similarity(
     return {name: values.astype(np.float64) for name, values in found.items()}
 
 
-@njit
+@njit(cache=True)
 def _compare(letters, offsets, other_letters, other_offsets, sources, targets, row, prefix, common):
     """Write the lengths of the common prefix and subsequence, as shares of the longer word's length."""
     for j in range(len(sources)):
@@ -71,7 +71,7 @@ def _compare(letters, offsets, other_letters, other_offsets, sources, targets, r
             common[j, k] = _common_letters(a, b, row) / longer
 
 
-@njit
+@njit(cache=True)
 def _common_letters(a, b, row):
     """Return the length of the longest common subsequence, by dynamic programming in one row."""
     row[: len(b) + 1] = 0

@@ -191,15 +191,15 @@ def test_encodings_are_joined_field_by_field() -> None:
     assert joined(([1], 3), ([2], 3)) == ([1, 2], 3)
 
 
-def test_threads_train_two_parts() -> None:
+def test_threads_train_a_part_each() -> None:
     y = [[0, 1, 2], [1, 0], [2, 0, 1, 1], [1]]
     X = [np.eye(3)[labels] + 0.5 * _rng.normal(size=(len(labels), 3)) for labels in y]
     options = {"random_state": 0}
     limits = {"tol": 0.01 * ChainSVC().tol, "rtol": ChainSVC().tol, "max_passes": ChainSVC().max_iter}
     problem = Chain.from_sequences(X, y, loss="hamming")
-    method = Accelerated(Divided(Pairwise(1 / (0.5 * 4)), 2))
-    expected = solve(problem, method, **limits, **options)
-    for n_jobs in (2, 3, -1):
+    for n_jobs in (2, 3):
+        method = Accelerated(Divided(Pairwise(1 / (0.5 * 4)), n_jobs))
+        expected = solve(problem, method, **limits, **options)
         model = ChainSVC(C=0.5, n_jobs=n_jobs, **options).fit(X, y)
         np.testing.assert_array_equal(model.history_.primal, expected.history.primal)
         np.testing.assert_array_equal(model._w, expected.w)

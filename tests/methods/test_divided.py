@@ -31,7 +31,7 @@ from support.catalogue import Case, chain_case, flat, multiclass_case
 from support.counting import Counting
 from support.dual_variables import alpha_of
 from support.naive import Array
-from support.naive_methods import divided_round
+from support.naive_methods import divided_round, interaction
 from support.runs import random_order
 
 pytestmark = pytest.mark.long
@@ -102,11 +102,11 @@ def test_every_round_against_a_naive_one(
 ) -> None:
     """Rounds of a fixed length, with repeated examples; there may be more parts than examples."""
     monkeypatch.setattr(divided.protocol, "grain", lambda *_: length)
-    method, alpha = Divided(INNER["bcfw"], parts), naive.truth_alpha(case.data)
-    state = start(method, case.problem)
+    method, n_parts = Divided(INNER["bcfw"], parts), min(parts, len(LENGTHS))  # none is empty
+    state, alpha, mean = start(method, case.problem), naive.truth_alpha(case.data), float(n_parts)
     for order in random_order(case.problem, 8 * length, seed=5).reshape(8, length):
-        state = advance(method, state, case.problem, order)
-        alpha = divided_round(case.data, LAM, alpha, order, min(parts, len(LENGTHS)))  # none is empty
+        state, before = advance(method, state, case.problem, order), alpha
+        alpha = divided_round(case.data, LAM, alpha, order, n_parts, min(1.3 * mean, n_parts))
         expected = naive.weights_of(case.data, alpha, LAM)
         assert flat(case.problem, state.w) == pytest.approx(expected, abs=1e-9)
         losses = [L @ a for L, a in zip(case.data.losses, alpha, strict=True)]
@@ -114,20 +114,55 @@ def test_every_round_against_a_naive_one(
         for part in state.parts:
             found[part.numbers] = part.state.ell
         assert found == pytest.approx(np.array(losses), abs=1e-9)
+        mean = _mean_after(case, mean, before, alpha, n_parts)
+        assert state.interaction == pytest.approx(mean, abs=1e-6)
+
+
+def _mean_after(case: Case, mean: float, before: list[Array], after: list[Array], parts: int) -> float:
+    """The running mean of rho after a round, by the dual variables."""
+    if naive.dual(case.data, after, LAM) < naive.dual(case.data, before, LAM) - 1e-12:
+        return float(parts)
+    rho = interaction(case.data, before, after, parts)
+    return mean if np.isnan(rho) else mean + 0.2 * (rho - mean)
 
 
 @pytest.mark.parametrize("parts", [2, 7])
 @pytest.mark.parametrize("inner", INNER)
-def test_the_dual_never_decreases(case: Case, inner: str, parts: int) -> None:
+def test_the_dual_decreases_only_if_parts_interact_more_than_expected(
+    case: Case, inner: str, parts: int
+) -> None:
     method, dual = Divided(INNER[inner], parts), 0.0
     state = start(method, case.problem)
+    alpha = naive.truth_alpha(case.data)
     for order in random_order(case.problem, 40 * 9, seed=7).reshape(40, 9):
-        state = advance(method, state, case.problem, order)
+        sigma, state = min(1.3 * state.interaction, parts), advance(method, state, case.problem, order)
         before, dual = dual, objective.dual(point(method, state, case.problem), LAM)
-        assert dual >= before - 1e-12
-        for part in state.parts:
-            assert min(block.min() for block in alpha_of(case, part.state, part.numbers)) >= 0.0
+        old, alpha = alpha, _all_blocks(case, state)
+        assert min(block.min() for block in alpha) >= 0.0
+        rho = interaction(case.data, old, alpha, parts)
+        assert dual >= before - 1e-12 or (rho > sigma and state.interaction == parts)
     assert state.w == pytest.approx(dual_weights(method, state, case.problem) / (LAM * 13), abs=1e-10)
+
+
+def _all_blocks(case: Case, state: Any) -> list[Array]:
+    """The dual variables of all examples."""
+    found: dict[int, Array] = {}
+    for part in state.parts:
+        found |= dict(zip(part.numbers, alpha_of(case, part.state, part.numbers), strict=True))
+    return [found[i] for i in range(len(found))]
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_parts_that_do_not_interact_take_the_steps_of_one(inner: str) -> None:
+    """Examples of a part have features of their own: rho is one, and the dual rises as if it were alone."""
+    rng = np.random.default_rng(3)
+    X = np.zeros((12, 8))
+    X[0::2, :4], X[1::2, 4:] = rng.normal(size=(6, 4)), rng.normal(size=(6, 4))
+    problem = Multiclass.from_arrays(X, rng.permutation(np.arange(12) % 3))
+    state, order = start(Divided(INNER[inner]), problem), np.arange(12)
+    for _ in range(25):
+        state = advance(Divided(INNER[inner]), state, problem, order)
+    assert state.interaction == pytest.approx(1.0, abs=1e-2)
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)

@@ -36,9 +36,11 @@ def block_frank_wolfe(data: Enumerated, lam: float, order: Array, line_search: b
         yield alpha
 
 
-def divided_round(data: Enumerated, lam: float, alpha: list[Array], order: Array, parts: int) -> list[Array]:
-    """Return the dual variables after a round: every part moves from the same weights, at lam / parts."""
-    moved, n, own_lam = list(alpha), len(data.losses), lam / parts
+def divided_round(
+    data: Enumerated, lam: float, alpha: list[Array], order: Array, parts: int, sigma: float
+) -> list[Array]:
+    """Return the dual variables after a round: every part moves from the same weights, at lam / sigma."""
+    moved, n, own_lam = list(alpha), len(data.losses), lam / sigma
     for p in range(parts):
         w = naive.weights_of(data, alpha, lam)
         for i in order[order % parts == p]:
@@ -48,6 +50,16 @@ def divided_round(data: Enumerated, lam: float, alpha: list[Array], order: Array
             moved[i] = moved[i] + gamma * delta
             w = w + gamma * data.psi[i].T @ delta / (own_lam * n)
     return moved
+
+
+def interaction(data: Enumerated, before: list[Array], after: list[Array], parts: int) -> float:
+    """Return rho, the squared length of the parts' moves together over that of each alone; nan for none."""
+    delta = [b - a for a, b in zip(before, after, strict=True)]
+    moves = [
+        naive.weights_of(data, [d * (i % parts == p) for i, d in enumerate(delta)], 1.0) for p in range(parts)
+    ]
+    apart = sum(np.sum(move**2) for move in moves)
+    return float(np.sum(np.sum(moves, axis=0) ** 2) / apart) if apart > 0 else np.nan
 
 
 def _corner(data: Enumerated, i: int, w: Array) -> Array:

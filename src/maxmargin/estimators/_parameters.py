@@ -106,8 +106,8 @@ TRAINING = {
         [_POSITIVE_INT, Interval(Integral, None, -1, closed="right"), None],
         """
         Number of threads for certificates, for decoding in `predict` and, with method "auto", for training.
-        For training, any number other than 1 divides the examples into two parts, so that the answer
-        does not depend on the number.
+        Training divides the examples into one part for each thread. So the answer depends on the number of
+        threads: it is certified to the same tol for any number, and is the same for the same number and seed.
         """,
     ),
     "cache_size": Parameter(

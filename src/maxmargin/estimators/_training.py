@@ -10,6 +10,7 @@ from typing import Generic
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin._arguments import checked_method
+from maxmargin.compiling.threads import as_number
 from maxmargin.display import shown_progress
 from maxmargin.estimators._examples import Data, Examples, per_weight
 from maxmargin.estimators._parameters import METHODS
@@ -24,11 +25,6 @@ from maxmargin.problems import Weighted
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import UnfitStart
 from maxmargin.solve import solve
-
-# Parts of "auto" with threads. On two parts, two threads were measured to be 1.5 to 1.7 times as fast as one,
-# and 1.1 to 1.3 times as fast as one thread without parts, which needs fewer passes and stays the method for
-# one thread. The number is fixed, so that the answer does not depend on the machine.
-_PARTS = 2
 
 # The objective to which tol refers is at least this, in units of the loss: on separable data it tends to zero
 # as C grows, long after predictions stop changing.
@@ -106,13 +102,14 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
             )
 
     def _method(self, lam: float) -> object:
-        """Return the method; the default method divides the examples if there are threads to use."""
+        """Return the method; the default method divides the examples into one part for each thread."""
         if not isinstance(self.method, str):
             return with_lam(checked_method(self.method), lam)
         # Parts record no gaps to sample by, and are not sound where weights are constrained in sign.
         divides = self.sampling != "gap" and getattr(self, "nonnegative", None) is None
-        if self.method == "auto" and self.n_jobs not in (None, 1) and divides:
-            return Accelerated(Divided(Pairwise(lam=lam), _PARTS))
+        n_parts = as_number(self.n_jobs)
+        if self.method == "auto" and n_parts > 1 and divides:
+            return Accelerated(Divided(Pairwise(lam=lam), n_parts))
         return METHODS[self.method](lam)
 
     def _warn(self, status: Status, scales: str) -> None:

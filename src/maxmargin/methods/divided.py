@@ -2,20 +2,24 @@ r"""Threads: the examples are divided into parts, which move in parallel and oft
 
 Example i belongs to part i mod P. A part is a separate problem of :math:`n_p` of the n examples. In a round,
 every part starts from the common weights :math:`w^0`, and the inner method moves its blocks as if each step
-counted P times: with :math:`\lambda_p = \lambda n / (P n_p)`, so that
-:math:`\lambda_p n_p = \lambda n / P`. When part p has reached the weights :math:`w^p`, its dual variables
-have moved the common weights by :math:`(w^p - w^0) / P`. So the new common weights are the mean
+counted :math:`\sigma` times: with :math:`\lambda_p = \lambda n / (\sigma n_p)`. When part p has reached the
+weights :math:`w^0 + d_p`, its dual variables have moved the common weights by :math:`d_p / \sigma`, so that
 
-.. math:: w = w^0 + \frac1P \sum_p (w^p - w^0) = \frac1P \sum_p w^p .
+.. math:: w = w^0 + \frac1\sigma \sum_p d_p .
 
-**The dual never decreases** (Ma et al. 2015, CoCoA+). A part's steps raise :math:`P \ell^p -
-\frac{\lambda}{2} \|w^p\|^2`, where :math:`\ell^p` is the dual loss of its own blocks and the other blocks
-stay fixed. As the squared length of a mean is at most the mean of squared lengths, the dual :math:`\ell -
-\frac{\lambda}{2} \|w\|^2` rises by at least the mean of these gains.
+**The choice of sigma** (Ma et al. 2015, CoCoA+). A part's steps raise the dual of the problem in which the
+other blocks stay fixed, with its own squared length counted :math:`\sigma` times. The sum of these gains is
+at most the gain of the dual itself if
 
-The work of a part depends only on its examples, its state and the common weights, so threads, processes or
-machines can do it. The result depends on the number of parts, but not on the number of threads. More parts
-serve more threads, but take shorter steps: two parts need about a third more passes than one.
+.. math:: \sigma \ge \rho, \qquad \rho = \frac{\| \sum_p d_p \|^2}{\sum_p \| d_p \|^2} \le P .
+
+So :math:`\sigma = P` is always safe, but takes short steps. Where parts hardly interact, their moves are
+nearly orthogonal and :math:`\rho` is close to one. Each round measures it, and the next one takes
+:math:`\sigma` a little larger than a running mean of :math:`\rho`. After a round in which the dual
+decreased, the mean starts again from P. Certificates hold for any :math:`\sigma`.
+
+The work of a part depends only on its examples, its state, the common weights and :math:`\sigma`, so threads,
+processes or machines can do it. The result depends on the number of parts, but not on the number of threads.
 """
 
 from typing import Any, NamedTuple
@@ -31,10 +35,12 @@ from maxmargin.methods.composition import check_inner
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep_all
-from maxmargin.problems.feature_map import map_sizes
+from maxmargin.problems.feature_map import inner, map_sizes
 from maxmargin.problems.problem import AnyProblem, take
 
 _ROUNDS = 8  # at most, in a pass
+_CAUTION = 1.3  # sigma / mean of rho
+_SMOOTHING = 0.2  # share of the last rho in the mean
 
 
 class _Divided(NamedTuple):
@@ -71,10 +77,11 @@ class Part(NamedTuple):
 
 
 class DividedState(NamedTuple):
-    """The common weights, and the parts."""
+    """The common weights, the parts, and the running mean of rho: how much their moves interact."""
 
     w: FloatArray
     parts: tuple[Part, ...]
+    interaction: float
 
 
 def part_numbers(n: int, p: int, n_parts: int) -> IntArray:
@@ -82,17 +89,16 @@ def part_numbers(n: int, p: int, n_parts: int) -> IntArray:
     return np.arange(p, n, n_parts)
 
 
-def _part_method(method: Divided, n: int, p: int, n_parts: int) -> Any:
-    """Return the inner method for part p, whose steps count once for each part."""
-    size = len(range(p, n, n_parts))
-    return protocol.with_lam(method.inner, protocol.regularisation(method.inner) * n / (n_parts * size))
+def _part_method(method: Divided, n: int, size: int, sigma: float) -> Any:
+    """Return the inner method for a part of this size, whose steps count sigma times."""
+    return protocol.with_lam(method.inner, protocol.regularisation(method.inner) * n / (sigma * size))
 
 
 @protocol.start.register(Divided)
 def divided_start(method: Divided, problem: AnyProblem) -> DividedState:
     size = map_sizes(problem.map)
     n_parts = min(method.parts, int(size.examples))  # none is empty
-    return DividedState(aligned_zeros(size.weights), _parts(method, problem, n_parts))
+    return DividedState(aligned_zeros(size.weights), _parts(method, problem, n_parts), float(n_parts))
 
 
 def _parts(method: Divided, problem: AnyProblem, n_parts: int) -> tuple[Part, ...]:
@@ -118,24 +124,50 @@ def divided_advance(
 def _one_round(method: Divided, state: DividedState, problem: AnyProblem, order: IntArray) -> DividedState:
     """Move the blocks in this order, each in its part, and synchronise the weights."""
     n, n_parts = int(map_sizes(problem.map).examples), len(state.parts)
+    ell = protocol.dual_loss(method, state)
+    sigma = min(_CAUTION * state.interaction, float(n_parts))
 
     def moved(p: int) -> Part:
-        mine = order[order % n_parts == p] // n_parts
-        return moved_part(_part_method(method, n, p, n_parts), state.parts[p], state.w, mine)
+        part, mine = state.parts[p], order[order % n_parts == p] // n_parts
+        return moved_part(_part_method(method, n, len(part.numbers), sigma), part, state.w, mine)
 
     everyone = range(n_parts)
     # A user's own Python code may not be thread-safe.
     parts = run_all(moved, everyone) if can_compile(problem) else [moved(p) for p in everyone]
-    average([part.state.w for part in parts], state.w)
-    return DividedState(state.w, tuple(parts))
+    state = state._replace(parts=tuple(parts))
+    if n_parts == 1:
+        state.w[:] = parts[0].state.w
+        return state
+    rho, slope, square = _summed_moves(problem.map, state)
+    gain = protocol.dual_loss(method, state) - ell
+    gain -= protocol.regularisation(method) * (slope / sigma + 0.5 * square / sigma**2)
+    w, move = state.w, parts[0].state.w
+    move /= sigma
+    w += move
+    return state._replace(interaction=_interaction(state, rho, gain))
 
 
-def average(vectors: list[FloatArray], out: FloatArray) -> None:
-    """``out[:] = np.mean(vectors, axis=0)``, without copying the vectors."""
-    out[:] = vectors[0]
-    for vector in vectors[1:]:
-        out += vector
-    out /= len(vectors)
+def _summed_moves(phi: Any, state: DividedState) -> tuple[float, float, float]:
+    """Write the sum d of the parts' moves to the weights of part 0; return rho, <w, d> and <d, d>.
+
+    The parts' weights are free to be overwritten, since every round starts from the common ones.
+    """
+    moves, apart = [part.state.w for part in state.parts], 0.0
+    for move in moves:
+        move -= state.w
+        apart += inner(phi, move, move)
+    together = moves[0]
+    for move in moves[1:]:
+        together += move
+    square = inner(phi, together, together)
+    return square / apart if apart > 0.0 else state.interaction, inner(phi, state.w, together), square
+
+
+def _interaction(state: DividedState, rho: float, gain: float) -> float:
+    """Return the running mean of rho; after a loss of dual value, the safe number of parts."""
+    if gain < 0.0:
+        return float(len(state.parts))
+    return state.interaction + _SMOOTHING * (rho - state.interaction)
 
 
 def moved_part(method: Any, part: Part, w: FloatArray, order: IntArray) -> Part:
@@ -180,7 +212,7 @@ def divided_carried(method: Divided, state: DividedState, problem: AnyProblem, c
         numbers, own = part_numbers(n, p, len(state.parts)), carry._replace(n=len(part.numbers))
         some = take(problem, numbers)
         parts.append(Part(some, numbers, protocol.carried(method.inner, part.state, some, own)))
-    return DividedState(protocol.carried_w(state.w, carry), tuple(parts))
+    return DividedState(protocol.carried_w(state.w, carry), tuple(parts), state.interaction)
 
 
 @protocol.dual_weights.register(Divided)
