@@ -60,7 +60,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,
     "remove_config_comments": True,
     "default_thumb_file": str(DOCS / "_static" / "no_figure.svg"),
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.ByTask",
     "show_signature": False,
 }
 

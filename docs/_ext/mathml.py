@@ -12,7 +12,11 @@ from sphinx.writers.html5 import HTML5Translator
 
 LOGGER = logging.getLogger(__name__)
 # What docutils does not know, and what it can be written as.
-SPELLINGS = {r"\\dots(?![a-zA-Z])": r"\\ldots", r"\\([bB]igg?|middle)(?![a-zA-Z])": ""}
+SPELLINGS = {
+    r"\\dots(?![a-zA-Z])": r"\\ldots",
+    r"\\([bB]igg?|middle)(?![a-zA-Z])": "",
+    r"\\frac([0-9])([0-9])": r"\\frac{\1}{\2}",
+}
 
 
 def as_mathml(node: nodes.Node, as_block: bool) -> str:
