@@ -64,6 +64,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
 }
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "maxmargin"
 html_static_path = ["_static"]

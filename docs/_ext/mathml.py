@@ -49,7 +49,6 @@ def visit_display(translator: HTML5Translator, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Make this the way in which formulas are written."""
+    """Offer this way of writing formulas."""
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_display, None))
-    app.config.html_math_renderer = "mathml"
     return {"parallel_read_safe": True, "parallel_write_safe": True}
