@@ -1,9 +1,22 @@
 """The order of the examples in the gallery: tasks first, then what one can build, then products of sets."""
 
-_ORDER = """
-chunking plot_words plot_phrases plot_alignment plot_parsing plot_nuclei plot_snakes plot_scene plot_kernels
-plot_own_oracle own_problem own_model own_method plot_matrix_completion plot_product
-""".split()
+_ORDER = [
+    "chunking",
+    "plot_words",
+    "plot_phrases",
+    "plot_alignment",
+    "plot_parsing",
+    "plot_nuclei",
+    "plot_snakes",
+    "plot_scene",
+    "plot_kernels",
+    "plot_own_oracle",
+    "own_problem",
+    "own_model",
+    "own_method",
+    "plot_matrix_completion",
+    "plot_product",
+]
 
 
 class ByTask:
