@@ -14,6 +14,7 @@ ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
 LAYERS = [
     ["wording", "arrays", "limits"],
+    ["persistence", "states"],
     ["compiling"],
     ["loops"],
     ["encoding"],
@@ -23,7 +24,7 @@ LAYERS = [
     ["methods"],
     ["objective", "history", "decoding", "marginals"],
     ["plotting"],
-    ["_arguments", "resume", "kinds", "result", "solve", "_probe", "_spot_check", "checks"],
+    ["_arguments", "resume", "kinds", "result", "run_state", "solve", "_probe", "_spot_check", "checks"],
     ["path", "product"],
     ["display"],
     ["estimators"],

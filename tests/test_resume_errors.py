@@ -24,7 +24,7 @@ def message_of(case: Case, method: Any, start: Any) -> str:
 @pytest.mark.parametrize(
     ("start", "got"),
     [
-        ("result", "str"),
+        ("result", "'result'"),
         (np.zeros(3), "ndarray"),
         (0.1, "float"),
         (WarmStart("result"), "a WarmStart of str"),
@@ -33,7 +33,8 @@ def message_of(case: Case, method: Any, start: Any) -> str:
     ],
 )
 def test_starts_that_are_none(start: Any, got: str) -> None:
-    expected = f"solve: start must be a Result of solve, or a WarmStart of one, got {got}."
+    kinds = "a Result of solve, a WarmStart of one or the file of a checkpoint"
+    expected = f"solve: start must be {kinds}, got {got}."
     assert message_of(growing("multiclass", 0).first(4), BlockFrankWolfe(LAM), start) == expected
 
 

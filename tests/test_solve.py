@@ -9,6 +9,7 @@ import pytest
 
 from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
 from maxmargin.methods.protocol import BATCH, Point, point, start, traits
+from maxmargin.methods.sampling import Permutation
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass
 from support.crammer_singer import least_objective, objective
@@ -137,15 +138,14 @@ def test_forms_of_random_state():
 
 
 def test_every_example_once_in_a_permutation():
-    visited = []
+    visited, draw = [], Permutation.draw
 
-    def note(rng):
-        visited.append(permutation(rng))
+    def note(sampler, rng):
+        visited.append(draw(sampler, rng))
         return visited[-1]
 
-    permutation = driver._arguments.drawer("permutation", N)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver._arguments, "drawer", lambda *_: note)
+        patch.setattr(Permutation, "draw", note)
         run_once(0)
     assert [sorted(visits.order.tolist()) for visits in visited] == [list(range(N))] * 2
 

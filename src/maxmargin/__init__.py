@@ -39,6 +39,7 @@ from maxmargin.methods.protocol import BrokenOracle as BrokenOracle
 from maxmargin.methods.protocol import ScaleError as ScaleError
 from maxmargin.path import CPath as CPath
 from maxmargin.path import c_path as c_path
+from maxmargin.persistence.checkpoint import Checkpoint as Checkpoint
 from maxmargin.plotting import plot_convergence as plot_convergence
 from maxmargin.result import Progress as Progress
 from maxmargin.result import Result as Result
@@ -59,6 +60,7 @@ __all__ = [
     "CPath",
     "Cached",
     "ChainSVC",
+    "Checkpoint",
     "CuttingPlane",
     "DependencySVC",
     "Divided",

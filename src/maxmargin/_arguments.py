@@ -1,6 +1,7 @@
 """Checks of the driver's arguments; an error is one line that says what was expected and what was got."""
 
 import math
+import os
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -10,8 +11,9 @@ import numpy as np
 from maxmargin.compiling import is_wrapper
 from maxmargin.limits import Limits
 from maxmargin.methods.protocol import is_method, regularisation, scale_error, traits
-from maxmargin.methods.sampling import SAMPLINGS, Visits
+from maxmargin.methods.sampling import SAMPLINGS, Sampler
 from maxmargin.methods.steps import step_size
+from maxmargin.persistence.checkpoint import Checkpoint, as_checkpoint
 from maxmargin.problems.feature_map import MapSizes, is_projected, map_sizes
 from maxmargin.problems.oracle import OutputSizes, output_sizes
 from maxmargin.problems.problem import AnyProblem, Problem, as_problem, missing_functions, sizes
@@ -118,8 +120,29 @@ def check_projection(problem: AnyProblem, method: object) -> None:
     _expect(traits(method).projects or not is_projected(problem.map), "method", expected, method)
 
 
-def drawer(sampling: Any, n: int) -> Callable[[np.random.Generator], Visits]:
-    """Return the function that draws the visits of a pass over n examples."""
+def checked_files(checkpoint: Any, start: Any) -> tuple[Checkpoint | None, str | None]:
+    """Return the checkpoint, and the file to continue from, if there are any; raise if they do not fit.
+
+    A file of another run, or of this one before it began anew, is never replaced.
+    """
+    is_path = isinstance(checkpoint, str | os.PathLike)
+    valid = checkpoint is None or is_path or isinstance(checkpoint, Checkpoint)
+    _expect(valid, "checkpoint", "a Checkpoint, a path or None", checkpoint)
+    kept = as_checkpoint(checkpoint)
+    file = str(os.fspath(start)) if isinstance(start, str | os.PathLike) else None
+    is_there = file is None or os.path.exists(file)
+    _expect(is_there, "start", "a Result of solve, a WarmStart of one or the file of a checkpoint", file)
+    if kept is None:
+        return None, file
+    folder = os.path.dirname(os.path.abspath(kept.path))
+    _expect(os.access(folder, os.W_OK), "checkpoint", "a file in a folder that can be written to", kept.path)
+    is_ours = not os.path.exists(kept.path) or (file is not None and os.path.samefile(file, kept.path))
+    _expect(is_ours, "checkpoint", "a new file, or that of start", kept.path)
+    return kept, file
+
+
+def sampler(sampling: Any, n: int) -> Sampler:
+    """Return what draws the visits of passes over n examples."""
     known = isinstance(sampling, str) and sampling in SAMPLINGS
     _expect(known, "sampling", f"one of {', '.join(map(repr, SAMPLINGS))}", sampling)
     return SAMPLINGS[sampling](n)

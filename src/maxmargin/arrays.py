@@ -57,6 +57,15 @@ def aligned_zeros(*shape: int) -> FloatArray:
     return padded[first : first + size].reshape(shape)
 
 
+def aligned_copy(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """Return a copy in the form of `plain` that begins at a cache line, like `aligned_zeros`."""
+    padded = np.empty(array.nbytes + _CACHE_LINE_BYTES, dtype=np.uint8)
+    first = -padded.ctypes.data % _CACHE_LINE_BYTES
+    copied = padded[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copied[...] = array
+    return copied
+
+
 def plain(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
     """Return the array in the one form that kernels are compiled for: contiguous, aligned and writeable."""
     return np.require(array, dtype, ["C", "A", "W"])

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin import states
 from maxmargin.arrays import FloatArray
 
 
@@ -84,6 +85,17 @@ class History:
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with one row per certificate."""
         return as_frame(list(self.rows), list(self.columns), "History")
+
+
+@states.parts.register(History)
+def history_parts(history: History) -> list[FloatArray]:
+    return [np.array(history.rows, dtype=np.float64).reshape(-1, len(Measurement._fields))]
+
+
+@states.with_parts.register(History)
+def history_with_parts(history: History, new: Sequence[FloatArray]) -> History:
+    rows = (Measurement(*row)._replace(oracle_calls=int(row[1])) for row in new[0].tolist())
+    return History(tuple(rows))
 
 
 def as_frame(rows: Sequence[object], columns: list[str], owner: str) -> Any:

@@ -54,6 +54,13 @@ def prepare(problem: AnyProblem, method: object, state: object) -> None:
 
 
 @python_generic
+def notes(problem: AnyProblem) -> tuple[FloatArray, ...]:
+    """Return the arrays of the problem in which a run notes what it finds."""
+    found: tuple[FloatArray, ...] = feature_map.notes(problem.map)
+    return found
+
+
+@python_generic
 def first_certificate(problem: AnyProblem, method: object, beginning: Beginning) -> Certificate:
     """Return the certificate of a state carried over."""
     return resume.first_certificate(beginning, problem, method)

@@ -112,7 +112,7 @@ def as_warm_start(start: object) -> WarmStart:
     if not isinstance(getattr(warm.result, "stopped", None), Stopped):
         got = type(warm.result).__name__
         raise ValueError(
-            f"solve: start must be a Result of solve, or a WarmStart of one, got "
+            f"solve: start must be a Result of solve, a WarmStart of one or the file of a checkpoint, got "
             f"{got if warm is not start else f'a WarmStart of {got}'}."
         )
     if warm.result.stopped.state is None:

@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from maxmargin import _arguments, kinds, objective
 from maxmargin.compiling.interrupts import uninterrupted
 from maxmargin.compiling.threads import threads
-from maxmargin.history import History, Measurement
+from maxmargin.history import Measurement
 from maxmargin.limits import Limits, OutOfTime, Pace, now, until
 from maxmargin.methods.protocol import grain, oracle_calls, traits
-from maxmargin.methods.sampling import Visits, n_visits, some_visits
+from maxmargin.methods.sampling import some_visits
 from maxmargin.methods.sweep import advance
+from maxmargin.persistence.checkpoint import CheckpointLike, Keeper, NoKeeper
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import Beginning, Stopped, as_warm_start
+from maxmargin.run_state import RunState, files_of, new_run_state
 
 # Certificates that have been started may exceed the time limit by this factor.
 _GRACE = 1.1
@@ -33,6 +35,7 @@ def solve(
     random_state: object = None,
     start: object = None,
     n_jobs: int | None = None,
+    checkpoint: CheckpointLike | None = None,
 ) -> Result:
     r"""Minimise the structural SVM objective, and certify how far the answer is from the minimum.
 
@@ -66,13 +69,20 @@ def solve(
         Each is called after every pass with a `Progress`; the run stops when one returns False.
     random_state : int, Generator, RandomState or None
         Seed; the same seed gives the same result.
-    start : Result or WarmStart, optional
+    start : Result, WarmStart or path, optional
         Continue from the result of another run, by the same kind of method at any lam. The problem must be
         the same, or the same with examples appended. On equal data, the first certificate costs no oracle
         call. Otherwise outputs are compared at random weights, by some passes, which the history counts.
+        Or the path of a checkpoint: continue that run, bit for bit as if it had never stopped. Problem,
+        method, ``sampling`` and ``check_every`` must be the same. Limits may change: ``max_passes`` counts
+        all passes of the run, ``time_limit`` the seconds of this call.
     n_jobs : int, optional
         Threads for the certificates and for the parts of `Divided`: one by default, -1 for one per
         processor. The result does not depend on it.
+    checkpoint : Checkpoint or path, optional
+        Store the state of the run in this file every minute, or as often as the `Checkpoint` says. A file
+        that exists is replaced only if it is ``start``. Problems with Python objects, as made by `Custom`,
+        have no checkpoints.
 
     Returns
     -------
@@ -93,83 +103,104 @@ def solve(
     _arguments.check_count("check_every", check_every)
     _arguments.check_n_jobs(n_jobs)
     _arguments.check_sampling(sampling, method)
-    draw, rng = _arguments.drawer(sampling, kinds.n_blocks(checked)), _arguments.generator(random_state)
-    beginning = kinds.begin(checked, method, None if start is None else as_warm_start(start))
+    sampler, rng = _arguments.sampler(sampling, kinds.n_blocks(checked)), _arguments.generator(random_state)
     called = _arguments.checked_callbacks(callbacks)
-    run = _Run(checked, method, beginning, limits, called)
+    settings = {"sampling": sampling, "check_every": int(check_every), "random_state": random_state}
+    files = files_of(*_arguments.checked_files(checkpoint, start), checked, method, settings)
+    warm = None if start is None or files.start else as_warm_start(start)
+    beginning = kinds.begin(checked, method, warm)
+    kinds.prepare(checked, method, beginning.state)
+    at = files.continued(new_run_state(checked, beginning, sampler, rng))
+    run = _Run(checked, method, at, limits, called, int(check_every), files.keeper(at))
     with threads(n_jobs), until(run.deadline):
-        status = run.begin() if start is not None else None
+        status = run.begin(beginning) if warm else run.resume()
         try:
             while status is None:
-                finished = run.one_pass(draw(rng))
-                if finished and run.passes % check_every == 0:
-                    run.certify()
+                finished = run.one_pass()
+                if finished:
+                    run.certify_if_due()
                 status = run.status(finished)
+            run.finish()
+            status = run.converged() or status
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-            run.certify_the_rest()
+            run.finish()
         run.compare_with_zero(status)
         run.rebuild()
     return run.result(status)
 
 
 class _Run:
-    """One run of the driver: the method's state, the clock, and the best bounds seen."""
+    """One run of the driver: its state, its limits and the clock."""
 
     def __init__(
         self,
         problem: AnyProblem,
         method: object,
-        beginning: Beginning,
+        at: RunState,
         limits: Limits,
         callbacks: tuple[Callback, ...],
+        check_every: int,
+        keeper: Keeper | NoKeeper,
     ) -> None:
         self.problem, self.method, self.callbacks = problem, method, callbacks
-        self.limits = limits
-        self.n = kinds.n_blocks(problem)
-        self.state, self.beginning = beginning.state, beginning
-        kinds.prepare(problem, method, beginning.state)
-        self.begin_time, self.pace, self.certificate_seconds = now(), Pace(), 0.0
-        self.passes, self.visits, self.certified_visits, self.seconds = 0, 0, 0, 0.0
-        self.rows: list[Measurement] = []
-        self.whole, self.other_was_best = True, False
-        self.best_w, self.best_primal = beginning.w, math.inf
-        self.best_dual = self.best_ell = beginning.dual  # zero without a warm start
+        self.at, self.limits, self.check_every, self.keeper = at, limits, check_every, keeper
+        self.n, self.whole = kinds.n_blocks(problem), True
+        self.begin_time, self.pace = now(), Pace()
 
-    def begin(self) -> Status | None:
-        """Certify the initial state; return a status if its gap is small enough."""
+    def begin(self, beginning: Beginning) -> Status | None:
+        """Certify a state carried over; return a status if its gap is small enough."""
         try:
-            found = kinds.first_certificate(self.problem, self.method, self.beginning)
+            found = kinds.first_certificate(self.problem, self.method, beginning)
         except OutOfTime:
-            found = objective.unmeasured(self.method, self.state, self.problem)
+            found = objective.unmeasured(self.method, self.at.state, self.problem)
         self._note(found)
-        return Status.CONVERGED if self.limits.are_met(self.best_primal, self.best_dual) else None
+        return self.converged()
 
-    def one_pass(self, visits: Visits) -> bool:
-        """Make the visits of a pass, piece by piece; return False if the time limit is reached."""
-        cut, together = traits(self.method).moves_blocks, grain(self.method, self.problem)
-        done, total = 0, n_visits(visits)
-        while done < total:
+    def resume(self) -> Status | None:
+        """Make the certificate that was due when the run stopped, if any; return why to stop at once."""
+        if not self.at.is_within_pass:
+            self.certify_if_due()
+        return self.reason_to_stop()
+
+    def one_pass(self) -> bool:
+        """Make the visits of a pass, or the rest of one, piece by piece; return False if time is up."""
+        at, together = self.at, grain(self.method, self.problem)
+        if not at.is_within_pass:
+            with uninterrupted():
+                at.begin_pass()
+        while at.is_within_pass:
             if self.is_late():
                 return False
-            length = min(self.pace.length * together, total - done) if cut else total
-            elapsed = self._advance(some_visits(visits, done, done + length))
-            done += length
-            self.pace.note(length / together, elapsed)
-        self.passes += 1
+            can_cut = traits(self.method).moves_blocks
+            length = min(self.pace.length * together, at.left) if can_cut else at.left
+            self.pace.note(length / together, self._advance(length))
+            self._keep()
         return True
 
-    def _advance(self, visits: Visits) -> float:
-        """Make the visits; return the seconds they took."""
-        begin = now()
+    def _advance(self, length: int) -> float:
+        """Make the next visits of the pass; return the seconds they took."""
+        at, begin = self.at, now()
         with uninterrupted():
-            self.whole = False
-            self.state = advance(self.method, self.state, self.problem, visits)
+            visits, self.whole = some_visits(at.visits, at.done, at.done + length), False
+            at.state = advance(self.method, at.state, self.problem, visits)
             self.whole = True
             elapsed = now() - begin
-            self.seconds += elapsed
-            self.visits += n_visits(visits)
+            at.seconds += elapsed
+            at.count(length)
         return elapsed
+
+    def _keep(self) -> None:
+        """Store the state if it is time to; Ctrl-C waits."""
+        with uninterrupted():
+            self.keeper.note(self.at)
+
+    def certify_if_due(self) -> None:
+        """Certify the answer after every few passes."""
+        is_new = self.at.certified != self.at.visited
+        if self.at.passes % self.check_every == 0 and is_new:
+            self.certify()
+            self._keep()
 
     def certify(self) -> None:
         """Measure primal, dual and gap of the method's answer.
@@ -177,18 +208,20 @@ class _Run:
         An answer may have several weight vectors, and each costs a pass of the oracle. All but the first are
         measured only in certificates 1, 2, 4, 8, ..., and as long as one of them is the best.
         """
-        count, begin = len(self.rows) + 1, now()
-        compare = self.other_was_best or count & (count - 1) == 0
+        at, begin = self.at, now()
+        count = len(at.rows) + 1
+        compare = at.other_was_best or count & (count - 1) == 0
         compare = compare and self.seconds_left() >= 3.0 * self.expected_seconds()
         try:
-            found = objective.certificate(self.method, self.state, self.problem, compare)
+            found = objective.certificate(self.method, at.state, self.problem, compare)
         except OutOfTime:
-            if self.rows:
+            if at.rows:
                 return
-            found = objective.unmeasured(self.method, self.state, self.problem)
-        self.other_was_best = found.is_other
-        self._note(found)
-        self.certificate_seconds = now() - begin
+            found = objective.unmeasured(self.method, at.state, self.problem)
+        with uninterrupted():
+            at.other_was_best = found.is_other
+            self._note(found)
+            at.certificate_seconds = now() - begin
 
     def is_late(self) -> bool:
         """Whether only the time for the last certificate is left, after a pass that cannot be cut.
@@ -198,7 +231,7 @@ class _Run:
         expected = self.expected_seconds()
         reserve = expected if expected <= 0.5 * self.limits.time_limit else 0.0
         if not traits(self.method).moves_blocks:
-            reserve += self.seconds / max(self.passes, 1)
+            reserve += self.at.seconds / max(self.at.passes, 1)
         return self.seconds_left() <= reserve
 
     def seconds_left(self) -> float:
@@ -206,9 +239,10 @@ class _Run:
 
     def expected_seconds(self) -> float:
         """Return about how long a certificate takes: as long as the last one, or as a pass."""
-        if self.rows or self.visits == 0:
-            return self.certificate_seconds
-        return self.seconds / self.visits * self.n
+        at = self.at
+        if at.rows or at.visited == 0:
+            return at.certificate_seconds
+        return at.seconds / at.visited * self.n
 
     @property
     def deadline(self) -> float:
@@ -221,15 +255,11 @@ class _Run:
         After a step that was left half done, weights and dual loss may not belong together. They give no
         lower bound then, and the best one so far is kept.
         """
-        calls, dual, primal = self.oracle_calls(), self.best_dual, found.primal
+        at, calls, dual, primal = self.at, self.oracle_calls(), self.at.best_dual, found.primal
         if self.whole:
-            dual, self.best_ell = found.dual, max(self.best_ell, found.ell)
-        self.rows.append(Measurement(calls / self.n, calls, self.seconds, primal, dual, primal - dual))
-        self.certified_visits = self.visits
-        self.best_dual = max(self.best_dual, dual)
-        if primal < self.best_primal or len(self.rows) == 1:
-            self.best_primal, self.best_w = primal, found.w.copy()
-        kinds.check_bounds(self.problem, self.best_primal, self.best_dual)
+            dual, at.best_ell = found.dual, max(at.best_ell, found.ell)
+        at.note(found, Measurement(calls / self.n, calls, at.seconds, primal, dual, primal - dual))
+        kinds.check_bounds(self.problem, at.best_primal, at.best_dual)
 
     def compare_with_zero(self, status: Status) -> None:
         """Make sure that the result is no worse than zero weights, up to ``tol``.
@@ -237,63 +267,77 @@ class _Run:
         Their objective is the mean of the largest losses, so it is at least every dual loss: a run that came
         close to its optimum need not measure it.
         """
-        is_known = self.best_primal < math.inf
-        if self.best_primal <= self.best_ell or (is_known and status is Status.CONVERGED):
+        at = self.at
+        is_known = at.best_primal < math.inf
+        if at.best_primal <= at.best_ell or (is_known and status is Status.CONVERGED):
             return
         try:
-            found = kinds.no_worse(self.problem, self.method, self.best_w, self.best_primal)
+            found = kinds.no_worse(self.problem, self.method, at.best_w, at.best_primal)
         except OutOfTime:
             return
         except KeyboardInterrupt:
             if not is_known:
                 raise
         else:
-            self.best_w, self.best_primal = found
+            at.best_w, at.best_primal = found
 
     def rebuild(self) -> None:
         """Measure the best weights again if redundant entries of them have gathered rounding."""
+        at = self.at
         try:
-            found = kinds.rebuilt(self.problem, self.method, self.best_w, self.best_primal)
-            self.best_w, self.best_primal = found
+            found = kinds.rebuilt(self.problem, self.method, at.best_w, at.best_primal)
+            at.best_w, at.best_primal = found
         except (KeyboardInterrupt, OutOfTime):
             pass  # the weights as they are have a certificate
 
-    def certify_the_rest(self) -> None:
-        """Certify the steps since the last certificate; an interrupt skips this."""
-        if self.rows and self.certified_visits == self.visits:
-            return
+    def finish(self) -> None:
+        """Store the state, then certify the steps since the last certificate; an interrupt skips this.
+
+        In this order, so that a run that continues from the file has the history of one that never ended.
+        """
+        at = self.at
         try:
-            self.certify()
+            if self.whole:
+                with uninterrupted():
+                    self.keeper.save(at)
+            if not at.rows or at.certified != at.visited:
+                self.certify()
         except KeyboardInterrupt:
-            if not self.rows:
+            if not at.rows:
                 raise
 
     def status(self, finished: bool) -> Status | None:
         """Call the callbacks after a finished pass; return why to stop now, or None to continue."""
         answers = [callback(self.progress()) for callback in self.callbacks] if finished else []
-        status = None
+        return self.reason_to_stop(any(answer is False for answer in answers))
+
+    def reason_to_stop(self, is_asked_to: bool = False) -> Status | None:
+        """Return why to stop now, or None."""
+        if self.converged():
+            return Status.CONVERGED
         if self.is_late():
-            status = Status.TIME_LIMIT
-        elif any(answer is False for answer in answers):
-            status = Status.STOPPED
-        elif self.passes >= self.limits.max_passes:
-            status = Status.MAX_PASSES
-        if status is not None:
-            self.certify_the_rest()
-        return Status.CONVERGED if self.limits.are_met(self.best_primal, self.best_dual) else status
+            return Status.TIME_LIMIT
+        if is_asked_to:
+            return Status.STOPPED
+        return Status.MAX_PASSES if self.at.passes >= self.limits.max_passes else None
+
+    def converged(self) -> Status | None:
+        """Return the status of a run whose gap is small enough, else None."""
+        is_small = self.limits.are_met(self.at.best_primal, self.at.best_dual)
+        return Status.CONVERGED if is_small else None
 
     def progress(self) -> Progress:
-        last, calls = self.rows[-1] if self.rows else None, self.oracle_calls()
-        return Progress(self.visits / self.n, calls, self.seconds, last, self.limits)
+        at, calls = self.at, self.oracle_calls()
+        last = at.rows[-1] if at.rows else None
+        return Progress(at.visited / self.n, calls, at.seconds, last, self.limits)
 
     def oracle_calls(self) -> int:
         """Return the number of oracle calls of the method and of its warm start."""
-        return self.beginning.calls + oracle_calls(self.method, self.state, self.visits)
+        return self.at.first_calls + oracle_calls(self.method, self.at.state, self.at.visited)
 
     def result(self, status: Status) -> Result:
-        w = self.best_w
-        weights = kinds.as_weights(self.problem, w)
-        gap, history = self.best_primal - self.best_dual, History(tuple(self.rows))
-        stopped = Stopped(self.problem, self.method, self.state if self.whole else None)
+        at, w = self.at, self.at.best_w
+        weights, gap = kinds.as_weights(self.problem, w), at.best_primal - at.best_dual
+        stopped = Stopped(self.problem, self.method, at.state if self.whole else None)
         certified = kinds.is_certified(self.problem)
-        return Result(weights, self.best_primal, self.best_dual, gap, certified, status, history, w, stopped)
+        return Result(weights, at.best_primal, at.best_dual, gap, certified, status, at.history, w, stopped)

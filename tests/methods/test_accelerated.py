@@ -31,7 +31,7 @@ from maxmargin.methods.accelerated import (
     first_kappa,
 )
 from maxmargin.methods.protocol import point, regularisation, start
-from maxmargin.methods.sampling import ByGap, permutation, some_visits
+from maxmargin.methods.sampling import ByGap, Permutation, some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass, Weighted
 from support import naive
@@ -55,10 +55,10 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 def one_by_one(case: Case, method: Accelerated, passes: int) -> Iterator[tuple[int, AcceleratedState]]:
     """Yield the number of visits and the state, which changes in place, after each visit."""
-    draw, rng = permutation(len(case.X)), np.random.default_rng(3)
+    sampler, rng = Permutation(len(case.X)), np.random.default_rng(3)
     state, visits = start(method, case.problem), 0
     for _ in range(passes):
-        drawn = draw(rng)
+        drawn = sampler.draw(rng)
         for t in range(len(case.X)):
             state, visits = advance(method, state, case.problem, some_visits(drawn, t, t + 1)), visits + 1
             yield visits, state

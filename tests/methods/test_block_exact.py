@@ -190,3 +190,18 @@ def test_the_default_of_multiclass_svc() -> None:
         shown = repr(model._last.stopped.method).replace("inner=", "")
         assert shown.startswith(expected)
         assert model.gap_ <= 0.01
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32 - 1), length=st.integers(1, 30))
+def test_where_a_pass_is_cut_makes_no_difference(seed: int, length: int) -> None:
+    """Examples that come again in a pass rest as if each visit were made alone."""
+    problem, method = multiclass_case(seed, n=6).problem, BlockExact(LAM)
+    order = random_order(problem, 60, seed)
+    *_, one_by_one = block_states(problem, method, order)
+    state = start(method, problem)
+    for first in range(0, len(order), length):
+        state = advance(method, state, problem, order[first : first + length])
+    assert one_by_one.calls[0] < len(order)
+    for name in ("w", "ell", "idle", "rest", "calls"):
+        np.testing.assert_array_equal(getattr(state, name), getattr(one_by_one, name))

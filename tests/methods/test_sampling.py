@@ -17,8 +17,8 @@ from maxmargin.methods.sampling import (
     as_visits,
     draw_leaf,
     expected,
-    gap,
     n_visits,
+    new_gap_sampling,
     note_gap,
     set_leaf,
     some_visits,
@@ -37,9 +37,7 @@ uniforms = st.one_of(st.sampled_from([0.0, 0.5, LARGEST]), st.floats(0.0, 1.0, e
 
 def new_tree(n: int) -> Array:
     """Return the tree over n examples without gaps, as a run begins with."""
-    drawn = gap(n)(np.random.default_rng(0))
-    assert isinstance(drawn, ByGap)
-    return drawn.tree
+    return new_gap_sampling(n).tree
 
 
 def tree_of(values: list[float]) -> Array:
@@ -118,8 +116,8 @@ def test_no_gap_is_noted_below_zero() -> None:
 
 def test_the_first_pass_is_a_permutation_and_a_fifth_of_the_later_ones_uniform() -> None:
     n, rng = 50, np.random.default_rng(2)
-    draw = gap(n)
-    first, *later = (draw(rng) for _ in range(201))
+    sampler = new_gap_sampling(n)
+    first, *later = (sampler.draw(rng) for _ in range(201))
     assert sorted(first.order.tolist()) == list(range(n))
     assert all(visits.tree is first.tree for visits in later)
     orders = np.concatenate([visits.order for visits in later])
@@ -134,8 +132,9 @@ def test_the_first_pass_is_a_permutation_and_a_fifth_of_the_later_ones_uniform()
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_a_pass_has_n_visits_and_can_be_cut(sampling: str) -> None:
-    rng, draw = np.random.default_rng(3), SAMPLINGS[sampling](11)
-    for visits in (draw(rng), draw(rng)):
+    rng, sampler = np.random.default_rng(3), SAMPLINGS[sampling](11)
+    assert n_visits(sampler.none()) == 0
+    for visits in (sampler.draw(rng), sampler.draw(rng)):
         assert n_visits(visits) == 11
         parts = [some_visits(visits, 0, 4), some_visits(visits, 4, 20)]
         assert [n_visits(part) for part in parts] == [4, 7]
@@ -169,8 +168,8 @@ def block_gap(case: Case, alpha: list[Array], i: int) -> float:
 def test_gaps_are_noted_as_they_are_found(method: Any) -> None:
     case = multiclass_case(1, n=6, n_labels=5)
     n, rng, state = len(case.X), np.random.default_rng(4), start(method, case.problem)
-    draw, noted = gap(n), np.zeros(n)
-    for visits in (draw(rng) for _ in range(5)):
+    sampler, noted = new_gap_sampling(n), np.zeros(n)
+    for visits in (sampler.draw(rng) for _ in range(5)):
         for t in range(n):
             i = int(visited(visits, t))
             noted[i] = block_gap(case, dual_variables(case, state.planes), i)
@@ -186,15 +185,15 @@ def test_a_run_by_gap_written_out(wrapped: bool) -> None:
     block = BlockFrankWolfe(LAM)
     method = Averaged(block) if wrapped else block
     state, noted, order, repeats = start(method, case.problem), np.zeros(6), [], 0
-    ours, theirs = (gap(6), np.random.default_rng(5)), (gap(6), np.random.default_rng(5))
+    ours, theirs = ((new_gap_sampling(6), np.random.default_rng(5)) for _ in range(2))
     for _ in range(8):
-        drawn = theirs[0](theirs[1])
+        drawn = theirs[0].draw(theirs[1])
         for i, uniform in zip(drawn.order, drawn.uniform, strict=True):
             order.append(int(i) if i >= 0 else drawn_by_sums(noted, uniform))
             alpha = alpha_before_last(case, order)
             noted[order[-1]] = block_gap(case, alpha, order[-1])
         repeats += len(set(order[-6:])) < 6
-        state = advance(method, state, case.problem, ours[0](ours[1]))
+        state = advance(method, state, case.problem, ours[0].draw(ours[1]))
         inner = state.inner if wrapped else state
         *_, alpha = naive_methods.block_frank_wolfe(case.data, LAM, np.array(order), line_search=True)
         assert flat(case.problem, inner.w) == pytest.approx(

@@ -109,6 +109,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
         seen = self._earlier() if more else None
         if more:
             check_fixed(getattr(self, "class_weight", None), self._owner)
+            self._check_no_checkpoint()
         if seen is not None:
             self._check_same_model(seen.parameters)
         call = Call(seen is None, more, classes)
@@ -129,6 +130,13 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
                 "estimator left them out; pickle it within maxmargin.pickle_training_data(), or call fit."
             )
         return seen
+
+    def _check_no_checkpoint(self) -> None:
+        if self.checkpoint is not None:
+            raise ValueError(
+                f"{self._owner}: checkpoint must be None for partial_fit, whose calls have other examples "
+                f"each, got {shown(self.checkpoint)}; call fit, or leave it out."
+            )
 
     def _validate(self, parts: Parts, call: Call) -> Parts:
         """Hook: return the users' data checked, before examples of weight zero are dropped."""

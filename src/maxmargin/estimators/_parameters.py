@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Integral, Real
+from os import PathLike
 from typing import NamedTuple
 
 from maxmargin.estimators._sklearn_private import HasMethods, Interval, StrOptions
@@ -16,6 +17,7 @@ from maxmargin.methods import (
     Subgradient,
 )
 from maxmargin.methods.sampling import SAMPLINGS
+from maxmargin.persistence.checkpoint import Checkpoint
 
 DUAL_METHODS: dict[str, Callable[[float], object]] = {
     "auto": lambda lam: Accelerated(Pairwise(lam=lam)),
@@ -132,6 +134,18 @@ TRAINING = {
         ["array-like", None],
         """
         Each is called after every pass with a `Progress`; training stops when one returns False.
+        """,
+    ),
+    "checkpoint": Parameter(
+        "path, Checkpoint or None",
+        [str, PathLike, Checkpoint, None],
+        """
+        File in which `fit` stores its state every minute, or as often as a `Checkpoint` says. If the file
+        exists, `fit` continues from it, bit for bit as if it had never stopped. It must be of the same data
+        and parameters, apart from tol, max_iter, time_limit, verbose and callbacks; so every copy of an
+        estimator that is fitted to other data needs a file of its own. It stays when training has ended, so
+        that another `fit` returns after at most one pass. Remove it when you have saved the model. The
+        trainings that ``probability=True`` adds are not stored.
         """,
     ),
     "probability": Parameter(

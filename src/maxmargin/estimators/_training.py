@@ -1,6 +1,7 @@
 """The training of estimators: from their parameters to a run of `solve`, its certificate and its warnings."""
 
 import math
+import os
 import sys
 import warnings
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from maxmargin.estimators._state import INTERRUPTED
 from maxmargin.history import History
 from maxmargin.methods import Accelerated, Divided, Pairwise
 from maxmargin.methods.protocol import with_lam
+from maxmargin.persistence.checkpoint import Checkpoint, CheckpointLike, as_checkpoint
 from maxmargin.problems import Weighted
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import UnfitStart
@@ -52,6 +54,7 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
     n_jobs: int | None = None
     verbose: int
     callbacks: Iterable[Callback] | None = None
+    checkpoint: CheckpointLike | None = None
     random_state: object
 
     gap_: float
@@ -69,11 +72,11 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
         mean = examples.mean_weight
         if examples.weights is not None:
             problem = Weighted(problem, examples.weights)
-        lam = 1.0 / (self.C * examples.number)
+        lam, kept = 1.0 / (self.C * examples.number), as_checkpoint(self.checkpoint)
         try:
-            result = self._run(problem, lam, mean, start)
+            result = self._run(problem, lam, mean, _file_of(kept) or start, kept)
         except UnfitStart:  # other data, or another method
-            result = self._run(problem, lam, mean, None)
+            result = self._run(problem, lam, mean, None, kept)
         self.gap_, self.certified_ = float(result.gap / mean), result.certified
         self.history_ = History(tuple(per_weight(row, mean) for row in result.history.rows))
         self.n_iter_ = math.ceil(result.history.rows[-1].passes)
@@ -84,7 +87,14 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
             self._warn(result.status, scale_advice(examples.data[0]))
         return result
 
-    def _run(self, problem: Problem, lam: float, mean: float, start: Result | None) -> Result:
+    def _run(
+        self,
+        problem: Problem,
+        lam: float,
+        mean: float,
+        start: Result | str | None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Result:
         with shown_progress(self._owner, int(self.verbose)) as line:
             return solve(
                 problem,
@@ -99,6 +109,7 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
                 random_state=self.random_state,
                 start=start,
                 n_jobs=self.n_jobs,
+                checkpoint=checkpoint,
             )
 
     def _method(self, lam: float) -> object:
@@ -120,6 +131,11 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
             ConvergenceWarning,
             stacklevel=frames_to_user(),
         )
+
+
+def _file_of(checkpoint: Checkpoint | None) -> str | None:
+    """Return the file of a checkpoint, if there is one."""
+    return checkpoint.path if checkpoint is not None and os.path.exists(checkpoint.path) else None
 
 
 def _in_units_of(callback: Callback, mean: float) -> Callback:

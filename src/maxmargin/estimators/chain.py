@@ -30,6 +30,7 @@ from maxmargin.estimators._sequences import (
 )
 from maxmargin.estimators._sklearn_private import Options, StrOptions
 from maxmargin.estimators._state import snapshot
+from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Chain, SecondOrderChain
 from maxmargin.result import Callback
 
@@ -208,6 +209,7 @@ class ChainSVC(
         n_jobs: int | None = None,
         cache_size: float = 200.0,
         callbacks: Iterable[Callback] | None = None,
+        checkpoint: CheckpointLike | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

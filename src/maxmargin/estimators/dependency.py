@@ -21,6 +21,7 @@ from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._sklearn_private import StrOptions
+from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Arborescence
 from maxmargin.result import Callback
 from maxmargin.wording import described
@@ -147,6 +148,7 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
         warm_start: bool = False,
         n_jobs: int | None = None,
         callbacks: Iterable[Callback] | None = None,
+        checkpoint: CheckpointLike | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

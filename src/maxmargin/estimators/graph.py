@@ -31,6 +31,7 @@ from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import check_parameters, transaction
+from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Graph
 from maxmargin.result import Callback
 from maxmargin.wording import described
@@ -218,6 +219,7 @@ class GraphSVC(
         n_jobs: int | None = None,
         cache_size: float = 200.0,
         callbacks: Iterable[Callback] | None = None,
+        checkpoint: CheckpointLike | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

@@ -19,6 +19,7 @@ from maxmargin.estimators._scores import f1
 from maxmargin.estimators._single import SinglePrediction, is_none, present_weights
 from maxmargin.estimators._sklearn_private import Interval
 from maxmargin.estimators._state import transaction
+from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Matching
 from maxmargin.result import Callback
 
@@ -136,6 +137,7 @@ class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Dat
         warm_start: bool = False,
         n_jobs: int | None = None,
         callbacks: Iterable[Callback] | None = None,
+        checkpoint: CheckpointLike | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

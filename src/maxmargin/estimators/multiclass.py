@@ -22,6 +22,7 @@ from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
 from maxmargin.methods.block_exact import with_exact_blocks
+from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Multiclass
 from maxmargin.result import Callback
 
@@ -135,6 +136,7 @@ class MulticlassSVC(
         n_jobs: int | None = None,
         cache_size: float = 200.0,
         callbacks: Iterable[Callback] | None = None,
+        checkpoint: CheckpointLike | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

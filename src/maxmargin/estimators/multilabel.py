@@ -28,6 +28,7 @@ from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
 from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.inference.subsets import MOST_NODES
+from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Graph
 from maxmargin.result import Callback
 from maxmargin.wording import described
@@ -172,6 +173,7 @@ class MultilabelSVC(
         n_jobs: int | None = None,
         cache_size: float = 200.0,
         callbacks: Iterable[Callback] | None = None,
+        checkpoint: CheckpointLike | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

@@ -29,6 +29,7 @@ from maxmargin.estimators._scores import check_kind, f1
 from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, TokenData, feature_part, weights_part
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import snapshot
+from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Segments
 from maxmargin.result import Callback
 
@@ -172,6 +173,7 @@ class SegmentSVC(
         n_jobs: int | None = None,
         cache_size: float = 200.0,
         callbacks: Iterable[Callback] | None = None,
+        checkpoint: CheckpointLike | None = None,
         verbose: int = 1,
         random_state: object = None,
     ) -> None:

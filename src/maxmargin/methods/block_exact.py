@@ -139,11 +139,27 @@ def block_exact_advance(
 ) -> ExactState:
     """Make the visits of blocks that do not rest."""
     visits = as_visits(visits)
-    if isinstance(visits, Listed):
-        awake = state.rest[visits.order] == 0
-        state.rest[visits.order[~awake]] -= 1
-        visits = Listed(visits.order[awake])
-    return sweep_all(problem, method, state, visits)
+    if not isinstance(visits, Listed):
+        return sweep_all(problem, method, state, visits)
+    for order in _without_repeats(visits.order):
+        awake = state.rest[order] == 0
+        state.rest[order[~awake]] -= 1
+        state = sweep_all(problem, method, state, Listed(order[awake]))
+    return state
+
+
+def _without_repeats(order: IntArray) -> list[IntArray]:
+    """Split an order where an example comes again: whether it rests then depends on its last visit."""
+    if np.bincount(order).max(initial=0) <= 1:
+        return [order]
+    by_example = np.argsort(order, kind="stable")
+    comes_again = order[by_example[1:]] == order[by_example[:-1]]
+    before = np.full(len(order), -1)  # where each example came before
+    before[by_example[1:][comes_again]] = by_example[:-1][comes_again]
+    cuts = [0]
+    while (later := np.flatnonzero(before[cuts[-1] :] >= cuts[-1])).size:
+        cuts.append(cuts[-1] + int(later[0]))
+    return np.split(order, cuts[1:])
 
 
 @protocol.seek.register(BlockExact)

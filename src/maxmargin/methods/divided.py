@@ -22,10 +22,12 @@ The work of a part depends only on its examples, its state, the common weights a
 processes or machines can do it. The result depends on the number of parts, but not on the number of threads.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin import states
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import can_compile
 from maxmargin.compiling.threads import run_all
@@ -74,6 +76,17 @@ class Part(NamedTuple):
     problem: AnyProblem
     numbers: IntArray
     state: Any
+
+
+@states.parts.register(Part)
+def part_parts(part: Part) -> list[Any]:
+    """Return the state alone: the rest is a subset of the problem."""
+    return [part.state]
+
+
+@states.with_parts.register(Part)
+def part_with_parts(part: Part, new: Sequence[Any]) -> Part:
+    return part._replace(state=new[0])
 
 
 class DividedState(NamedTuple):

@@ -6,7 +6,6 @@ a binary tree in which every node is the sum of its two children, so a draw or a
 :math:`O(\log n)`.
 """
 
-import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -130,31 +129,73 @@ def set_leaf(tree, i, value):
         tree[k] = tree[2 * k] + tree[2 * k + 1]
 
 
-def permutation(n: int) -> Callable[[np.random.Generator], Visits]:
+class Permutation(NamedTuple):
     """Every example once per pass, in random order."""
-    return lambda rng: Listed(rng.permutation(n))
+
+    n: int
+
+    def draw(self, rng: np.random.Generator) -> Visits:
+        """Return the visits of the next pass."""
+        return Listed(rng.permutation(self.n))
+
+    def none(self) -> Visits:
+        """Return no visits."""
+        return Listed(np.zeros(0, dtype=np.int64))
 
 
-def uniform(n: int) -> Callable[[np.random.Generator], Visits]:
+class Uniform(NamedTuple):
     """n examples per pass, drawn with replacement, as the paper's analysis assumes."""
-    return lambda rng: Listed(rng.integers(n, size=n))
+
+    n: int
+
+    def draw(self, rng: np.random.Generator) -> Visits:
+        """Return the visits of the next pass."""
+        return Listed(rng.integers(self.n, size=self.n))
+
+    def none(self) -> Visits:
+        """Return no visits."""
+        return Listed(np.zeros(0, dtype=np.int64))
 
 
-def gap(n: int) -> Callable[[np.random.Generator], Visits]:
-    """By gap, with one visit in five uniform; the first pass, before gaps are known, is a permutation."""
-    tree, passes = np.zeros(2 << (n - 1).bit_length()), itertools.count()
+class GapSampling(NamedTuple):
+    """By gap, with one visit in five uniform; the first pass, before gaps are known, is a permutation.
 
-    def draw(rng: np.random.Generator) -> Visits:
-        if next(passes) == 0:
-            return ByGap(rng.permutation(n), rng.random(n), tree)
+    Attributes
+    ----------
+    n : int
+        The number of examples.
+    tree : array
+        The gaps, see `ByGap`; visits share it.
+    drawn : array of shape (1,)
+        The number of passes drawn.
+    """
+
+    n: int
+    tree: FloatArray
+    drawn: IntArray
+
+    def draw(self, rng: np.random.Generator) -> Visits:
+        """Return the visits of the next pass."""
+        n = self.n
+        self.drawn[0] += 1
+        if self.drawn[0] == 1:
+            return ByGap(rng.permutation(n), rng.random(n), self.tree)
         by_gap = rng.random(n) >= _UNIFORM_SHARE
-        return ByGap(np.where(by_gap, -1, rng.integers(n, size=n)), rng.random(n), tree)
+        return ByGap(np.where(by_gap, -1, rng.integers(n, size=n)), rng.random(n), self.tree)
 
-    return draw
+    def none(self) -> Visits:
+        """Return no visits."""
+        return ByGap(np.zeros(0, dtype=np.int64), np.zeros(0), self.tree)
 
 
-SAMPLINGS: dict[str, Callable[[int], Callable[[np.random.Generator], Visits]]] = {
-    "permutation": permutation,
-    "uniform": uniform,
-    "gap": gap,
+def new_gap_sampling(n: int) -> GapSampling:
+    """Return the sampler before the first pass."""
+    return GapSampling(n, np.zeros(2 << (n - 1).bit_length()), np.zeros(1, dtype=np.int64))
+
+
+Sampler = Permutation | Uniform | GapSampling
+SAMPLINGS: dict[str, Callable[[int], Sampler]] = {
+    "permutation": Permutation,
+    "uniform": Uniform,
+    "gap": new_gap_sampling,
 }

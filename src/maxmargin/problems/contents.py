@@ -1,14 +1,26 @@
-"""The data that a problem or a result holds: whether two hold the same, and how many bytes."""
+"""The data that problems, methods and results hold: whether two hold the same, a digest, and their bytes."""
 
+import dataclasses
 from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.compiling import python_generic
+from maxmargin.wording import described
+
+_DIGEST_BYTES = 16
+_PLAIN = bool | int | float | str
 
 
 @python_generic
+def essence(part: object) -> object:
+    """Return what of a part of a problem decides the answers: all of it, unless it has notes or a cache."""
+    return part
+
+
 def is_same(a: object, b: object) -> bool:
     """Whether two problems, halves or parts of them hold equal data, so that they are interchangeable.
 
@@ -19,14 +31,47 @@ def is_same(a: object, b: object) -> bool:
         return True
     if type(a) is not type(b):
         return False
+    a, b = essence(a), essence(b)
     if isinstance(a, np.ndarray):
         return bool(a.dtype == b.dtype and np.array_equal(a, b))  # type: ignore[attr-defined, arg-type]
     if isinstance(a, tuple):
         pairs = zip(a, b, strict=False)  # type: ignore[call-overload]
         return len(a) == len(b) and all(is_same(*pair) for pair in pairs)  # type: ignore[arg-type]
-    if isinstance(a, bool | int | float | str):
+    if isinstance(a, _PLAIN):
         return a == b
     return bool(a.is_same(b)) if hasattr(a, "is_same") else False
+
+
+def fingerprint(subject: object) -> str:
+    """Return a digest of a problem or a method, which others have only if they hold the same data.
+
+    It does not depend on the process. Named tuples, data classes, arrays and numbers have one. An object of
+    another class must define ``fingerprint()``, a text or bytes; TypeError is raised if it does not.
+    """
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    _add(subject, digest)
+    return digest.hexdigest()
+
+
+def _add(subject: Any, digest: Any) -> None:
+    """Feed a value to a digest: its class and length, then its parts."""
+    kind, subject = type(subject), essence(subject)
+    if isinstance(subject, np.ndarray | np.generic) and subject.dtype.kind in "biuf":
+        digest.update(f"{subject.dtype.str}{subject.shape};".encode())
+        digest.update(np.require(subject, requirements="C").data)
+    elif isinstance(subject, tuple | list):
+        digest.update(f"{kind.__qualname__}({len(subject)};".encode())
+        for part in subject:
+            _add(part, digest)
+    elif dataclasses.is_dataclass(subject):
+        fields = [getattr(subject, field.name) for field in dataclasses.fields(subject)]
+        _add((kind.__qualname__, *fields), digest)
+    elif subject is None or isinstance(subject, _PLAIN):
+        digest.update(f"{kind.__qualname__}:{subject!r};".encode())
+    elif callable(getattr(subject, "fingerprint", None)) and not isinstance(subject, type):
+        _add((kind.__qualname__, repr(subject.fingerprint())), digest)
+    else:
+        raise TypeError(f"made of arrays and numbers, or define fingerprint(), got {described(subject)}")
 
 
 def n_bytes(subject: object) -> int:

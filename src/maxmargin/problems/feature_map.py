@@ -231,6 +231,12 @@ def check_metric(phi: object) -> None:
 
 
 @generic
+def notes(phi: object) -> tuple[FloatArray, ...]:
+    """Return the arrays in which the map notes what it finds in a run: none, unless it has some."""
+    return ()
+
+
+@generic
 def rebuilt(phi: object, w: FloatArray) -> FloatArray:
     """Return weights without rounding in redundant entries: ``w`` itself, if there are no such entries."""
     return w

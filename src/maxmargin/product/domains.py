@@ -16,6 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.linalg import svds
 
 from maxmargin.arrays import FloatArray
+from maxmargin.problems.contents import essence
 from maxmargin.wording import described, shown
 
 # Below this many rows or columns, a dense decomposition is faster than Lanczos iterations.
@@ -270,6 +271,16 @@ class Product(Domain):
 
     def _with_blocks(self, x: FloatArray) -> Iterator[tuple[Domain, FloatArray]]:
         return zip(self.blocks, self.parts(x), strict=True)
+
+
+@essence.register(Domain)
+def domain_essence(domain: Domain) -> tuple[object, ...]:
+    return tuple(vars(domain).values())
+
+
+@essence.register(Product)
+def product_essence(domain: Product) -> tuple[object, ...]:
+    return domain.blocks
 
 
 def _joined(parts: Iterable[FloatArray]) -> FloatArray:

@@ -6,7 +6,9 @@ of that block, and line search is in closed form. Others are searched by SciPy, 
 block.
 """
 
+import copy
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,8 +17,10 @@ from scipy.optimize import brentq
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import LinearOperator
 
+from maxmargin import states
 from maxmargin.arrays import FloatArray, is_sparse
 from maxmargin.compiling import python_generic
+from maxmargin.problems.contents import essence
 from maxmargin.wording import described
 
 # Line search stops at this distance from the best step.
@@ -223,6 +227,39 @@ def follow(objective: Smooth, x: FloatArray) -> Followed:
 @follow.register(_Parabola)
 def follow_parabola(objective: _Parabola, x: FloatArray) -> FollowedParabola:
     return FollowedParabola(objective, x)
+
+
+@states.parts.register(Followed)
+def followed_parts(at: Followed) -> list[FloatArray]:
+    return [at.x]
+
+
+@states.with_parts.register(Followed)
+def followed_with_parts(at: Followed, new: Sequence[FloatArray]) -> Followed:
+    return Followed(at.objective, new[0])
+
+
+@states.parts.register(FollowedParabola)
+def followed_parabola_parts(at: FollowedParabola) -> list[FloatArray]:
+    return [at.x, at.image]
+
+
+@states.with_parts.register(FollowedParabola)
+def followed_parabola_with_parts(at: FollowedParabola, new: Sequence[FloatArray]) -> FollowedParabola:
+    """Return the objective at another point. The image is kept too, as steps have rounded it."""
+    moved = copy.copy(at)
+    moved.x, moved.image = new
+    return moved
+
+
+@essence.register(_Parabola)
+def parabola_essence(objective: _Parabola) -> tuple[object, ...]:
+    return tuple(value for name, value in vars(objective).items() if name != "_taken")
+
+
+@essence.register(csc_array)
+def csc_essence(matrix: csc_array) -> tuple[object, ...]:
+    return matrix.data, matrix.indices, matrix.indptr, matrix.shape
 
 
 @python_generic

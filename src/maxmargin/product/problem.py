@@ -11,6 +11,7 @@ from maxmargin.methods import protocol
 from maxmargin.methods.protocol import ROUNDING, BrokenOracle, Carry
 from maxmargin.methods.steps import Predefined
 from maxmargin.objective import Certificate, certificate
+from maxmargin.problems.contents import essence
 from maxmargin.product.domains import Domain, Product
 from maxmargin.product.objectives import Smooth
 from maxmargin.resume import Beginning, UnfitStart, WarmStart
@@ -67,6 +68,11 @@ def _check_objective(objective: object, size: int) -> None:
         )
 
 
+@essence.register(ProductProblem)
+def product_problem_essence(problem: ProductProblem) -> tuple[object, ...]:
+    return problem.objective, problem.domain, problem.x0
+
+
 @kinds.checked.register(ProductProblem)
 def product_checked(problem: ProductProblem, method: object) -> tuple[ProductProblem, object]:
     certify = certificate.dispatch(type(method))
@@ -104,6 +110,11 @@ def product_begin(problem: ProductProblem, method: object, warm: WarmStart | Non
 @kinds.prepare.register(ProductProblem)
 def product_prepare(problem: ProductProblem, method: object, state: object) -> None:
     """Do nothing: blocks are not compiled."""
+
+
+@kinds.notes.register(ProductProblem)
+def product_notes(problem: ProductProblem) -> tuple[FloatArray, ...]:
+    return ()
 
 
 @kinds.first_certificate.register(ProductProblem)

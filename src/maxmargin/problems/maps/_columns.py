@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from maxmargin.arrays import Features, FloatArray, IntArray, check_memory
 from maxmargin.compiling import generic, helper, subroutine
 from maxmargin.loops import add_scaled
-from maxmargin.problems.contents import is_same
+from maxmargin.problems.contents import essence
 from maxmargin.rows import Rows, n_rows, row_add, row_clear, row_scores
 from maxmargin.rows.kernel_functions import KernelFunction, fill_matrix, kernel_value, row_lengths
 
@@ -234,7 +234,7 @@ def add_columns(columns, chosen, labels, coefs, count, places, G):
                 add_scaled(coefs[begin + c], column, G[labels[begin + c], first:stop])
 
 
-@is_same.register(SomeColumns)
-def some_columns_is_same(a: SomeColumns, b: object) -> bool:
-    """Compare what the columns are computed from; which of them are kept does not matter."""
-    return isinstance(b, SomeColumns) and is_same((a.rows, a.function), (b.rows, b.function))
+@essence.register(SomeColumns)
+def some_columns_essence(columns: SomeColumns) -> tuple[object, ...]:
+    """Return what the columns are computed from; which of them are kept does not matter."""
+    return columns.rows, columns.function, columns.values.dtype.str

@@ -31,7 +31,7 @@ from maxmargin.arrays import Features, FloatArray, IntArray, UIntArray
 from maxmargin.compiling import helper, kernel
 from maxmargin.loops import add_scaled, clear
 from maxmargin.problems import feature_map
-from maxmargin.problems.contents import is_same
+from maxmargin.problems.contents import essence
 from maxmargin.problems.maps import _products
 from maxmargin.problems.maps._columns import (
     GROUP,
@@ -369,7 +369,12 @@ def kernelised_take_half(phi: KernelisedMap, indices: IntArray) -> KernelisedMap
     return taken._replace(columns=fewer_columns(phi.columns, len(indices) / len(phi.rows_of)))
 
 
-@is_same.register(KernelisedMap)
-def kernelised_is_same(a: KernelisedMap, b: object) -> bool:
-    """Compare all but the most negative curvature, which a run writes."""
-    return isinstance(b, KernelisedMap) and is_same(tuple(a._replace(curvature=b.curvature)), tuple(b))
+@feature_map.notes.register(KernelisedMap)
+def kernelised_notes(phi: KernelisedMap) -> tuple[FloatArray, ...]:
+    return (phi.curvature,)
+
+
+@essence.register(KernelisedMap)
+def kernelised_essence(phi: KernelisedMap) -> tuple[object, ...]:
+    """Return all but the most negative curvature, which a run writes."""
+    return tuple(value for name, value in phi._asdict().items() if name != "curvature")

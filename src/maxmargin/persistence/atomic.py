@@ -1,0 +1,55 @@
+"""Files that appear whole and on the disk, or not at all."""
+
+import os
+import secrets
+from contextlib import suppress
+from glob import escape
+from pathlib import Path
+
+# O_BINARY: Windows would otherwise translate line ends.
+_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file beside ``path``, sync it to disk, and give it the name ``path``.
+
+    Whatever happens, ``path`` is the old file or the new one. An error removes the file beside it; a process
+    that is killed leaves it behind, as ``.NAME.*.part``. If ``path`` is a link, the file that it points to
+    is replaced.
+    """
+    target = Path(os.path.realpath(path))
+    unfinished = target.with_name(_unfinished_name(target, secrets.token_hex(8)))
+    try:
+        # The permissions are those of any new file, which tempfile does not give.
+        with open(os.open(unfinished, _NEW_FILE, 0o666), "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(unfinished, target)
+    except BaseException:  # Ctrl-C, too
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
+    _sync_directory(target.parent)
+
+
+def remove_unfinished(path: str | os.PathLike[str]) -> None:
+    """Remove the files beside ``path`` that processes killed in `write_atomically` have left behind."""
+    target = Path(os.path.realpath(path))
+    for unfinished in target.parent.glob(_unfinished_name(Path(escape(target.name)), "*")):
+        with suppress(OSError):
+            unfinished.unlink()
+
+
+def _unfinished_name(target: Path, mark: str) -> str:
+    return f".{target.name}.{mark}.part"
+
+
+def _sync_directory(directory: Path) -> None:
+    """Sync the new name to disk, where directories can be opened: not on Windows."""
+    with suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

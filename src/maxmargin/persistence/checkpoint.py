@@ -1,0 +1,206 @@
+"""Checkpoints: the state of a run in a file, from which the run continues bit for bit.
+
+A file holds the state, and the *identity* of the run: digests of its problem and method, and the settings
+that decide its course. A file of another identity is refused.
+"""
+
+import math
+import os
+import re
+import warnings
+from numbers import Real
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from maxmargin import states
+from maxmargin.limits import now
+from maxmargin.persistence import container
+from maxmargin.persistence.atomic import remove_unfinished
+from maxmargin.persistence.container import CHECKPOINT, Json
+from maxmargin.wording import quoted, shown
+
+# A file is written at most this often: when so many times the seconds of the last write have passed.
+_PATIENCE = 50.0
+_PASSES = re.compile(r"([1-9][0-9]*) pass(es)?")
+
+Path = str | os.PathLike[str]
+
+
+class Counted(Protocol):
+    """The part of a run's state that tells when to write it."""
+
+    @property
+    def passes(self) -> int:
+        """Number of passes made."""
+
+
+State = TypeVar("State", bound=Counted)
+
+
+class _Checkpoint(NamedTuple):
+    path: str
+    every: float | str
+
+
+class Checkpoint(_Checkpoint):
+    """Where and how often a run stores its state, so that it can continue after a crash.
+
+    The file is written beside the old one, synced to disk and renamed, so there is always a whole one. It is
+    written again when the run ends or is interrupted, and stays: remove it when you no longer need it.
+
+    The next file is due when ``every`` has passed, and 50 times the seconds of the last write. So writing
+    takes about 2 % of the time at most, apart from the first and the last file, and a crash loses at most the
+    longer of the two; or a bit more if it comes during a certificate, or in a pass of a method that moves all
+    blocks at once, as these are not divided. If a file cannot be written, one warning says so, and the run
+    continues.
+
+    Continue only from files of your own: kernels follow the indices in them without checks.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    every : float or str
+        Seconds between two files; or passes, such as ``"5 passes"``.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, path: Path, every: float | str = 60.0) -> "Checkpoint":
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise ValueError(f"Checkpoint: path must be the path of a file, got {shown(path)}.")
+        in_passes = isinstance(every, str) and _PASSES.fullmatch(every)
+        if not in_passes and not (isinstance(every, Real) and 0.0 <= float(every) < math.inf):
+            raise ValueError(
+                f"Checkpoint: every must be a number of seconds >= 0, or passes such as '5 passes', "
+                f"got {shown(every)}."
+            )
+        return super().__new__(cls, str(os.fspath(path)), every)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds between two files; none, if passes count."""
+        return 0.0 if isinstance(self.every, str) else float(self.every)
+
+    @property
+    def passes(self) -> int:
+        """Passes between two files; none, if seconds count."""
+        return int(self.every.split()[0]) if isinstance(self.every, str) else 0
+
+
+CheckpointLike = Checkpoint | Path
+
+
+def as_checkpoint(given: CheckpointLike | None) -> Checkpoint | None:
+    """Return a checkpoint, or the path of one, as a checkpoint."""
+    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
+
+
+class Identity(NamedTuple):
+    """What a run is of; files of others are refused.
+
+    Attributes
+    ----------
+    version : str
+        Of maxmargin.
+    problem, method : str
+        Digests.
+    settings : dict
+        What decides the course of the run, by the names of the parameters; None is not compared.
+    """
+
+    version: str
+    problem: str
+    method: str
+    settings: dict[str, Json]
+
+
+class Keeper:
+    """Writes the state of a run when it is due."""
+
+    def __init__(self, checkpoint: Checkpoint, identity: Identity, state: Counted) -> None:
+        self.checkpoint, self.identity = checkpoint, identity
+        self._template = states.skeleton(state)
+        self._begin, self._cost, self._passes, self._warned = now(), 0.0, state.passes, False
+        self._flat(state)  # raises at once if the state cannot be stored
+        remove_unfinished(checkpoint.path)
+
+    def note(self, state: Counted) -> None:
+        """Write the state if it is due.
+
+        Time is counted from the state of the last file to the end of the next write.
+        """
+        elapsed = now() - self._begin + self._cost
+        is_late = elapsed >= max(self.checkpoint.seconds, _PATIENCE * self._cost)
+        if is_late and state.passes >= self._passes + self.checkpoint.passes:
+            self.save(state)
+
+    def save(self, state: Counted) -> None:
+        """Write the state; warn once if that is not possible."""
+        begin, flat = now(), self._flat(state)
+        try:
+            header = {**self.identity._asdict(), "state": flat.tree}
+            container.write(self.checkpoint.path, CHECKPOINT, flat.arrays, header)
+        except (OSError, MemoryError) as error:
+            self._warn(error)
+        self._begin, self._cost, self._passes = begin, now() - begin, state.passes
+
+    def _flat(self, state: Counted) -> states.Flat:
+        """Take the state apart; raise now, rather than when it is needed, if it cannot be restored."""
+        advice = "leave the checkpoint out"
+        try:
+            flat = states.flatten(state)
+            states.restored(self._template, flat, adopt=lambda array: array)
+        except states.Unfit as error:
+            raise TypeError(f"Checkpoint: the method's state must keep {error}; {advice}.") from None
+        except TypeError as error:
+            raise TypeError(f"Checkpoint: the method must have {error}; {advice}.") from None
+        return flat
+
+    def _warn(self, error: Exception) -> None:
+        if not self._warned:
+            warnings.warn(
+                f"Checkpoint: {self.checkpoint.path} could not be written ({error}); training continues, and "
+                "an earlier file is left as it was.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._warned = True
+
+
+class NoKeeper:
+    """Stands for a run without a checkpoint."""
+
+    def note(self, state: Counted) -> None:
+        """Do nothing."""
+
+    def save(self, state: Counted) -> None:
+        """Do nothing."""
+
+
+def read_state(path: Path, identity: Identity, template: State) -> State:
+    """Return the state in a file, like the template; raise `FileError` if it is not of this identity."""
+    header, arrays, _ = container.read(path, CHECKPOINT)
+    difference = _difference(header, identity)
+    if difference:
+        container.fail(path, "a checkpoint of this run", f"one {difference}; remove it or give another path")
+    try:
+        state: State = states.restored(template, states.Flat(arrays, header.get("state")))
+    except states.Unfit as error:
+        container.fail(path, f"in a checkpoint {error}", "something else: the file is damaged; remove it")
+    return state
+
+
+def _difference(header: dict[str, Any], identity: Identity) -> str:
+    """Return in which way a file is of another run; nothing if it is of this one."""
+    if header.get("version") != identity.version:
+        return f"of maxmargin {quoted(header.get('version'))}, not {identity.version}"
+    if header.get("problem") != identity.problem:
+        return "of other data"
+    if header.get("method") != identity.method:
+        return "of another method, or with other parameters, such as C"
+    settings = header.get("settings")
+    for name, value in identity.settings.items():
+        found = settings.get(name) if isinstance(settings, dict) else None
+        if found != value and found is not None and value is not None:
+            return f"with {name}={quoted(found)}, not {quoted(value)}"
+    return ""

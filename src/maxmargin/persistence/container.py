@@ -1,0 +1,183 @@
+"""The file format: named arrays and a header of plain data, as a safetensors file.
+
+The metadata of the file have one key, `_KEY`, whose value is a JSON object: the kind of the file, the
+version of its format, and the header. safetensors checks that the arrays cover the file without overlaps or
+holes, and that shapes agree with sizes. `read` checks the rest: nothing of the file is evaluated or imported,
+and no more is allocated than the file has bytes, apart from a header of bounded length.
+"""
+
+import json
+import math
+import os
+import stat
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from maxmargin.persistence.atomic import write_atomically
+from maxmargin.wording import quoted
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+Arrays = Mapping[str, NDArray[np.generic]]
+Path = str | os.PathLike[str]
+
+_KEY = "maxmargin"
+# What grows with the data is an array. Objects of JSON take some 30 times the memory of their text.
+_LONGEST_HEADER = 1 << 20
+_LENGTH_BYTES = 8
+_TYPES = {
+    "BOOL": np.bool_,
+    "I8": np.int8,
+    "U8": np.uint8,
+    "I16": np.int16,
+    "U16": np.uint16,
+    "I32": np.int32,
+    "U32": np.uint32,
+    "I64": np.int64,
+    "U64": np.uint64,
+    "F32": np.float32,
+    "F64": np.float64,
+}
+_WRITABLE = {np.dtype(scalar) for scalar in _TYPES.values()}
+
+
+class Format(NamedTuple):
+    """What a file is for, and the version of its format that this library writes."""
+
+    kind: str
+    version: int
+
+
+MODEL = Format("model", 1)
+CHECKPOINT = Format("checkpoint", 1)
+
+
+class FileError(ValueError):
+    """A file is not what it should be: truncated, changed, of another kind or from a later version."""
+
+
+class Contents(NamedTuple):
+    """What a file holds, and the version of the format in which it was written."""
+
+    header: dict[str, Json]
+    arrays: dict[str, NDArray[np.generic]]
+    version: int
+
+
+def write(path: Path, form: Format, arrays: Arrays, header: Mapping[str, Json]) -> None:
+    """Write a file, on the disk and whole, or leave the one that is there."""
+    for name, array in arrays.items():
+        if array.dtype not in _WRITABLE:
+            raise TypeError(f"array {name!r} has dtype {array.dtype}, which files do not hold")
+    text = json.dumps({**form._asdict(), "header": header}, allow_nan=False, separators=(",", ":"))
+    # safetensors reads the memory of an array from its first to its last byte. Not by np.ascontiguousarray,
+    # which makes arrays without dimensions one-dimensional.
+    contiguous = {name: np.require(array, requirements="C") for name, array in arrays.items()}
+    content = save(contiguous, {_KEY: text})
+    if _header_length(content) > _LONGEST_HEADER:
+        raise ValueError(f"{path}: a header must have at most {_LONGEST_HEADER} bytes, got {len(text)}")
+    write_atomically(path, content)
+
+
+def read(path: Path, form: Format) -> Contents:
+    """Return what a file of this kind holds; raise `FileError` if it is not one, OSError if there is none."""
+    _check_length(path)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            version, header = _parsed(path, form, file.metadata())
+            names = file.keys()
+            for name in names:
+                _check_array(path, name, file.get_slice(name))
+            arrays = {name: file.get_tensor(name) for name in names}
+    except SafetensorError as error:
+        fail(path, "a whole safetensors file", str(error))
+    for name, array in arrays.items():
+        if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
+            fail(path, f"bytes 0 and 1 in {quoted(name)}", "others")
+    return Contents(header, arrays, version)
+
+
+def fail(path: Path, expected: str, got: str) -> NoReturn:
+    """Raise the one error of a file that is not what it should be."""
+    raise FileError(f"{os.fspath(path)}: expected {expected}, got {' '.join(got.split())}")
+
+
+def _header_length(content: bytes) -> int:
+    return int.from_bytes(content[:_LENGTH_BYTES], "little")
+
+
+def _check_length(path: Path) -> None:
+    """Raise unless this is a plain file whose header is in it and not too long."""
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for a writer
+        fail(path, "a file", "a directory or a device")
+    with open(path, "rb") as stream:
+        length = _header_length(stream.read(_LENGTH_BYTES))
+    if status.st_size < _LENGTH_BYTES + length:
+        fail(path, "a whole safetensors file", f"{status.st_size} bytes, of another format or truncated")
+    if length > _LONGEST_HEADER:
+        fail(path, f"a header of at most {_LONGEST_HEADER} bytes", f"{length} bytes")
+
+
+def _check_array(path: Path, name: str, described: object) -> None:
+    """Raise unless an array has a type and a shape that NumPy has too."""
+    dtype, shape = described.get_dtype(), described.get_shape()  # type: ignore[attr-defined]
+    if dtype not in _TYPES:
+        fail(path, f"a dtype of {', '.join(_TYPES)} for {quoted(name)}", quoted(dtype))
+    # An empty array may have long sides.
+    size = math.prod(max(side, 1) for side in shape) * np.dtype(_TYPES[dtype]).itemsize
+    if len(shape) > 32 or size > np.iinfo(np.intp).max:
+        fail(path, f"a shape that fits into memory for {quoted(name)}", quoted(shape))
+
+
+def _parsed(path: Path, form: Format, metadata: object) -> tuple[int, dict[str, Json]]:
+    """Return the version and the header of a file of this kind."""
+    text = metadata.get(_KEY) if isinstance(metadata, dict) else None
+    if text is None:
+        fail(path, f"a {form.kind} file of maxmargin", "a safetensors file of another program")
+    found = _loads(path, text)
+    kind, version, header = (found.get(name) for name in ("kind", "version", "header"))
+    if kind != form.kind:
+        fail(path, f"a {form.kind} file of maxmargin", f"one of kind {quoted(kind)}")
+    if type(version) is not int or version < 1:
+        fail(path, "a version >= 1 of the format", quoted(version))
+    if version > form.version:
+        fail(
+            path,
+            f"version {form.version} of the format, or an earlier one",
+            f"{quoted(version)}: written by a later version of maxmargin; install that one to read it",
+        )
+    if not isinstance(header, dict) or set(found) != {*form._fields, "header"}:
+        fail(path, "a kind, a version and a header", quoted(list(found)))
+    return version, header
+
+
+def _loads(path: Path, text: str) -> dict[str, Json]:
+    """Return the JSON object of a text: with each name once, and finite numbers."""
+    try:
+        found = json.loads(
+            text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_without_repeats
+        )
+    except (ValueError, RecursionError) as error:
+        fail(path, "a header in JSON", str(error))
+    if not isinstance(found, dict):
+        fail(path, "a header that is a JSON object", quoted(found))
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {quoted(text)}")
+    return number
+
+
+def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name that occurs twice")
+    return found

@@ -1,0 +1,173 @@
+"""The state of a run: all that the driver changes, so that a file of it is enough to continue bit for bit."""
+
+import math
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin import kinds
+from maxmargin.arrays import FloatArray
+from maxmargin.history import History, Measurement
+from maxmargin.methods.sampling import Sampler, Visits, n_visits
+from maxmargin.objective import Certificate
+from maxmargin.persistence.checkpoint import Checkpoint, Identity, Keeper, NoKeeper, read_state
+from maxmargin.problems.contents import fingerprint
+from maxmargin.problems.problem import AnyProblem
+from maxmargin.resume import Beginning
+
+
+@dataclass
+class RunState:
+    """What a run has reached.
+
+    Attributes
+    ----------
+    state : object
+        The state of the method.
+    notes : tuple of arrays
+        What the feature map noted in the run.
+    sampler, rng : Sampler, Generator
+        What the visits of the next passes are drawn from.
+    visits : Visits
+        The visits of the pass under way; none, between passes.
+    done : int
+        Number of them that have been made.
+    best_w : array
+        The best weights.
+    best_primal, best_dual, best_ell : float
+        Their objective, the best lower bound, and the largest dual loss.
+    first_calls : int
+        Number of oracle calls that a warm start took.
+    passes, visited : int
+        Number of passes and of visits.
+    certified : int
+        Number of visits at the last certificate.
+    other_was_best : bool
+        Whether the best of several weight vectors was not the first, in the last certificate.
+    seconds, certificate_seconds : float
+        Time spent on steps, and on the last certificate.
+    history : History
+    """
+
+    state: Any
+    notes: tuple[FloatArray, ...]
+    sampler: Sampler
+    rng: np.random.Generator
+    visits: Visits
+    best_w: FloatArray
+    best_dual: float
+    best_ell: float
+    best_primal: float = math.inf
+    first_calls: int = 0
+    done: int = 0
+    passes: int = 0
+    visited: int = 0
+    certified: int = 0
+    other_was_best: bool = False
+    seconds: float = 0.0
+    certificate_seconds: float = 0.0
+    history: History = field(default_factory=History)
+
+    @property
+    def left(self) -> int:
+        """Number of visits of the pass that are left."""
+        return n_visits(self.visits) - self.done
+
+    @property
+    def is_within_pass(self) -> bool:
+        """Whether a pass is under way."""
+        return self.left > 0
+
+    @property
+    def rows(self) -> tuple[Measurement, ...]:
+        """The certificates so far."""
+        return self.history.rows
+
+    def begin_pass(self) -> None:
+        """Draw the visits of the next pass."""
+        self.visits, self.done = self.sampler.draw(self.rng), 0
+
+    def count(self, visits: int) -> None:
+        """Count visits that have been made, and the pass if they were its last."""
+        self.visited, self.done = self.visited + visits, self.done + visits
+        if self.left == 0:
+            self.visits, self.done, self.passes = self.sampler.none(), 0, self.passes + 1
+
+    def note(self, found: Certificate, row: Measurement) -> None:
+        """Add a certificate to the history, and keep the best bounds."""
+        is_first = not self.rows
+        self.history = History((*self.rows, row))
+        self.certified = self.visited
+        self.best_dual = max(self.best_dual, row.dual)
+        if found.primal < self.best_primal or is_first:
+            self.best_primal, self.best_w = found.primal, found.w.copy()
+
+
+def new_run_state(
+    problem: AnyProblem, beginning: Beginning, sampler: Sampler, rng: np.random.Generator
+) -> RunState:
+    """Return the state before the first pass. The lower bound is zero without a warm start."""
+    w, dual = beginning.w, beginning.dual
+    notes = kinds.notes(problem)
+    return RunState(
+        beginning.state, notes, sampler, rng, sampler.none(), w, dual, dual, first_calls=beginning.calls
+    )
+
+
+class Files(NamedTuple):
+    """The files of a run: that of its checkpoint, the one to continue from, and what they must be of."""
+
+    kept: Checkpoint | None
+    start: str | None
+    identity: Identity | None
+
+    def continued(self, fresh: RunState) -> RunState:
+        """Return the state in the file to continue from, else ``fresh``, the state before the first pass."""
+        if self.start is None or self.identity is None:
+            return fresh
+        notes = fresh.notes
+        at = read_state(self.start, self.identity, fresh)
+        for live, stored in zip(notes, at.notes, strict=True):
+            live[...] = stored
+        at.notes = notes  # the map writes to these
+        return at
+
+    def keeper(self, at: RunState) -> Keeper | NoKeeper:
+        """Return what stores the state of the run."""
+        if self.kept is None or self.identity is None:
+            return NoKeeper()
+        return Keeper(self.kept, self.identity, at)
+
+
+def files_of(
+    kept: Checkpoint | None,
+    start: str | None,
+    problem: AnyProblem,
+    method: object,
+    settings: dict[str, Any],
+) -> Files:
+    """Return the files of a run; raise if problem or method cannot be recognised in another process."""
+    if kept is None and start is None:
+        return Files(None, None, None)
+    seed = settings["random_state"]  # others than numbers cannot be compared
+    compared = settings | {"random_state": int(seed) if isinstance(seed, Integral) else None}
+    identity = Identity(_version(), _digest("problem", problem), _digest("method", method), compared)
+    return Files(kept, start, identity)
+
+
+def _version() -> str:
+    """Return the minor version, within which runs give the same bits; nothing, if it is not installed."""
+    try:
+        return ".".join(version("maxmargin").split(".")[:2])
+    except PackageNotFoundError:
+        return ""
+
+
+def _digest(name: str, subject: object) -> str:
+    try:
+        return fingerprint(subject)
+    except TypeError as error:
+        raise TypeError(f"Checkpoint: the {name} must be {error}; leave the checkpoint out.") from None
