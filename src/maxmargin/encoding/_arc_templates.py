@@ -21,7 +21,7 @@ N_AROUND = 2 * REACH + 1
 _LEFT, _RIGHT, _FROM_ROOT = 0, 1, 2
 _MIX, _SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _HALF, _TAG, _SHAPE = np.uint64(32), np.uint64(16), np.uint64(8)
-_EMPTY = np.uint64(0)
+EMPTY = np.uint64(0)
 
 
 @helper
@@ -131,17 +131,6 @@ def true_keys(words, tags, offsets, heads, seen, keys):
 
 
 @helper
-def fill_table(known, keys, columns):
-    """Insert known key c into the open-addressing hash table, for all c; it has a power of two of slots."""
-    mask = np.uint64(keys.shape[0] - 1)
-    for c in range(known.shape[0]):
-        slot = (known[c] >> np.uint64(1)) & mask
-        while keys[slot] != _EMPTY:
-            slot = (slot + np.uint64(1)) & mask
-        keys[slot], columns[slot] = known[c], c
-
-
-@helper
 def known_columns(words, tags, offsets, table, found, seen, keys, start, columns):
     """Write the columns of the known features of all arcs, and where the columns of each arc start."""
     arc = count = 0
@@ -166,8 +155,8 @@ def _look_up(keys, table, found, columns, count):
     mask = np.uint64(table.shape[0] - 1)
     for c in range(keys.shape[0]):
         slot = (keys[c] >> np.uint64(1)) & mask
-        while table[slot] != _EMPTY and table[slot] != keys[c]:
+        while table[slot] != EMPTY and table[slot] != keys[c]:
             slot = (slot + np.uint64(1)) & mask
         columns[count] = found[slot]
-        count += table[slot] != _EMPTY
+        count += table[slot] != EMPTY
     return count

@@ -5,10 +5,10 @@ from numpy.typing import NDArray
 
 from maxmargin.arrays import IntArray, frozen
 from maxmargin.encoding._arc_templates import (
+    EMPTY,
     N_AROUND,
     N_TEMPLATES,
     REACH,
-    fill_table,
     known_columns,
     true_keys,
 )
@@ -55,12 +55,30 @@ class ArcEncoder:
         with _hashing():
             count = true_keys(*self._padded(sentences), sentences.offsets, heads, seen, keys)
         known, counts = np.unique(keys[:count], return_counts=True)
-        known = known[counts >= self.min_count]
-        slots = 1 << (2 * len(known)).bit_length()
-        self._keys, self._columns = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
-        fill_table(known, self._keys, self._columns)
-        self.n_features_in_ = len(known)
+        self._learn(known[counts >= self.min_count])
         return self
+
+    @classmethod
+    def restored(cls, words: list[str], tags: list[str], keys: NDArray[np.uint64]) -> "ArcEncoder":
+        """Return an encoder that has learnt these words, tags and features; raise unless they are of one."""
+        encoder = cls()
+        encoder._words, encoder._tags = _numbered(words), _numbered(tags)
+        if len(encoder._words) < len(words) or len(encoder._tags) < len(tags):
+            raise ValueError("ArcEncoder: words and tags must be distinct, got one of them twice.")
+        if not len(keys) or not keys[0] or (keys[1:] <= keys[:-1]).any():
+            raise ValueError("ArcEncoder: keys must be positive and rise, got others.")
+        encoder._learn(keys)
+        return encoder
+
+    @property
+    def learnt(self) -> tuple[list[str], list[str], NDArray[np.uint64]]:
+        """The arguments of `restored`."""
+        return list(self._words), list(self._tags), np.sort(self._keys[self._keys != EMPTY])
+
+    def _learn(self, known: NDArray[np.uint64]) -> None:
+        """Give each key of a feature a column, in order."""
+        self.n_features_in_ = len(known)
+        self._keys, self._columns = _hash_table(known)
 
     def transform(self, sentences: Tagged) -> Arcs:
         """Return the known features of all arcs."""
@@ -90,6 +108,23 @@ class ArcEncoder:
             numbers[places] = [known.get(text, _UNKNOWN) for text in texts]
             found.append(numbers)
         return found[0], found[1]
+
+
+def _hash_table(known: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """Return an open-addressing hash table of keys, with a power of two of slots, and their numbers.
+
+    All keys look for a slot at once; where several want the same one, the first gets it.
+    """
+    slots = 1 << (2 * len(known)).bit_length()
+    keys, columns = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
+    left = np.arange(len(known))
+    slot = ((known >> np.uint64(1)) & np.uint64(slots - 1)).astype(np.int64)
+    while len(left):
+        free = np.flatnonzero(keys[slot] == EMPTY)[::-1]
+        keys[slot[free]], columns[slot[free]] = known[left[free]], left[free]
+        lost = keys[slot] != known[left]
+        left, slot = left[lost], (slot[lost] + 1) & (slots - 1)
+    return keys, columns
 
 
 def _numbered(texts: list[str]) -> dict[str, int]:

@@ -4,6 +4,7 @@ from maxmargin.estimators._pickles import pickle_training_data as pickle_trainin
 from maxmargin.estimators.chain import ChainSVC as ChainSVC
 from maxmargin.estimators.dependency import DependencySVC as DependencySVC
 from maxmargin.estimators.graph import GraphSVC as GraphSVC
+from maxmargin.estimators.loading import load as load
 from maxmargin.estimators.matching import MatchingSVC as MatchingSVC
 from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
 from maxmargin.estimators.multilabel import MultilabelSVC as MultilabelSVC
@@ -21,5 +22,6 @@ __all__ = [
     "SegmentSVC",
     "StructuredSVC",
     "TokenTransformer",
+    "load",
     "pickle_training_data",
 ]

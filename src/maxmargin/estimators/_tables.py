@@ -1,6 +1,6 @@
 """What the estimators over a table of features share: scikit-learn's validation, its tags and `score`."""
 
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.objects import as_objects
 from maxmargin.estimators._base import Call, LabellingEstimator, Output
 from maxmargin.estimators._examples import Data, Parts
+from maxmargin.estimators._fields import FLAG, NAMES, Fields
 from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._scores import mean_right
 from maxmargin.estimators._state import snapshot
@@ -37,10 +38,20 @@ class TableEstimator(
 
     _has_objects: bool
 
+    _fitted: ClassVar[Fields] = {"_has_objects": FLAG, "feature_names_in_": NAMES.or_unset()}
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = tags.input_tags.sparse = True
         return tags
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if self._has_objects != (not self._is_linear and self._support.rows.ndim == 1):
+            raise ValueError("support rows must be of the kind that the model was fitted with")
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and (self._has_objects or len(names) != self.n_features_in_):
+            raise ValueError("features must have a name each")
 
     def _validate(self, parts: Parts, call: Call) -> Parts:
         X, y = super()._validate(parts, call)

@@ -16,6 +16,7 @@ from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
+from maxmargin.estimators._fields import FLAG, Fields, choice, flags
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
@@ -176,6 +177,11 @@ class ChainSVC(
     _forbidden: NDArray[np.bool_] | None
     _gives_arrays: bool
 
+    _fitted: ClassVar[Fields] = {
+        "_order": choice(*_MODELS),
+        "_forbidden": flags(None, None).or_none(),
+        "_gives_arrays": FLAG,
+    }
     _parameter_constraints: ClassVar[Constraints] = {
         "order": [Options(Integral, set(_MODELS))],
         "loss": [StrOptions(HAMMING), "array-like"],
@@ -256,6 +262,10 @@ class ChainSVC(
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         self._keep_support(problem, examples.data[0].rows, w)
+
+    def _n_cells(self) -> int:
+        n_labels = len(self.classes_)
+        return n_labels * (self._n_columns + n_labels**self._order)
 
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
         return coefficients[:, : len(self.classes_)].T

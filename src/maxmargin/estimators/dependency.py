@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable
-from typing import ClassVar, TypedDict
+from typing import ClassVar, TypedDict, cast, get_type_hints
 
 import numpy as np
 import scipy.sparse
@@ -15,16 +15,19 @@ from maxmargin.encoding.sentences import encode_tagged
 from maxmargin.encoding.tokens import without_empty
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
+from maxmargin.estimators._encoders import ARCS
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._fields import COUNT, Field, Fields
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.persistence.checkpoint import CheckpointLike
+from maxmargin.persistence.parts import Draft, Stored
 from maxmargin.problems import Arborescence
 from maxmargin.result import Callback
-from maxmargin.wording import described
+from maxmargin.wording import described, quoted
 
 _Data = tuple[Arcs, IntArray]
 
@@ -34,6 +37,16 @@ class _Trees(TypedDict):
 
     projective: bool
     single_root: bool
+
+
+def _read_trees(stored: Stored, name: str) -> _Trees:
+    found = stored.take(name)
+    if not isinstance(found, dict) or {k: type(v) for k, v in found.items()} != get_type_hints(_Trees):
+        stored.fail(f"{name!r} to say what trees there are", quoted(found))
+    return cast("_Trees", found)
+
+
+_TREES = Field(Draft.put, _read_trees)
 
 
 class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator[_Data, list[IntArray]]):
@@ -124,6 +137,7 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
     _encoder: ArcEncoder | None
     _trees: _Trees
 
+    _fitted: ClassVar[Fields] = {"n_features_in_": COUNT, "_encoder": ARCS.or_none(), "_trees": _TREES}
     _parameter_constraints: ClassVar[Constraints] = {
         "projective": ["boolean"],
         "single_root": ["boolean"],
@@ -181,8 +195,23 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
         return Arborescence.from_encoded(*examples.data, loss=self.loss, **self._trees)
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        self._w = self.coef_ = w
         self.n_features_in_ = len(w)
+        super()._keep(problem, examples, w)
+
+    def _blank(self) -> Problem:
+        # A sentence of one word has an arc from the root, and a place for one from the word itself.
+        features = scipy.sparse.csr_array((2, self.n_features_in_))
+        return Arborescence.for_prediction(Arcs(features, np.array([0, 1])), **self._trees)
+
+    def _n_cells(self) -> int:
+        return self.n_features_in_
+
+    def _check_restored(self) -> None:
+        if self._encoder is not None and self._encoder.n_features_in_ != self.n_features_in_:
+            raise ValueError("features must be those of the encoder")
+
+    def _expose(self) -> None:
+        self.coef_ = self._w
 
     def _predict(self, X: object) -> list[IntArray]:
         sentences = as_sentences(X, self._owner)

@@ -5,6 +5,7 @@ from numbers import Integral
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.arrays import FloatArray, IntArray
@@ -24,6 +25,7 @@ from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
+from maxmargin.estimators._fields import COUNT, Fields, choice
 from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
@@ -185,6 +187,10 @@ class GraphSVC(
     inference_: str
     n_edge_features_in_: int
 
+    _fitted: ClassVar[Fields] = {
+        "inference_": choice("tree", "cut", "messages"),
+        "n_edge_features_in_": COUNT,
+    }
     _parameter_constraints: ClassVar[Constraints] = {
         "inference": [StrOptions({"auto", "tree", "cut", "messages"})],
         "search": [Interval(Integral, 0, None, closed="left")],
@@ -310,8 +316,22 @@ class GraphSVC(
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         # With signs, a vector without them follows the weights.
-        parts = self._keep_support(problem, examples.data[0].nodes, w[: self._n_weights].copy())
-        self._coef, self.edge_coef_ = parts[0], parts[1]
+        self._keep_support(problem, examples.data[0].nodes, w[: self._n_weights].copy())
+        self._expose()
+
+    def _blank(self) -> Problem:
+        none = np.zeros(2, dtype=np.int64)
+        nodes, edges = csr_array((1, self._n_columns)), csr_array((0, self.n_edge_features_in_))
+        return self._of_graphs(Graphs(nodes, np.array([0, 1]), edges, none, np.zeros((0, 2), dtype=np.int64)))
+
+    def _n_cells(self) -> int:
+        n_labels = len(self.classes_)
+        return n_labels * self._n_columns + self.n_edge_features_in_ * (
+            1 if self.inference_ == "cut" else n_labels**2
+        )
+
+    def _expose(self) -> None:
+        self._coef, self.edge_coef_ = self._linear_parts()
 
     @property
     def coef_(self) -> FloatArray:
@@ -338,7 +358,10 @@ class GraphSVC(
 
     def _unlabelled(self, graphs: Graphs) -> Problem:
         """Return the problem of predicting the labels of graphs."""
-        scored = graphs._replace(nodes=self._prediction_rows(graphs.nodes))
+        return self._of_graphs(graphs._replace(nodes=self._prediction_rows(graphs.nodes)))
+
+    def _of_graphs(self, scored: Graphs) -> Problem:
+        """Return the same, of graphs whose nodes have scores for features if there is a kernel."""
         return Graph.for_prediction(scored, len(self.classes_), self.inference_, steps=self.search)
 
     def _unlabelled_problem(self, X: object) -> Problem:

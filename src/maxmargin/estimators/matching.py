@@ -13,6 +13,7 @@ from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_m
 from maxmargin.estimators._base import Call, MaxMarginEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._fields import COUNT, FLAG, Fields, scalar
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._scores import f1
@@ -114,6 +115,7 @@ class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Dat
     _fertility: int
     _has_constant: bool
 
+    _fitted: ClassVar[Fields] = {"n_features_in_": COUNT, "_fertility": scalar(int, 1), "_has_constant": FLAG}
     _parameter_constraints: ClassVar[Constraints] = {
         "wrong": [Interval(Real, 0, None, closed="left")],
         "missed": [Interval(Real, 0, None, closed="left")],
@@ -180,9 +182,17 @@ class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Dat
             *examples.data, wrong=self.wrong, missed=self.missed, fertility=self._fertility
         )
 
-    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        self._w = w
-        links, self.places_ = problem.unpack(w)
+    def _blank(self) -> Problem:
+        one, n_features = np.ones(1, dtype=np.int64), self.n_features_in_ + self._has_constant
+        return Matching.for_prediction(
+            Links(np.zeros(n_features), np.array([0, 1]), one, one, n_features), self._fertility
+        )
+
+    def _n_cells(self) -> int:
+        return self.n_features_in_ + self._fertility
+
+    def _expose(self) -> None:
+        links, self.places_ = self._layout().unpack(self._w)
         self.coef_ = links[: self.n_features_in_]
         self.intercept_ = float(links[-1]) if self._has_constant else 0.0
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
@@ -189,7 +190,17 @@ class MulticlassSVC(
         return with_exact_blocks(method) if self.method == "auto" and self.rescaling == "margin" else method
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        weights = self._keep_support(problem, examples.data[0], w)[0]
+        self._keep_support(problem, examples.data[0], w)
+        self._expose()
+
+    def _blank(self) -> Problem:
+        return self._of_rows(csr_array((1, self._n_columns)))
+
+    def _n_cells(self) -> int:
+        return len(self.classes_) * self._n_columns
+
+    def _expose(self) -> None:
+        weights = self._linear_parts()[0]
         self.intercept_ = weights[:, -1].copy() if self.fit_intercept else np.zeros(len(weights))
         self._coef = np.ascontiguousarray(weights[:, : -1 if self.fit_intercept else None])
 
@@ -237,7 +248,10 @@ class MulticlassSVC(
         return first - second
 
     def _unlabelled_problem(self, X: object) -> Problem:
-        rows = self._prediction_rows(self._known_table(X))
+        return self._of_rows(self._prediction_rows(self._known_table(X)))
+
+    def _of_rows(self, rows: Table) -> Problem:
+        """Return the problem of predicting the classes of rows."""
         features = with_constant(rows) if self.fit_intercept else rows
         return Multiclass.from_encoded(features, np.zeros(rows.shape[0], dtype=np.int64), len(self.classes_))
 

@@ -19,6 +19,7 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._fields import FLAG, NAMES, Fields, choice, ints, scalar
 from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
@@ -146,6 +147,14 @@ class MultilabelSVC(
     _n_labels: int
     _names: Labels | None
 
+    _fitted: ClassVar[Fields] = {
+        "classes_": NAMES,
+        "structure_": choice(*sorted(_STRUCTURES)),
+        "edges_": ints(None, 2),
+        "_inference": choice("tree", "subsets", "messages"),
+        "_is_vector": FLAG,
+        "_n_labels": scalar(int, 1),
+    }
     _parameter_constraints: ClassVar[Constraints] = {
         "structure": [StrOptions(_STRUCTURES)],
         "loss": [StrOptions(HAMMING)],
@@ -280,8 +289,27 @@ class MultilabelSVC(
         return rescaled(self._with_kernel(problem, X, by_example=True), self.rescaling, self._owner)
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        parts = self._keep_support(problem, examples.data[0], w)
-        nodes, edges = parts[0], parts[1]
+        self._keep_support(problem, examples.data[0], w)
+        self._expose()
+
+    def _blank(self) -> Problem:
+        if self._is_linear:
+            return self._of_rows(csr_array((1, self.n_features_in_)), None)
+        return self._of_rows(np.zeros((1, 0)), np.zeros((1, self._support.coefficients.shape[1])))
+
+    def _n_cells(self) -> int:
+        return self._n_labels * self._n_columns + len(self.edges_)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        n_classes = len(self.classes_)
+        if (n_classes, self._n_labels) != ((2, 1) if self._is_vector else (n_classes, n_classes)):
+            raise ValueError("labels must have a class each, or two if y is a vector")
+        if not self._is_linear and self._support.coefficients.shape[1] % self._n_labels:
+            raise ValueError("labels must have as many coefficients each")
+
+    def _expose(self) -> None:
+        nodes, edges = self._linear_parts()
         present = (nodes[1] - nodes[0]).reshape(self._n_labels, -1)
         self._coef, self.intercept_ = present[:, :-1], present[:, -1]
         self.edge_coef_ = _PAIR * edges[: len(self.edges_)]
@@ -330,9 +358,15 @@ class MultilabelSVC(
     def _unlabelled(self, X: object) -> Problem:
         """Return the problem of predicting the labels of examples."""
         table = self._known_table(X)
-        graphs = label_graphs(self._linear_rows(table), self._n_labels, self.edges_)
-        if not self._is_linear:
-            graphs = self._scored(graphs, table)
+        scores = None if self._is_linear else self._row_scores(table)
+        return self._of_rows(self._linear_rows(table), scores)
+
+    def _of_rows(self, table: Table, scores: FloatArray | None) -> Problem:
+        """Return the same, of rows; with a kernel, the scores of nodes are their first features."""
+        graphs = label_graphs(table, self._n_labels, self.edges_)
+        if scores is not None:
+            nodes = scores.reshape(len(scores) * self._n_labels, -1)
+            graphs = graphs._replace(nodes=frozen(csr_array(scipy.sparse.hstack([nodes, graphs.nodes]))))
         return Graph.for_prediction(graphs, 2, self._inference)
 
     def _unlabelled_problem(self, X: object) -> Problem:
@@ -348,12 +382,6 @@ class MultilabelSVC(
 
     def _formed(self, values: FloatArray, shapes: IntArray) -> FloatArray:
         return values.reshape(-1, 2) if self._is_vector else values[1::2].reshape(-1, self._n_labels)
-
-    def _scored(self, graphs: Graphs, table: Table) -> Graphs:
-        """Return the graphs of labels with the scores of their nodes by the kernel as first features."""
-        scores = self._row_scores(table)
-        nodes = scores.reshape(table.shape[0] * self._n_labels, -1)
-        return graphs._replace(nodes=frozen(csr_array(scipy.sparse.hstack([nodes, graphs.nodes]))))
 
     def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
         if self._is_vector and truth.ndim == 1:
@@ -376,6 +404,7 @@ def label_graphs(table: Table, n_labels: int, edges: IntArray) -> Graphs:
     rows = with_constant(scipy.sparse.csr_array(table))
     by_label = scipy.sparse.kron(scipy.sparse.eye_array(n_labels), rows, format="csr")
     nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
-    features = scipy.sparse.csr_array(_PAIR * np.eye(max(n_edges, 1))[np.tile(np.arange(n_edges), n)])
+    by_edge = scipy.sparse.eye_array(max(n_edges, 1), format="csr")
+    features = scipy.sparse.csr_array(_PAIR * by_edge[np.tile(np.arange(n_edges), n)])
     ends = np.tile(edges, (n, 1))
     return Graphs(frozen(nodes), n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)

@@ -22,6 +22,7 @@ from maxmargin.encoding.tokens import Offsets, Tokens
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._fields import LABELS, Fields, ints
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
@@ -145,6 +146,7 @@ class SegmentSVC(
     classes_: Labels
     max_length_: IntArray
 
+    _fitted: ClassVar[Fields] = {"classes_": LABELS, "max_length_": ints(None)}
     _parameter_constraints: ClassVar[Constraints] = {
         "max_length": [Interval(Integral, 1, None, closed="left"), Mapping, None],
         "loss": [StrOptions(HAMMING | {"segments"})],
@@ -213,6 +215,16 @@ class SegmentSVC(
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         self._keep_support(problem, examples.data[0].rows, w)
+
+    def _n_cells(self) -> int:
+        n_labels, n_lengths = len(self.max_length_), int(self.max_length_.max(initial=0))
+        return n_labels * (self._n_columns + n_labels + n_lengths)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if len(self.max_length_) - len(self.classes_) not in (0, 1):
+            raise ValueError("labels must have a largest length each")
+        check_choice(self.max_length_, self._owner)
 
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
         parts = coefficients.reshape(len(coefficients), 3, -1)[:, :, : len(self.max_length_)]

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from maxmargin._spot_check import beaten_answer, check_oracle, wrong_prediction
 from maxmargin.arrays import FloatArray
 from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.estimators._encoders import JOINT
 from maxmargin.estimators._errors import noted
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._fields import Fields
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import CustomProblem, Problem, checked_loss, joint_features, signed
+from maxmargin.estimators._saving import Layout
 from maxmargin.estimators._single import SinglePrediction
 from maxmargin.estimators._sklearn_private import Interval
 from maxmargin.estimators._training import frames_to_user
@@ -24,6 +27,12 @@ from maxmargin.result import Callback, Result
 from maxmargin.wording import described
 
 _Data = tuple[list[object], list[object]]
+
+
+class _JointWeights(NamedTuple):
+    """The weights of a user's features."""
+
+    features: FloatArray
 
 
 class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
@@ -128,6 +137,7 @@ class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
     feature_names_: list[Hashable] | None
     _joint: Joint | None
 
+    _fitted: ClassVar[Fields] = {"_joint": JOINT}
     _parameter_constraints: ClassVar[Constraints] = {
         "features": [callable],
         "loss": [callable],
@@ -240,8 +250,17 @@ class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
         return signed(problem, chosen)
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        joint = self._joint
-        self.coef_ = w[: joint.size].copy()  # type: ignore[union-attr]
+        # With signs, a vector without them follows the weights.
+        super()._keep(problem, examples, w[: self._n_cells()].copy())
+
+    def _layout(self) -> Layout:
+        return Layout(self._n_cells(), _JointWeights)
+
+    def _n_cells(self) -> int:
+        return self._joint.size  # type: ignore[union-attr]
+
+    def _expose(self) -> None:
+        joint, self.coef_ = self._joint, self._w
         self.feature_names_ = list(joint.names) if isinstance(joint, NamedJoint) else None
 
     def _predict(self, X: object) -> list[object]:
