@@ -1,6 +1,10 @@
-"""Link the words of a sentence to those of its translation: matchings, with a picture of one.
+"""Word alignment: a sentence and its translation
+==============================================
 
+Matchings link the words of a sentence to those of its translation. The picture shows one.
 Trains on the Hansards, read from $MAXMARGIN_DATA; without them, on pairs of rows of scanned digits.
+
+.. image:: /figures/alignment.svg
 """
 
 import matplotlib.pyplot as plt
@@ -54,3 +58,5 @@ def main():
 
 if __name__ == "__main__":
     main()
+
+# sphinx_gallery_thumbnail_path = "figures/alignment.svg"

@@ -1,6 +1,10 @@
-"""Find the head of every word of a sentence: dependency trees, with a picture of one.
+"""Dependency parsing: the head of every word
+==========================================
 
+The picture shows the tree of one sentence.
 Trains on the English Web Treebank, read from $MAXMARGIN_DATA; without it, on sentences of a toy grammar.
+
+.. image:: /figures/parsing.svg
 """
 
 import matplotlib.pyplot as plt
@@ -54,3 +58,5 @@ def main():
 
 if __name__ == "__main__":
     main()
+
+# sphinx_gallery_thumbnail_path = "figures/parsing.svg"

@@ -1,6 +1,10 @@
-"""Predict sets of labels with independent labels, a tree of labels, and all pairs; plot the pairs.
+"""Sets of labels
+==============
 
+Independent labels, a tree of labels, and all pairs. The picture shows the pairs.
 Trains on photographs of scenes, read from $MAXMARGIN_DATA; without them, on sets made at random.
+
+.. image:: /figures/scene.svg
 """
 
 import matplotlib.pyplot as plt
@@ -39,3 +43,5 @@ def main():
 
 if __name__ == "__main__":
     main()
+
+# sphinx_gallery_thumbnail_path = "figures/scene.svg"

@@ -1,6 +1,10 @@
-"""Read handwritten words with chains of first and second order: a letter depends on one or two before it.
+"""Handwritten words: chains of first and second order
+===================================================
 
+A letter depends on one or two before it. The picture shows what three letters in a row score.
 Trains on the OCR letters, read from $MAXMARGIN_DATA or fetched; without them, on words of scanned digits.
+
+.. image:: /figures/words.svg
 """
 
 import matplotlib.pyplot as plt
@@ -46,3 +50,5 @@ def main():
 
 if __name__ == "__main__":
     main()
+
+# sphinx_gallery_thumbnail_path = "figures/words.svg"
