@@ -7,6 +7,9 @@ import pytest
 
 from maxmargin.compiling.interpreting import interpreted
 
+# Settings and scripts of the site, and what building it leaves behind.
+collect_ignore_glob = ["docs/*.py", "docs/_*", "docs/gallery/*", "docs/reference/*"]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of this suite."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.datasets.conll2000 import chunks
+from maxmargin.evaluation import phrases
 
 FloatArray = NDArray[np.float64]
 _RESAMPLES = 1000
@@ -50,7 +50,7 @@ def count_whole(truth: Any, predicted: Any) -> tuple[float, ...]:
 
 def count_chunks(truth: Any, predicted: Any) -> tuple[float, ...]:
     """Return how many chunks are found, and how many are true or predicted, of a sentence's tags."""
-    a, b = chunks(truth), chunks(predicted)
+    a, b = set(phrases(truth)), set(phrases(predicted))
     return len(a & b), len(a) + len(b)
 
 

@@ -1,5 +1,7 @@
-"""Find the phrases of a sentence: text chunking with a chain whose features are plain strings.
+"""Chunking: the phrases of a sentence
+===================================
 
+A chain whose features are plain strings finds the phrases of sentences.
 Trains on CoNLL-2000, read from $MAXMARGIN_DATA or fetched; without it, on words of scanned digits.
 """
 

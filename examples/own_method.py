@@ -1,6 +1,10 @@
-"""A method of your own, compiled: passive-aggressive updates (Crammer et al. 2006, PA-I).
+"""A method of your own, compiled
+==============================
 
-Each visit moves the weights just far enough to give the oracle's answer its margin, but never further than C:
+Passive-aggressive updates (Crammer et al. 2006, PA-I).
+
+Each visit moves the weights just far enough to give the oracle's answer its margin, but never further than
+C::
 
     tau = min(C, hinge / |Phi_i psi|^2),    w <- w + tau Phi_i psi,    C = 1 / (lam n)
 """

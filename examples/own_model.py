@@ -1,4 +1,7 @@
-"""A model of your own, compiled: choose the k best of several items, trained for precision at k.
+"""A model of your own, compiled
+=============================
+
+Choose the k best of several items, trained for precision at k.
 
 Each example has m items with features, k of which are relevant. An output is a set of k items. Its score is
 the sum of the scores of its items, and its loss the share of them that is not relevant (Joachims 2005).

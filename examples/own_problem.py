@@ -1,4 +1,8 @@
-"""Define your own problem: digits with a tree-shaped loss, in which mistakes within a branch cost half."""
+"""A problem of your own, in plain Python
+======================================
+
+Digits with a tree-shaped loss, in which mistakes within a branch cost half.
+"""
 
 import numpy as np
 from sklearn.datasets import load_digits

@@ -1,6 +1,10 @@
-"""Link the words of a sentence to those of its translation: matchings, with a picture of one.
+"""Word alignment: a sentence and its translation
+==============================================
 
+Matchings link the words of a sentence to those of its translation. The picture shows one.
 Trains on the Hansards, read from $MAXMARGIN_DATA; without them, on pairs of rows of scanned digits.
+
+.. image:: /figures/alignment.svg
 """
 
 import matplotlib.pyplot as plt
@@ -9,6 +13,7 @@ from sklearn.datasets import load_digits
 
 from maxmargin import MatchingSVC
 from maxmargin.datasets import alignment_error_rate
+from maxmargin.displays import AlignmentDisplay
 from word_alignment import DescribedPairs, load_described_hansards
 
 
@@ -46,14 +51,12 @@ def main():
     print(f"Alignment error rate on {len(test.X)} test pairs: {error:.3f}")
 
     i = min(range(len(test.X)), key=lambda i: abs(test.X[i].shape[0] - 12))
-    plt.imshow(test.X[i] @ model.coef_ + model.intercept_, cmap="Greys")
-    for links, mark, name in ((list(enumerate(predicted[i])), "o", "predicted"), (test.sure[i], "x", "sure")):
-        plt.plot(*np.transpose([(k, j) for j, k in links if k >= 0]), mark, label=name)
-    plt.xticks(range(len(test.words[i][1])), test.words[i][1], rotation=60)
-    plt.yticks(range(len(test.words[i][0])), test.words[i][0])
-    plt.legend()
+    links, (sources, targets) = {"sure": test.sure[i], "possible": test.possible[i]}, test.words[i]
+    AlignmentDisplay.from_estimator(model, test.X[i], **links, sources=sources, targets=targets)
     plt.show()
 
 
 if __name__ == "__main__":
     main()
+
+# sphinx_gallery_thumbnail_path = "figures/alignment.svg"

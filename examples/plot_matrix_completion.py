@@ -1,4 +1,7 @@
-"""Matrix completion on a nuclear-norm ball: fill in the missing pixels of scanned digits.
+"""Matrix completion on a nuclear-norm ball
+========================================
+
+Fill in the missing pixels of scanned digits.
 
 A row of the matrix is a scan. Of every scan some pixels are seen, and scans of the same digit are alike, so
 that the matrix is close to one of low rank: minimise the squared error on the pixels that are seen, among

@@ -1,5 +1,7 @@
-"""Define your own output space by three Python functions: learn to sort scanned digits.
+"""An output space of your own: sorting
+====================================
 
+Three Python functions are enough to learn to sort scanned digits.
 An example x is a row of scans, one scan per line of the array; an output y is the rank of each scan.
 """
 

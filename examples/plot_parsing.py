@@ -1,6 +1,10 @@
-"""Find the head of every word of a sentence: dependency trees, with a picture of one.
+"""Dependency parsing: the head of every word
+==========================================
 
+The picture shows the tree of one sentence.
 Trains on the English Web Treebank, read from $MAXMARGIN_DATA; without it, on sentences of a toy grammar.
+
+.. image:: /figures/parsing.svg
 """
 
 import matplotlib.pyplot as plt
@@ -9,6 +13,7 @@ import numpy as np
 from maxmargin import DependencySVC
 from maxmargin.datasets import load_ud_ewt
 from maxmargin.datasets.ud_ewt import Treebank
+from maxmargin.displays import DependencyDisplay
 
 NOUNS, VERBS, ADJECTIVES = ["dog", "cat", "house", "child"], ["sees", "likes", "chases"], ["old", "small"]
 
@@ -46,14 +51,12 @@ def main():
     print(f"The objective is certified to be within {model.gap_:.2g} of its minimum.")
     print(f"Attachment score on {len(test.X)} test sentences: {model.score(test.X, test.y):.3f}")
 
-    words = min(test.X, key=lambda sentence: abs(len(sentence) - 9))
-    for word, head in enumerate(model.predict([words])[0], start=1):
-        arrow = {"arrowstyle": "->", "connectionstyle": f"arc3,rad={-0.6 if head < word else 0.6}"}
-        plt.annotate("", (word, 0), (head, 0), arrowprops=arrow)
-    plt.xticks(range(len(words) + 1), ["root", *(word for word, _ in words)], rotation=60)
-    plt.gca().set(yticks=[], ylim=(0, len(words) / 2))
+    i = min(range(len(test.X)), key=lambda i: abs(len(test.X[i]) - 9))
+    DependencyDisplay.from_estimator(model, test.X[i], y_true=test.y[i])
     plt.show()
 
 
 if __name__ == "__main__":
     main()
+
+# sphinx_gallery_thumbnail_path = "figures/parsing.svg"

@@ -1,6 +1,11 @@
-"""Divide sentences into phrases, which are labelled segments of words, and plot the scores of their lengths.
+"""Phrases as segments
+===================
 
+Divide sentences into phrases, which are labelled segments of words. The picture shows the scores of their
+lengths.
 Trains on CoNLL-2000, read from $MAXMARGIN_DATA or fetched; without it, on sentences of a toy grammar.
+
+.. image:: /figures/phrases.svg
 """
 
 import matplotlib.pyplot as plt
@@ -57,3 +62,5 @@ def main():
 
 if __name__ == "__main__":
     main()
+
+# sphinx_gallery_thumbnail_path = "figures/phrases.svg"

@@ -1,4 +1,7 @@
-"""A product of many sets: find what every pixel of a picture is made of, and the haze above all of them.
+"""A product of many sets: mixed pixels
+====================================
+
+Find what every pixel of a picture is made of, and the haze above all of them.
 
 A pixel of a hyperspectral picture is a mixture of the spectra of some materials, plus the haze. The shares of
 the materials in a pixel are in a simplex, one for each pixel, and the spectrum of the haze is in a box. Each

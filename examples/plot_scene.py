@@ -1,6 +1,10 @@
-"""Predict sets of labels with independent labels, a tree of labels, and all pairs; plot the pairs.
+"""Sets of labels
+==============
 
+Independent labels, a tree of labels, and all pairs. The picture shows the pairs.
 Trains on photographs of scenes, read from $MAXMARGIN_DATA; without them, on sets made at random.
+
+.. image:: /figures/scene.svg
 """
 
 import matplotlib.pyplot as plt
@@ -9,6 +13,7 @@ from sklearn.datasets import make_multilabel_classification
 
 from maxmargin import MultilabelSVC
 from maxmargin.datasets import load_scene
+from maxmargin.displays import TransitionsDisplay
 
 
 def load():
@@ -30,15 +35,13 @@ def main():
             f"{structure}: {100 * model.score(test_X, test_y):.1f}% of sets right, {wrong:.3f} labels wrong"
         )
 
-    together = np.zeros((len(names), len(names)))
-    for (a, b), table in zip(model.edges_, model.edge_coef_, strict=True):
-        together[a, b] = together[b, a] = table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]
-    plt.imshow(together, cmap="coolwarm", vmin=-np.abs(together).max(), vmax=np.abs(together).max())
-    plt.xticks(range(len(names)), names, rotation=60)
-    plt.yticks(range(len(names)), names)
-    plt.colorbar(label="what two labels gain together")
+    axes = TransitionsDisplay.from_estimator(model).ax_
+    axes.set_xticks(range(len(names)), names, rotation=60)
+    axes.set_yticks(range(len(names)), names)
     plt.show()
 
 
 if __name__ == "__main__":
     main()
+
+# sphinx_gallery_thumbnail_path = "figures/scene.svg"

@@ -1,6 +1,10 @@
-"""Number the cells of a snake: a grid whose edges score directions, colours and pairs of labels.
+"""Snakes: labels of a grid
+========================
 
+Number the cells of a snake: edges of the grid score directions, colours and pairs of labels.
 Trains on the snakes, read from $MAXMARGIN_DATA; without them, on snakes drawn at random.
+
+.. image:: /figures/snakes.svg
 """
 
 import matplotlib.pyplot as plt
@@ -57,3 +61,5 @@ def main():
 
 if __name__ == "__main__":
     main()
+
+# sphinx_gallery_thumbnail_path = "figures/snakes.svg"

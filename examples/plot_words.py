@@ -1,6 +1,10 @@
-"""Read handwritten words with chains of first and second order: a letter depends on one or two before it.
+"""Handwritten words: chains of first and second order
+===================================================
 
+A letter depends on one or two before it. The picture shows what three letters in a row score.
 Trains on the OCR letters, read from $MAXMARGIN_DATA or fetched; without them, on words of scanned digits.
+
+.. image:: /figures/words.svg
 """
 
 import matplotlib.pyplot as plt
@@ -8,6 +12,7 @@ import numpy as np
 
 from maxmargin import ChainSVC
 from maxmargin.datasets import load_digit_words, load_ocr
+from maxmargin.displays import TransitionsDisplay
 
 
 def load():
@@ -37,14 +42,13 @@ def main():
     for i, j, k in zip(*np.unravel_index(best, model.trigrams_.shape), strict=True):
         print(f"  {letters[i]}{letters[j]}{letters[k]}  {model.trigrams_[i, j, k]:+.3f}")
     middle = np.unravel_index(best[0], model.trigrams_.shape)[1]
-    plt.imshow(model.trigrams_[:, middle], cmap="coolwarm")
-    plt.xticks(range(len(letters)), letters)
-    plt.yticks(range(len(letters)), letters)
-    plt.xlabel(f"what follows {letters[middle]}")
-    plt.ylabel(f"what stands before {letters[middle]}")
-    plt.colorbar(label="score of the three")
+    display = TransitionsDisplay(model.trigrams_[:, middle], letters, letters, meaning="score of the three")
+    around = {"xlabel": f"what follows {letters[middle]}", "ylabel": f"what stands before {letters[middle]}"}
+    display.plot().ax_.set(**around)
     plt.show()
 
 
 if __name__ == "__main__":
     main()
+
+# sphinx_gallery_thumbnail_path = "figures/words.svg"

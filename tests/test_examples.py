@@ -125,7 +125,8 @@ def test_alignment_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     # One row of digits linked to another at random is wrong nine times in ten.
     assert number(r"Alignment error rate on 150 test pairs: ([\d.]+)", text) < 0.4
     (axes,) = shown
-    assert [label.get_text() for label in axes.get_legend().get_texts()] == ["predicted", "sure"]
+    marks = [label.get_text() for label in axes.get_legend().get_texts()]
+    assert marks in (["predicted", "sure"], ["predicted", "predicted, wrong", "sure"])
     assert all(0 <= int(label.get_text()) <= 9 for label in axes.get_xticklabels())
     plt.close("all")
 
@@ -156,7 +157,7 @@ def test_parsing_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     (axes,) = shown
     words = [label.get_text() for label in axes.get_xticklabels()]
     assert words[:2] == ["root", "the"]
-    assert len(axes.texts) == len(words) - 1  # an arc for each word
+    assert len(axes.texts) >= len(words) - 1  # an arc for each word, and one for each head that is missed
     plt.close("all")
 
 
@@ -267,5 +268,5 @@ def test_product(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_examples_are_short(path: Path) -> None:
-    most = {"own_model.py": 150, "own_method.py": 80}.get(path.name, 60)
+    most = {"own_model.py": 150, "own_method.py": 80}.get(path.name, 70)
     assert len(path.read_text().splitlines()) < most

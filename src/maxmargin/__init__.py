@@ -7,6 +7,7 @@ from maxmargin.encoding.grids import grid_directions as grid_directions
 from maxmargin.encoding.grids import grid_edges as grid_edges
 from maxmargin.estimators import ChainSVC as ChainSVC
 from maxmargin.estimators import DependencySVC as DependencySVC
+from maxmargin.estimators import Explanation as Explanation
 from maxmargin.estimators import GraphSVC as GraphSVC
 from maxmargin.estimators import MatchingSVC as MatchingSVC
 from maxmargin.estimators import MulticlassSVC as MulticlassSVC
@@ -14,6 +15,7 @@ from maxmargin.estimators import MultilabelSVC as MultilabelSVC
 from maxmargin.estimators import SegmentSVC as SegmentSVC
 from maxmargin.estimators import StructuredSVC as StructuredSVC
 from maxmargin.estimators import TokenTransformer as TokenTransformer
+from maxmargin.estimators import load as load
 from maxmargin.estimators import pickle_training_data as pickle_training_data
 from maxmargin.history import History as History
 from maxmargin.methods import BMRM as BMRM
@@ -41,6 +43,7 @@ from maxmargin.methods.protocol import ScaleError as ScaleError
 from maxmargin.path import CPath as CPath
 from maxmargin.path import c_path as c_path
 from maxmargin.persistence.checkpoint import Checkpoint as Checkpoint
+from maxmargin.persistence.container import FileError as FileError
 from maxmargin.plotting import plot_convergence as plot_convergence
 from maxmargin.result import Progress as Progress
 from maxmargin.result import Result as Result
@@ -67,8 +70,10 @@ __all__ = [
     "DependencySVC",
     "Divided",
     "ExcessiveGap",
+    "Explanation",
     "ExponentiatedGradient",
     "Extragradient",
+    "FileError",
     "FrankWolfe",
     "GraphSVC",
     "History",
@@ -95,6 +100,7 @@ __all__ = [
     "edge_differences",
     "grid_directions",
     "grid_edges",
+    "load",
     "pickle_training_data",
     "plot_convergence",
     "solve",

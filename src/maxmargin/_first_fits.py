@@ -14,7 +14,9 @@ from maxmargin import estimators
 from maxmargin.arrays import CsrMatrix, FloatArray
 from maxmargin.decoding import decode_all
 from maxmargin.encoding.arcs import Arcs
+from maxmargin.encoding.fields import number_fields
 from maxmargin.encoding.links import encode_links
+from maxmargin.encoding.numbered import NumberedSequences
 from maxmargin.estimators._parameters import DUAL_METHODS
 from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain, Segments
 from maxmargin.problems.arborescence import ArborescenceProblem
@@ -68,8 +70,14 @@ def _graph(edges: list[tuple[int, int]], labels: list[int]) -> tuple[Any, Any]:
     return [(_tables()["dense"][:3], edges)], [labels]
 
 
+def _attributes() -> tuple[Any, Any]:
+    """Return a sequence of attributes as files have them, whose names are numbered by a kernel."""
+    codes, counts, _, _ = number_fields(b"a\tb\nb\n")
+    return NumberedSequences(["a", "b"], codes, None, counts, np.array([0, 2])), [[0, 1]]
+
+
 DATA: dict[str, _Data] = {
-    "ChainSVC": _of_rows(lambda X: ([X], [_LABELS])),
+    "ChainSVC": {**_of_rows(lambda X: ([X], [_LABELS])), "attributes": _attributes},
     "DependencySVC": {"tagged words": lambda: ([[("a", "X"), ("b", "Y")]], [[2, 0]])},
     "GraphSVC": {
         "paths of two labels": lambda: _graph(_PATH, [0, 1, 1]),

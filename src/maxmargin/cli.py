@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from maxmargin.commands.options import add_commands
+
 _PLOT = "maxmargin-demo.png"
 _FORMATS = (".png", ".pdf", ".svg")
 _FAILED, _MISUSED, _INTERRUPTED = 1, 2, 130
@@ -41,8 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader is gone, as in `maxmargin demo | head`. Without this, flushing at exit would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, OSError, TypeError, ValueError) as error:
         return _fail(" ".join(str(error).split()), _FAILED)
+    except MemoryError:
+        return _fail("there is not enough memory for these data.", _FAILED)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--quiet", action="store_true", help="print only the result")
     demo.set_defaults(run=_demo)
 
+    add_commands(commands)
     compile_ = commands.add_parser("compile", help="compile kernels now, so that no first fit waits")
     compile_.add_argument(
         "estimators", nargs="*", type=_estimator, metavar="ESTIMATOR", help="such as ChainSVC (default: all)"

@@ -1,4 +1,4 @@
-"""Predictions for all examples of a problem, and their margins."""
+"""Predictions for all examples of a problem, their margins, and the best outputs that differ from them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,8 @@ from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import predictions
 from maxmargin.problems.feature_map import score, score_buffer, statistics_size
 from maxmargin.problems.margins import decode_with_margins, margin_workspace, n_parts
-from maxmargin.problems.oracle import output_size
+from maxmargin.problems.oracle import oracle_workspace, output_size
+from maxmargin.problems.oracles._alternatives import decode_differing
 from maxmargin.problems.problem import AnyProblem, checked_weights, sizes
 
 
@@ -68,6 +69,39 @@ def _predictions_with_margins(problem, w, first, stop, out, theta, y, work):
         for t in range(output_size(problem.oracle, i)):
             out.outputs[end] = y[t]
             end += 1
+
+
+class Decoded:
+    """The output of largest score of the only example of a problem, and what comes closest to it.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : array
+
+    Attributes
+    ----------
+    output, margins : arrays
+        The output, and the margin of each of its parts.
+    """
+
+    def __init__(self, problem: AnyProblem, w: FloatArray) -> None:
+        self._oracle, theta = problem.oracle, score_buffer(problem.map, None)
+        score(problem.map, 0, checked_weights(problem, w), theta)
+        self._theta = theta[: statistics_size(problem.map, 0)]
+        self.output = np.zeros(output_size(self._oracle, 0), dtype=np.int64)
+        self.margins = np.zeros(n_parts(self._oracle, 0))
+        work = margin_workspace(self._oracle)
+        decode_with_margins(self._oracle, 0, self._theta, self.output, self.margins, work)
+
+    def other(self, p: int) -> IntArray:
+        """Return the best output that differs in part p, whose margin is finite.
+
+        An approximate oracle may return one that does not differ.
+        """
+        margin, work = float(self.margins[p]), oracle_workspace(self._oracle)
+        found: IntArray = decode_differing(self._oracle, 0, self._theta, self.output, p, margin, work)
+        return found
 
 
 def _stops(problem: AnyProblem, size: Callable[[object, int], int]) -> IntArray:

@@ -84,7 +84,7 @@ class History:
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with one row per certificate."""
-        return as_frame(list(self.rows), list(self.columns), "History")
+        return as_frame(list(self.rows), list(self.columns), "History.to_frame")
 
 
 @states.parts.register(History)
@@ -98,12 +98,20 @@ def history_with_parts(history: History, new: Sequence[FloatArray]) -> History:
     return History(tuple(rows))
 
 
-def as_frame(rows: Sequence[object], columns: list[str], owner: str) -> Any:
-    """Return a pandas DataFrame; raise a one-line error if pandas is not installed."""
+def as_frame(
+    rows: Sequence[object], columns: Sequence[str], caller: str, *, names: Sequence[str] = ()
+) -> Any:
+    """Return a pandas DataFrame; raise a one-line error that names the caller if pandas is not installed.
+
+    The columns ``names`` hold objects, which stay as they are: ints beside None do not become floats.
+    """
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError(
-            f"{owner}.to_frame needs pandas, which is not installed; run: pip install maxmargin[frame]"
+            f"{caller} needs pandas, which is not installed; run: pip install maxmargin[frame]"
         ) from error
-    return pd.DataFrame(rows, columns=columns)
+    if not names:
+        return pd.DataFrame(rows, columns=list(columns))
+    numbers = {name: float for name in columns if name not in names}
+    return pd.DataFrame(rows, columns=list(columns), dtype=object).astype(numbers)

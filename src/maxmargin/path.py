@@ -36,7 +36,7 @@ class CPath(NamedTuple):
             for C, result in zip(self.Cs, self.results, strict=True)
             for last in result.history.rows[-1:]
         ]
-        return as_frame(rows, columns, "CPath")
+        return as_frame(rows, columns, "CPath.to_frame")
 
 
 def c_path(problem: AnyProblem, Cs: Iterable[float], *, method: Any = None, **options: Any) -> CPath:

@@ -1,4 +1,4 @@
-"""The convergence plot."""
+"""The convergence plot, and what all plots share: colours, and figures that suit any background."""
 
 import io
 from typing import Any
@@ -9,7 +9,9 @@ from maxmargin.arrays import FloatArray
 from maxmargin.history import History
 
 # The colours of Okabe and Ito, which people with any colour vision can distinguish.
-_BLUE, _VERMILION, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
+BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
+# Grey that can be read on white and on black: new figures have no background of their own.
+INK = "#808080"
 
 
 def plot_convergence(history: History, axes: Any = None, *, tol: float | None = None) -> Any:
@@ -55,36 +57,58 @@ def convergence_svg(history: History) -> str:
     if not len(history) or not np.isfinite(history.gap).any():
         return ""
     figure, stream = Figure(figsize=(6.4, 4.8), layout="constrained"), io.StringIO()
-    plot_convergence(history, figure.subplots(2, 1, sharex=True))
+    axes = figure.subplots(2, 1, sharex=True)
+    for ax in axes:
+        suit_any_background(figure, ax)
+    plot_convergence(history, axes)
     figure.savefig(stream, format="svg")
     text = stream.getvalue()
     return text[text.index("<svg") :]
 
 
-def _new_panels() -> Any:
+def pyplot(caller: str) -> Any:
+    """Return matplotlib.pyplot; raise a one-line error that names the caller if it is not installed."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            "plot_convergence needs matplotlib, which is not installed; run: pip install maxmargin[plot]"
+            f"{caller} needs matplotlib, which is not installed; run: pip install maxmargin[plot]"
         ) from error
-    return plt.subplots(2, 1, sharex=True, layout="constrained", figsize=(6.4, 5.6))[1]
+    return plt
+
+
+def _new_panels() -> Any:
+    plt = pyplot("plot_convergence")
+    figure, axes = plt.subplots(2, 1, sharex=True, layout="constrained", figsize=(6.4, 5.6))
+    for ax in axes:
+        suit_any_background(figure, ax)
+    return axes
+
+
+def suit_any_background(figure: Any, ax: Any) -> None:
+    """Make the background transparent, and texts and lines of the axes grey."""
+    figure.patch.set_facecolor("none")
+    ax.set_facecolor("none")
+    ax.tick_params(colors=INK)
+    for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
+        text.set_color(INK)
+    ax.spines[:].set_edgecolor(INK)
 
 
 def _plot_objectives(ax: Any, history: History) -> None:
     passes, primal, dual = history.passes, history.primal, history.dual
     style = {"marker": "o", "markersize": 3.5}
-    ax.fill_between(passes, dual, primal, color=_GREY, alpha=0.12, linewidth=0)
-    ax.plot(passes, primal, color=_BLUE, label="primal: objective of the weights", **style)
-    ax.plot(passes, dual, "--", color=_VERMILION, label="dual: no weights are below this", **style)
+    ax.fill_between(passes, dual, primal, color=INK, alpha=0.12, linewidth=0)
+    ax.plot(passes, primal, color=BLUE, label="primal: objective of the weights", **style)
+    ax.plot(passes, dual, "--", color=VERMILION, label="dual: no weights are below this", **style)
     ax.set_ylabel("objective")
     _tidy(ax)
 
 
 def _plot_gap(ax: Any, passes: FloatArray, gap: FloatArray, tol: float | None) -> None:
-    ax.plot(passes, gap, color=_GREEN, marker="o", markersize=3.5, label="gap: best primal − best dual")
+    ax.plot(passes, gap, color=GREEN, marker="o", markersize=3.5, label="gap: best primal − best dual")
     if tol is not None and tol > 0:
-        ax.axhline(tol, color=_GREY, linestyle=":", label=f"tol = {tol:g}")
+        ax.axhline(tol, color=INK, linestyle=":", label=f"tol = {tol:g}")
     # A gap of exactly zero means an optimum, but a log axis cannot show it.
     ax.set_yscale("log", nonpositive="mask")
     ax.set_xlabel("passes over the data")
@@ -95,4 +119,4 @@ def _plot_gap(ax: Any, passes: FloatArray, gap: FloatArray, tol: float | None) -
 def _tidy(ax: Any) -> None:
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, labelcolor=ax.xaxis.label.get_color())

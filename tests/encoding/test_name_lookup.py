@@ -110,3 +110,10 @@ def test_conll_names_by_table_and_by_dict():
     names = list(dict.fromkeys(chain.from_iterable(bags[:20_000])))
     found = lookup.Vocabulary(names).lookup(bags, np.full(len(bags), 2))
     assert found.tolist() == expected(names, bags)
+
+
+@given(
+    st.lists(st.text("ab\0", max_size=3) | st.integers(0, 3).map(lambda k: "x" * 100 + str(k)), max_size=8)
+)
+def test_names_that_occur_twice_are_found(names):
+    assert packed.are_distinct(names) == (len(set(names)) == len(names))

@@ -22,6 +22,9 @@ METHODS = (
     "predict_marginals",
     "calibrate",
     "predict_tags",
+    "top_features",
+    "top_transitions",
+    "explain",
 )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from sys import intern
 
 from maxmargin.datasets._files import Source, damaged, locate, read_gzip
+from maxmargin.evaluation import Phrase, phrases
 
 _URL = "https://www.clips.uantwerpen.be/conll2000/chunking/"
 _START, _END = "<s>", "</s>"
@@ -174,20 +175,13 @@ def _pairs(
         yield true, pred
 
 
-def chunks(tags: Sequence[str]) -> set[tuple[int, int, str]]:
-    """Return the (first, stop, type) of every chunk; no type means no chunk is open."""
-    found = set()
-    first, open_type = 0, ""
-    for position, tag in enumerate((*tags, "O")):
+def chunks(tags: Sequence[str]) -> set[Phrase]:
+    """Return the (first, stop, type) of every chunk; raise if a tag is not one of IOB2."""
+    for tag in tags:
         prefix, _, chunk_type = tag.partition("-")
         if tag != "O" and (prefix not in ("B", "I") or not chunk_type):
             raise ValueError(f"chunk_f1: expected tags 'O', 'B-type' or 'I-type'; got {tag!r}.")
-        if open_type and (prefix != "I" or chunk_type != open_type):
-            found.add((first, position, open_type))
-            open_type = ""
-        if not open_type:
-            first, open_type = position, chunk_type
-    return found
+    return set(phrases(tags))
 
 
 def _spans(padded: list[str], first: int, last: int) -> Iterable[tuple[str, ...]]:

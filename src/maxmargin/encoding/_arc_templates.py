@@ -19,17 +19,17 @@ N_TEMPLATES = 38
 REACH = 2
 N_AROUND = 2 * REACH + 1
 _LEFT, _RIGHT, _FROM_ROOT = 0, 1, 2
-_MIX, _SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+MIX, SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _HALF, _TAG, _SHAPE = np.uint64(32), np.uint64(16), np.uint64(8)
-_EMPTY = np.uint64(0)
+EMPTY = np.uint64(0)
 
 
 @helper
-def _key(template, first, second):
+def feature_key(template, first, second):
     """Hash a template and its contents; the result is never zero."""
-    key = (first ^ (np.uint64(template) * _SPREAD)) * _MIX
-    key = ((key ^ (key >> _HALF)) + second) * _SPREAD
-    key = (key ^ (key >> _HALF)) * _MIX
+    key = (first ^ (np.uint64(template) * SPREAD)) * MIX
+    key = ((key ^ (key >> _HALF)) + second) * SPREAD
+    key = (key ^ (key >> _HALF)) * MIX
     return key ^ (key >> _HALF) | np.uint64(1)
 
 
@@ -59,7 +59,7 @@ def arc_keys(words, tags, h, j, seen, keys):
         tag = tags[between + REACH]
         if seen[tag] != arc:
             seen[tag] = arc
-            keys[count] = _key(0, pair, (tag << _SHAPE) | direction)
+            keys[count] = feature_key(0, pair, (tag << _SHAPE) | direction)
             count += 1
     return count
 
@@ -69,21 +69,21 @@ def _word_keys(a, A, b, B, direction, shape, keys):
     """Write the features of the head's word a and tag A, and of the modifier's word b and tag B."""
     pair, pair_of_words = (A << _TAG) | B, (a << _HALF) | b
     first_tag, second_tag = (a << _TAG) | B, (b << _TAG) | A
-    keys[0] = _key(1, a, shape)
-    keys[1] = _key(2, A, shape)
-    keys[2] = _key(3, b, shape)
-    keys[3] = _key(4, B, shape)
-    keys[4] = _key(5, pair, shape)
-    keys[5] = _key(6, first_tag, shape)
-    keys[6] = _key(7, second_tag, shape)
-    keys[7] = _key(8, pair_of_words, shape)
-    keys[8] = _key(9, pair, direction)
-    keys[9] = _key(10, first_tag, direction)
-    keys[10] = _key(11, second_tag, direction)
-    keys[11] = _key(12, pair_of_words, direction)
-    keys[12] = _key(13, a, (pair << _SHAPE) | direction)
-    keys[13] = _key(14, b, (pair << _SHAPE) | direction)
-    keys[14] = _key(15, pair_of_words, (pair << _SHAPE) | direction)
+    keys[0] = feature_key(1, a, shape)
+    keys[1] = feature_key(2, A, shape)
+    keys[2] = feature_key(3, b, shape)
+    keys[3] = feature_key(4, B, shape)
+    keys[4] = feature_key(5, pair, shape)
+    keys[5] = feature_key(6, first_tag, shape)
+    keys[6] = feature_key(7, second_tag, shape)
+    keys[7] = feature_key(8, pair_of_words, shape)
+    keys[8] = feature_key(9, pair, direction)
+    keys[9] = feature_key(10, first_tag, direction)
+    keys[10] = feature_key(11, second_tag, direction)
+    keys[11] = feature_key(12, pair_of_words, direction)
+    keys[12] = feature_key(13, a, (pair << _SHAPE) | direction)
+    keys[13] = feature_key(14, b, (pair << _SHAPE) | direction)
+    keys[14] = feature_key(15, pair_of_words, (pair << _SHAPE) | direction)
 
 
 @helper
@@ -92,10 +92,10 @@ def _tag_keys(tags, h, j, direction, shape, keys):
     pair = (tags[h] << _TAG) | tags[j]
     around = tags[h - 1], tags[h + 1], tags[j - 1], tags[j + 1]
     for c in range(4):
-        keys[c] = _key(16 + c, pair, (around[c] << _SHAPE) | shape)
+        keys[c] = feature_key(16 + c, pair, (around[c] << _SHAPE) | shape)
         both = (around[c // 2] << _TAG) | around[2 + c % 2]
-        keys[4 + c] = _key(20 + c, pair, (both << _SHAPE) | direction)
-        keys[8 + c] = _key(24 + c, pair, (both << _SHAPE) | shape)
+        keys[4 + c] = feature_key(20 + c, pair, (both << _SHAPE) | direction)
+        keys[8 + c] = feature_key(24 + c, pair, (both << _SHAPE) | shape)
 
 
 @helper
@@ -107,14 +107,14 @@ def _window_keys(words, tags, h, j, direction, keys):
     pair, head = (tags[h] << _TAG) | tags[j], (words[h] << _TAG) | tags[j]
     nearby = words[h - 1], words[h + 1], words[j - 1], words[j + 1], words[j - 2]
     for c in range(5):
-        keys[c] = _key(28 + c, pair, (nearby[c] << _SHAPE) | direction)
-    keys[5] = _key(33, head, (words[j - 1] << _SHAPE) | direction)
-    keys[6] = _key(34, head, (words[j - 2] << _SHAPE) | direction)
+        keys[c] = feature_key(28 + c, pair, (nearby[c] << _SHAPE) | direction)
+    keys[5] = feature_key(33, head, (words[j - 1] << _SHAPE) | direction)
+    keys[6] = feature_key(34, head, (words[j - 2] << _SHAPE) | direction)
     for c in range(2):
         node = h if c == 0 else j
         before, after = (tags[node - 2] << _TAG) | tags[node - 1], (tags[node + 1] << _TAG) | tags[node + 2]
-        keys[7 + 2 * c] = _key(35 + 2 * c, pair, (before << _SHAPE) | direction)
-        keys[8 + 2 * c] = _key(36 + 2 * c, pair, (after << _SHAPE) | direction)
+        keys[7 + 2 * c] = feature_key(35 + 2 * c, pair, (before << _SHAPE) | direction)
+        keys[8 + 2 * c] = feature_key(36 + 2 * c, pair, (after << _SHAPE) | direction)
 
 
 @helper
@@ -128,17 +128,6 @@ def true_keys(words, tags, offsets, heads, seen, keys):
             h = heads[offsets[i] + j - 1]
             count += arc_keys(words[first:stop], tags[first:stop], h, j, seen, keys[count:])
     return count
-
-
-@helper
-def fill_table(known, keys, columns):
-    """Insert known key c into the open-addressing hash table, for all c; it has a power of two of slots."""
-    mask = np.uint64(keys.shape[0] - 1)
-    for c in range(known.shape[0]):
-        slot = (known[c] >> np.uint64(1)) & mask
-        while keys[slot] != _EMPTY:
-            slot = (slot + np.uint64(1)) & mask
-        keys[slot], columns[slot] = known[c], c
 
 
 @helper
@@ -166,8 +155,8 @@ def _look_up(keys, table, found, columns, count):
     mask = np.uint64(table.shape[0] - 1)
     for c in range(keys.shape[0]):
         slot = (keys[c] >> np.uint64(1)) & mask
-        while table[slot] != _EMPTY and table[slot] != keys[c]:
+        while table[slot] != EMPTY and table[slot] != keys[c]:
             slot = (slot + np.uint64(1)) & mask
         columns[count] = found[slot]
-        count += table[slot] != _EMPTY
+        count += table[slot] != EMPTY
     return count

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import chain, count, repeat
 
 import numpy as np
@@ -28,14 +29,18 @@ class Vocabulary:
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
-        self.codes = dict(zip(names, range(len(names)), strict=True))
         self._table: PackedTable | None = None
 
     def __len__(self) -> int:
         return len(self.names)
 
+    @cached_property
+    def codes(self) -> dict[str, int]:
+        """The number of each name, made when it is first needed: it takes longer than to read the names."""
+        return dict(zip(self.names, range(len(self)), strict=True))
+
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_table": None}
+        return {"names": self.names, "_table": None}
 
     def prepare(self, n_strings: int) -> None:
         """Build the packed table if that pays off for `n_strings` look-ups."""

@@ -73,14 +73,9 @@ class PackedTable:
 
     def home(self, words: MachineWords) -> Slots:
         """Return the slot where the search for each row starts: the upper bits of a hash of all its bytes."""
-        mixed = words[:, 0] * MULTIPLIERS[0]
-        upper = np.empty_like(mixed)
-        for k in range(1, words.shape[1]):
-            mixed ^= np.right_shift(mixed, np.uint64(32), out=upper)
-            mixed += words[:, k]
-            mixed *= MULTIPLIERS[k]
-        mixed >>= np.uint64(65 - len(self.slots).bit_length())
-        places: Slots = mixed.view(np.int64)
+        hashes = _hashes(words)
+        hashes >>= np.uint64(65 - len(self.slots).bit_length())
+        places: Slots = hashes.view(np.int64)
         return places
 
     def next(self, slot: Slots) -> Slots:
@@ -199,6 +194,32 @@ class JoinedStrings:
         words = rows[self.starts].view(np.uint64)
         words &= masks.take(self.lengths, mode="clip").view(np.uint64)
         return words.reshape(-1, row.itemsize // 8)
+
+
+def are_distinct(names: list[str]) -> bool:
+    """Return whether no name occurs twice, several times as fast as a set can tell.
+
+    Only names whose first bytes have equal hashes are compared.
+    """
+    strings = JoinedStrings(SEPARATOR.join(names))
+    if not names or not strings.split(len(names)):
+        return len(set(names)) == len(names)
+    hashes = _hashes(strings.words(_masks(_row_width(strings.lengths))))
+    ordered = np.sort(hashes)
+    shared = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])
+    doubtful = [names[k] for k in np.flatnonzero(shared).tolist()]
+    return len(set(doubtful)) == len(doubtful)
+
+
+def _hashes(words: MachineWords) -> MachineWords:
+    """Return a hash of all bytes of each row, which is best in its upper bits."""
+    mixed: MachineWords = words[:, 0] * MULTIPLIERS[0]
+    upper = np.empty_like(mixed)
+    for k in range(1, words.shape[1]):
+        mixed ^= np.right_shift(mixed, np.uint64(32), out=upper)
+        mixed += words[:, k]
+        mixed *= MULTIPLIERS[k]
+    return mixed
 
 
 def _flatnonzero(hit: NDArray[np.bool_], n_hits: int) -> Slots:

@@ -4,11 +4,14 @@ from numbers import Integral
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from maxmargin.encoding.kinds import NOUNS, Kind, as_sequences, find_kind, is_empty, some_sequences
 from maxmargin.encoding.lookup import Vocabulary, learn
 from maxmargin.encoding.names import NamedFeatures, not_a_name, read_named
+from maxmargin.encoding.numbered import NumberedSequences
+from maxmargin.encoding.packed import are_distinct
 from maxmargin.encoding.sparse_rows import drop_columns, sparse_rows
 from maxmargin.encoding.stacking import stack_dense, stack_sparse
 from maxmargin.encoding.tokens import Tokens
@@ -65,10 +68,24 @@ class SequenceEncoder:
     kind_: Kind
     n_features_in_: int
     feature_names_: list[str] | None
+    _vocabulary: Vocabulary | None
 
     def __init__(self, *, min_count: int = 1, owner: str = "ChainSVC") -> None:
         self.min_count = min_count
         self.owner = owner
+
+    @classmethod
+    def restored(cls, kind: Kind, n_features: int, names: list[str] | None, owner: str) -> Self:
+        """Return an encoder that has learnt these features; raise unless they are those of one."""
+        encoder = cls(owner=owner)
+        if (kind in ARRAYS) != (names is None) or (names is not None and len(names) != n_features):
+            got = "none" if names is None else len(names)
+            raise ValueError(f"{owner}: {n_features} features must have a name each or be arrays, got {got}.")
+        encoder.kind_, encoder.n_features_in_, encoder.feature_names_ = kind, n_features, names
+        encoder._vocabulary = None if names is None else Vocabulary(names)
+        if names is not None and not are_distinct(names):
+            raise ValueError(f"{owner}: names of features must be distinct, got one of them twice.")
+        return encoder
 
     def fit(self, X: object) -> Self:
         """Learn the features of X.
@@ -98,13 +115,17 @@ class SequenceEncoder:
             ``(rows, offsets)``, as `transform` returns for the same X.
         """
         self._check_min_count()
+        if isinstance(X, NumberedSequences):
+            kind: Kind = "strings" if X.values is None else "dicts"
+            return self._keep(kind, *self._numbered(X.names, X.codes, X))
         sequences = some_sequences(X, self.owner)
         kind = find_kind(sequences, self.owner)
-        vocabulary = None
         if kind in ARRAYS:
-            tokens = self._stack(sequences, kind)
-        else:
-            vocabulary, tokens = self._learn(read_named(sequences, kind, self.owner))
+            return self._keep(kind, None, self._stack(sequences, kind))
+        return self._keep(kind, *self._learn(read_named(sequences, kind, self.owner)))
+
+    def _keep(self, kind: Kind, vocabulary: Vocabulary | None, tokens: Tokens) -> Tokens:
+        """Keep what has been learnt, and return the tokens."""
         self.kind_ = kind
         self.n_features_in_ = tokens.rows.shape[1]
         self.feature_names_ = None if vocabulary is None else vocabulary.names
@@ -129,6 +150,12 @@ class SequenceEncoder:
         """
         if not hasattr(self, "kind_"):
             raise ValueError(f"{self.owner}: the encoder is not fitted yet; call fit first.")
+        if isinstance(X, NumberedSequences):
+            if not X.offsets[-1]:
+                return self._nothing(len(X.offsets) - 1)
+            if self._vocabulary is not None:
+                return self._renumber(self._vocabulary, X)
+            X = X.listed()
         sequences = as_sequences(X, self.owner)
         if all(map(is_empty, sequences)):
             return self._nothing(len(sequences))
@@ -153,11 +180,16 @@ class SequenceEncoder:
         return stack(sequences, self.owner)
 
     def _learn(self, features: NamedFeatures) -> tuple[Vocabulary, Tokens]:
-        n_strings = int(features.sizes.sum())
         try:
-            names, codes = learn(features.bags, n_strings)
+            names, codes = learn(features.bags, int(features.sizes.sum()))
         except TypeError:
             raise not_a_name(features, self.owner) from None
+        return self._numbered(names, codes, features)
+
+    def _numbered(
+        self, names: list[str], codes: NDArray[np.int32], features: NamedFeatures | NumberedSequences
+    ) -> tuple[Vocabulary, Tokens]:
+        """Return the vocabulary of the names that are frequent enough, and the tokens."""
         rows = sparse_rows(codes, features.counts, features.values, len(names))
         if self.min_count > 1:
             kept = np.bincount(rows.indices, minlength=len(names)) >= self.min_count
@@ -169,7 +201,7 @@ class SequenceEncoder:
                 f"{self.min_count} tokens; give the tokens features or lower min_count."
             )
         vocabulary = Vocabulary(names)
-        vocabulary.prepare(n_strings)
+        vocabulary.prepare(len(codes))
         return vocabulary, Tokens(rows, features.offsets)
 
     def _look_up(self, vocabulary: Vocabulary, features: NamedFeatures) -> Tokens:
@@ -179,6 +211,12 @@ class SequenceEncoder:
             raise not_a_name(features, self.owner) from None
         rows = sparse_rows(codes, features.counts, features.values, len(vocabulary))
         return Tokens(rows, features.offsets)
+
+    def _renumber(self, vocabulary: Vocabulary, X: NumberedSequences) -> Tokens:
+        """Return the tokens with the numbers of the vocabulary: each distinct name is looked up once."""
+        number = vocabulary.lookup([X.names], np.array([len(X.names)]))
+        rows = sparse_rows(number[X.codes], X.counts, X.values, len(vocabulary))
+        return Tokens(rows, X.offsets)
 
     def _check_n_features(self, tokens: Tokens) -> Tokens:
         n_features = tokens.rows.shape[1]

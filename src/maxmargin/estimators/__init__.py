@@ -1,9 +1,11 @@
 """The scikit-learn layer: validation, encoding of labels and features, presets of methods."""
 
+from maxmargin.estimators._explanation import Explanation as Explanation
 from maxmargin.estimators._pickles import pickle_training_data as pickle_training_data
 from maxmargin.estimators.chain import ChainSVC as ChainSVC
 from maxmargin.estimators.dependency import DependencySVC as DependencySVC
 from maxmargin.estimators.graph import GraphSVC as GraphSVC
+from maxmargin.estimators.loading import load as load
 from maxmargin.estimators.matching import MatchingSVC as MatchingSVC
 from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
 from maxmargin.estimators.multilabel import MultilabelSVC as MultilabelSVC
@@ -14,6 +16,7 @@ from maxmargin.estimators.token_transformer import TokenTransformer as TokenTran
 __all__ = [
     "ChainSVC",
     "DependencySVC",
+    "Explanation",
     "GraphSVC",
     "MatchingSVC",
     "MulticlassSVC",
@@ -21,5 +24,6 @@ __all__ = [
     "SegmentSVC",
     "StructuredSVC",
     "TokenTransformer",
+    "load",
     "pickle_training_data",
 ]

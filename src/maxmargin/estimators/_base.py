@@ -20,6 +20,7 @@ from maxmargin.estimators._examples import (
     check_fixed,
     weighed,
 )
+from maxmargin.estimators._fields import LABELS, Fields
 from maxmargin.estimators._parameters import SHARED, TRAINING, Constraints
 from maxmargin.estimators._pickles import LeftOut
 from maxmargin.estimators._problems import Problem
@@ -126,8 +127,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
         seen: Seen[Data] | LeftOut | None = getattr(self, "_seen", None)
         if isinstance(seen, LeftOut):
             raise ValueError(
-                f"{self._owner}: partial_fit needs the examples of earlier calls, but the pickle of this "
-                "estimator left them out; pickle it within maxmargin.pickle_training_data(), or call fit."
+                f"{self._owner}: partial_fit needs the examples of earlier calls, but {seen.value}."
             )
         return seen
 
@@ -151,8 +151,9 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
         raise NotImplementedError
 
     def _keep(self, problem: Problem, examples: Examples[Data], w: FloatArray) -> None:
-        """Hook: set the fitted attributes of the model."""
+        """Hook: set the weights, and the fitted attributes that follow from them."""
         self._w = w
+        self._expose()
 
     def _predict(self, X: object) -> Output:
         """Hook: return the outputs of highest score."""
@@ -231,6 +232,8 @@ class LabellingEstimator(MaxMarginEstimator[Data, Output]):
     """Base of the estimators whose outputs are labels of `classes_`, which the first call may be told."""
 
     classes_: Labels
+
+    _fitted: ClassVar[Fields] = {"classes_": LABELS}
 
     @transaction
     def partial_fit(  # type: ignore[override]

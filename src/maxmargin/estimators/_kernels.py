@@ -1,16 +1,18 @@
 """Kernels of estimators: the parameters of scikit-learn's `SVC`, and scores from support rows."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from sklearn.metrics import pairwise
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.estimators._base import Call, MaxMarginEstimator, Output
 from maxmargin.estimators._examples import Data, Parts
+from maxmargin.estimators._fields import COUNT, Fields
 from maxmargin.estimators._problems import Problem, kernel_weights, kernelised
+from maxmargin.estimators._support import KERNEL, SUPPORT, Function, RowFeatures, Support
 from maxmargin.problems import (
     GaussianKernel,
     LinearKernel,
@@ -19,26 +21,8 @@ from maxmargin.problems import (
     SigmoidKernel,
 )
 
-# Features of rows: a matrix, or an array of users' objects for a kernel of their own.
-RowFeatures: TypeAlias = np.ndarray[Any, Any] | csr_array
 # Values of the kernel between test rows and support rows that are computed at a time.
 _BLOCK = 4_000_000
-
-
-class Support(NamedTuple):
-    """The training rows with nonzero coefficients.
-
-    Attributes
-    ----------
-    rows : matrix, or array of objects
-    numbers : array of shape (n_support,)
-        Which training rows they are.
-    coefficients : array of shape (n_support, n_columns)
-    """
-
-    rows: RowFeatures
-    numbers: IntArray
-    coefficients: FloatArray
 
 
 class KernelEstimator(MaxMarginEstimator[Data, Output]):
@@ -49,9 +33,16 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
     gamma: str | float
     coef0: float
     cache_size: float
-    _function: LinearKernel | PolynomialKernel | GaussianKernel | SigmoidKernel | PrecomputedKernel
+    _function: Function
     _dtype: type[np.floating]
     _support: Support
+
+    # With a kernel of users' own objects, there is no number of features.
+    _fitted: ClassVar[Fields] = {
+        "n_features_in_": COUNT.or_unset(),
+        "_function": KERNEL,
+        "_support": SUPPORT.or_unset(),
+    }
 
     @property
     def _is_linear(self) -> bool:
@@ -113,6 +104,26 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
         # In predictions, the scores of rows are their features, each the score of one label.
         self._w = np.concatenate([np.eye(self._score_columns(coefficients)).ravel(), linear])
         return parts
+
+    @property
+    def _n_columns(self) -> int:
+        """Number of the features, or of the scores that take their place in predictions."""
+        return self.n_features_in_ if self._is_linear else self._score_columns(self._support.coefficients)
+
+    def _linear_parts(self) -> tuple[FloatArray, ...]:
+        """Return the weights by meaning. The first are of rows; those of a kernel's scores are left out."""
+        first, *others = self._layout().unpack(self._w)
+        return first[:, 0 if self._is_linear else self._n_columns :], *others
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if self._is_linear == hasattr(self, "_support"):
+            raise ValueError("support rows must be those of a kernel")
+        if callable(self.kernel) != isinstance(self._function, PrecomputedKernel):
+            raise ValueError("a callable kernel must be one in the file, too")
+        n_features = getattr(self, "n_features_in_", None)
+        if n_features is None if self._is_linear else self._support.rows.shape[1:] not in ((), (n_features,)):
+            raise ValueError("rows must have the features of the model")
 
     def _score_columns(self, coefficients: FloatArray) -> int:
         """Hook: return the number of scores that a row has in predictions."""

@@ -16,6 +16,7 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import MaxMarginEstimator, Output
 from maxmargin.estimators._calibration import HeldOut, best_temperature, held_out
 from maxmargin.estimators._examples import Data, Examples
+from maxmargin.estimators._fields import Fields, scalar
 from maxmargin.estimators._problems import Problem, has_means
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._state import INTERRUPTED, check_parameters, snapshot, transaction
@@ -29,6 +30,7 @@ temperature_ : float
 """
 
 _FOLDS = 5
+_LEAST_TEMPERATURE = float(np.finfo(np.float64).tiny)
 
 Marginals = TypeVar("Marginals")
 
@@ -42,6 +44,8 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
 
     probability: bool
     temperature_: float
+
+    _fitted: ClassVar[Fields] = {"temperature_": scalar(float, _LEAST_TEMPERATURE).or_unset()}
     # For errors: what an exact sum over outputs needs.
     _summable: ClassVar[str] = ""
 

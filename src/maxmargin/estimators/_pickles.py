@@ -16,9 +16,13 @@ _WITH_DATA: ContextVar[bool] = ContextVar("with_data", default=False)
 
 
 class LeftOut(Enum):
-    """Stands for the examples of `partial_fit` in an estimator that was pickled without them."""
+    """Stands for the examples of `partial_fit` in an estimator that was stored without them."""
 
-    EXAMPLES = "left out"
+    PICKLE = (
+        "the pickle of this estimator left them out; pickle it within maxmargin.pickle_training_data(), or "
+        "call fit"
+    )
+    FILE = "the file of this model does not hold them; call fit with all examples"
 
 
 @contextmanager
@@ -57,8 +61,8 @@ class PicklesModel(BaseEstimator):  # type: ignore[misc]
         state: dict[str, object] = dict(super().__getstate__())
         if not _WITH_DATA.get():
             state.pop("_last", None)
-            if state.get("_seen") is not None:
-                state["_seen"] = LeftOut.EXAMPLES
+            if not isinstance(state.get("_seen"), LeftOut | None):
+                state["_seen"] = LeftOut.PICKLE
         return state
 
     def __copy__(self) -> Self:

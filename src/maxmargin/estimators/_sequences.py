@@ -1,7 +1,7 @@
 """What the estimators over sequences share: the encoding of tokens, and the parts of the weights."""
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -9,16 +9,20 @@ from scipy.sparse import csr_array
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.kinds import some_sequences
+from maxmargin.encoding.numbered import NumberedSequences
 from maxmargin.encoding.objects import ObjectEncoder, holds_arrays
 from maxmargin.encoding.tokens import Offsets, Tokens, without_empty
 from maxmargin.estimators._base import Call, Output
+from maxmargin.estimators._encoders import TOKENS
 from maxmargin.estimators._examples import Data, Examples
-from maxmargin.estimators._kernels import KernelEstimator, RowFeatures
+from maxmargin.estimators._fields import Fields
+from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._problems import SequenceProblem, check_k, k_best_outputs
+from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._state import snapshot
+from maxmargin.estimators._support import RowFeatures
 
-Name = TypeVar("Name", bound=str | int | None)
 # Tokens, and the numbers of their labels.
 TokenData = tuple[Tokens, IntArray]
 
@@ -37,9 +41,11 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
     feature_names_: list[str] | None
     _encoder: SequenceEncoder | ObjectEncoder
 
+    _fitted: ClassVar[Fields] = {"_encoder": TOKENS}
+
     def _tokens(self, X: object, call: Call) -> Tokens:
         """Return the tokens encoded; the first call learns the features."""
-        X = some_sequences(X, self._owner)
+        X = X if isinstance(X, NumberedSequences) else some_sequences(X, self._owner)
         if not call.first:
             return self._encoder.transform(X)
         if callable(self.kernel) and not holds_arrays(X):
@@ -47,9 +53,22 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         else:
             self._encoder = SequenceEncoder(min_count=self.min_count, owner=self._owner)
         tokens = self._encoder.fit_transform(X)
-        self.n_features_in_, self.feature_names_ = self._encoder.n_features_in_, self._encoder.feature_names_
+        self._name_features()
         self._learn_kernel(tokens.rows)
         return tokens
+
+    def _name_features(self) -> None:
+        """Set the attributes that follow from the encoder."""
+        self.n_features_in_, self.feature_names_ = self._encoder.n_features_in_, self._encoder.feature_names_
+
+    def _expose(self) -> None:
+        self._name_features()
+
+    def _check_restored(self) -> None:
+        self._name_features()
+        super()._check_restored()
+        if isinstance(self._encoder, ObjectEncoder) != (not self._is_linear and self._support.rows.ndim == 1):
+            raise ValueError("support rows must be of the kind that the encoder makes")
 
     def _trained(self, tokens: Tokens, outputs: IntArray, weights: FloatArray | None) -> Examples[TokenData]:
         """Return the examples to train on: all but empty sequences, whose hinge is zero at any weights."""
@@ -83,13 +102,22 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         for length in np.diff(tokens.offsets).tolist():
             yield next(found) if length else (np.zeros((1, 0), dtype=np.int64), np.zeros(1))
 
+    def _feature_names(self) -> Sequence[object]:
+        """Return the names of features, or their numbers."""
+        return self.feature_names_ or range(self.n_features_in_)
+
+    def _token_reader(self, tokens: Tokens, kind: str) -> RowReader:
+        """Return a reader of the features of tokens."""
+        return RowReader(tokens.rows, kind, named_by(self._feature_names()))
+
     @property
     @snapshot
     def _weights(self) -> tuple[FloatArray, ...]:
-        """The weights by what they mean. Any sequence will do: one token without features."""
-        n_columns = self.n_features_in_ if self._is_linear else self._support.coefficients.shape[1]
-        blank = Tokens(csr_array((1, n_columns)), np.array([0, 1]))
-        return self._unlabelled(blank).unpack(self._w)
+        """The weights by what they mean."""
+        return self._blank().unpack(self._w)
+
+    def _blank(self) -> SequenceProblem:
+        return self._unlabelled(Tokens(csr_array((1, self._n_columns)), np.array([0, 1])))
 
 
 def _present(tokens: Tokens) -> Offsets:
@@ -102,17 +130,6 @@ def _blank(rows: RowFeatures) -> RowFeatures:
     """Return a row without features, in the form of these rows."""
     shape = 1, rows.shape[1]
     return np.zeros(shape) if isinstance(rows, np.ndarray) else csr_array(shape)
-
-
-def named_weights(
-    weights: FloatArray, rows: Sequence[Name], columns: Sequence[Name]
-) -> dict[tuple[Name, Name], float]:
-    """Return the nonzero weights of a matrix by the names of row and column, largest first."""
-    where = np.nonzero(weights)
-    values = weights[where]
-    order = np.argsort(-values, kind="stable")
-    places = zip(*(axis[order].tolist() for axis in where), values[order].tolist(), strict=True)
-    return {(rows[j], columns[k]): value for j, k, value in places}
 
 
 def weights_part(name: str, meaning: str) -> property:

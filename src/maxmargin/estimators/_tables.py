@@ -1,6 +1,7 @@
 """What the estimators over a table of features share: scikit-learn's validation, its tags and `score`."""
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,9 @@ from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.objects import as_objects
 from maxmargin.estimators._base import Call, LabellingEstimator, Output
 from maxmargin.estimators._examples import Data, Parts
+from maxmargin.estimators._fields import FLAG, NAMES, Fields
 from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._scores import mean_right
 from maxmargin.estimators._state import snapshot
 
@@ -37,10 +40,20 @@ class TableEstimator(
 
     _has_objects: bool
 
+    _fitted: ClassVar[Fields] = {"_has_objects": FLAG, "feature_names_in_": NAMES.or_unset()}
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = tags.input_tags.sparse = True
         return tags
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if self._has_objects != (not self._is_linear and self._support.rows.ndim == 1):
+            raise ValueError("support rows must be of the kind that the model was fitted with")
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and (self._has_objects or len(names) != self.n_features_in_):
+            raise ValueError("features must have a name each")
 
     def _validate(self, parts: Parts, call: Call) -> Parts:
         X, y = super()._validate(parts, call)
@@ -67,6 +80,23 @@ class TableEstimator(
     def _check_finite(self, table: Table) -> None:
         """Raise if a feature is NaN or infinite."""
         assert_all_finite(table, input_name="X")
+
+    def _feature_names(self) -> Sequence[object]:
+        """Return the names of the columns of X, or their numbers."""
+        names: Sequence[object] = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return list(names)
+
+    def _one_row(self, x: object) -> Table:
+        """Return one row of features as a table; raise if it is not one row."""
+        given = x if getattr(x, "ndim", 1) == 2 else _as_table(x)
+        table = self._known_table(given)
+        if table.shape[0] != 1:
+            raise ValueError(f"{self._owner}: x must be one row of features, got {table.shape[0]} rows.")
+        return table
+
+    def _row_reader(self, table: Table) -> RowReader:
+        """Return a reader of the features of rows."""
+        return RowReader(table, "example", named_by(self._feature_names()))
 
     def _targets(self, y: object) -> Targets:
         """Hook: return the true outputs checked."""
@@ -115,6 +145,11 @@ def is_table(X: object) -> bool:
     except ValueError:  # objects of several lengths
         return False
     return array.ndim == 2 and is_numeric(array.dtype)
+
+
+def _as_table(x: object) -> object:
+    """Return a vector, which may be a row of a frame, as a table with one row."""
+    return x.to_frame().T if hasattr(x, "to_frame") else [x]
 
 
 def with_constant(table: Table) -> Table:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from types import FrameType
-from typing import Generic
+from typing import ClassVar, Generic
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -14,9 +14,10 @@ from maxmargin._arguments import checked_method
 from maxmargin.compiling.threads import as_number
 from maxmargin.display import shown_progress
 from maxmargin.estimators._examples import Data, Examples, per_weight
+from maxmargin.estimators._fields import COUNT, FLAG, HISTORY, NUMBER, Fields
 from maxmargin.estimators._parameters import METHODS
-from maxmargin.estimators._pickles import PicklesModel
 from maxmargin.estimators._problems import Problem
+from maxmargin.estimators._saving import SavesModel
 from maxmargin.estimators._scales import scale_advice
 from maxmargin.estimators._state import INTERRUPTED
 from maxmargin.history import History
@@ -41,7 +42,7 @@ ADVICE = {
 }
 
 
-class TrainedEstimator(PicklesModel, Generic[Data]):
+class TrainedEstimator(SavesModel, Generic[Data]):
     """Base of estimators that `solve` trains."""
 
     C: float
@@ -62,6 +63,8 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
     certified_: bool
     history_: History
     n_iter_: int
+
+    _fitted: ClassVar[Fields] = {"gap_": NUMBER, "certified_": FLAG, "history_": HISTORY, "n_iter_": COUNT}
 
     @property
     def _owner(self) -> str:

@@ -16,16 +16,25 @@ from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
+from maxmargin.estimators._explaining import Explainer, Reader
+from maxmargin.estimators._fields import FLAG, Fields, choice, flags
+from maxmargin.estimators._inspection import (
+    LabelFeatureInspector,
+    TransitionInspector,
+    WeightTable,
+    by_name,
+    joint_table,
+)
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
+from maxmargin.estimators._readers import ChainReader
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sequences import (
     X_TEXT,
     SequenceEstimator,
     TokenData,
     feature_part,
-    named_weights,
     weights_part,
 )
 from maxmargin.estimators._sklearn_private import Options, StrOptions
@@ -44,6 +53,9 @@ _Labellings = list[Labels] | list[list[str]] | list[list[int]]
 
 
 class ChainSVC(
+    Explainer,
+    LabelFeatureInspector,
+    TransitionInspector,
     ListMarginEstimator,
     ListMarginalEstimator[_Data, _Labellings],
     LabellingEstimator[_Data, _Labellings],
@@ -164,6 +176,11 @@ class ChainSVC(
                 dicts: ``[[dict(zip(model.classes_, row)) for row in rows] for rows in marginals]``.
             """,
         "temperature": TEMPERATURE,
+        "kinds": 'The kind is "token".',
+        "transitions": """
+            The kind is "transition"; "start" or "end", where a label is None; or, for order 2,
+            "trigram", where before is a pair of labels. The feature is None.
+            """,
         "score": "Return the share of tokens whose label is predicted; a label unknown to `fit` is wrong.",
     }
     order: int
@@ -176,6 +193,11 @@ class ChainSVC(
     _forbidden: NDArray[np.bool_] | None
     _gives_arrays: bool
 
+    _fitted: ClassVar[Fields] = {
+        "_order": choice(*_MODELS),
+        "_forbidden": flags(None, None).or_none(),
+        "_gives_arrays": FLAG,
+    }
     _parameter_constraints: ClassVar[Constraints] = {
         "order": [Options(Integral, set(_MODELS))],
         "loss": [StrOptions(HAMMING), "array-like"],
@@ -257,6 +279,10 @@ class ChainSVC(
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         self._keep_support(problem, examples.data[0].rows, w)
 
+    def _n_cells(self) -> int:
+        n_labels = len(self.classes_)
+        return n_labels * (self._n_columns + n_labels**self._order)
+
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
         return coefficients[:, : len(self.classes_)].T
 
@@ -325,6 +351,14 @@ class ChainSVC(
         codes, classes = encode_labels(y, tokens.offsets, owner=self._owner)
         return self._unlabelled(tokens), known_states(codes, classes, self.classes_, self._owner)
 
+    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
+        self._check_linear("explain")
+        tokens = self._read([x])
+        if not tokens.offsets[-1]:
+            return None
+        rows, labels = self._token_reader(tokens, "token"), self.classes_.tolist()
+        return self._unlabelled(tokens), ChainReader(rows, labels, self._weights, self._gives_arrays)
+
     coef_ = feature_part("unary", "coef_", "Feature weights of each label.")
     transitions_ = weights_part("transitions", "Scores of each label after each label.")
     start_ = weights_part("start", "Score of each label at the start of a sequence.")
@@ -333,16 +367,30 @@ class ChainSVC(
     @property
     def state_features_(self) -> dict[tuple[str | int, str | int], float]:
         """Nonzero feature weights by (feature, label), from the largest to the smallest."""
-        coef = self.coef_.T
-        return named_weights(coef, self.feature_names_ or range(len(coef)), self.classes_.tolist())
+        return by_name(self._feature_tables())
 
     @property
     def transition_features_(self) -> dict[tuple[str | int | None, str | int | None], float]:
         """Nonzero scores of a label after a label, or None at the start and the end, largest first."""
-        labels = [*self.classes_.tolist(), None]
-        table = np.zeros((len(labels), len(labels)))
-        table[:-1, :-1], table[-1, :-1], table[:-1, -1] = self.transitions_, self.start_, self.end_
-        return named_weights(table, labels, labels)
+        return by_name(self._pair_tables())
+
+    def _feature_tables(self) -> list[WeightTable]:
+        return [WeightTable("token", self._feature_names(), self.classes_.tolist(), self.coef_.T)]
+
+    def _pair_tables(self) -> list[WeightTable]:
+        """Return the weights of a label after a label, or at the start or the end."""
+        labels, none = self.classes_.tolist(), [None]
+        return [
+            joint_table("transition", self.transitions_, labels, labels),
+            joint_table("start", self.start_, none, labels),
+            joint_table("end", self.end_, labels, none),
+        ]
+
+    def _transition_tables(self) -> list[WeightTable]:
+        tables, labels = self._pair_tables(), self.classes_.tolist()
+        return (
+            tables if self._order == 1 else [*tables, joint_table("trigram", self.trigrams_, *3 * [labels])]
+        )
 
     @property
     def trigrams_(self) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable
-from typing import ClassVar, TypedDict
+from typing import ClassVar, TypedDict, cast, get_type_hints
 
 import numpy as np
 import scipy.sparse
@@ -15,16 +15,22 @@ from maxmargin.encoding.sentences import encode_tagged
 from maxmargin.encoding.tokens import without_empty
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
+from maxmargin.estimators._encoders import ARCS
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import Explainer, Reader
+from maxmargin.estimators._fields import COUNT, Field, Fields
+from maxmargin.estimators._inspection import NO_LABEL, FeatureInspector, WeightTable
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
+from maxmargin.estimators._readers import HeadReader, RowReader, named_by
 from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.persistence.checkpoint import CheckpointLike
+from maxmargin.persistence.parts import Draft, Stored
 from maxmargin.problems import Arborescence
 from maxmargin.result import Callback
-from maxmargin.wording import described
+from maxmargin.wording import described, quoted
 
 _Data = tuple[Arcs, IntArray]
 
@@ -36,7 +42,23 @@ class _Trees(TypedDict):
     single_root: bool
 
 
-class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator[_Data, list[IntArray]]):
+def _read_trees(stored: Stored, name: str) -> _Trees:
+    found = stored.take(name)
+    if not isinstance(found, dict) or {k: type(v) for k, v in found.items()} != get_type_hints(_Trees):
+        stored.fail(f"{name!r} to say what trees there are", quoted(found))
+    return cast("_Trees", found)
+
+
+_TREES = Field(Draft.put, _read_trees)
+
+
+class DependencySVC(
+    Explainer,
+    FeatureInspector,
+    SinglePrediction,
+    ListMarginEstimator,
+    ListMarginalEstimator[_Data, list[IntArray]],
+):
     r"""Structural SVM for dependency trees: every word has a head, which is another word or the root.
 
     A tree y of a sentence scores :math:`\sum_j \langle w, x_{j y_j} \rangle`, where :math:`x_{jh}` are the
@@ -110,6 +132,10 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
                 A row for each word and a column for each head, 0 for the root and 1 for the first word.
             """,
         "temperature": TEMPERATURE,
+        "kinds": """
+            The kind is "arc". Features that templates made from words and tags have names that say what they
+            are made of.
+            """,
         "score": """
             Return the unlabelled attachment score: the share of words whose head is predicted.
 
@@ -124,6 +150,7 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
     _encoder: ArcEncoder | None
     _trees: _Trees
 
+    _fitted: ClassVar[Fields] = {"n_features_in_": COUNT, "_encoder": ARCS.or_none(), "_trees": _TREES}
     _parameter_constraints: ClassVar[Constraints] = {
         "projective": ["boolean"],
         "single_root": ["boolean"],
@@ -181,8 +208,27 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
         return Arborescence.from_encoded(*examples.data, loss=self.loss, **self._trees)
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        self._w = self.coef_ = w
         self.n_features_in_ = len(w)
+        super()._keep(problem, examples, w)
+
+    def _blank(self) -> Problem:
+        # A sentence of one word has an arc from the root, and a place for one from the word itself.
+        features = scipy.sparse.csr_array((2, self.n_features_in_))
+        return Arborescence.for_prediction(Arcs(features, np.array([0, 1])), **self._trees)
+
+    def _n_cells(self) -> int:
+        return self.n_features_in_
+
+    def _check_restored(self) -> None:
+        if self._encoder is not None and self._encoder.n_features_in_ != self.n_features_in_:
+            raise ValueError("features must be those of the encoder")
+
+    def _expose(self) -> None:
+        self.coef_ = self._w
+
+    def _feature_tables(self) -> list[WeightTable]:
+        names = range(self.n_features_in_) if self._encoder is None else self._encoder.names()
+        return [WeightTable("arc", names, NO_LABEL, self.coef_[:, None])]
 
     def _predict(self, X: object) -> list[IntArray]:
         sentences = as_sentences(X, self._owner)
@@ -203,6 +249,16 @@ class DependencySVC(SinglePrediction, ListMarginEstimator, ListMarginalEstimator
             return [np.zeros(0) for _ in sentences]
         arcs = self._known_arcs(sentences)
         return split_at(self._decoded_with_margins(self._unlabelled(arcs)).margins, arcs.offsets)
+
+    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
+        sentences = as_sentences([x], self._owner)
+        if is_empty(sentences[0]):
+            return None
+        arcs, names = self._known_arcs(sentences), named_by(range(self.n_features_in_))
+        if self._encoder is not None:
+            known = self._encoder.sentence_names(encode_tagged(sentences, owner=self._owner))
+            names = named_by(known)
+        return self._unlabelled(arcs), HeadReader(RowReader(arcs.features, "arc", names), self.coef_)
 
     def _unlabelled_problem(self, X: object) -> Problem:
         return self._unlabelled(self._known_arcs(X))

@@ -1,10 +1,12 @@
 """Labelling of the nodes of graphs as a scikit-learn estimator."""
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.arrays import FloatArray, IntArray
@@ -24,10 +26,15 @@ from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
+from maxmargin.estimators._explaining import Explainer, Reader
+from maxmargin.estimators._fields import COUNT, Fields, choice
+from maxmargin.estimators._inspection import LabelFeatureInspector, TransitionInspector, WeightTable
 from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._label_readers import GraphReader
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
+from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import check_parameters, transaction
@@ -40,6 +47,9 @@ _Data = tuple[Graphs, IntArray, FloatArray]
 
 
 class GraphSVC(
+    Explainer,
+    LabelFeatureInspector,
+    TransitionInspector,
     ListMarginEstimator,
     ListMarginalEstimator[_Data, list[Labels]],
     LabellingEstimator[_Data, list[Labels]],
@@ -132,6 +142,7 @@ class GraphSVC(
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "nodes",
+        "example": "graph",
         "examples": "graphs",
         "X": """
             X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
@@ -166,6 +177,12 @@ class GraphSVC(
                 have no cycles, and ``inference_`` must be "tree".
             """,
         "temperature": TEMPERATURE,
+        "kinds": 'The kind is "node".',
+        "transitions": """
+            The kind is "edge", the feature is the number of a feature of edges, and before and
+            after are the labels of the first and the second end. With "cut", labels that agree have the same
+            weight, and there are no others.
+            """,
         "score": """
             Return the share of nodes whose label is predicted; void ones do not count.
 
@@ -185,6 +202,10 @@ class GraphSVC(
     inference_: str
     n_edge_features_in_: int
 
+    _fitted: ClassVar[Fields] = {
+        "inference_": choice("tree", "cut", "messages"),
+        "n_edge_features_in_": COUNT,
+    }
     _parameter_constraints: ClassVar[Constraints] = {
         "inference": [StrOptions({"auto", "tree", "cut", "messages"})],
         "search": [Interval(Integral, 0, None, closed="left")],
@@ -310,8 +331,22 @@ class GraphSVC(
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         # With signs, a vector without them follows the weights.
-        parts = self._keep_support(problem, examples.data[0].nodes, w[: self._n_weights].copy())
-        self._coef, self.edge_coef_ = parts[0], parts[1]
+        self._keep_support(problem, examples.data[0].nodes, w[: self._n_weights].copy())
+        self._expose()
+
+    def _blank(self) -> Problem:
+        none = np.zeros(2, dtype=np.int64)
+        nodes, edges = csr_array((1, self._n_columns)), csr_array((0, self.n_edge_features_in_))
+        return self._of_graphs(Graphs(nodes, np.array([0, 1]), edges, none, np.zeros((0, 2), dtype=np.int64)))
+
+    def _n_cells(self) -> int:
+        n_labels = len(self.classes_)
+        return n_labels * self._n_columns + self.n_edge_features_in_ * (
+            1 if self.inference_ == "cut" else n_labels**2
+        )
+
+    def _expose(self) -> None:
+        self._coef, self.edge_coef_ = self._linear_parts()
 
     @property
     def coef_(self) -> FloatArray:
@@ -319,6 +354,18 @@ class GraphSVC(
         check_is_fitted(self)
         self._check_linear("coef_")
         return self._coef
+
+    def _feature_tables(self) -> list[WeightTable]:
+        return [WeightTable("node", range(self.n_features_in_), self.classes_.tolist(), self.coef_.T)]
+
+    def _transition_tables(self) -> list[WeightTable]:
+        labels, weights = self.classes_.tolist(), self.edge_coef_
+        if weights.ndim == 1:
+            pairs = [(label, label) for label in labels]
+            weights = np.repeat(weights[:, None], len(labels), axis=1)
+        else:
+            pairs = list(itertools.product(labels, labels))
+        return [WeightTable("edge", range(len(weights)), pairs, weights.reshape(len(weights), -1))]
 
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
         return coefficients[:, : len(self.classes_)].T
@@ -336,9 +383,22 @@ class GraphSVC(
         graphs = self._known_graphs(X)
         return split_at(self._decoded_with_margins(self._unlabelled(graphs)).margins, graphs.offsets)
 
+    def _reader(self, x: object) -> tuple[Problem, Reader]:
+        self._check_linear("explain")
+        graphs = self._known_graphs([x])
+        rows = {"node": graphs.nodes, "edge": graphs.edges}
+        nodes, edges = (
+            RowReader(matrix, kind, named_by(range(matrix.shape[1]))) for kind, matrix in rows.items()
+        )
+        reader = GraphReader(nodes, edges, graphs.ends, self.classes_, self._coef, self.edge_coef_)
+        return self._unlabelled(graphs), reader
+
     def _unlabelled(self, graphs: Graphs) -> Problem:
         """Return the problem of predicting the labels of graphs."""
-        scored = graphs._replace(nodes=self._prediction_rows(graphs.nodes))
+        return self._of_graphs(graphs._replace(nodes=self._prediction_rows(graphs.nodes)))
+
+    def _of_graphs(self, scored: Graphs) -> Problem:
+        """Return the same, of graphs whose nodes have scores for features if there is a kernel."""
         return Graph.for_prediction(scored, len(self.classes_), self.inference_, steps=self.search)
 
     def _unlabelled_problem(self, X: object) -> Problem:

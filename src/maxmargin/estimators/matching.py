@@ -13,8 +13,12 @@ from maxmargin.encoding.links import Links, encode_links, encode_masks, encode_m
 from maxmargin.estimators._base import Call, MaxMarginEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import Explainer, Reader
+from maxmargin.estimators._fields import COUNT, FLAG, Fields, scalar
+from maxmargin.estimators._inspection import NO_FEATURE, NO_LABEL, FeatureInspector, WeightTable
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem
+from maxmargin.estimators._readers import LinkReader, RowReader, named_by
 from maxmargin.estimators._scores import f1
 from maxmargin.estimators._single import SinglePrediction, is_none, present_weights
 from maxmargin.estimators._sklearn_private import Interval
@@ -28,7 +32,13 @@ _Data = tuple[Links, _Masks, _Masks]
 _Found = IntArray | list[tuple[int, int]]
 
 
-class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Data, list[_Found]]):
+class MatchingSVC(
+    Explainer,
+    FeatureInspector,
+    SinglePrediction,
+    ListMarginEstimator,
+    MaxMarginEstimator[_Data, list[_Found]],
+):
     r"""Structural SVM for partial bipartite matchings, such as alignments of words.
 
     A matching y of the words of two sentences, or of any other two sides, scores
@@ -102,6 +112,10 @@ class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Dat
                 One margin per possible link: an output differs there if it makes a link that `predict` does
                 not make, or does not make one that it makes.
             """,
+        "kinds": """
+            The kind is "link"; "intercept" without a feature; or "place", whose feature is 2 for the
+            second link of a source, 3 for the third, and so on.
+            """,
         "score": "Return the F1 score of the links of all pairs together; 1 if there are none.",
     }
     wrong: float
@@ -114,6 +128,7 @@ class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Dat
     _fertility: int
     _has_constant: bool
 
+    _fitted: ClassVar[Fields] = {"n_features_in_": COUNT, "_fertility": scalar(int, 1), "_has_constant": FLAG}
     _parameter_constraints: ClassVar[Constraints] = {
         "wrong": [Interval(Real, 0, None, closed="left")],
         "missed": [Interval(Real, 0, None, closed="left")],
@@ -180,11 +195,27 @@ class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Dat
             *examples.data, wrong=self.wrong, missed=self.missed, fertility=self._fertility
         )
 
-    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        self._w = w
-        links, self.places_ = problem.unpack(w)
+    def _blank(self) -> Problem:
+        one, n_features = np.ones(1, dtype=np.int64), self.n_features_in_ + self._has_constant
+        return Matching.for_prediction(
+            Links(np.zeros(n_features), np.array([0, 1]), one, one, n_features), self._fertility
+        )
+
+    def _n_cells(self) -> int:
+        return self.n_features_in_ + self._fertility
+
+    def _expose(self) -> None:
+        links, self.places_ = self._layout().unpack(self._w)
         self.coef_ = links[: self.n_features_in_]
         self.intercept_ = float(links[-1]) if self._has_constant else 0.0
+
+    def _feature_tables(self) -> list[WeightTable]:
+        features, places = range(self.n_features_in_), range(2, self._fertility + 1)
+        return [
+            WeightTable("link", features, NO_LABEL, self.coef_[:, None]),
+            WeightTable("intercept", NO_FEATURE, NO_LABEL, np.array([[self.intercept_]])),
+            WeightTable("place", places, NO_LABEL, self.places_[:, None]),
+        ]
 
     def _predict(self, X: object) -> list[_Found]:
         if is_none(X):
@@ -212,6 +243,16 @@ class MatchingSVC(SinglePrediction, ListMarginEstimator, MaxMarginEstimator[_Dat
         shapes = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
         found = zip(split_at(margins, links.offsets), shapes, strict=True)
         return [each.reshape(shape) for each, shape in found]
+
+    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
+        links = self._known_links([x])
+        if not links.offsets[-1]:
+            return None
+        features = links.features.reshape(links.n_features, -1)[: self.n_features_in_].T
+        rows = RowReader(features, "link", named_by(range(self.n_features_in_)))
+        weights = self.coef_, self.intercept_, self.places_
+        reader = LinkReader(rows, int(links.targets[0]), *weights)
+        return Matching.for_prediction(links, self._fertility), reader
 
     def _known_links(self, X: object) -> Links:
         """Return the links encoded, if they have as many features as those of `fit`."""

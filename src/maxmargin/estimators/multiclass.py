@@ -5,6 +5,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
@@ -14,6 +15,9 @@ from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts, label_weights
+from maxmargin.estimators._explaining import Explainer, Reader
+from maxmargin.estimators._inspection import NO_FEATURE, LabelFeatureInspector, WeightTable
+from maxmargin.estimators._label_readers import ClassReader
 from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator, known_states
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem, rescaled
@@ -31,7 +35,11 @@ _Classes = NDArray[Any]  # of any kind that can be sorted
 
 
 class MulticlassSVC(
-    MarginEstimator[FloatArray], TableMarginalEstimator[_Data, _Classes], TableEstimator[_Data, _Classes]
+    Explainer,
+    LabelFeatureInspector,
+    MarginEstimator[FloatArray],
+    TableMarginalEstimator[_Data, _Classes],
+    TableEstimator[_Data, _Classes],
 ):
     r"""Multiclass SVM of Crammer and Singer, with a certificate.
 
@@ -82,6 +90,7 @@ class MulticlassSVC(
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "examples",
+        "example": "row of X",
         "examples": "examples",
         "X": X_TEXT,
         "y": """
@@ -102,6 +111,7 @@ class MulticlassSVC(
                 The probability of each class, in the order of ``classes_``.
             """,
         "temperature": TEMPERATURE,
+        "kinds": 'The kind is "example", or "intercept" without a feature.',
         "score": "Return the share of examples whose class is predicted.",
     }
     loss: str | FloatArray
@@ -189,7 +199,17 @@ class MulticlassSVC(
         return with_exact_blocks(method) if self.method == "auto" and self.rescaling == "margin" else method
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        weights = self._keep_support(problem, examples.data[0], w)[0]
+        self._keep_support(problem, examples.data[0], w)
+        self._expose()
+
+    def _blank(self) -> Problem:
+        return self._of_rows(csr_array((1, self._n_columns)))
+
+    def _n_cells(self) -> int:
+        return len(self.classes_) * self._n_columns
+
+    def _expose(self) -> None:
+        weights = self._linear_parts()[0]
         self.intercept_ = weights[:, -1].copy() if self.fit_intercept else np.zeros(len(weights))
         self._coef = np.ascontiguousarray(weights[:, : -1 if self.fit_intercept else None])
 
@@ -199,6 +219,13 @@ class MulticlassSVC(
         check_is_fitted(self)
         self._check_linear("coef_")
         return self._coef
+
+    def _feature_tables(self) -> list[WeightTable]:
+        classes = self.classes_.tolist()
+        return [
+            WeightTable("example", self._feature_names(), classes, self.coef_.T),
+            WeightTable("intercept", NO_FEATURE, classes, self.intercept_[None]),
+        ]
 
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
         return coefficients[:, : len(self.classes_)].T
@@ -236,8 +263,21 @@ class MulticlassSVC(
         second, first = np.partition(scores, -2, axis=1)[:, -2:].T
         return first - second
 
+    def _reader(self, x: object) -> tuple[Problem, Reader]:
+        self._check_linear("explain")
+        table = self._one_row(x)
+        reader = ClassReader(self._row_reader(table), self.classes_, self._coef, self.intercept_)
+        return self._of_table(table), reader
+
     def _unlabelled_problem(self, X: object) -> Problem:
-        rows = self._prediction_rows(self._known_table(X))
+        return self._of_table(self._known_table(X))
+
+    def _of_table(self, table: Table) -> Problem:
+        """Return the problem of predicting the classes of checked rows."""
+        return self._of_rows(self._prediction_rows(table))
+
+    def _of_rows(self, rows: Table) -> Problem:
+        """Return the same, of rows that are scores if there is a kernel."""
         features = with_constant(rows) if self.fit_intercept else rows
         return Multiclass.from_encoded(features, np.zeros(rows.shape[0], dtype=np.int64), len(self.classes_))
 

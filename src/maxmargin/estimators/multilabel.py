@@ -19,6 +19,15 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import Explainer, Reader
+from maxmargin.estimators._fields import FLAG, NAMES, Fields, choice, ints, scalar
+from maxmargin.estimators._inspection import (
+    NO_FEATURE,
+    LabelFeatureInspector,
+    TransitionInspector,
+    WeightTable,
+)
+from maxmargin.estimators._label_readers import LabelSetReader
 from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
@@ -38,12 +47,19 @@ _STRUCTURES = {"auto", "independent", "tree", "full"}
 # of one would hold the weights of pairs back too much. On the data of benchmarks/multilabel.py, three is best
 # or nearly so, and ten needs three times as many passes.
 _PAIR = 3.0
+# The names of the entries of a pair's table, row by row.
+PAIR_STATES = ("neither", "second", "first", "both")
 _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
 
 
 class MultilabelSVC(
-    MarginEstimator[FloatArray], TableMarginalEstimator[_Data, _Outputs], TableEstimator[_Data, _Outputs]
+    Explainer,
+    LabelFeatureInspector,
+    TransitionInspector,
+    MarginEstimator[FloatArray],
+    TableMarginalEstimator[_Data, _Outputs],
+    TableEstimator[_Data, _Outputs],
 ):
     r"""Structural SVM for sets of labels, some of which occur together.
 
@@ -107,6 +123,7 @@ class MultilabelSVC(
 
     _texts: ClassVar[dict[str, str]] = {
         "rows": "examples",
+        "example": "row of X",
         "examples": "examples",
         "X": X_TEXT,
         "y": """
@@ -130,6 +147,11 @@ class MultilabelSVC(
                 structure "full".
             """,
         "temperature": TEMPERATURE,
+        "kinds": 'The kind is "example", or "intercept" without a feature.',
+        "transitions": """
+            The kind is "pair", before and after are the two labels, and the feature says which
+            of them an example has: "both", "first", "second" or "neither".
+            """,
         "score": "Return the share of examples whose labels are all predicted.",
     }
     _summable = "structure='tree' or 'independent', as no other sum over sets of labels is exact"
@@ -146,6 +168,14 @@ class MultilabelSVC(
     _n_labels: int
     _names: Labels | None
 
+    _fitted: ClassVar[Fields] = {
+        "classes_": NAMES,
+        "structure_": choice(*sorted(_STRUCTURES)),
+        "edges_": ints(None, 2),
+        "_inference": choice("tree", "subsets", "messages"),
+        "_is_vector": FLAG,
+        "_n_labels": scalar(int, 1),
+    }
     _parameter_constraints: ClassVar[Constraints] = {
         "structure": [StrOptions(_STRUCTURES)],
         "loss": [StrOptions(HAMMING)],
@@ -280,8 +310,27 @@ class MultilabelSVC(
         return rescaled(self._with_kernel(problem, X, by_example=True), self.rescaling, self._owner)
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        parts = self._keep_support(problem, examples.data[0], w)
-        nodes, edges = parts[0], parts[1]
+        self._keep_support(problem, examples.data[0], w)
+        self._expose()
+
+    def _blank(self) -> Problem:
+        if self._is_linear:
+            return self._of_rows(csr_array((1, self.n_features_in_)), None)
+        return self._of_rows(np.zeros((1, 0)), np.zeros((1, self._support.coefficients.shape[1])))
+
+    def _n_cells(self) -> int:
+        return self._n_labels * self._n_columns + len(self.edges_)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        n_classes = len(self.classes_)
+        if (n_classes, self._n_labels) != ((2, 1) if self._is_vector else (n_classes, n_classes)):
+            raise ValueError("labels must have a class each, or two if y is a vector")
+        if not self._is_linear and self._support.coefficients.shape[1] % self._n_labels:
+            raise ValueError("labels must have as many coefficients each")
+
+    def _expose(self) -> None:
+        nodes, edges = self._linear_parts()
         present = (nodes[1] - nodes[0]).reshape(self._n_labels, -1)
         self._coef, self.intercept_ = present[:, :-1], present[:, -1]
         self.edge_coef_ = _PAIR * edges[: len(self.edges_)]
@@ -292,6 +341,22 @@ class MultilabelSVC(
         check_is_fitted(self)
         self._check_linear("coef_")
         return self._coef
+
+    def _label_names(self) -> list[object]:
+        """Return the names of the labels; a vector has one label, the second of its two classes."""
+        return self.classes_.tolist()[-self._n_labels :]
+
+    def _feature_tables(self) -> list[WeightTable]:
+        labels = self._label_names()
+        return [
+            WeightTable("example", self._feature_names(), labels, self.coef_.T),
+            WeightTable("intercept", NO_FEATURE, labels, self.intercept_[None]),
+        ]
+
+    def _transition_tables(self) -> list[WeightTable]:
+        names = self._label_names()
+        pairs = [(names[a], names[b]) for a, b in self.edges_.tolist()]
+        return [WeightTable("pair", PAIR_STATES, pairs, self.edge_coef_.reshape(-1, 4).T)]
 
     def _score_columns(self, coefficients: FloatArray) -> int:
         return int(coefficients.shape[1]) // self._n_labels
@@ -327,12 +392,28 @@ class MultilabelSVC(
         found = self._decoded_with_margins(self._unlabelled(X)).margins
         return found if self._is_vector else found.reshape(-1, self._n_labels)
 
+    def _reader(self, x: object) -> tuple[Problem, Reader]:
+        self._check_linear("explain")
+        table, classes = self._one_row(x), self.classes_ if self._is_vector else None
+        weights = self._coef, self.intercept_, self.edges_, self.edge_coef_
+        reader = LabelSetReader(self._row_reader(table), self._label_names(), classes, *weights, PAIR_STATES)
+        return self._of_table(table), reader
+
     def _unlabelled(self, X: object) -> Problem:
         """Return the problem of predicting the labels of examples."""
-        table = self._known_table(X)
-        graphs = label_graphs(self._linear_rows(table), self._n_labels, self.edges_)
-        if not self._is_linear:
-            graphs = self._scored(graphs, table)
+        return self._of_table(self._known_table(X))
+
+    def _of_table(self, table: Table) -> Problem:
+        """Return the problem of predicting the labels of checked rows."""
+        scores = None if self._is_linear else self._row_scores(table)
+        return self._of_rows(self._linear_rows(table), scores)
+
+    def _of_rows(self, table: Table, scores: FloatArray | None) -> Problem:
+        """Return the same, of rows; with a kernel, the scores of nodes are their first features."""
+        graphs = label_graphs(table, self._n_labels, self.edges_)
+        if scores is not None:
+            nodes = scores.reshape(len(scores) * self._n_labels, -1)
+            graphs = graphs._replace(nodes=frozen(csr_array(scipy.sparse.hstack([nodes, graphs.nodes]))))
         return Graph.for_prediction(graphs, 2, self._inference)
 
     def _unlabelled_problem(self, X: object) -> Problem:
@@ -348,12 +429,6 @@ class MultilabelSVC(
 
     def _formed(self, values: FloatArray, shapes: IntArray) -> FloatArray:
         return values.reshape(-1, 2) if self._is_vector else values[1::2].reshape(-1, self._n_labels)
-
-    def _scored(self, graphs: Graphs, table: Table) -> Graphs:
-        """Return the graphs of labels with the scores of their nodes by the kernel as first features."""
-        scores = self._row_scores(table)
-        nodes = scores.reshape(table.shape[0] * self._n_labels, -1)
-        return graphs._replace(nodes=frozen(csr_array(scipy.sparse.hstack([nodes, graphs.nodes]))))
 
     def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
         if self._is_vector and truth.ndim == 1:
@@ -376,6 +451,7 @@ def label_graphs(table: Table, n_labels: int, edges: IntArray) -> Graphs:
     rows = with_constant(scipy.sparse.csr_array(table))
     by_label = scipy.sparse.kron(scipy.sparse.eye_array(n_labels), rows, format="csr")
     nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
-    features = scipy.sparse.csr_array(_PAIR * np.eye(max(n_edges, 1))[np.tile(np.arange(n_edges), n)])
+    by_edge = scipy.sparse.eye_array(max(n_edges, 1), format="csr")
+    features = scipy.sparse.csr_array(_PAIR * by_edge[np.tile(np.arange(n_edges), n)])
     ends = np.tile(edges, (n, 1))
     return Graphs(frozen(nodes), n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -22,21 +22,33 @@ from maxmargin.encoding.tokens import Offsets, Tokens
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import Explainer, Reader
+from maxmargin.estimators._fields import LABELS, Fields, ints
+from maxmargin.estimators._inspection import (
+    LabelFeatureInspector,
+    TransitionInspector,
+    WeightTable,
+    joint_table,
+)
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
+from maxmargin.estimators._readers import SegmentReader
 from maxmargin.estimators._scores import check_kind, f1
 from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, TokenData, feature_part, weights_part
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.persistence.checkpoint import CheckpointLike
-from maxmargin.problems import Segments
+from maxmargin.problems import Segments, SegmentWeights
 from maxmargin.result import Callback
 
 _Data = TokenData
 
 
 class SegmentSVC(
+    Explainer,
+    LabelFeatureInspector,
+    TransitionInspector,
     ListMarginEstimator,
     ListMarginalEstimator[_Data, list[list[Segment]]],
     SequenceEstimator[_Data, list[list[Segment]]],
@@ -133,6 +145,15 @@ class SegmentSVC(
                 with a last column for tokens outside of segments if `fit` saw any.
             """,
         "temperature": TEMPERATURE,
+        "kinds": """
+            The kind is "tokens", "first" or "last", for all tokens of a segment, its first and its
+            last; or "length", whose feature is the number of tokens. The label "O" is that of tokens outside
+            of segments.
+            """,
+        "transitions": """
+            The kind is "transition"; or "start", where before is None. The label "O" is that of
+            tokens outside of segments. The feature is None.
+            """,
         "score": """
             Return the F1 score of the segments of all sequences together; 1 if there are none.
 
@@ -145,6 +166,7 @@ class SegmentSVC(
     classes_: Labels
     max_length_: IntArray
 
+    _fitted: ClassVar[Fields] = {"classes_": LABELS, "max_length_": ints(None)}
     _parameter_constraints: ClassVar[Constraints] = {
         "max_length": [Interval(Integral, 1, None, closed="left"), Mapping, None],
         "loss": [StrOptions(HAMMING | {"segments"})],
@@ -213,6 +235,16 @@ class SegmentSVC(
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
         self._keep_support(problem, examples.data[0].rows, w)
+
+    def _n_cells(self) -> int:
+        n_labels, n_lengths = len(self.max_length_), int(self.max_length_.max(initial=0))
+        return n_labels * (self._n_columns + n_labels + n_lengths)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if len(self.max_length_) - len(self.classes_) not in (0, 1):
+            raise ValueError("labels must have a largest length each")
+        check_choice(self.max_length_, self._owner)
 
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
         parts = coefficients.reshape(len(coefficients), 3, -1)[:, :, : len(self.max_length_)]
@@ -303,6 +335,34 @@ class SegmentSVC(
                 check_kind(label, self.classes_, self._owner)
                 states[first + start : first + stop] = numbers.get(label, -1)
         return self._unlabelled(tokens), states
+
+    def _label_names(self) -> list[object]:
+        """Return the names of all labels, that of tokens outside of segments included."""
+        outside = ["O"] * (len(self.max_length_) - len(self.classes_))
+        return [*self.classes_.tolist(), *outside]
+
+    def _feature_tables(self) -> list[WeightTable]:
+        names, labels = self._feature_names(), self._label_names()
+        parts = {"tokens": self.coef_, "first": self.first_coef_, "last": self.last_coef_}
+        tables = [WeightTable(kind, names, labels, coef.T) for kind, coef in parts.items()]
+        lengths = range(1, self.lengths_.shape[1] + 1)
+        return [*tables, WeightTable("length", lengths, labels, self.lengths_.T)]
+
+    def _transition_tables(self) -> list[WeightTable]:
+        labels = self._label_names()
+        return [
+            joint_table("transition", self.transitions_, labels, labels),
+            joint_table("start", self.start_, [None], labels),
+        ]
+
+    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
+        self._check_linear("explain")
+        tokens = self._read([x])
+        if not tokens.offsets[-1]:
+            return None
+        rows, weights = self._token_reader(tokens, "tokens"), cast("SegmentWeights", self._weights)
+        reader = SegmentReader(rows, self._label_names(), weights, len(self.classes_))
+        return self._unlabelled(tokens), reader
 
     coef_ = feature_part("inside", "coef_", "Feature weights of each label, for all tokens of a segment.")
     first_coef_ = feature_part(

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -11,12 +11,19 @@ from maxmargin._spot_check import beaten_answer, check_oracle, wrong_prediction
 from maxmargin.arrays import FloatArray
 from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.estimators._encoders import JOINT
 from maxmargin.estimators._errors import noted
 from maxmargin.estimators._examples import Examples, Parts
+from maxmargin.estimators._explaining import total
+from maxmargin.estimators._explanation import Contribution, Explanation, by_size
+from maxmargin.estimators._fields import Fields
+from maxmargin.estimators._inspection import NO_LABEL, FeatureInspector, WeightTable
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import CustomProblem, Problem, checked_loss, joint_features, signed
+from maxmargin.estimators._saving import Layout
 from maxmargin.estimators._single import SinglePrediction
 from maxmargin.estimators._sklearn_private import Interval
+from maxmargin.estimators._state import snapshot
 from maxmargin.estimators._training import frames_to_user
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.problems import Custom
@@ -26,7 +33,13 @@ from maxmargin.wording import described
 _Data = tuple[list[object], list[object]]
 
 
-class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
+class _JointWeights(NamedTuple):
+    """The weights of a user's features."""
+
+    features: FloatArray
+
+
+class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
     r"""Structural SVM for outputs of your own: three Python functions on any objects.
 
     .. math:: \min_w \frac{1}{2 C n} \|w\|^2 + \frac1n \sum_i \max_y \left( L(y_i, y) + \langle w,
@@ -115,6 +128,7 @@ class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
             list
                 The outputs, as `argmax` returns them.
             """,
+        "kinds": 'The kind is "output".',
         "score": "Return one minus the mean loss of the predictions.",
     }
     features: Callable[[Any, Any], object]
@@ -128,6 +142,7 @@ class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
     feature_names_: list[Hashable] | None
     _joint: Joint | None
 
+    _fitted: ClassVar[Fields] = {"_joint": JOINT}
     _parameter_constraints: ClassVar[Constraints] = {
         "features": [callable],
         "loss": [callable],
@@ -240,13 +255,51 @@ class StructuredSVC(SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
         return signed(problem, chosen)
 
     def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        joint = self._joint
-        self.coef_ = w[: joint.size].copy()  # type: ignore[union-attr]
+        # With signs, a vector without them follows the weights.
+        super()._keep(problem, examples, w[: self._n_cells()].copy())
+
+    def _layout(self) -> Layout:
+        return Layout(self._n_cells(), _JointWeights)
+
+    def _n_cells(self) -> int:
+        return self._joint.size  # type: ignore[union-attr]
+
+    def _expose(self) -> None:
+        joint, self.coef_ = self._joint, self._w
         self.feature_names_ = list(joint.names) if isinstance(joint, NamedJoint) else None
+
+    def _feature_tables(self) -> list[WeightTable]:
+        names = range(len(self.coef_)) if self.feature_names_ is None else self.feature_names_
+        return [WeightTable("output", names, NO_LABEL, self.coef_[:, None])]
 
     def _predict(self, X: object) -> list[object]:
         w = self._joint.given(self.coef_)  # type: ignore[union-attr]
         return [self._called("argmax", i, x, w) for i, x in enumerate(self._listed(X, "X"))]
+
+    @snapshot
+    def explain(self, x: object) -> Explanation:
+        """Return what the prediction for one example is made of.
+
+        What would change it is not known, as `argmax` returns one output only.
+
+        Parameters
+        ----------
+        x : object
+            The example.
+
+        Returns
+        -------
+        Explanation
+            With the attributes output, score and contributions, and the method to_frame; without changes.
+        """
+        (table,), (output,) = self._feature_tables(), self._predict([x])
+        entries = self._joint.entries(self._called("features", 0, x, output))  # type: ignore[union-attr]
+        rows = [
+            Contribution(None, table.kind, table.features[column], None, value, weight, value * weight)
+            for column, value, weight in zip(*entries, self.coef_[entries[0]], strict=True)
+            if value * weight
+        ]
+        return Explanation(output, total(rows), by_size(rows), ())
 
     def _called(self, name: str, i: int, *args: object) -> Any:
         """Return the answer of the user's function of this name for example i."""

@@ -29,6 +29,8 @@ _KEY = "maxmargin"
 # What grows with the data is an array. Objects of JSON take some 30 times the memory of their text.
 _LONGEST_HEADER = 1 << 20
 _LENGTH_BYTES = 8
+# Characters of an error that come from a file, or from what checks say about it.
+_LONGEST_TEXT = 300
 _TYPES = {
     "BOOL": np.bool_,
     "I8": np.int8,
@@ -42,7 +44,8 @@ _TYPES = {
     "F32": np.float32,
     "F64": np.float64,
 }
-_WRITABLE = {np.dtype(scalar) for scalar in _TYPES.values()}
+SCALARS = tuple(_TYPES.values())
+_DTYPES = {np.dtype(scalar) for scalar in SCALARS}
 
 
 class Format(NamedTuple):
@@ -71,7 +74,7 @@ class Contents(NamedTuple):
 def write(path: Path, form: Format, arrays: Arrays, header: Mapping[str, Json]) -> None:
     """Write a file, on the disk and whole, or leave the one that is there."""
     for name, array in arrays.items():
-        if array.dtype not in _WRITABLE:
+        if array.dtype not in _DTYPES:
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which files do not hold")
     text = json.dumps({**form._asdict(), "header": header}, allow_nan=False, separators=(",", ":"))
     # safetensors reads the memory of an array from its first to its last byte. Not by np.ascontiguousarray,
@@ -103,7 +106,9 @@ def read(path: Path, form: Format) -> Contents:
 
 def fail(path: Path, expected: str, got: str) -> NoReturn:
     """Raise the one error of a file that is not what it should be."""
-    raise FileError(f"{os.fspath(path)}: expected {expected}, got {' '.join(got.split())}")
+    line = " ".join(got.split())
+    shortened = line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 3] + "..."
+    raise FileError(f"{os.fspath(path)}: expected {expected}, got {shortened}")
 
 
 def _header_length(content: bytes) -> int:
@@ -139,7 +144,9 @@ def _parsed(path: Path, form: Format, metadata: object) -> tuple[int, dict[str, 
     text = metadata.get(_KEY) if isinstance(metadata, dict) else None
     if text is None:
         fail(path, f"a {form.kind} file of maxmargin", "a safetensors file of another program")
-    found = _loads(path, text)
+    found = loads(path, text)
+    if not isinstance(found, dict):
+        fail(path, "a header that is a JSON object", quoted(found))
     kind, version, header = (found.get(name) for name in ("kind", "version", "header"))
     if kind != form.kind:
         fail(path, f"a {form.kind} file of maxmargin", f"one of kind {quoted(kind)}")
@@ -156,16 +163,14 @@ def _parsed(path: Path, form: Format, metadata: object) -> tuple[int, dict[str, 
     return version, header
 
 
-def _loads(path: Path, text: str) -> dict[str, Json]:
-    """Return the JSON object of a text: with each name once, and finite numbers."""
+def loads(path: Path, text: str) -> Json:
+    """Return the JSON of a text: objects with each name once, and finite numbers."""
     try:
-        found = json.loads(
+        found: Json = json.loads(
             text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_without_repeats
         )
     except (ValueError, RecursionError) as error:
-        fail(path, "a header in JSON", str(error))
-    if not isinstance(found, dict):
-        fail(path, "a header that is a JSON object", quoted(found))
+        fail(path, "JSON", str(error))
     return found
 
 

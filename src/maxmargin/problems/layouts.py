@@ -3,7 +3,7 @@
 Rows of labels are contiguous and padded to ``width``, a multiple of the lanes of vector registers.
 """
 
-from maxmargin.compiling import helper
+from maxmargin.compiling import subroutine
 from maxmargin.inference.segments import SEGMENT_ROWS as SEGMENT_ROWS
 
 _LANES = 4
@@ -14,13 +14,13 @@ def padded(n_labels: int) -> int:
     return -(-n_labels // _LANES) * _LANES
 
 
-@helper
+@subroutine
 def chain_statistics(n_labels, width, length):
     """Number of statistics of a chain: counts of transitions, then a row of labels for each position."""
     return (n_labels + length) * width
 
 
-@helper
+@subroutine
 def trigram_statistics(n_labels, width):
     """Number of statistics of trigrams, which follow those of a chain.
 
@@ -30,7 +30,7 @@ def trigram_statistics(n_labels, width):
     return n_labels * n_labels * width
 
 
-@helper
+@subroutine
 def segment_head(n_labels, n_lengths, width):
     """Number of statistics of a segmentation before those of tokens: counts of transitions and of lengths.
 

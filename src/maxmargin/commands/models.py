@@ -1,0 +1,100 @@
+"""Models of the command line: an estimator, and the task that says how its data are read."""
+
+import os
+from typing import Any, NamedTuple
+
+from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
+from maxmargin.commands.tasks import Attributes, Columns, Task, Trees
+from maxmargin.wording import quoted
+
+ESTIMATORS = {
+    "chain": "ChainSVC",
+    "segments": "SegmentSVC",
+    "parser": "DependencySVC",
+    "multiclass": "MulticlassSVC",
+    "multilabel": "MultilabelSVC",
+}
+TASKS: dict[str, type[Task]] = {
+    cls.__name__: cls for cls in (Attributes, Classes, Columns, LabelSets, SequenceRows, Trees)
+}
+
+
+class Model(NamedTuple):
+    """An estimator and its task."""
+
+    estimator: Any
+    task: Task
+
+    def predict(self, X: Any) -> Any:
+        """Return the outputs of examples, in the form of the task."""
+        tags = getattr(self.estimator, "predict_tags", None)
+        return self.task.outputs(self.estimator.predict(X) if tags is None else tags(X))
+
+    def margins(self, X: Any) -> Any:
+        """Return the margins of predictions; each token of a segment has that of the segment."""
+        found = self.estimator.predict_margins(X)
+        if not hasattr(self.estimator, "predict_tags"):
+            return found
+        lengths = map(len, self.estimator.predict_tags(X))
+        segments = self.estimator.predict(X)
+        return [_spread(*parts) for parts in zip(segments, found, lengths, strict=True)]
+
+    def save(self, path: str) -> None:
+        """Write both to a file."""
+        notes = {"task": type(self.task).__name__, "settings": self.task.settings}
+        self.estimator.save(path, notes=notes)
+
+
+def new_estimator(name: str, parameters: dict[str, Any]) -> Any:
+    """Return an estimator that is not fitted yet."""
+    import maxmargin
+
+    return getattr(maxmargin, ESTIMATORS[name])(**parameters)
+
+
+def load_model(path: str) -> Model:
+    """Return the model that a file holds.
+
+    Raises
+    ------
+    ValueError
+        If the file holds no model, or one that the command line did not train.
+    """
+    import maxmargin
+
+    estimator = maxmargin.load(path)
+    return Model(estimator, _restored(getattr(estimator, "notes_", None), path))
+
+
+def is_model(path: str) -> bool:
+    """Return whether a file begins as model files do: with the length of a JSON object, and a brace."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as stream:
+        head = stream.read(9)
+    return head[8:] == b"{" and int.from_bytes(head[:8], "little") < os.path.getsize(path)
+
+
+def _restored(notes: Any, path: str) -> Task:
+    """Return the task that was stored; raise if it is none, as files come from anywhere."""
+    cls = TASKS.get(notes.get("task", "")) if isinstance(notes, dict) else None
+    if cls is None:
+        raise ValueError(
+            f"{path}: expected a model that 'maxmargin train' wrote, got one without its data format; "
+            "use it from Python"
+        )
+    settings = notes.get("settings")
+    if not isinstance(settings, dict) or settings.keys() != cls.kinds.keys():
+        raise ValueError(f"{path}: expected the settings of {cls.__name__}, got {quoted(settings)}")
+    for name, kind in cls.kinds.items():
+        if not isinstance(settings[name], kind):
+            raise ValueError(f"{path}: expected another {name}, got {quoted(settings[name])}")
+    return cls(**settings)
+
+
+def _spread(segments: list[tuple[int, int, Any]], margins: Any, length: int) -> list[float]:
+    """Return the margin of each token's segment, infinity outside of segments."""
+    found = [float("inf")] * length
+    for (start, stop, _), margin in zip(segments, margins, strict=True):
+        found[start:stop] = [float(margin)] * (stop - start)
+    return found

@@ -1,0 +1,226 @@
+"""The arguments of the commands, and what their help says. A command imports what it needs when it runs."""
+
+import argparse
+import json
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+# Kept here as well as in `models` and `detection`, which import NumPy: the help should come at once.
+ESTIMATORS = ("chain", "segments", "parser", "multiclass", "multilabel")
+FORMATS = ("columns", "attributes", "svmhmm", "svmlight", "conllu")
+
+_TRAIN = """\
+formats of FILE (recognised by the first lines):
+  columns     a token per line, the last column is the label (CoNLL-2000, -2002, -2003, CRF++)
+  attributes  a label and attributes per line, separated by tabs (CRFsuite)
+  svmhmm      label qid:sequence number:value ... (SVM^hmm)
+  svmlight    label number:value ..., or labels separated by commas
+  conllu      dependency trees (Universal Dependencies)
+All may be compressed by gzip.
+
+the same with other programs:
+  crf_learn TEMPLATE FILE MODEL      maxmargin train FILE --template TEMPLATE --model MODEL
+  crfsuite learn -m MODEL FILE       maxmargin train FILE --model MODEL
+  svm_hmm_learn -c C FILE MODEL      maxmargin train FILE --model MODEL -C C
+Files are the same, but not the scale of C: try --search.
+"""
+_TAG = """\
+output: columns and CoNLL-U as they came, with a column or the heads that are predicted; other formats a
+label per line.
+
+the same with other programs:
+  crf_test -m MODEL FILE             maxmargin tag MODEL FILE
+  crfsuite tag -m MODEL FILE         maxmargin tag MODEL FILE
+  svm_hmm_classify FILE MODEL OUT    maxmargin tag MODEL FILE --output OUT
+"""
+_EVALUATE = """\
+  maxmargin evaluate MODEL FILE         a model on labelled data
+  maxmargin evaluate FILE               the last column against the one before it, as conlleval does
+  maxmargin evaluate TRUTH PREDICTED    the last columns of two files, or the heads of two CoNLL-U files
+  maxmargin evaluate --links TRUTH PREDICTED    links such as 0-1 2?3, a pair of sentences per line
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the parser."""
+    _add_train(_command(commands, "train", "train a model on a data file", _TRAIN))
+    _add_tag(_command(commands, "tag", "predict the labels or heads of a data file", _TAG))
+    _add_evaluate(_command(commands, "evaluate", "print the scores of predictions", _EVALUATE))
+    _add_inspect(_command(commands, "inspect", "print what a model has learnt", ""))
+
+
+def _command(commands: Any, name: str, text: str, epilog: str) -> Any:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=epilog, formatter_class=form
+    )
+    parser.set_defaults(run=_runner(name))
+    return parser
+
+
+def _runner(name: str) -> Callable[[argparse.Namespace], int]:
+    def run(arguments: argparse.Namespace) -> int:
+        return int(import_module(f"maxmargin.commands.{name}").run(arguments))
+
+    return run
+
+
+def _add_train(parser: Any) -> None:
+    parser.add_argument("file", metavar="FILE", help="data to train on; - for standard input")
+    parser.add_argument("--model", "-m", required=True, type=_new_file, metavar="MODEL", help="file to write")
+    parser.add_argument(
+        "--format", choices=("auto", *FORMATS), default="auto", help="format of FILE (default: auto)"
+    )
+    parser.add_argument(
+        "--template", "-t", metavar="TEMPLATE", help="template of features, in CRF++'s syntax, for columns"
+    )
+    parser.add_argument("--estimator", choices=ESTIMATORS, help="what to train (default: by the format)")
+    parser.add_argument(
+        "--tags",
+        choices=("both", "upos", "xpos"),
+        default="both",
+        help="tags of CoNLL-U to use (default: both)",
+    )
+    parser.add_argument(
+        "-C", type=_positive, metavar="C", help="inverse regularisation strength (default: the estimator's)"
+    )
+    parser.add_argument(
+        "--search",
+        action="store_true",
+        help="choose C by cross-validation, among 1/4 to 4 times the default or -C",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="store the state of training in MODEL.checkpoint every minute, and go on from it if it is there",
+    )
+    parser.add_argument("--loss", metavar="LOSS", help="loss, such as hamming (default: the estimator's)")
+    parser.add_argument(
+        "--tol", type=_positive, metavar="TOL", help="stop when the gap is below this share of the objective"
+    )
+    parser.add_argument("--max-iter", type=_count, metavar="N", help="largest number of passes over the data")
+    parser.add_argument("--time-limit", type=_positive, metavar="SECONDS", help="largest number of seconds")
+    parser.add_argument(
+        "--min-count", type=_count, metavar="N", help="ignore features that occur in fewer tokens"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="another parameter of the estimator, such as order=2",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of the order of examples (default: 0)"
+    )
+    _add_jobs(parser)
+    _add_quiet(parser)
+    _add_json(parser)
+
+
+def _add_tag(parser: Any) -> None:
+    parser.add_argument("model", metavar="MODEL", help="file that train wrote")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        default="-",
+        help="data, with or without labels; - for standard input, the default",
+    )
+    parser.add_argument(
+        "--output",
+        "-o",
+        default="-",
+        type=_new_file,
+        metavar="FILE",
+        help="file to write; - for standard output, the default",
+    )
+    parser.add_argument(
+        "--margins",
+        "--confidence",
+        action="store_true",
+        help="add by how much the score falls if a label has to differ",
+    )
+    _add_jobs(parser)
+    _add_quiet(parser)
+
+
+def _add_evaluate(parser: Any) -> None:
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", action=_OneOrTwo, help="one or two files, as below"
+    )
+    parser.add_argument("--links", action="store_true", help="the files hold word alignments")
+    _add_json(parser)
+
+
+def _add_inspect(parser: Any) -> None:
+    parser.add_argument("model", metavar="MODEL", help="file that train wrote")
+    parser.add_argument("--label", metavar="LABEL", help="features of this label only")
+    parser.add_argument(
+        "-k", type=_count, default=10, metavar="K", help="how many features and transitions (default: 10)"
+    )
+    _add_json(parser)
+
+
+def _add_jobs(parser: Any) -> None:
+    parser.add_argument("--jobs", type=_count, metavar="N", help="threads (default: 1)")
+
+
+def _add_quiet(parser: Any) -> None:
+    parser.add_argument(
+        "--quiet", "-q", action="store_true", help="no notes and no progress on standard error"
+    )
+
+
+def _add_json(parser: Any) -> None:
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
+
+
+class _OneOrTwo(argparse.Action):
+    """Takes one value or two."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        if len(values) > 2:
+            parser.error(f"expected one or two files, got {len(values)}")
+        setattr(namespace, self.dest, values)
+
+
+def _positive(text: str) -> float:
+    """Check a number above zero."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}")
+    return number
+
+
+def _count(text: str) -> int:
+    """Check a number of things."""
+    if not (text.isdecimal() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"must be an int >= 1, got {text!r}")
+    return int(text)
+
+
+def _new_file(text: str) -> str:
+    """Check the path of a file to write before anything is trained."""
+    path = Path(text)
+    if text != "-" and (path.is_dir() or not path.parent.is_dir()):
+        raise argparse.ArgumentTypeError(f"must be a file in a directory that exists, got {text!r}")
+    return text
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """Read a parameter: its value as JSON if it is, else as a text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value

@@ -1,0 +1,238 @@
+"""Tasks: how data files of a format become examples, and predictions lines of text.
+
+The settings of a task are stored with a model, so that new files are read as the training file was.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from maxmargin.formats.detection import ATTRIBUTES, COLUMNS, CONLLU
+from maxmargin.formats.sources import Malformed, Source
+
+# Tokens that are read, tagged and written at a time, so that memory does not grow with the file; words of
+# sentences to parse, each of which has features with all others; and bytes of files that are read as such.
+TOKENS, WORDS, BLOCK = 50_000, 5_000, 1 << 25
+# What the start of a document is tagged with, and its margin.
+_OUTSIDE, _NOTHING = "O", "_"
+Settings = dict[str, Any]
+
+
+class Batch(NamedTuple):
+    """Some examples of a file.
+
+    Attributes
+    ----------
+    X, y : objects
+        Inputs and outputs as estimators take them.
+    items : sequence
+        What the text of predictions is made from, one item per example.
+    size : int
+        The number of tokens or rows.
+    """
+
+    X: Any
+    y: Any
+    items: Sequence[Any]
+    size: int
+
+
+class Task:
+    """Base of tasks.
+
+    A subclass has the names of its format and of the estimators for it, the first of them the default; says
+    what is predicted, and what an example and a part of it are called; defines `batches` and `lines`; and
+    takes its `settings`, of these ``kinds``, as arguments.
+    """
+
+    name: ClassVar[str]
+    estimators: ClassVar[tuple[str, ...]]
+    outcome: ClassVar[str] = "labels"
+    nouns: ClassVar[tuple[str, str]] = ("sentence", "token")
+    kinds: ClassVar[dict[str, type | tuple[type, ...]]] = {}
+
+    @property
+    def note(self) -> str:
+        """What to say about the features."""
+        raise NotImplementedError
+
+    @property
+    def settings(self) -> Settings:
+        """What is stored with a model."""
+        return {name: getattr(self, name) for name in self.kinds}
+
+    def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
+        """Yield the examples of a file, some at a time or all at once; ``labelled`` if outputs are needed."""
+        raise NotImplementedError
+
+    def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
+        """Return the lines of an example with its prediction, and its margins if they are not None."""
+        raise NotImplementedError
+
+    def outputs(self, predicted: Any) -> Sequence[Any]:
+        """Return predictions in the form of the outputs of `batches`."""
+        found: Sequence[Any] = predicted
+        return found
+
+    def training(self, source: Source) -> Batch:
+        """Return all examples of a file; raise if there are none."""
+        found = next(self.batches(source, labelled=True, whole=True), None)
+        if found is None or not found.size:
+            raise Malformed(f"{source.name}: expected a {self.nouns[0]}, got none")
+        return found
+
+
+class Columns(Task):
+    """Sentences in columns, with a template of features or the default features of words.
+
+    Parameters
+    ----------
+    template : str or None
+        The text of the template.
+    columns : int
+        The number of columns, the label included.
+    template_name : str
+        The file of the template, for errors.
+    """
+
+    name = COLUMNS
+    estimators = ("chain", "segments")
+    kinds: ClassVar = {"template": (str, type(None)), "columns": int}
+
+    def __init__(self, template: str | None, columns: int, template_name: str = "template") -> None:
+        from maxmargin.formats.templates import parse_template
+        from maxmargin.formats.word_features import word_features
+
+        self.template, self.columns = template, columns
+        self._parsed = None if template is None else parse_template(template, template_name)
+        self._features = word_features if self._parsed is None else self._parsed.features
+        needed = 1 if self._parsed is None else self._parsed.n_columns
+        if needed > columns - 1:
+            raise Malformed(
+                f"{template_name}: expected columns below {columns - 1}, as the data have {columns} and the "
+                f"last is the label, got column {needed - 1}"
+            )
+
+    @property
+    def note(self) -> str:
+        if self._parsed is None:
+            return "no template: default features of words"
+        known = f"template: {len(self._parsed.macros)} features per token"
+        return (
+            known
+            if self._parsed.transitions
+            else f"{known}; pairs of labels have weights, with or without 'B'"
+        )
+
+    def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
+        from maxmargin.formats.columns import read_columns
+
+        widths = (self.columns,) if labelled else (self.columns - 1, self.columns)
+        sentences = read_columns(source, widths=widths)
+        return _grouped(map(self._example, sentences), None if whole else TOKENS)
+
+    def _example(self, sentence: Any) -> tuple[Any, Any, Any]:
+        """Return the features, the labels and the sentence; a line that starts a document has no tokens."""
+        if sentence.starts_document:
+            return [], [], sentence
+        rows = [row[: self.columns - 1] for row in sentence.rows]
+        return self._features(rows), sentence.column(-1), sentence
+
+    def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
+        if item.starts_document:
+            added = [[_OUTSIDE] if margins is None else [_OUTSIDE, _NOTHING]]
+        else:
+            columns = [output] if margins is None else [output, margin_texts(margins)]
+            added = list(map(list, zip(*columns, strict=True)))
+        rows = (row + more for row, more in zip(item.rows, added, strict=True))
+        return [*map(item.separator.join, rows), ""]
+
+
+def _grouped(examples: Iterable[tuple[Any, Any, Any]], size: int | None) -> Iterator[Batch]:
+    """Yield examples, given as (x, y, item), in batches of about this many tokens, or all in one."""
+    kept: list[tuple[Any, Any, Any]] = []
+    n_tokens = 0
+    for example in examples:
+        kept.append(example)
+        n_tokens += len(example[0])
+        if size is not None and n_tokens >= size:
+            yield _batch(kept, n_tokens)
+            kept, n_tokens = [], 0
+    if kept:
+        yield _batch(kept, n_tokens)
+
+
+def _batch(examples: list[tuple[Any, Any, Any]], size: int) -> Batch:
+    X, y, items = map(list, zip(*examples, strict=True))
+    return Batch(X, y, items, size)
+
+
+class Attributes(Task):
+    """Sequences of tokens with attributes, as CRFsuite has them."""
+
+    name = ATTRIBUTES
+    estimators = ("chain", "segments")
+    nouns = ("sequence", "token")
+
+    @property
+    def note(self) -> str:
+        return "attributes as they are"
+
+    def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
+        from maxmargin.formats.attributes import read_attributes
+
+        for X, y in read_attributes(source, labelled=labelled, size=None if whole else BLOCK):
+            yield Batch(X, y, y, int(X.offsets[-1]))
+
+    def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
+        return [*with_margins(output, margins), ""]
+
+
+class Trees(Task):
+    """Sentences with the heads of their words, in CoNLL-U.
+
+    Parameters
+    ----------
+    tags : {"both", "upos", "xpos"}
+        The part-of-speech tags to use.
+    """
+
+    name = CONLLU
+    estimators = ("parser",)
+    outcome = "heads"
+    nouns = ("sentence", "word")
+    kinds: ClassVar = {"tags": str}
+
+    def __init__(self, tags: str) -> None:
+        from maxmargin.formats.conllu import TAGS
+
+        if tags not in TAGS:
+            raise Malformed(f"tags: expected one of {', '.join(TAGS)}, got {tags!r}")
+        self.tags = tags
+
+    @property
+    def note(self) -> str:
+        return f"features of words and tags ({self.tags})"
+
+    def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
+        from maxmargin.formats.conllu import read_conllu
+
+        sentences = read_conllu(source, labelled=labelled)
+        examples = ((s.tagged(self.tags), s.heads() if labelled else [], s) for s in sentences)
+        return _grouped(examples, None if whole else WORDS)
+
+    def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
+        notes = None if margins is None else [f"Margin={text}" for text in margin_texts(margins)]
+        return [*item.with_heads([int(head) for head in output], notes), ""]
+
+
+def margin_texts(margins: Iterable[float]) -> list[str]:
+    """Return margins with six digits."""
+    return [f"{margin:.6g}" for margin in margins]
+
+
+def with_margins(labels: Iterable[object], margins: Iterable[float] | None) -> list[str]:
+    """Return labels, one per line, with their margins behind a tab if they are asked for."""
+    texts = list(map(str, labels))
+    if margins is None:
+        return texts
+    return [f"{text}\t{margin}" for text, margin in zip(texts, margin_texts(margins), strict=True)]

@@ -1,0 +1,141 @@
+"""``maxmargin train``: from a data file to a model file."""
+
+import argparse
+import os
+import time
+from typing import Any
+
+from maxmargin.commands.models import Model, new_estimator
+from maxmargin.commands.output import note, noted_warnings, result
+from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
+from maxmargin.commands.tasks import Attributes, Batch, Columns, Task, Trees
+from maxmargin.formats.columns import split_fields
+from maxmargin.formats.detection import ATTRIBUTES, COLUMNS, CONLLU, SVMHMM, SVMLIGHT, Detected, detect
+from maxmargin.formats.sources import Source
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train a model and write it."""
+    begin = time.perf_counter()
+    with Source(arguments.file) as source:
+        task = _task(source, arguments)
+        batch = task.training(source)
+    chosen = arguments.estimator or task.estimators[0]
+    examples, parts = (f"{noun}s" for noun in task.nouns)
+    note(f"{len(batch.items)} {examples}, {batch.size} {parts}; {task.note}", quiet=arguments.quiet)
+    read = time.perf_counter()
+    estimator = new_estimator(chosen, _parameters(arguments))
+    with noted_warnings():
+        if arguments.search:
+            from maxmargin.commands.search import chosen_C
+
+            estimator.set_params(C=chosen_C(estimator, batch, task, arguments))
+        _fit(estimator, batch, arguments)
+    fitted = time.perf_counter()
+    Model(estimator, task).save(arguments.model)
+    if arguments.resume:
+        os.remove(_checkpoint(arguments))
+    seconds = {"reading": read - begin, "training": fitted - read, "writing": time.perf_counter() - fitted}
+    data = _summary(estimator, batch, task, arguments) | {"seconds": seconds}
+    result(_text(data), data, arguments.json)
+    return 0
+
+
+def _fit(estimator: Any, batch: Batch, arguments: argparse.Namespace) -> None:
+    """Train; with a checkpoint beside the model if the run is to be resumed after a crash."""
+    if arguments.resume:
+        path = _checkpoint(arguments)
+        if os.path.exists(path):
+            note(f"going on from {path}", quiet=arguments.quiet)
+        estimator.set_params(checkpoint=path)
+    estimator.fit(batch.X, batch.y)
+    estimator.set_params(checkpoint=None)
+
+
+def _checkpoint(arguments: argparse.Namespace) -> str:
+    return f"{arguments.model}.checkpoint"
+
+
+def _task(source: Source, arguments: argparse.Namespace) -> Task:
+    """Return the task of a file, by its first lines and the arguments."""
+    found = detect(source)
+    if arguments.format != "auto" and arguments.format != found.name:
+        found = Detected(arguments.format, "as asked")
+    note(f"{source.name}: {found.name}: {found.seen}", quiet=arguments.quiet)
+    task = _TASKS[found.name](source, arguments)
+    estimator = arguments.estimator
+    if estimator is not None and estimator not in task.estimators:
+        expected = " or ".join(task.estimators)
+        raise ValueError(f"--estimator: expected {expected} for the format {found.name}, got {estimator}")
+    if arguments.template is not None and not isinstance(task, Columns):
+        raise ValueError(f"--template: expected a column file, got the format {found.name}")
+    return task
+
+
+def _columns(source: Source, arguments: argparse.Namespace) -> Task:
+    first = next(filter(str.strip, source.peek().decode("utf-8", "replace").split("\n")))
+    width = len(split_fields(first.rstrip("\r")))
+    if arguments.template is None:
+        return Columns(None, width)
+    with Source(arguments.template) as template:
+        text = "\n".join(line.text for line in template.lines())
+        return Columns(text, width, template.name)
+
+
+def _rows(source: Source, arguments: argparse.Namespace) -> Task:
+    """Return the task of rows with sets of labels if that is asked for, or if the first label is a set."""
+    labels = source.peek().decode("utf-8", "replace").split(None, 1)[0]
+    is_set = (
+        "," in labels or ":" in labels if arguments.estimator is None else arguments.estimator == "multilabel"
+    )
+    return LabelSets() if is_set else Classes()
+
+
+_TASKS: dict[str, Any] = {
+    COLUMNS: _columns,
+    ATTRIBUTES: lambda source, arguments: Attributes(),
+    SVMHMM: lambda source, arguments: SequenceRows(),
+    SVMLIGHT: _rows,
+    CONLLU: lambda source, arguments: Trees(arguments.tags),
+}
+
+
+def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters of the estimator: those that were given, and those of a command."""
+    names = ("C", "loss", "tol", "max_iter", "time_limit", "min_count")
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    fixed = {"random_state": arguments.seed, "n_jobs": arguments.jobs, "verbose": 0 if arguments.quiet else 2}
+    return {**fixed, **given, **dict(arguments.set or ())}
+
+
+def _summary(estimator: Any, batch: Batch, task: Task, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what is known of a trained model."""
+    labels = getattr(task, "labels", None) or getattr(estimator, "classes_", None)
+    history = estimator.history_
+    return {
+        "model": arguments.model,
+        "format": task.name,
+        "estimator": type(estimator).__name__,
+        f"{task.nouns[0]}s": len(batch.items),
+        f"{task.nouns[1]}s": batch.size,
+        "features": int(estimator.n_features_in_),
+        "labels": None if labels is None else list(getattr(labels, "tolist", lambda: labels)()),
+        "C": estimator.C,
+        "tol": estimator.tol,
+        "objective": float(history.primal.min()),
+        "gap": estimator.gap_,
+        "certified": estimator.certified_,
+        "passes": estimator.n_iter_,
+    }
+
+
+def _text(data: dict[str, Any]) -> str:
+    seconds = sum(data["seconds"].values())
+    labels = "" if data["labels"] is None else f", {len(data['labels'])} labels"
+    certificate = (
+        f"within {data['gap'] / max(data['objective'], 1e-300):.1%} of it" if data["certified"] else "unknown"
+    )
+    return (
+        f"{data['model']}: {data['estimator']} with {data['features']} features{labels}; objective "
+        f"{data['objective']:.5g}, the optimum is {certificate}; {data['passes']} passes, {seconds:.1f} s"
+    )

@@ -1,0 +1,83 @@
+"""What all displays share: axes to draw on, colours, and arguments checked."""
+
+from collections.abc import Iterable, Sequence, Sized
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.plotting import BLUE, GREEN, INK, VERMILION, pyplot, suit_any_background
+from maxmargin.wording import described
+
+# The colours of Okabe and Ito, for labels.
+LABELS = (BLUE, "#E69F00", GREEN, "#CC79A7", "#56B4E9", VERMILION, "#F0E442")
+RIGHT, WRONG, MISSED = BLUE, VERMILION, GREEN
+# From the colour of negative to that of positive numbers, by way of white; safe for all colour vision.
+DIVERGING = "RdBu_r"
+
+
+class Display:
+    """Base of the displays.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where `plot` drew.
+    figure_ : matplotlib Figure
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def _begin(self, ax: Any, size: tuple[float, float] | None = None) -> str:
+        """Set the axes, new ones of this size in inches if none are given; return the colour of texts."""
+        if ax is not None:
+            self.ax_, self.figure_ = ax, ax.figure
+            return str(ax.xaxis.label.get_color())
+        figure, self.ax_ = pyplot(f"{type(self).__name__}.plot").subplots(layout="constrained", figsize=size)
+        self.figure_ = figure
+        suit_any_background(figure, self.ax_)
+        return INK
+
+    def _legend(self, ink: str) -> None:
+        """Add a legend of what has a label, to the right of the data."""
+        if self.ax_.get_legend_handles_labels()[0]:
+            place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
+            self.ax_.legend(labelcolor=ink, frameon=False, markerscale=0.7, **place)
+
+
+def final_step(estimator: Any, owner: str, needs: str) -> Any:
+    """Return a fitted estimator, the last step of a pipeline; raise unless it has what a display needs."""
+    check_is_fitted(estimator)
+    model = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    if not hasattr(model, needs):
+        raise TypeError(f"{owner}: estimator must have {needs}, got {described(model)}, which has none.")
+    return model
+
+
+def as_words(words: Iterable[object] | None, n: int, owner: str, name: str = "words") -> list[str]:
+    """Return one text per token: its number if none are given."""
+    if words is None:
+        return [str(t) for t in range(n)]
+    texts = [str(word) for word in words]
+    if len(texts) != n:
+        raise ValueError(f"{owner}: {name} must have {n} entries, one per token, got {len(texts)}.")
+    return texts
+
+
+def check_lengths(first: Sized, second: Sized | None, names: Sequence[str], owner: str) -> None:
+    """Raise unless the second, if it is given, is as long as the first."""
+    if second is not None and len(second) != len(first):
+        raise ValueError(
+            f"{owner}: {names[1]} must have {len(first)} entries, as {names[0]} has, got {len(second)}."
+        )
+
+
+def colours_of(labels: Iterable[object]) -> dict[Any, Any]:
+    """Return a colour for each label: of seven that all can tell apart, or of a map if there are more."""
+    known = list(dict.fromkeys(labels))
+    if len(known) <= len(LABELS):
+        return dict(zip(known, LABELS, strict=False))
+    from matplotlib import colormaps
+
+    shades = colormaps["viridis"].resampled(len(known))
+    return {label: shades(k) for k, label in enumerate(known)}

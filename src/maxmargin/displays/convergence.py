@@ -1,0 +1,80 @@
+"""Primal, dual and gap of a run."""
+
+from typing import Any, Self
+
+from maxmargin.displays._canvas import final_step
+from maxmargin.history import History
+from maxmargin.plotting import plot_convergence
+
+
+class ConvergenceDisplay:
+    """Primal, dual and certified gap against passes: see `maxmargin.plot_convergence`.
+
+    Parameters
+    ----------
+    history : History
+    tol : float, optional
+        The tolerance to mark in the panel of the gap.
+
+    Attributes
+    ----------
+    ax_ : array of two matplotlib Axes
+        The panels of the objectives and of the gap.
+    figure_ : matplotlib Figure
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, history: History, *, tol: float | None = None) -> None:
+        self.history, self.tol = history, tol
+
+    @classmethod
+    def from_estimator(cls, estimator: object, *, tol: float | None = None, ax: Any = None) -> Self:
+        """Plot the last run of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator of this package, or a pipeline that ends with one
+        tol : float, optional
+            The tolerance to mark in the panel of the gap.
+        ax : pair of matplotlib Axes, optional
+
+        Returns
+        -------
+        ConvergenceDisplay
+        """
+        return cls(final_step(estimator, cls.__name__, "history_").history_, tol=tol).plot(ax)
+
+    @classmethod
+    def from_history(cls, history: History, *, tol: float | None = None, ax: Any = None) -> Self:
+        """Plot the history of a result.
+
+        Parameters
+        ----------
+        history : History
+            Such as ``result.history``.
+        tol : float, optional
+            The tolerance to mark in the panel of the gap.
+        ax : pair of matplotlib Axes, optional
+
+        Returns
+        -------
+        ConvergenceDisplay
+        """
+        return cls(history, tol=tol).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on two axes, or in a new figure.
+
+        Parameters
+        ----------
+        ax : pair of matplotlib Axes, optional
+
+        Returns
+        -------
+        ConvergenceDisplay
+        """
+        self.ax_ = plot_convergence(self.history, ax, tol=self.tol)
+        self.figure_ = self.ax_[0].figure
+        return self

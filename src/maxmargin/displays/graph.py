@@ -1,0 +1,191 @@
+"""The labels of the nodes of a graph, or of the pixels of an image."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.displays._canvas import WRONG, Display, check_lengths, colours_of
+
+
+class GraphDisplay(Display):
+    """Nodes in the colours of their labels; those that are wrong are marked.
+
+    Parameters
+    ----------
+    labels : array
+        The label of each node.
+    edges : array of shape (n_edges, 2), optional
+        The two nodes of each edge. Needed unless nodes are pixels.
+    true_labels : array, optional
+    shape : tuple (height, width), optional
+        Says that nodes are the pixels of an image, row by row.
+    positions : array of shape (n_nodes, 2), optional
+        Where to draw nodes. By default nodes with edges between them are close to each other.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(
+        self,
+        labels: Any,
+        *,
+        edges: Any = None,
+        true_labels: Any = None,
+        shape: tuple[int, int] | None = None,
+        positions: Any = None,
+    ) -> None:
+        owner = type(self).__name__
+        self.labels: list[Any] = np.ravel(labels).tolist()
+        self.true_labels = None if true_labels is None else np.ravel(true_labels).tolist()
+        check_lengths(self.labels, self.true_labels, ("labels", "true_labels"), owner)
+        n = len(self.labels)
+        if shape is not None and shape[0] * shape[1] != n:
+            raise ValueError(f"{owner}: shape must be that of an image of {n} pixels, got {tuple(shape)}.")
+        if shape is None and edges is None:
+            raise ValueError(f"{owner}: give edges, or the shape of the image whose pixels are the nodes.")
+        self.shape = None if shape is None else (int(shape[0]), int(shape[1]))
+        self.edges = np.zeros((0, 2), dtype=np.int64) if edges is None else np.asarray(edges).reshape(-1, 2)
+        self.positions = positions if shape is not None else _positions(positions, self.edges, n, owner)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        x: Sequence[Any],
+        *,
+        y_true: Any = None,
+        shape: tuple[int, int] | None = None,
+        positions: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Plot the predicted labels of one graph.
+
+        Parameters
+        ----------
+        estimator : GraphSVC, or a pipeline that ends with one
+        x : tuple (node_features, edges) or (node_features, edges, edge_features)
+        y_true : array of labels, optional
+        shape : tuple (height, width), optional
+            Says that nodes are the pixels of an image, row by row.
+        positions : array of shape (n_nodes, 2), optional
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        GraphDisplay
+        """
+        labels = estimator.predict([x])[0]
+        return cls(labels, edges=x[1], true_labels=y_true, shape=shape, positions=positions).plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        edges: Any = None,
+        shape: tuple[int, int] | None = None,
+        positions: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Plot labels that were predicted, and mark those that are wrong.
+
+        Parameters
+        ----------
+        y_true : array of labels or None
+        y_pred : array of labels
+            An array with two axes is an image.
+        edges : array of shape (n_edges, 2), optional
+        shape : tuple (height, width), optional
+        positions : array of shape (n_nodes, 2), optional
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        GraphDisplay
+        """
+        if shape is None and np.ndim(y_pred) == 2:
+            shape = np.shape(y_pred)
+        return cls(y_pred, edges=edges, true_labels=y_true, shape=shape, positions=positions).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the image, or nodes and edges.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        GraphDisplay
+        """
+        known = sorted({*self.labels, *(self.true_labels or [])})
+        colours = colours_of(known)
+        wrong = _wrong(self.labels, self.true_labels)
+        ink = self._begin(ax)
+        if self.shape is None:
+            self._draw_graph(colours, wrong, ink)
+        else:
+            self._draw_image(known, colours, wrong)
+        for label in sorted(set(self.labels)):
+            self.ax_.plot([], [], "s", color=colours[label], label=str(label))
+        if len(wrong):
+            self.ax_.plot([], [], "x" if self.shape else "o", mfc="none", color=WRONG, label="wrong")
+        self._legend(ink)
+        self.ax_.set(xticks=[], yticks=[])
+        self.ax_.spines[:].set_visible(False)
+        return self
+
+    def _draw_image(self, known: list[Any], colours: dict[Any, Any], wrong: IntArray) -> None:
+        from matplotlib.colors import ListedColormap, to_rgb
+
+        numbers = {label: k for k, label in enumerate(known)}
+        image = np.array([numbers[label] for label in self.labels]).reshape(self.shape or ())
+        cmap = ListedColormap([to_rgb(colours[label]) for label in known])
+        self.ax_.imshow(image, cmap=cmap, vmin=-0.5, vmax=len(known) - 0.5, interpolation="nearest")
+        rows, columns = np.divmod(wrong, image.shape[1])
+        size = min(6.0, 120.0 / max(image.shape))
+        self.ax_.plot(columns, rows, "x", color="white", markersize=1.3 * size, markeredgewidth=0.5 * size)
+        self.ax_.plot(columns, rows, "x", color=WRONG, markersize=size, markeredgewidth=0.25 * size)
+
+    def _draw_graph(self, colours: dict[Any, Any], wrong: IntArray, ink: str) -> None:
+        places = np.asarray(self.positions)
+        size = float(np.clip(4000 / max(len(places), 1), 15, 160))
+        for a, b in self.edges.tolist():
+            self.ax_.plot(*places[[a, b]].T, color=ink, linewidth=1.0, alpha=0.7, zorder=1)
+        self.ax_.scatter(*places.T, s=size, color=[colours[label] for label in self.labels], zorder=2)
+        rings = {"facecolors": "none", "edgecolors": WRONG, "linewidths": 2.0, "zorder": 3}
+        self.ax_.scatter(*places[wrong].T, s=2.4 * size, **rings)
+        self.ax_.margins(0.1)
+
+
+def _wrong(labels: list[Any], truth: list[Any] | None) -> IntArray:
+    """Return the numbers of nodes whose label is not the true one."""
+    pairs = zip(labels, labels if truth is None else truth, strict=True)
+    return np.array([v for v, (label, true) in enumerate(pairs) if label != true], dtype=np.int64)
+
+
+def _positions(positions: Any, edges: IntArray, n: int, owner: str) -> FloatArray:
+    """Return where nodes are: as given, or by the two smoothest functions on the graph."""
+    if positions is not None:
+        found = np.asarray(positions, dtype=np.float64)
+        if found.shape != (n, 2):
+            raise ValueError(f"{owner}: positions must have shape ({n}, 2), got {found.shape}.")
+        return found
+    if n < 4:
+        return np.column_stack([np.arange(n), np.zeros(n)])
+    laplacian = np.zeros((n, n))
+    a, b = edges.T
+    np.add.at(laplacian, (a, a), 1.0)
+    np.add.at(laplacian, (b, b), 1.0)
+    np.add.at(laplacian, (a, b), -1.0)
+    np.add.at(laplacian, (b, a), -1.0)
+    # Of nodes without edges between them, numbers that differ keep them apart.
+    laplacian[np.diag_indices(n)] += 1e-6 * np.arange(n)
+    vectors: FloatArray = np.linalg.eigh(laplacian)[1][:, 1:3]
+    return vectors

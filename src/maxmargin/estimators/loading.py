@@ -1,0 +1,91 @@
+"""Reading models from files."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from maxmargin.estimators._saving import NOTES, SavesModel, read_parameters
+from maxmargin.estimators._state import check_parameters
+from maxmargin.estimators.chain import ChainSVC
+from maxmargin.estimators.dependency import DependencySVC
+from maxmargin.estimators.graph import GraphSVC
+from maxmargin.estimators.matching import MatchingSVC
+from maxmargin.estimators.multiclass import MulticlassSVC
+from maxmargin.estimators.multilabel import MultilabelSVC
+from maxmargin.estimators.segments import SegmentSVC
+from maxmargin.estimators.structured import StructuredSVC
+from maxmargin.persistence.container import MODEL, FileError, Path, fail, read
+from maxmargin.persistence.parts import Stored
+from maxmargin.wording import quoted
+
+_ESTIMATORS: dict[str, type[SavesModel]] = {
+    cls.__name__: cls
+    for cls in (
+        ChainSVC,
+        DependencySVC,
+        GraphSVC,
+        MatchingSVC,
+        MulticlassSVC,
+        MultilabelSVC,
+        SegmentSVC,
+        StructuredSVC,
+    )
+}
+
+
+def load(path: Path, **parameters: object) -> SavesModel:
+    """Return the fitted estimator that a file holds.
+
+    A file from a stranger is safe to load. Nothing in it is run or imported, and every part is checked: a
+    file that is not a model, or was changed, raises a `FileError` of one line. Files of earlier versions can
+    be loaded; parameters that they do not know have their defaults.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A file that ``save`` of an estimator has written.
+    **parameters
+        What files do not hold: functions, such as ``features``, ``loss`` and ``argmax`` of `StructuredSVC` or
+        a ``kernel`` of your own, which must be given; and parameters that are no plain data, such as
+        ``callbacks``, which may be.
+
+    Returns
+    -------
+    estimator
+        It predicts as the one that was saved. It does not hold the training data, so that `partial_fit` needs
+        `fit` first, and a warm start begins anew.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from maxmargin import ChainSVC, load
+    >>> model = ChainSVC(random_state=0).fit([[["the"], ["dog"]]], [["DET", "NOUN"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "tagger"))
+    ...     load(os.path.join(folder, "tagger")).predict([[["the"], ["cat"]]])
+    [['DET', 'NOUN']]
+    """
+    contents = read(path, MODEL)
+    name = contents.header.pop("estimator", None)
+    cls = _ESTIMATORS.get(name) if isinstance(name, str) else None
+    if cls is None:
+        fail(path, f"an estimator of {', '.join(_ESTIMATORS)}", quoted(name))
+    stored = Stored(path, contents, cls.__name__)
+    found = read_parameters(stored, cls, parameters)
+    with _in_file(stored):
+        model = cls(**found)
+        check_parameters(model)
+        model._restore(stored)
+    model.notes_ = stored.take_long(NOTES) if stored.has(NOTES) else None
+    stored.finish()
+    return model
+
+
+@contextmanager
+def _in_file(stored: Stored) -> Iterator[None]:
+    """Turn errors of the checks that `fit` does, too, into errors of the file."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (TypeError, ValueError) as error:
+        fail(stored.path, f"a {stored.owner} as fit makes it", f"another: {error}")

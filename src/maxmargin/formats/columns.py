@@ -1,0 +1,98 @@
+"""Column files, as of CoNLL-2000, -2002, -2003 and CRF++: a token per line, a blank line after a sentence.
+
+Columns are separated by tabs or spaces, and every line has as many as the first. The last column is the
+label. There are no comments: ``#`` is a word. A line that starts with ``-DOCSTART-`` is no token, but says
+where a document begins.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from maxmargin.formats.sources import Line, Source
+from maxmargin.wording import quoted
+
+_DOCUMENT = "-DOCSTART-"
+
+
+class Sentence(NamedTuple):
+    """A sentence.
+
+    Attributes
+    ----------
+    rows : list of lists of str
+        The columns of each token.
+    line : int
+        The number of the first line.
+    separator : str
+        What separates columns in the file: a tab or a space.
+    """
+
+    rows: list[list[str]]
+    line: int
+    separator: str = " "
+
+    @property
+    def starts_document(self) -> bool:
+        """Whether this is no sentence, but the line that starts a document."""
+        return self.rows[0][0] == _DOCUMENT
+
+    def column(self, number: int) -> list[str]:
+        """Return a column; -1 is the last."""
+        return [row[number] for row in self.rows]
+
+
+def read_columns(source: Source, *, widths: tuple[int, ...] = ()) -> Iterator[Sentence]:
+    """Yield the sentences of a column file, and the lines that start documents as sentences of their own.
+
+    Parameters
+    ----------
+    source : Source
+    widths : tuple of int, optional
+        The numbers of columns that the file may have; any number by default.
+
+    Raises
+    ------
+    Malformed
+        If a line does not have as many columns as the first, or the first has none of these numbers.
+    """
+    rows: list[list[str]] = []
+    first, width, separator = 0, 0, " "
+    for line in source.lines():
+        fields = split_fields(line.text)
+        if fields and not width:
+            width = _checked_width(source, line, len(fields), widths)
+            separator = "\t" if "\t" in line.text else " "
+        if len(fields) not in (0, width):
+            raise source.error(
+                line.number, f"{width} columns as in the lines before", f"{len(fields)}: {quoted(line.text)}"
+            )
+        if rows and (not fields or fields[0] == _DOCUMENT):
+            yield Sentence(rows, first, separator)
+            rows = []
+        if fields:
+            first = first if rows else line.number
+            rows.append(fields)
+        if fields and fields[0] == _DOCUMENT:
+            yield Sentence(rows, first, separator)
+            rows = []
+    if rows:
+        yield Sentence(rows, first, separator)
+
+
+def split_fields(text: str) -> list[str]:
+    """Return the columns of a line, which tabs and spaces separate; other white space is part of a column.
+
+    Examples
+    --------
+    >>> split_fields("He\\tPRP  B-NP ")
+    ['He', 'PRP', 'B-NP']
+    """
+    fields = text.replace("\t", " ").split(" ")
+    return [field for field in fields if field] if "" in fields else fields
+
+
+def _checked_width(source: Source, line: Line, width: int, widths: tuple[int, ...]) -> int:
+    if widths and width not in widths:
+        expected = " or ".join(map(str, sorted(widths)))
+        raise source.error(line.number, f"{expected} columns", f"{width}: {quoted(line.text)}")
+    return width

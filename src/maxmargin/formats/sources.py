@@ -1,0 +1,134 @@
+"""Files to read, compressed or not, and standard input: lines with numbers, and errors that name them."""
+
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from maxmargin.wording import quoted
+
+STANDARD = "-"
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# What is read ahead to recognise the format: some sentences of any format.
+_PEEK = 1 << 16
+
+
+class Malformed(ValueError):
+    """A file that is not in the format expected of it."""
+
+
+def malformed(name: str, number: int, expected: str, got: str) -> Malformed:
+    """Return the error for a line of a file."""
+    return Malformed(f"{name}:{number}: expected {expected}, got {got}")
+
+
+class Line(NamedTuple):
+    """A line of text without its end, and its number, from 1."""
+
+    number: int
+    text: str
+
+
+class Source:
+    """An open file, or standard input for ``-``; compressed by gzip if it starts like that.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, or ``"-"``.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        is_standard = os.fspath(path) == STANDARD
+        self.name = "standard input" if is_standard else os.fspath(path)
+        # Standard input stays open for others.
+        self._file: Any = None if is_standard else io.BufferedReader(io.FileIO(path), _PEEK)
+        self._stream: Any = sys.stdin.buffer if is_standard else self._file
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _begin(self) -> None:
+        """Decompress what is compressed, and skip a byte order mark."""
+        if self._stream.peek(2)[:2] == _GZIP_MAGIC:
+            self._stream = io.BufferedReader(gzip.GzipFile(fileobj=self._stream), _PEEK)  # type: ignore[type-var]
+        if self.peek().startswith(_BYTE_ORDER_MARK):
+            self._stream.read(len(_BYTE_ORDER_MARK))
+
+    def __enter__(self) -> "Source":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._stream.close()
+            self._file.close()
+
+    def peek(self) -> bytes:
+        """Return the first bytes that are not read yet, without reading them."""
+        with _sound_gzip(self):
+            head: bytes = self._stream.peek(_PEEK)
+        return head
+
+    def lines(self) -> Iterator[Line]:
+        """Yield the lines, without their ends."""
+        with _sound_gzip(self):
+            for number, raw in enumerate(self._stream, start=1):
+                try:
+                    text = raw.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise self.error(number, "text in UTF-8", f"byte {raw[error.start]:#04x}") from None
+                yield Line(number, text.rstrip("\r\n"))
+
+    def blocks(self, size: int | None) -> Iterator[bytes]:
+        """Yield blocks of whole lines that end with a blank line, of about ``size`` bytes; or all at once."""
+        rest = b""
+        with _sound_gzip(self):
+            while block := self._stream.read(size):
+                rest += block
+                end = len(rest) if size is None else _last_gap(rest)
+                if end:
+                    yield rest[:end]
+                    rest = rest[end:]
+        if rest:
+            yield rest
+
+    def line_blocks(self, size: int | None) -> Iterator[bytes]:
+        """Yield blocks of whole lines of about ``size`` bytes; or all at once."""
+        with _sound_gzip(self):
+            while block := self._stream.read(size):
+                yield block + self._stream.readline()
+
+    def error(self, number: int, expected: str, got: str) -> Malformed:
+        """Return the error for a line."""
+        return malformed(self.name, number, expected, got)
+
+    def bad_line(self, line: Line, expected: str) -> Malformed:
+        """Return the error for a line that is shown as a whole."""
+        return self.error(line.number, expected, quoted(line.text))
+
+
+class _sound_gzip:
+    """A context in which faults of the compressed data are errors of one line."""
+
+    def __init__(self, source: Source) -> None:
+        self.name = source.name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if isinstance(error, EOFError | gzip.BadGzipFile | zlib.error):
+            text = " ".join(str(error).split())
+            raise Malformed(f"{self.name}: expected sound gzip data, got damaged ones ({text})") from None
+
+
+def _last_gap(text: bytes) -> int:
+    """Return where the last blank line in ``text`` ends, or 0."""
+    places = ((text.rfind(gap), len(gap)) for gap in (b"\n\n", b"\n\r\n"))
+    return max(place + length if place >= 0 else 0 for place, length in places)

@@ -1,0 +1,109 @@
+"""The best output that differs from the best one in a given part: what a margin compares it with.
+
+Only Python calls these functions, for single examples. The margin is known, and says how much a score has to
+change: by more than the margin, and another output is the best.
+"""
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import python_generic
+from maxmargin.inference.segments import Marked, segment_viterbi
+from maxmargin.problems.layouts import SEGMENT_ROWS
+from maxmargin.problems.oracle import decode, output_size
+from maxmargin.problems.oracles.arborescence import ArborescenceOracle
+from maxmargin.problems.oracles.chain import ChainOracle
+from maxmargin.problems.oracles.graph import GraphOracle
+from maxmargin.problems.oracles.matching import MatchingOracle
+from maxmargin.problems.oracles.multiclass import MulticlassOracle
+from maxmargin.problems.oracles.second_order import SecondOrderOracle
+from maxmargin.problems.oracles.segments import (
+    SegmentsOracle,
+    SegmentsOracleWork,
+    head_size,
+    lay_out_segments,
+)
+
+
+def _enough(theta: FloatArray, margin: float) -> float:
+    """Return a change above the margin, of the size of scores, so that it does not cost them digits."""
+    return 2.0 * margin + (float(np.abs(theta).max(initial=0.0)) or 1.0)
+
+
+@python_generic
+def part_entry(oracle: object, i: int, y: IntArray, p: int) -> tuple[int, float]:
+    """Return an entry of the scores, and 1.0 if just the outputs that agree with y in part p have it.
+
+    -1.0 if just those that differ do.
+    """
+    raise NotImplementedError
+
+
+@python_generic
+def decode_differing(
+    oracle: object, i: int, theta: FloatArray, y: IntArray, p: int, margin: float, work: object
+) -> IntArray:
+    """Return the best of the outputs that differ from the best output y in part p, whose margin is finite."""
+    index, sign = part_entry(oracle, i, y, p)
+    before, other = theta[index], y.copy()
+    theta[index] -= sign * _enough(theta, margin)
+    decode(oracle, i, theta, other, work)
+    theta[index] = before
+    return other
+
+
+@part_entry.register(ChainOracle)
+def chain_part_entry(chain: ChainOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
+    return (chain.n_labels + p) * chain.width + int(y[p]), 1.0
+
+
+@part_entry.register(SecondOrderOracle)
+def second_order_part_entry(chain: SecondOrderOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
+    return chain_part_entry(chain.inner, i, y, p)
+
+
+@part_entry.register(MulticlassOracle)
+def multiclass_part_entry(classes: MulticlassOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
+    return int(y[0]), 1.0
+
+
+@part_entry.register(GraphOracle)
+def graph_part_entry(graph: GraphOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
+    return p * graph.width + int(y[p]), 1.0
+
+
+@part_entry.register(ArborescenceOracle)
+def arborescence_part_entry(sentences: ArborescenceOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
+    n_words = int(output_size(sentences, i))
+    return p * (n_words + 1) + int(y[p]), 1.0
+
+
+@part_entry.register(MatchingOracle)
+def matching_part_entry(pairs: MatchingOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
+    source, target = divmod(p, int(pairs.targets[i]))
+    places = y[source * pairs.fertility : (source + 1) * pairs.fertility]
+    return pairs.fertility - 1 + p, 1.0 if target in places else -1.0
+
+
+@decode_differing.register(SegmentsOracle)
+def segments_decode_differing(
+    segments: SegmentsOracle,
+    i: int,
+    theta: FloatArray,
+    y: IntArray,
+    p: int,
+    margin: float,
+    work: SegmentsOracleWork,
+) -> IntArray:
+    """Fine the segment of token p, alone."""
+    starts, other = np.flatnonzero(y & 1), y.copy()
+    n = int(np.searchsorted(starts, p, side="right"))
+    last = (int(starts[n]) if n < len(starts) else len(y)) - 1
+    marked = np.full(len(y), -1, dtype=np.int64)
+    marked[last] = starts[n - 1]
+    fines = np.full(segments.width, _enough(theta, margin))
+    pairs = theta[: segments.n_labels * segments.width].reshape((-1, segments.width))
+    parts = theta[head_size(segments) :].reshape((-1, SEGMENT_ROWS * segments.width))
+    lay_out_segments(segments, i, theta, work)
+    segment_viterbi(parts[: len(y)], pairs, segments.n_labels, Marked(marked, y, fines), work.trellis, other)
+    return other

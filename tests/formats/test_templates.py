@@ -1,0 +1,80 @@
+"""Templates against strings worked out by hand from CRF++'s documentation."""
+
+import pytest
+
+from maxmargin.formats.sources import Malformed
+from maxmargin.formats.templates import parse_template
+
+SENTENCE = [
+    ["He", "PRP"],
+    ["reckons", "VBZ"],
+    ["the", "DT"],
+    ["current", "JJ"],
+    ["account", "NN"],
+]
+
+
+@pytest.mark.parametrize(
+    ("template", "feature"),
+    [
+        ("U:%x[0,0]", "U:the"),
+        ("U:%x[0,1]", "U:DT"),
+        ("U:%x[-1,0]", "U:reckons"),
+        ("U:%x[-2,1]", "U:PRP"),
+        ("U:%x[0,0]/%x[0,1]", "U:the/DT"),
+        ("UABC%x[0,1]123", "UABCDT123"),
+        ("U:%x[+1,0]", "U:current"),
+        ("U:%x[-2,0]|%x[2,0]|%x[0,0]", "U:He|account|the"),
+    ],
+)
+def test_expansion_of_the_third_token(template: str, feature: str) -> None:
+    assert parse_template(template).features(SENTENCE)[2] == [feature]
+
+
+def test_edges_count_from_the_ends_of_the_sentence() -> None:
+    template = parse_template("U00:%x[-2,0]\nU01:%x[-1,0]\nU03:%x[1,0]\nU04:%x[2,0]\nU05:%x[-1,0]/%x[0,0]")
+    first, second = template.features([["He", "PRP"], ["runs", "VBZ"]])
+    assert first == ["U00:_B-2", "U01:_B-1", "U03:runs", "U04:_B+1", "U05:_B-1/He"]
+    assert second == ["U00:_B-1", "U01:He", "U03:_B+1", "U04:_B+2", "U05:He/runs"]
+
+
+def test_far_edges_of_a_single_token() -> None:
+    template = parse_template("U0:%x[-8,0]\nU1:%x[8,0]\nU2:%x[-3,1]%x[3,0]")
+    assert template.features([["Yes", "UH"]]) == [["U0:_B-8", "U1:_B+8", "U2:_B-3_B+3"]]
+
+
+def test_comments_blank_lines_constants_and_transitions() -> None:
+    template = parse_template("# Unigram\n\nU00:%x[0,0]\n  Ubias  \n# Bigram\nB\n")
+    assert template.features([["a"], ["b"]]) == [["U00:a", "Ubias"], ["U00:b", "Ubias"]]
+    assert template.transitions
+    assert not parse_template("U00:%x[0,0]").transitions
+    assert parse_template("U:%x[0,3]/%x[1,1]").n_columns == 4
+
+
+def test_a_shared_identifier_makes_a_bag_of_words() -> None:
+    template = parse_template("U:%x[-1,0]\nU:%x[1,0]")
+    assert template.features([["a"], ["b"], ["a"]])[1] == ["U:a", "U:a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "U00:%x[0,0]\nX01:%x[0,0]",
+            "t:2: expected a template that starts with 'U', 'B' or '#', got 'X01:%x[0,0]'",
+        ),
+        ("U00:%x[0]", "t:1: expected %x[row,column] after each %"),
+        ("U00:%y[0,0]", "t:1: expected %x[row,column] after each %"),
+        ("U00:100%", "t:1: expected %x[row,column] after each %"),
+        ("U00:%x[0,0]\nU01:%x[-9,0]", "t:2: expected rows from -8 to 8 in %x[row,column], got -9"),
+        (
+            "U00:%x[0,0]\nB01:%x[0,0]",
+            "t:2: expected 'B' alone, as weights of pairs of labels do not depend on",
+        ),
+        ("B\n# nothing else", "t: expected a template such as U00:%x[0,0], got none"),
+    ],
+)
+def test_faults_name_file_and_line(text: str, message: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        parse_template(text, "t")
+    assert str(caught.value).startswith(message)

@@ -1,0 +1,35 @@
+"""Files of models taken apart by the specification of safetensors, and put together again."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+from maxmargin import load
+from support.model_files import FOLDER, samples
+
+SAMPLES = samples()
+FILES = {file.stem: file.read_bytes() for file in sorted(FOLDER.glob("*/*.safetensors"))}
+
+
+def parts(content: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+    """Return the header of safetensors, that of the model in it, and the rest of a file."""
+    (length,) = struct.unpack("<Q", content[:8])
+    outer = json.loads(content[8 : 8 + length])
+    return outer, json.loads(outer.pop("__metadata__")["maxmargin"]), content[8 + length :]
+
+
+def whole(outer: dict[str, Any], inner: dict[str, Any], body: bytes) -> bytes:
+    """Return the file that has these parts."""
+    text = json.dumps({"__metadata__": {"maxmargin": json.dumps(inner)}} | outer).encode()
+    return struct.pack("<Q", len(text)) + text + body
+
+
+def refusal(path: Path, name: str) -> str:
+    """Return what is said about a file, or nothing if it gives a model that predicts."""
+    sample = SAMPLES[name]
+    try:
+        load(path, **sample.functions).predict(sample.X)
+    except ValueError as error:
+        return str(error)
+    return ""
