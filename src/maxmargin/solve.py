@@ -54,9 +54,9 @@ def solve(
     max_passes : int
         Stop after this many passes over the data, not counting those of a cache.
     time_limit : float, optional
-        Stop after this many seconds, certificates included, compilation not. The last certificate is made
-        in time if the limit allows for one; if not, the gap is infinite. Methods that visit all examples
-        before they move look at the clock only between passes.
+        Stop after this many seconds: the start and certificates count, compilation does not. The last
+        certificate is made in time if the limit allows for one; if not, the gap is infinite. A method that
+        visits all examples before it moves gives up a pass that it cannot complete in time.
     check_every : int
         Number of passes between certificates. A certificate costs about one pass.
     sampling : {"permutation", "uniform", "gap"}
@@ -94,10 +94,11 @@ def solve(
     _arguments.check_n_jobs(n_jobs)
     _arguments.check_sampling(sampling, method)
     draw, rng = _arguments.drawer(sampling, kinds.n_blocks(checked)), _arguments.generator(random_state)
-    beginning = kinds.begin(checked, method, None if start is None else as_warm_start(start))
-    called = _arguments.checked_callbacks(callbacks)
-    run = _Run(checked, method, beginning, limits, called)
-    with threads(n_jobs), until(run.deadline):
+    warm, called = None if start is None else as_warm_start(start), _arguments.checked_callbacks(callbacks)
+    begin_time = now()
+    with threads(n_jobs), until(begin_time + _GRACE * limits.time_limit):
+        beginning = kinds.begin(checked, method, warm)
+        run = _Run(checked, method, beginning, limits, called, begin_time)
         status = run.begin() if start is not None else None
         try:
             while status is None:
@@ -123,13 +124,13 @@ class _Run:
         beginning: Beginning,
         limits: Limits,
         callbacks: tuple[Callback, ...],
+        begin_time: float,
     ) -> None:
         self.problem, self.method, self.callbacks = problem, method, callbacks
         self.limits = limits
         self.n = kinds.n_blocks(problem)
         self.state, self.beginning = beginning.state, beginning
-        kinds.prepare(problem, method, beginning.state)
-        self.begin_time, self.pace, self.certificate_seconds = now(), Pace(), 0.0
+        self.begin_time, self.pace, self.certificate_seconds = begin_time, Pace(), 0.0
         self.passes, self.visits, self.certified_visits, self.seconds = 0, 0, 0, 0.0
         self.rows: list[Measurement] = []
         self.whole, self.other_was_best = True, False
@@ -153,7 +154,11 @@ class _Run:
             if self.is_late():
                 return False
             length = min(self.pace.length * together, total - done) if cut else total
-            elapsed = self._advance(some_visits(visits, done, done + length))
+            try:
+                elapsed = self._advance(some_visits(visits, done, done + length))
+            except OutOfTime:
+                self.whole = True  # a method that gives up a pass has not moved
+                return False
             done += length
             self.pace.note(length / together, elapsed)
         self.passes += 1
@@ -162,7 +167,7 @@ class _Run:
     def _advance(self, visits: Visits) -> float:
         """Make the visits; return the seconds they took."""
         begin = now()
-        with uninterrupted():
+        with uninterrupted(), until(self.begin_time + self.limits.time_limit - self.reserve()):
             self.whole = False
             self.state = advance(self.method, self.state, self.problem, visits)
             self.whole = True
@@ -191,15 +196,14 @@ class _Run:
         self.certificate_seconds = now() - begin
 
     def is_late(self) -> bool:
-        """Whether only the time for the last certificate is left, after a pass that cannot be cut.
+        """Whether only the time for the last certificate is left, after a pass that cannot be cut."""
+        a_pass = 0.0 if traits(self.method).moves_blocks else self.seconds / max(self.passes, 1)
+        return self.seconds_left() <= self.reserve() + a_pass
 
-        If a certificate would take more than half of the limit, no time is left for it.
-        """
+    def reserve(self) -> float:
+        """Return the time to leave for the last certificate; none if it would take half of the limit."""
         expected = self.expected_seconds()
-        reserve = expected if expected <= 0.5 * self.limits.time_limit else 0.0
-        if not traits(self.method).moves_blocks:
-            reserve += self.seconds / max(self.passes, 1)
-        return self.seconds_left() <= reserve
+        return expected if expected <= 0.5 * self.limits.time_limit else 0.0
 
     def seconds_left(self) -> float:
         return self.limits.time_limit - (now() - self.begin_time)
@@ -209,11 +213,6 @@ class _Run:
         if self.rows or self.visits == 0:
             return self.certificate_seconds
         return self.seconds / self.visits * self.n
-
-    @property
-    def deadline(self) -> float:
-        """When certificates are given up."""
-        return self.begin_time + _GRACE * self.limits.time_limit
 
     def _note(self, found: objective.Certificate) -> None:
         """Add a certificate to the history, and keep the best bounds.

@@ -101,11 +101,6 @@ def product_begin(problem: ProductProblem, method: object, warm: WarmStart | Non
     return Beginning(state, result.w, result.primal, result.dual)
 
 
-@kinds.prepare.register(ProductProblem)
-def product_prepare(problem: ProductProblem, method: object, state: object) -> None:
-    """Do nothing: blocks are not compiled."""
-
-
 @kinds.first_certificate.register(ProductProblem)
 def product_first_certificate(problem: ProductProblem, method: object, beginning: Beginning) -> Certificate:
     primal = math.inf if beginning.primal is None else beginning.primal
