@@ -98,7 +98,7 @@ def weighted_block_optimum(weighted, i, theta, curvature, z, work):
 
 @subroutine
 def optimum_of_weight(inner, i, theta, curvature, c, z, work):
-    """Solve a block of weight c: its objective is c times that of the inner oracle at z / c and c curvature."""
+    """Solve a block of weight c: the objective is c times that of the inner one at z / c and c curvature."""
     for p in range(z.shape[0]):
         z[p] /= c
     loss, hinge = oracle.block_optimum(inner, i, theta, c * curvature, z, work)
