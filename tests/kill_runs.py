@@ -28,7 +28,7 @@ METHODS = ("accelerated", "averaged", "cached", "divided", "exact", "pairwise", 
 SAMPLINGS = ("permutation", "uniform", "gap")
 _EVERY = 0.2
 _PATIENCE = {False: 50.0, True: 1.0}
-_STARTED, _BEGUN, _WRITTEN, _RESUMED = "started", "begun", "written", "resumed"
+_STARTED, _BEGUN, _WRITTEN, _RESUMED, _KILLED = "started", "begun", "written", "resumed", "killed"
 
 
 Configuration = tuple[str, str, bool]  # method, sampling, and whether files are written eagerly
@@ -179,8 +179,11 @@ def kill_once(
     wait_for(process, folder / "log", known)
     process.join(float(rng.uniform(0.0, seconds)))
     if process.is_alive():
+        when = time.monotonic()
         process.kill()  # -9
         process.join()
+        with (folder / "log").open("a") as log:
+            log.write(f"{_KILLED} 0 {when}\n")
         return True
     _succeed(process)
     return False
@@ -188,13 +191,15 @@ def kill_once(
 
 def losses(log: Path, is_eager: bool) -> list[dict[str, Any]]:
     """Return what each kill lost, and how much it might: the larger of ``every`` and the patience."""
-    lines, found = lines_of(log), []
-    begins = [0, *(k for k, line in enumerate(lines) if line[0] == _RESUMED)]
-    for first, stop in pairwise(begins):
-        own, resumed = lines[first:stop], lines[stop][1]
-        reached = next((when for _, visits, when in own if visits == resumed), own[0][2])
-        bound = max(0.0 if is_eager else _EVERY, _PATIENCE[is_eager] * _longest_write(own))
-        found.append({"lost": own[-1][2] - reached, "bound": bound, "in_write": own[-1][0] == _BEGUN})
+    lines, found, first = lines_of(log), [], 0
+    for k, (what, _, killed) in enumerate(lines):
+        if what == _KILLED and k + 1 < len(lines):
+            own, (after, resumed, _) = lines[first:k], lines[k + 1]
+            first = k + 1
+            kept = [when for _, visits, when in own if after == _RESUMED and visits == resumed]
+            bound = max(0.0 if is_eager else _EVERY, _PATIENCE[is_eager] * _longest_write(own))
+            lost = killed - (kept[0] if kept else own[0][2])
+            found.append({"lost": lost, "bound": bound, "in_write": own[-1][0] == _BEGUN})
     return found
 
 
@@ -248,7 +253,7 @@ def summary(runs: list[dict[str, Any]]) -> str:
     lost = max((loss["lost"] for loss in losses), default=0.0)
     beyond = max((loss["lost"] - loss["bound"] for loss in losses), default=0.0)
     return (
-        f"{sum(run['kills'] for run in runs)} kills of {len(runs)} runs, {len(losses)} resumed from a file, "
+        f"{sum(run['kills'] for run in runs)} kills of {len(runs)} runs, "
         f"{sum(loss['in_write'] for loss in losses)} killed within a write; "
         f"{sum(run['same'] for run in runs)} results the same; at most {lost:.2f} s lost, "
         f"{max(beyond, 0.0):.2f} s more than the bound"

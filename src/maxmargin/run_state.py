@@ -72,9 +72,14 @@ class RunState:
     history: History = field(default_factory=History)
 
     @property
+    def left(self) -> int:
+        """Number of visits of the pass that are left."""
+        return n_visits(self.visits) - self.done
+
+    @property
     def is_within_pass(self) -> bool:
-        """Whether a pass has begun that is not yet counted."""
-        return n_visits(self.visits) > 0
+        """Whether a pass is under way."""
+        return self.left > 0
 
     @property
     def rows(self) -> tuple[Measurement, ...]:
@@ -85,9 +90,11 @@ class RunState:
         """Draw the visits of the next pass."""
         self.visits, self.done = self.sampler.draw(self.rng), 0
 
-    def end_pass(self) -> None:
-        """Count the pass."""
-        self.visits, self.done, self.passes = self.sampler.none(), 0, self.passes + 1
+    def count(self, visits: int) -> None:
+        """Count visits that have been made, and the pass if they were its last."""
+        self.visited, self.done = self.visited + visits, self.done + visits
+        if self.left == 0:
+            self.visits, self.done, self.passes = self.sampler.none(), 0, self.passes + 1
 
     def note(self, found: Certificate, row: Measurement) -> None:
         """Add a certificate to the history, and keep the best bounds."""

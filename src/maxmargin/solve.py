@@ -9,7 +9,7 @@ from maxmargin.compiling.threads import threads
 from maxmargin.history import Measurement
 from maxmargin.limits import Limits, OutOfTime, Pace, now, until
 from maxmargin.methods.protocol import grain, oracle_calls, traits
-from maxmargin.methods.sampling import n_visits, some_visits
+from maxmargin.methods.sampling import some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.persistence.checkpoint import CheckpointLike, Keeper, NoKeeper
 from maxmargin.problems.problem import AnyProblem
@@ -170,19 +170,17 @@ class _Run:
         if not at.is_within_pass:
             with uninterrupted():
                 at.begin_pass()
-        total = n_visits(at.visits)
-        while at.done < total:
+        while at.is_within_pass:
             if self.is_late():
                 return False
             can_cut = traits(self.method).moves_blocks
-            length = min(self.pace.length * together, total - at.done) if can_cut else total
+            length = min(self.pace.length * together, at.left) if can_cut else at.left
             try:
                 self.pace.note(length / together, self._advance(length))
             except OutOfTime:
                 self.whole = True  # a method that gives up a pass has not moved
                 return False
             self._keep()
-        at.end_pass()
         return True
 
     def _advance(self, length: int) -> float:
@@ -194,8 +192,7 @@ class _Run:
             self.whole = True
             elapsed = now() - begin
             at.seconds += elapsed
-            at.visited += length
-            at.done += length
+            at.count(length)
         return elapsed
 
     def _keep(self) -> None:

@@ -44,14 +44,16 @@ class _Checkpoint(NamedTuple):
 class Checkpoint(_Checkpoint):
     """Where and how often a run stores its state, so that it can continue after a crash.
 
-    The file is written beside and renamed, so there is always a whole one. It is written again at the end of
-    the run and on Ctrl-C, and it stays: remove it when you no longer need it. Writing takes at most about 2 %
-    of the time, as the next file is due only when 50 times the seconds of the last one have passed. A crash
-    loses at most this time or ``every``, whichever is longer, and what cannot be divided: a certificate, or
-    a pass of a method that moves all blocks at once. If a file cannot be written, one warning says so, and
-    the run continues.
+    The file is written beside the old one, synced to disk and renamed, so there is always a whole one. It is
+    written again when the run ends or is interrupted, and stays: remove it when you no longer need it.
 
-    Continue only from files of your own: indices in them are not checked.
+    The next file is due when ``every`` has passed, and 50 times the seconds of the last write. So writing
+    takes about 2 % of the time at most, apart from the first and the last file, and a crash loses at most the
+    longer of the two; or a bit more if it comes during a certificate, or in a pass of a method that moves all
+    blocks at once, as these are not divided. If a file cannot be written, one warning says so, and the run
+    continues.
+
+    Continue only from files of your own: kernels follow the indices in them without checks.
 
     Parameters
     ----------
