@@ -2,14 +2,36 @@
 
 import importlib
 import math
+import threading
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from maxmargin import Accelerated, BlockFrankWolfe, FrankWolfe, Pairwise, Status, limits, objective, solve
+from maxmargin import (
+    BMRM,
+    Accelerated,
+    Averaged,
+    BlockExact,
+    BlockFrankWolfe,
+    Cached,
+    CuttingPlane,
+    Divided,
+    ExcessiveGap,
+    Extragradient,
+    FrankWolfe,
+    NSlackCuttingPlane,
+    Pairwise,
+    Status,
+    limits,
+    objective,
+    solve,
+)
+from maxmargin.limits import now, uncounted
+from maxmargin.methods import protocol
 from maxmargin.methods.sampling import n_visits
-from maxmargin.problems import Multiclass
+from maxmargin.problems import Multiclass, oracle
 from support.crammer_singer import least_objective
 
 LAM, N = 0.05, 30
@@ -127,3 +149,131 @@ def test_the_history_has_the_seconds_of_steps_alone(clock):
 def test_no_limit_looks_at_all_examples(clock, optimum):
     result = solve(PROBLEM, METHODS["bcfw"], tol=0.1, random_state=0)
     assert result.dual <= optimum <= result.primal
+
+
+# A clock that ticks in the oracle itself, wherever it is called from.
+TICKS = Clock()
+
+
+class Slow(NamedTuple):
+    """An oracle whose calls take a second each."""
+
+    inner: Any
+
+
+@oracle.argmax.register(Slow)
+def slow_argmax(slow, i, theta, y, work):
+    TICKS.now += 1.0
+    oracle.argmax(slow.inner, i, theta, y, work.inner)
+
+
+@oracle.expectation.register(Slow)
+def slow_expectation(slow, i, theta, share, z, work):
+    TICKS.now += 1.0
+    return oracle.expectation(slow.inner, i, theta, share, z, work.inner)
+
+
+@oracle.block_optimum.register(Slow)
+def slow_block_optimum(slow, i, theta, curvature, z, work):
+    TICKS.now += 1.0
+    return oracle.block_optimum(slow.inner, i, theta, curvature, z, work.inner)
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    TICKS.now = 0.0
+    monkeypatch.setattr(limits, "time", TICKS)
+    return TICKS
+
+
+SLOW = PROBLEM._replace(oracle=Slow(PROBLEM.oracle))
+EVERYWHERE = METHODS | {
+    "accelerated exact": Accelerated(BlockExact(LAM)),
+    "averaged batch": Averaged(FrankWolfe(LAM), "weighted"),
+    "bmrm": BMRM(LAM),
+    "cached": Cached(Pairwise(LAM), oracle_cost=8.0),
+    "cutting plane": CuttingPlane(LAM),
+    "exact": BlockExact(LAM),
+    "frank-wolfe": FrankWolfe(LAM),
+    "n-slack": NSlackCuttingPlane(LAM),
+}
+
+
+@pytest.mark.parametrize("limit", [3.0, 20.0, 50.0, 77.0, 200.0, 333.0])
+@pytest.mark.parametrize("method", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_everything_counts(ticks, optimum, method, limit):
+    """The choice of kappa, passes of batch methods and certificates, to within a tenth or one oracle call."""
+    result = solve(SLOW, method, tol=0.0, time_limit=limit, max_passes=10**6, random_state=0)
+    assert result.status is Status.TIME_LIMIT
+    assert ticks.now <= 1.1 * limit + 1.0
+    assert result.dual <= optimum <= result.primal
+
+
+@pytest.mark.parametrize("method", [ExcessiveGap(LAM), Extragradient(LAM)], ids=lambda m: type(m).__name__)
+def test_methods_that_start_with_passes(ticks, optimum, method):
+    """Nothing can be returned before the start is complete; from there on, the limit holds."""
+    protocol.start(method, SLOW)
+    least = ticks.now
+    for limit in (10.0, least + 1.5 * N, least + 3.3 * N):
+        ticks.now = 0.0
+        result = solve(SLOW, method, tol=0.0, time_limit=limit, max_passes=10**6, random_state=0)
+        assert ticks.now <= max(1.1 * limit + 1.0, least)
+        assert result.status is Status.TIME_LIMIT
+        assert result.dual <= optimum <= result.primal
+
+
+def test_rounds_of_parts_are_completed(ticks):
+    method, limit = Divided(Pairwise(LAM), parts=2), 100.0
+    solve(SLOW, method, tol=0.0, time_limit=limit, max_passes=10**6, random_state=0)
+    assert ticks.now <= 1.1 * limit + N / 8 + 1.0
+
+
+def test_a_pass_given_up_leaves_a_state_to_continue_from(ticks, optimum):
+    cut = solve(SLOW, FrankWolfe(LAM), tol=0.0, time_limit=2.5 * N, check_every=1, random_state=0)
+    ticks.now = 0.0
+    whole = solve(SLOW, FrankWolfe(LAM), tol=0.0, max_passes=1, check_every=1, random_state=0)
+    np.testing.assert_array_equal(cut.w, whole.w)
+    later = solve(SLOW, FrankWolfe(LAM), tol=0.0, max_passes=1, start=cut, random_state=0)
+    assert cut.dual <= later.dual <= optimum
+
+
+def test_oracle_calls_of_a_pass_cut_short(ticks):
+    result = solve(SLOW, NSlackCuttingPlane(LAM), tol=0.0, time_limit=17.0, random_state=0)
+    assert result.history.oracle_calls.tolist() == [17]
+
+
+def test_compiling_does_not_count(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(limits, "time", clock)
+    begin = now()
+    clock.now += 1.0
+    with uncounted():
+        clock.now += 10.0
+        with uncounted():  # a kernel within a kernel, or in another thread
+            clock.now += 100.0
+        assert now() - begin == 1.0
+    clock.now += 2.0
+    assert now() - begin == 3.0
+
+
+def test_the_clock_may_be_stopped_by_several_threads(monkeypatch):
+    clock, entered, leave = Clock(), threading.Barrier(3), threading.Barrier(3)
+    monkeypatch.setattr(limits, "time", clock)
+    begin = now()
+
+    def compile_something():
+        with uncounted():
+            entered.wait()
+            leave.wait()
+
+    workers = [threading.Thread(target=compile_something) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    entered.wait()
+    clock.now += 5.0
+    assert now() == begin
+    leave.wait()
+    for worker in workers:
+        worker.join()
+    clock.now += 1.0
+    assert now() - begin == 1.0

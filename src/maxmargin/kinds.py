@@ -10,14 +10,11 @@ import numpy as np
 from maxmargin import _arguments, objective, resume
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import python_generic
-from maxmargin.methods.protocol import regularisation, traits
-from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.sweep import advance, hinges
+from maxmargin.methods.protocol import regularisation
 from maxmargin.objective import Certificate
 from maxmargin.problems import feature_map
 from maxmargin.problems.feature_map import is_metric
 from maxmargin.problems.oracle import is_bounded
-from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.resume import Beginning, WarmStart
 
@@ -41,16 +38,6 @@ def n_blocks(problem: AnyProblem) -> int:
 def begin(problem: AnyProblem, method: object, warm: WarmStart | None) -> Beginning:
     """Return the initial state, carried over from ``warm`` if it is given."""
     return resume.begin_anew(problem, method) if warm is None else resume.begin_from(warm, problem, method)
-
-
-@python_generic
-def prepare(problem: AnyProblem, method: object, state: object) -> None:
-    """Compile the loops, or load them from disk, by running them without examples."""
-    if traits(method).moves_blocks:
-        advance(method, state, problem, np.zeros(0, dtype=np.int64))
-    w = np.zeros(sizes(problem).weights)
-    plain, weights = split_weights(problem)
-    hinges(plain, w, 0, np.empty(0), new_scratch(plain, w, weights))
 
 
 @python_generic

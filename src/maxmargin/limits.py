@@ -1,6 +1,7 @@
 """When a run ends: how small the gap must be, how many passes, how much time."""
 
 import math
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,23 +40,62 @@ class OutOfTime(Exception):
     """The time limit was reached within a loop over examples."""
 
 
+class _Clock:
+    """Seconds, without those in which the clock was stopped; any thread may stop it."""
+
+    def __init__(self) -> None:
+        self._lock, self._stops, self._stopped_at, self._left_out = threading.Lock(), 0, 0.0, 0.0
+
+    def read(self) -> float:
+        return (self._stopped_at if self._stops else time.perf_counter()) - self._left_out
+
+    def stop(self) -> None:
+        with self._lock:
+            if self._stops == 0:
+                self._stopped_at = time.perf_counter()
+            self._stops += 1
+
+    def go_on(self) -> None:
+        with self._lock:
+            self._stops -= 1
+            if self._stops == 0:
+                self._left_out += time.perf_counter() - self._stopped_at
+
+
+_CLOCK = _Clock()
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 _PIECE_SECONDS = 0.1
 
 
 def now() -> float:
-    """Return the reading of the clock by which runs are timed, in seconds."""
-    return time.perf_counter()
+    """Return the reading of the clock by which runs are timed, in seconds; it stands still in `uncounted`."""
+    return _CLOCK.read()
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Stop the clock of all runs in this block, in which a kernel is compiled or loaded."""
+    _CLOCK.stop()
+    try:
+        yield
+    finally:
+        _CLOCK.go_on()
 
 
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
-    """Let loops over examples in this block raise `OutOfTime` when `now` is past the deadline."""
+    """Let loops over examples in this block end when `now` is past the deadline, most by `OutOfTime`."""
     token = _DEADLINE.set(deadline)
     try:
         yield
     finally:
         _DEADLINE.reset(token)
+
+
+def share_of_time(share: float) -> float:
+    """Return the deadline for a part of a run that may take this share of the time that is left."""
+    begin, deadline = now(), _DEADLINE.get()
+    return begin + share * (deadline - begin)
 
 
 class Pace:
@@ -71,6 +111,15 @@ class Pace:
         """Raise `OutOfTime` if the deadline has passed."""
         if now() >= self._deadline:
             raise OutOfTime
+
+    def pieces(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Split a range of examples; look at the clock before each piece, and take its time into account."""
+        while first < stop:
+            self.check()
+            begin, then = now(), min(first + self.length, stop)
+            yield first, then
+            self.note(then - first, now() - begin)
+            first = then
 
     def note(self, examples: float, seconds: float) -> None:
         """Take into account how long some examples took."""

@@ -32,7 +32,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import can_compile, python_generic
 from maxmargin.compiling.threads import run_all
-from maxmargin.limits import Pace, now
+from maxmargin.limits import Pace
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import BrokenOracle, NamedMethod, Point, State, point
 from maxmargin.methods.scratch import new_scratch
@@ -146,17 +146,16 @@ def _is_at_most_that_of(problem: AnyProblem, zero: FloatArray, objective: float)
     No hinge is negative, so it is enough to add up hinges until they reach it: the better the weights, the
     fewer examples this takes.
     """
-    n, total, first, pace = map_sizes(problem.map).examples, 0.0, 0, Pace()
+    n, total = int(map_sizes(problem.map).examples), 0.0
     plain, weights = split_weights(problem)
     scratch = new_scratch(plain, zero, weights)
-    while first < n and total < n * objective:
-        pace.check()
-        begin, out = now(), np.empty(min(pace.length, n - first))
+    for first, stop in Pace().pieces(0, n):
+        out = np.empty(stop - first)
         hinges(plain, zero, first, out, scratch)
-        pace.note(len(out), now() - begin)
         total += float(np.maximum(out, 0.0).sum())
-        first += len(out)
-    return bool(total >= n * objective)
+        if total >= n * objective:
+            return True
+    return False
 
 
 def dual(point: Point, lam: float) -> float:
@@ -176,13 +175,9 @@ def hinge_losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
     plain, weights = split_weights(problem)
 
     def measure(first: int) -> None:
-        scratch, stop = new_scratch(plain, w, weights), min(first + chunk, len(out))
-        while first < stop:
-            pace.check()
-            begin, then = now(), min(first + pace.length, stop)
-            hinges(plain, w, first, out[first:then], scratch)
-            pace.note(then - first, now() - begin)
-            first = then
+        scratch = new_scratch(plain, w, weights)
+        for begin, stop in pace.pieces(first, min(first + chunk, len(out))):
+            hinges(plain, w, begin, out[begin:stop], scratch)
 
     pieces = range(0, len(out), chunk)
     if can_compile(problem):

@@ -57,9 +57,9 @@ def solve(
     max_passes : int
         Stop after this many passes over the data, not counting those of a cache.
     time_limit : float, optional
-        Stop after this many seconds, certificates included, compilation not. The last certificate is made
-        in time if the limit allows for one; if not, the gap is infinite. Methods that visit all examples
-        before they move look at the clock only between passes.
+        Stop after this many seconds: the start and certificates count, compilation does not. The last
+        certificate is made in time if the limit allows for one; if not, the gap is infinite. A method that
+        visits all examples before it moves gives up a pass that it cannot complete in time.
     check_every : int
         Number of passes between certificates. A certificate costs about one pass.
     sampling : {"permutation", "uniform", "gap"}
@@ -108,11 +108,11 @@ def solve(
     settings = {"sampling": sampling, "check_every": int(check_every), "random_state": random_state}
     files = files_of(*_arguments.checked_files(checkpoint, start), checked, method, settings)
     warm = None if start is None or files.start else as_warm_start(start)
-    beginning = kinds.begin(checked, method, warm)
-    kinds.prepare(checked, method, beginning.state)
-    at = files.continued(new_run_state(checked, beginning, sampler, rng))
-    run = _Run(checked, method, at, limits, called, int(check_every), files.keeper(at))
-    with threads(n_jobs), until(run.deadline):
+    begin_time = now()
+    with threads(n_jobs), until(begin_time + _GRACE * limits.time_limit):
+        beginning = kinds.begin(checked, method, warm)
+        at = files.continued(new_run_state(checked, beginning, sampler, rng))
+        run = _Run(checked, method, at, limits, called, int(check_every), files.keeper(at), begin_time)
         status = run.begin(beginning) if warm else run.resume()
         try:
             while status is None:
@@ -142,11 +142,12 @@ class _Run:
         callbacks: tuple[Callback, ...],
         check_every: int,
         keeper: Keeper | NoKeeper,
+        begin_time: float,
     ) -> None:
         self.problem, self.method, self.callbacks = problem, method, callbacks
         self.at, self.limits, self.check_every, self.keeper = at, limits, check_every, keeper
         self.n, self.whole = kinds.n_blocks(problem), True
-        self.begin_time, self.pace = now(), Pace()
+        self.begin_time, self.pace = begin_time, Pace()
 
     def begin(self, beginning: Beginning) -> Status | None:
         """Certify a state carried over; return a status if its gap is small enough."""
@@ -174,14 +175,18 @@ class _Run:
                 return False
             can_cut = traits(self.method).moves_blocks
             length = min(self.pace.length * together, at.left) if can_cut else at.left
-            self.pace.note(length / together, self._advance(length))
+            try:
+                self.pace.note(length / together, self._advance(length))
+            except OutOfTime:
+                self.whole = True  # a method that gives up a pass has not moved
+                return False
             self._keep()
         return True
 
     def _advance(self, length: int) -> float:
         """Make the next visits of the pass; return the seconds they took."""
         at, begin = self.at, now()
-        with uninterrupted():
+        with uninterrupted(), until(self.begin_time + self.limits.time_limit - self.reserve()):
             visits, self.whole = some_visits(at.visits, at.done, at.done + length), False
             at.state = advance(self.method, at.state, self.problem, visits)
             self.whole = True
@@ -224,15 +229,14 @@ class _Run:
             at.certificate_seconds = now() - begin
 
     def is_late(self) -> bool:
-        """Whether only the time for the last certificate is left, after a pass that cannot be cut.
+        """Whether only the time for the last certificate is left, after a pass that cannot be cut."""
+        a_pass = 0.0 if traits(self.method).moves_blocks else self.at.seconds / max(self.at.passes, 1)
+        return self.seconds_left() <= self.reserve() + a_pass
 
-        If a certificate would take more than half of the limit, no time is left for it.
-        """
+    def reserve(self) -> float:
+        """Return the time to leave for the last certificate; none if it would take half of the limit."""
         expected = self.expected_seconds()
-        reserve = expected if expected <= 0.5 * self.limits.time_limit else 0.0
-        if not traits(self.method).moves_blocks:
-            reserve += self.at.seconds / max(self.at.passes, 1)
-        return self.seconds_left() <= reserve
+        return expected if expected <= 0.5 * self.limits.time_limit else 0.0
 
     def seconds_left(self) -> float:
         return self.limits.time_limit - (now() - self.begin_time)
@@ -243,11 +247,6 @@ class _Run:
         if at.rows or at.visited == 0:
             return at.certificate_seconds
         return at.seconds / at.visited * self.n
-
-    @property
-    def deadline(self) -> float:
-        """When certificates are given up."""
-        return self.begin_time + _GRACE * self.limits.time_limit
 
     def _note(self, found: objective.Certificate) -> None:
         """Add a certificate to the history, and keep the best bounds.

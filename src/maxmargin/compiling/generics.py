@@ -43,6 +43,7 @@ from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.kernel_cache import PackageCache, is_ours
 from maxmargin.compiling.numba_private import CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
 from maxmargin.compiling.progress import announced
+from maxmargin.limits import uncounted
 
 # Arguments of a generic function whose inner objects a wrapper passes on.
 _WRAPPED_TOO = ("state", "work")
@@ -249,7 +250,7 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
     def compile_whole(signature: Any) -> Any:
         warn_of_losses()
-        with uninterruptible(), without_collection(), announced(function, signature):
+        with uninterruptible(), without_collection(), uncounted(), announced(function, signature):
             return compile_one(signature)
 
     dispatcher.compile = compile_whole

@@ -24,11 +24,9 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import helper
 from maxmargin.methods.protocol import scale_error
-from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.methods.sweep import batch_corner, fault
+from maxmargin.methods.sweep import corners_of_all
 from maxmargin.problems.feature_map import inner, map_sizes
-from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem
 
 # Accuracy of the program, scaled so that the largest loss is one: its duality gap, and its residuals.
@@ -85,11 +83,7 @@ def zero_cut() -> Cuts:
 def cut_at(problem: AnyProblem, w: FloatArray) -> Cut:
     """Return the plane that touches the risk at w; costs one oracle call per example."""
     n, slope = map_sizes(problem.map).examples, np.zeros_like(w)
-    plain, weights = split_weights(problem)
-    total, broken = batch_corner(plain, w, 1.0 / n, slope, new_scratch(plain, weights=weights))
-    if broken >= 0:
-        raise fault(problem, broken, w)
-    return Cut(slope, total / n)
+    return Cut(slope, corners_of_all(problem, w, 1.0 / n, slope) / n)
 
 
 def risk_at(problem: AnyProblem, cut: Cut, w: FloatArray) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import kernel
+from maxmargin.limits import Pace
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import undefined
 from maxmargin.problems.feature_map import has_implementation, map_sizes, push, score, statistics_size
@@ -39,20 +40,25 @@ class GibbsMean(NamedTuple):
 
 
 def gibbs_mean(problem: AnyProblem, v: FloatArray, share: float) -> GibbsMean:
-    """Return the means under the distributions of v and c = ``share``; costs one oracle call per example."""
-    size = map_sizes(problem.map)
+    """Return the means under the distributions of v and c = ``share``; costs one oracle call per example.
+
+    `OutOfTime` is raised at the deadline.
+    """
+    size, scratch, sums = map_sizes(problem.map), new_scratch(problem), (0.0, 0.0)
     n, g, z = size.examples, aligned_zeros(size.weights), aligned_zeros(size.statistics)
-    log_partition, ell, broken = _sum_means(problem, v, float(share), 1.0 / n, g, z, new_scratch(problem))
-    if broken >= 0:
-        raise undefined(problem, broken)
+    for first, stop in Pace().pieces(0, n):
+        *sums, broken = _sum_means(problem, v, float(share), 1.0 / n, first, stop, *sums, g, z, scratch)
+        if broken >= 0:
+            raise undefined(problem, broken)
+    log_partition, ell = sums
     return GibbsMean(g, ell / n, log_partition / n)
 
 
 @kernel
-def _sum_means(problem, v, share, scale, g, z, scratch):
-    """``g += scale * sum_i Phi_i z_i``; return summed log-partitions and losses, a broken example or -1."""
-    log_partitions, losses, work = 0.0, 0.0, scratch.block
-    for i in range(work.sizes.examples):
+def _sum_means(problem, v, share, scale, first, stop, log_partitions, losses, g, z, scratch):
+    """``g += scale * sum_i Phi_i z_i``; return both sums, plus those of the examples; a broken one or -1."""
+    work = scratch.block
+    for i in range(first, stop):
         size = statistics_size(problem.map, i)
         score(problem.map, i, v, work.theta)
         log_partition, loss = expectation(problem.oracle, i, work.theta, share, z[:size], scratch.oracle)

@@ -34,6 +34,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import is_wrapper
+from maxmargin.limits import share_of_time, until
 from maxmargin.methods import protocol
 from maxmargin.methods._walks import affordable_walks, mix, move_on, subtract_mean
 from maxmargin.methods.block_exact import BlockExact, squared_lengths
@@ -43,7 +44,7 @@ from maxmargin.methods.pairwise import Away, Pairwise
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.methods.sweep import advance, sweep_all
+from maxmargin.methods.sweep import advance, sweep_in_time
 from maxmargin.problems.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
 from maxmargin.problems.problem import AnyProblem
 
@@ -55,6 +56,7 @@ _FACTOR = 1.5
 _BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes at one kappa
 _POWER = 3
 _CORNERS = 64
+_SHARE = 0.1  # of a limited time, for the corners
 _SMALL = 2.0**-100  # lam n of the steps that measure corners
 _SNAPSHOTS = 8  # at most, in a pass
 
@@ -176,24 +178,28 @@ def first_kappa(method: Accelerated, problem: AnyProblem) -> float:
 
 def _first_corners(method: Any, problem: AnyProblem, examples: IntArray) -> tuple[float, float]:
     r"""Return the sums of :math:`L_i` and of :math:`R_i^2`, the squared lengths of corners, at w = 0."""
-    first = _first_step(method, problem, examples, np.inf)
+    with until(share_of_time(0.5 * _SHARE)):
+        first, examples = _first_step(method, problem, examples, np.inf)
     losses = first.ell[examples]
     with np.errstate(all="ignore"):
         if isinstance(method, BlockExact):
             return float(losses.sum()), squared_lengths(first, problem, examples)
         n = map_sizes(problem.map).examples
-        shares = _first_step(method, problem, examples, _SMALL / n).ell[examples]
+        with until(share_of_time(_SHARE)):
+            second, examples = _first_step(method, problem, examples, _SMALL / n)
+        losses, shares = first.ell[examples], second.ell[examples]
         moved = (shares > 0.0) & (shares < losses)
         squares = _SMALL * losses[moved] / shares[moved] * losses[moved]
     return float(losses.sum()), float(squares.sum())
 
 
-def _first_step(method: Any, problem: AnyProblem, examples: IntArray, lam: float) -> Any:
-    """Return the state after a step with line search of some blocks, each at w = 0."""
+def _first_step(method: Any, problem: AnyProblem, examples: IntArray, lam: float) -> tuple[Any, IntArray]:
+    """Return the state after a step with line search of some blocks, each at w = 0, and the blocks."""
     steps = protocol.with_lam(method, lam)
     state = protocol.start(steps, problem)
     zero = np.zeros_like(protocol.weights(steps, state))
-    return sweep_all(problem, steps, state, examples, at=zero)
+    state, done = sweep_in_time(problem, steps, state, examples, at=zero)
+    return state, examples[:done]
 
 
 def _block_method(method: Any) -> Any:

@@ -27,7 +27,7 @@ from maxmargin.methods.composition import check_inner
 from maxmargin.methods.protocol import Carry, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.scratch import corner_at_scores
-from maxmargin.methods.sweep import advance, sweep_all
+from maxmargin.methods.sweep import advance, sweep_all, sweep_in_time
 from maxmargin.problems.feature_map import score
 from maxmargin.problems.problem import AnyProblem, sizes
 
@@ -136,11 +136,8 @@ def cached_start(method: Cached, problem: AnyProblem) -> CachedState:
     size, cost = sizes(problem), method.oracle_cost
     schedule = Schedule(measured_cost(problem, method.inner) if cost is None else float(cost))
     planes = empty_planes(size.examples if _is_on(schedule) else 0, size.parts)
-    return _begun(
-        method,
-        problem,
-        CachedWorking(protocol.start(method.inner, problem), _cache.new_cache(planes)),
-        schedule,
+    return CachedState(
+        CachedWorking(protocol.start(method.inner, problem), _cache.new_cache(planes)), schedule
     )
 
 
@@ -151,13 +148,6 @@ def cached_carried(method: Cached, state: CachedState, problem: AnyProblem, carr
     schedule = Schedule(state.schedule.cost if cost is None else float(cost))
     planes = copied_planes(cache.planes, size.examples, size.parts)
     working = CachedWorking(protocol.carried(method.inner, inner, problem, carry), _cache.new_cache(planes))
-    return _begun(method, problem, working, schedule)
-
-
-def _begun(method: Cached, problem: AnyProblem, working: CachedWorking, schedule: Schedule) -> CachedState:
-    """Return the initial state; compile the replays before the run's clock starts."""
-    if _is_on(schedule):
-        sweep_all(problem, _replay(method), working, np.zeros(0, dtype=np.int64))
     return CachedState(working, schedule)
 
 
@@ -236,15 +226,15 @@ def cached_advance(
 
 
 def _after_pass(method: Cached, state: CachedState, problem: AnyProblem) -> CachedState:
-    """Replay as long as it pays; the number of the pass seeds the order."""
+    """Replay as long as it pays, and as there is time; the number of the pass seeds the order."""
     (working, schedule), n = state, sizes(problem).examples
     hits, rng = int(working.cache.hits[0]), np.random.default_rng(schedule.passes)
     calls = schedule.cost * (n - hits + schedule.hits)
     _cache.set_floor(working.cache)
-    replays, last, total = 0, np.inf, 0.0
-    while last * (n + calls + replays * n) > max(total, 0.0) * n and (replays + 1) * n <= calls:
+    replays, last, total, done = 0, np.inf, 0.0, n
+    while last * (n + calls + replays * n) > max(total, 0.0) * n and (replays + 1) * n <= calls and done == n:
         before = float(working.cache.gain[0])
-        working = sweep_all(problem, _replay(method), working, rng.permutation(n))
+        working, done = sweep_in_time(problem, _replay(method), working, rng.permutation(n))
         total = float(working.cache.gain[0])
         replays, last = replays + 1, total - before
     working.cache.gain[0] = 0.0

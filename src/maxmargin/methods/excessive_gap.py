@@ -28,11 +28,13 @@ This is the worst case over outputs. As both sides of the condition are known af
 instead: it falls a little with every step. If the condition fails, the step is undone and L doubled.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.limits import until
 from maxmargin.methods import protocol
 from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
 from maxmargin.methods.protocol import Point, Traits
@@ -92,6 +94,7 @@ class ExcessiveState(NamedTuple):
 
 
 @protocol.start.register(ExcessiveGap)
+@until(math.inf)  # there is no answer before the start is complete
 def excessive_gap_start(method: ExcessiveGap, problem: AnyProblem) -> ExcessiveState:
     r"""Return the initial pair: w of uniform distributions, and :math:`\alpha = \alpha^\mu(w)`.
 

@@ -40,11 +40,13 @@ at most
 :math:`\lambda \|w^*\|^2` is at most the mean loss.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.limits import until
 from maxmargin.methods import protocol
 from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
 from maxmargin.methods.protocol import Point, Traits
@@ -98,6 +100,7 @@ class SaddleState(NamedTuple):
 
 
 @protocol.start.register(Extragradient)
+@until(math.inf)  # there is no answer before the start is complete
 def extragradient_start(method: Extragradient, problem: AnyProblem) -> SaddleState:
     check_expectations(method, problem)
     size = map_sizes(problem.map)

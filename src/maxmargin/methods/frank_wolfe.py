@@ -18,11 +18,9 @@ from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
-from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
-from maxmargin.methods.sweep import advance, batch_corner, fault
+from maxmargin.methods.sweep import advance, corners_of_all
 from maxmargin.problems.feature_map import inner, settle, unprojected
-from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, sizes
 
 
@@ -59,11 +57,9 @@ def frank_wolfe_advance(
     method: FrankWolfe, state: BatchState, problem: AnyProblem, visits: Visits | IntArray
 ) -> BatchState:
     n, lam, w = sizes(problem).examples, method.lam, state.w
-    w_s, (plain, weights) = np.zeros_like(w), split_weights(problem)
-    total, broken = batch_corner(plain, w, 1.0 / (lam * n), w_s, new_scratch(plain, w, weights))
-    if broken >= 0:
-        raise fault(problem, broken, w)
-    phi, v, ell_s = problem.map, unprojected(problem.map, w), total / n
+    w_s = np.zeros_like(w)
+    ell_s = corners_of_all(problem, w, 1.0 / (lam * n), w_s) / n
+    phi, v = problem.map, unprojected(problem.map, w)
     direction = unprojected(phi, w_s) - v
     gap = ell_s - state.ell[0] - lam * inner(phi, direction, w)
     curvature = lam * inner(phi, direction, direction)

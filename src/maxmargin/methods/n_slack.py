@@ -26,7 +26,7 @@ from maxmargin.methods._pool import SIZE
 from maxmargin.methods.pairwise import ActiveState, Pairwise, move_block
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
-from maxmargin.methods.sweep import advance, sweep_all
+from maxmargin.methods.sweep import advance, sweep_in_time
 from maxmargin.problems.feature_map import score
 from maxmargin.problems.problem import AnyProblem, sizes
 
@@ -75,11 +75,22 @@ class NSlackWorking(NamedTuple):
 
 
 class NSlackState(NamedTuple):
-    """Blocks, the mean block gap of the last pass, which is its duality gap, and the number of passes."""
+    """The progress of a run.
+
+    Attributes
+    ----------
+    working : NSlackWorking
+    gap : float
+        Mean block gap of the last pass, which is its duality gap.
+    passes : int
+    calls : int
+        Number of oracle calls.
+    """
 
     working: NSlackWorking
-    gap: float
-    passes: int
+    gap: float = 0.0
+    passes: int = 0
+    calls: int = 0
 
     @property
     def inner(self) -> ActiveState:
@@ -89,19 +100,11 @@ class NSlackState(NamedTuple):
 
 @protocol.start.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_start(method: NSlackCuttingPlane, problem: AnyProblem) -> NSlackState:
-    return _begun(problem, method, protocol.start(_inner(method), problem))
+    return NSlackState(NSlackWorking(protocol.start(_inner(method), problem), np.zeros(1)))
 
 
 def _inner(method: NSlackCuttingPlane) -> Pairwise:
     return Pairwise(method.lam)
-
-
-def _begun(problem: AnyProblem, method: NSlackCuttingPlane, inner: ActiveState) -> NSlackState:
-    """Return the initial state; compile the sweeps before the run's clock starts."""
-    working, nobody = NSlackWorking(inner, np.zeros(1)), np.zeros(0, dtype=np.int64)
-    for part in (Collect(_inner(method), 0.0), Settle(_inner(method))):
-        sweep_all(problem, part, working, nobody)
-    return NSlackState(working, 0.0, 0)
 
 
 @protocol.has_room.register(Collect)
@@ -155,30 +158,34 @@ def _largest_margin(planes, i):
 def n_slack_cutting_plane_advance(
     method: NSlackCuttingPlane, state: NSlackState, problem: AnyProblem, visits: Visits | IntArray
 ) -> NSlackState:
+    """Make a pass; at the deadline, return the state as it is, as all blocks are consistent at any time."""
     n, inner = sizes(problem).examples, _inner(method)
     rng = np.random.default_rng(state.passes)
-    working, gap = _swept(problem, Collect(inner, _SHARE * state.gap), state.working, np.arange(n))
-    for _ in range(_MOST_SWEEPS):
-        working, left = _swept(problem, Settle(inner), working, rng.permutation(n))
+    working, gap, done = _swept(problem, Collect(inner, _SHARE * state.gap), state.working, np.arange(n))
+    calls, sweeps = state.calls + done, 0
+    while done == n and sweeps < _MOST_SWEEPS:
+        working, left, done = _swept(problem, Settle(inner), working, rng.permutation(n))
+        sweeps += 1
         if left <= _SHARE * gap:
             break
-    return NSlackState(working, gap, state.passes + 1)
+    return NSlackState(working, gap, state.passes + 1, calls)
 
 
 def _swept(
     problem: AnyProblem, part: Collect | Settle, working: NSlackWorking, order: IntArray
-) -> tuple[NSlackWorking, float]:
-    """Return the state after a sweep, and the mean of the block gaps at the start of its visits."""
+) -> tuple[NSlackWorking, float, int]:
+    """Return the state after a sweep, the mean of the block gaps that its visits found, and their number."""
     working.gap[0] = 0.0
-    working = sweep_all(problem, part, working, order)
-    return working, float(working.gap[0]) / len(order)
+    working, done = sweep_in_time(problem, part, working, order)
+    return working, float(working.gap[0]) / max(done, 1), done
 
 
 @protocol.carried.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_carried(
     method: NSlackCuttingPlane, state: NSlackState, problem: AnyProblem, carry: Carry
 ) -> NSlackState:
-    return _begun(problem, method, protocol.carried(_inner(method), state.inner, problem, carry))
+    inner = protocol.carried(_inner(method), state.inner, problem, carry)
+    return NSlackState(NSlackWorking(inner, np.zeros(1)))
 
 
 @protocol.dual_weights.register(NSlackCuttingPlane)
@@ -192,6 +199,11 @@ def n_slack_cutting_plane_dual_weights(
 @protocol.point.register(NSlackCuttingPlane)
 def n_slack_cutting_plane_point(method: NSlackCuttingPlane, state: NSlackState, problem: AnyProblem) -> Point:
     return protocol.point(_inner(method), state.inner, problem)
+
+
+@protocol.oracle_calls.register(NSlackCuttingPlane)
+def n_slack_cutting_plane_oracle_calls(method: NSlackCuttingPlane, state: NSlackState, visits: int) -> int:
+    return state.calls
 
 
 @protocol.traits.register(NSlackCuttingPlane)

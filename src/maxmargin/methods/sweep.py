@@ -1,17 +1,27 @@
 """The loops over examples, each written once and compiled for every pair of model and method."""
 
+from contextlib import suppress
 from typing import TypeVar
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import compiled_only, inner_kernel, kernel, python_generic
+from maxmargin.limits import OutOfTime, Pace
 from maxmargin.methods import protocol
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._planes import add_plane
 from maxmargin.methods._pool import SIZE, START, enlarged
 from maxmargin.methods.protocol import BrokenOracle
-from maxmargin.methods.sampling import Visits, as_visits, expected, note_gap, some_visits, visited
+from maxmargin.methods.sampling import (
+    Visits,
+    as_visits,
+    expected,
+    n_visits,
+    note_gap,
+    some_visits,
+    visited,
+)
 from maxmargin.methods.scratch import add_corner, find_corner, new_scratch, weight_of
 from maxmargin.problems.feature_map import foresee, map_sizes, push, score
 from maxmargin.problems.moves import reset
@@ -76,10 +86,10 @@ def hinges(problem, w, first, out, scratch):
 
 
 @kernel
-def batch_corner(problem, w, scale, w_s, scratch):
-    """``w_s += scale * sum_i Phi_i psi_i(y_i*)``; return the sum of losses, and a broken example or -1."""
-    total, work = 0.0, scratch.block
-    for i in range(work.sizes.examples):
+def batch_corner(problem, w, scale, first, stop, total, w_s, scratch):
+    """``w_s += scale * sum_i Phi_i psi_i(y_i*)``; return ``total`` plus losses, a broken example or -1."""
+    work = scratch.block
+    for i in range(first, stop):
         loss_y, hinge = find_corner(problem, i, w, scratch)
         if not protocol.is_sound(hinge, loss_y + abs(loss_y - hinge), work):
             return total, i
@@ -156,11 +166,41 @@ def sweep_all(
         raise undefined(problem, i, number)
 
 
+def sweep_in_time(
+    problem: AnyProblem,
+    method: object,
+    state: State,
+    visits: Visits | IntArray,
+    at: FloatArray | None = None,
+) -> tuple[State, int]:
+    """Make visits until the deadline, as `sweep_all` does; return the state, and how many were made."""
+    done = 0
+    with suppress(OutOfTime):
+        for first, stop in Pace().pieces(0, n_visits(visits)):
+            state, done = sweep_all(problem, method, state, some_visits(visits, first, stop), at=at), stop
+    return state, done
+
+
+def corners_of_all(problem: AnyProblem, w: FloatArray, scale: float, w_s: FloatArray) -> float:
+    """``w_s += scale * sum_i Phi_i psi_i(y_i*)``; return the sum of losses. Costs one pass of the oracle.
+
+    `OutOfTime` is raised at the deadline.
+    """
+    (plain, weights), total = split_weights(problem), 0.0
+    scratch = new_scratch(plain, w, weights)
+    for first, stop in Pace().pieces(0, scratch.block.sizes.examples):
+        total, broken = batch_corner(plain, w, scale, first, stop, total, w_s, scratch)
+        if broken >= 0:
+            raise fault(problem, broken, w)
+    return total
+
+
 @python_generic
 def advance(method, state, problem, visits):
     """Make the visits, a part of a pass or all of it, and return the state.
 
-    By default the loop over examples makes them, with one step each.
+    By default the loop over examples makes them, with one step each. A method that moves all blocks at once
+    may raise `OutOfTime` at the deadline; its state must then be as before.
     """
     if callable(getattr(method, "advance", None)):
         return method.advance(state, problem, visits)

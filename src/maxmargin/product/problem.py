@@ -107,11 +107,6 @@ def product_begin(problem: ProductProblem, method: object, warm: WarmStart | Non
     return Beginning(state, result.w, result.primal, result.dual)
 
 
-@kinds.prepare.register(ProductProblem)
-def product_prepare(problem: ProductProblem, method: object, state: object) -> None:
-    """Do nothing: blocks are not compiled."""
-
-
 @kinds.notes.register(ProductProblem)
 def product_notes(problem: ProductProblem) -> tuple[FloatArray, ...]:
     return ()
