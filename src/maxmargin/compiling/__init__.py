@@ -6,6 +6,7 @@ To write a model or a method you need four names of this package, all documented
 """
 
 from maxmargin.compiling.generics import KERNELS as KERNELS
+from maxmargin.compiling.generics import apart as apart
 from maxmargin.compiling.generics import can_compile as can_compile
 from maxmargin.compiling.generics import compiled_only as compiled_only
 from maxmargin.compiling.generics import forwarder as forwarder
