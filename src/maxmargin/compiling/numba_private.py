@@ -93,8 +93,10 @@ class KernelFlags(Flags):  # type: ignore[misc]
         return _HASH_OF_FLAGS
 
     def __eq__(self, other: object) -> bool:
-        same_settings = isinstance(other, Flags) and self._values == other._values
-        return same_settings or bool(super().__eq__(other))
+        if isinstance(other, Flags) and self._values == other._values:
+            return True
+        answer: bool = super().__eq__(other)
+        return answer
 
 
 # The names of the options are all that is hashed, so all flags have the same hash.
