@@ -1,11 +1,13 @@
 """Compiled code: generic functions and kernels, the cache on disk, prefetching, interrupts and threads.
 
-To write a model or a method you need four names of this package, all documented in
+To write a model or a method you need five names of this package, all documented in
 `maxmargin.compiling.generics`: `generic` functions are dispatched on the class of their first argument,
-`kernel` loops call them, and `helper` and `subroutine` mark the functions that such loops are made of.
+`kernel` loops call them, `helper` and `subroutine` mark the functions that such loops are made of, and
+`apart` those of them that are too large to be inlined.
 """
 
 from maxmargin.compiling.generics import KERNELS as KERNELS
+from maxmargin.compiling.generics import apart as apart
 from maxmargin.compiling.generics import can_compile as can_compile
 from maxmargin.compiling.generics import compiled_only as compiled_only
 from maxmargin.compiling.generics import forwarder as forwarder

@@ -41,7 +41,7 @@ from numba.extending import overload, register_jitable
 from maxmargin.compiling.interpreting import SWITCH, quiet
 from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.kernel_cache import PackageCache, is_ours
-from maxmargin.compiling.numba_private import CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
+from maxmargin.compiling.numba_private import APART, CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
 from maxmargin.compiling.progress import announced
 from maxmargin.limits import uncounted
 
@@ -146,6 +146,16 @@ def helper(function: Callable[..., Any]) -> Callable[..., Any]:
 def subroutine(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a part of kernels: it is compiled, cached or interpreted as the kernel that calls it."""
     return register_jitable(**PART)(function)
+
+
+def apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a large part of kernels that is called, not inlined, so that kernels compile in less time.
+
+    The time to optimise a function grows faster than its size. A call costs some tens of nanoseconds, so the
+    part should do much more than that, or be called rarely. Write it below other decorators.
+    """
+    setattr(function, APART, True)
+    return function
 
 
 def compiled_only(function: Callable[..., None]) -> Callable[..., None]:

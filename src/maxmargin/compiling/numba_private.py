@@ -8,7 +8,7 @@ compilation then issues one warning that says what is lost.
 import warnings
 from collections.abc import Callable, Sequence
 from inspect import signature
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any, Protocol
 
 from llvmlite import ir
@@ -64,6 +64,93 @@ def _options(**wanted: bool) -> dict[str, object]:
 KERNEL: dict[str, object] = {"nogil": True} | _options(_nrt=False, no_cfunc_wrapper=True)
 
 
+# Kernels. Some of what Numba does for every function costs time and is of no use here.
+
+try:
+    from numba.core.compiler import Compiler, Flags
+    from numba.core.compiler_machinery import PassManager, register_pass
+    from numba.core.typed_passes import NativeLowering, NopythonRewrites
+    from numba.core.untyped_passes import InlineClosureLikes
+except ImportError:
+    # The trial below fails, and the classes below are not used.
+    Compiler = Flags = NativeLowering = PassManager = object
+
+
+def _nothing() -> None:
+    """Serve as a function that is inspected but never called."""
+
+
+class KernelFlags(Flags):  # type: ignore[misc]
+    """Numba's flags, with the same hash and equality in less time.
+
+    Flags are part of the keys under which Numba looks up every call that it types, thousands in a kernel.
+    Its own methods visit all options each time, set or not; that took a twentieth of a first fit.
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return _HASH_OF_FLAGS
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Flags) and self._values == other._values:
+            return True
+        answer: bool = super().__eq__(other)
+        return answer
+
+
+# The names of the options are all that is hashed, so all flags have the same hash.
+_HASH_OF_FLAGS = hash(Flags())
+
+
+class KernelCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler without the passes for array expressions, which would allocate, and for closures."""
+
+    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *others: Any) -> None:
+        *types_of_call, flags, local_types = others
+        super().__init__(typingctx, targetctx, library, *types_of_call, KernelFlags(flags), local_types)
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return the usual passes but those that would find nothing to do."""
+        pipelines: list[PassManager] = super().define_pipelines()
+        constants = self.state.func_id.code.co_consts
+        useless = {NopythonRewrites}
+        if not any(isinstance(constant, CodeType) for constant in constants):
+            useless.add(InlineClosureLikes)
+        for pipeline in pipelines:
+            pipeline.passes = [step for step in pipeline.passes if step[0] not in useless]
+            pipeline.finalize()
+        return pipelines
+
+
+def _try_kernels() -> None:
+    """Compare flags, and build the passes."""
+    flags = Flags()
+    flags.nrt = True
+    if KernelFlags(flags) != flags or hash(KernelFlags(flags)) != hash(flags) or KernelFlags() == flags:
+        raise LookupError("Numba compares flags in another way")
+    names = "typingctx", "targetctx", "library", "args", "return_type", "flags", "locals"
+    if tuple(signature(Compiler).parameters) != names:
+        raise LookupError("Numba's compiler has other arguments")
+    before, after = _passes(Compiler), _passes(KernelCompiler)
+    if {NopythonRewrites, InlineClosureLikes} != set(before) - set(after):
+        raise LookupError("Numba has other passes")
+
+
+def _passes(compiler: Any) -> list[object]:
+    """Return the passes of a compiler for a function."""
+    instance = compiler.__new__(compiler)
+    identity = SimpleNamespace(code=_nothing.__code__)
+    instance.state = SimpleNamespace(flags=Flags(), func_ir=None, func_id=identity)
+    (pipeline,) = instance.define_pipelines()
+    return [step[0] for step in pipeline.passes]
+
+
+_COMPILES_LESS = _works(_try_kernels, "the first fit takes longer to compile")
+if _COMPILES_LESS:
+    KERNEL |= {"pipeline_class": KernelCompiler}
+
+
 # Parts of kernels. After compiling a function, Numba optimises it with everything that it calls, turns it
 # into machine code and wraps it for the interpreter. Parts are inlined into other parts, so this work would
 # be repeated at every level, although only kernels need machine code. So parts are only lowered, and
@@ -72,12 +159,12 @@ KERNEL: dict[str, object] = {"nogil": True} | _options(_nrt=False, no_cfunc_wrap
 try:
     from numba.core.base import BaseContext
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Compiler, Flags
-    from numba.core.compiler_machinery import PassManager, register_pass
-    from numba.core.typed_passes import NativeLowering
 except ImportError:
-    # The trial below fails, and the classes below are not used.
-    JITCodeLibrary = Compiler = NativeLowering = PassManager = object
+    JITCodeLibrary = object  # the trial below fails
+
+
+# The attribute that marks a large part: it is called, not inlined.
+APART = "is_apart"
 
 
 class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -105,7 +192,8 @@ class PartLowering(NativeLowering):  # type: ignore[misc]
         """Lower into a `PartLibrary`."""
         flags, target = state.flags, state.targetctx
         state.library = PartLibrary(target.codegen(), state.func_id.func_qualname)
-        flags.forceinline = flags.no_compile = flags.no_cpython_wrapper = True
+        flags.forceinline = not getattr(state.func_id.func, APART, False)
+        flags.no_compile = flags.no_cpython_wrapper = True
         super().run_pass(state)
         # The dispatcher expects an entry point of this type. It identifies the part, and is never called.
         key: object = [].append
@@ -114,12 +202,12 @@ class PartLowering(NativeLowering):  # type: ignore[misc]
         return True
 
 
-class PartCompiler(Compiler):  # type: ignore[misc]
-    """Numba's compiler with `PartLowering`."""
+class PartCompiler(KernelCompiler):
+    """The compiler of kernels with `PartLowering`."""
 
     def define_pipelines(self) -> list[PassManager]:
-        """Return the usual passes, with another one for lowering."""
-        pipelines: list[PassManager] = super().define_pipelines()
+        """Return the passes of kernels, with another one for lowering."""
+        pipelines = super().define_pipelines()
         for pipeline in pipelines:
             pipeline.add_pass_after(PartLowering, NativeLowering)
             pipeline.passes = [step for step in pipeline.passes if step[0] is not NativeLowering]
@@ -132,10 +220,7 @@ def _try_parts() -> None:
     register_pass(mutates_CFG=True, analysis_only=False)(PartLowering)
     flags = Flags()
     flags.forceinline = flags.no_compile = flags.no_cpython_wrapper = True
-    compiler = PartCompiler.__new__(PartCompiler)
-    compiler.state = SimpleNamespace(flags=flags, func_ir=None)
-    (pipeline,) = compiler.define_pipelines()
-    if PartLowering not in [step[0] for step in pipeline.passes]:
+    if PartLowering not in _passes(PartCompiler):
         raise LookupError("Numba lowers elsewhere")
     for method in ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"):
         signature(getattr(JITCodeLibrary, method)).bind(None)
@@ -143,7 +228,7 @@ def _try_parts() -> None:
 
 
 PART: dict[str, object]
-if _works(_try_parts, "the first fit takes longer to compile"):
+if _COMPILES_LESS and _works(_try_parts, "the first fit takes longer to compile"):
     PART = KERNEL | {"pipeline_class": PartCompiler}
 else:
     PART = KERNEL | _options(forceinline=True)
@@ -186,10 +271,6 @@ class Target(Protocol):
 
 class _Dispatcher(Protocol):
     _cache: object
-
-
-def _nothing() -> None:
-    """Serve as the function of a dispatcher that is inspected but never called."""
 
 
 def _try_disk() -> None:

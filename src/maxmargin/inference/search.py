@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray
-from maxmargin.compiling import helper
+from maxmargin.compiling import apart, helper
 from maxmargin.inference.messages import MessageWork, is_best, message_work, send_down
 from maxmargin.inference.tree import add_given, first_best
 from maxmargin.loops import add_scaled, copy
@@ -43,6 +43,7 @@ def search_work(n_nodes: int, n_edges: int, width: int) -> SearchWork:
 
 
 @helper
+@apart
 def best_by_search(unary, tables, start, arcs, heads, n_labels, score, steps, work, y):
     """Improve a labelling until it is optimal or ``steps`` steps are done; return its score and a bound.
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, UIntArray
+from maxmargin.compiling import apart
 from maxmargin.loops import add_product, add_scaled, clear, copy
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import chain_statistics, padded
@@ -105,6 +106,7 @@ def chain_score(phi, i, w, theta):
 
 
 @feature_map.gram.register(ChainMap)
+@apart
 def chain_gram(phi, i, move, image, work):
     length, K = phi.tokens[i, 1] - phi.tokens[i, 0], phi.n_labels
     delta, parts = move.delta.reshape((-1, phi.width)), image.reshape((-1, phi.width))

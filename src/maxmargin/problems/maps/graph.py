@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.compiling import helper, subroutine
+from maxmargin.compiling import apart, helper, subroutine
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import padded
 from maxmargin.problems.subsets import indexed_by_example
@@ -105,6 +105,7 @@ def graph_score(phi, i, w, theta):
 
 
 @feature_map.gram.register(GraphMap)
+@apart
 def graph_gram(phi, i, move, image, work):
     feature_map.push(phi, i, move, 1.0, work.image, work)
     feature_map.score(phi, i, work.image, image)

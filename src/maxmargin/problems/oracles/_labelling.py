@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, plain
-from maxmargin.compiling import generic, generic_with_default, helper
+from maxmargin.compiling import apart, generic, generic_with_default, helper
 from maxmargin.encoding.graphs import Graphs
 from maxmargin.inference.cut import CutWork, cut, cut_work
 from maxmargin.inference.messages import best_by_messages, is_best
@@ -240,6 +240,7 @@ def subsets_find_labels(kind, graph, i, unary, pairs, work, y):
 
 
 @find_labels.register(Messages)
+@apart
 def messages_find_labels(kind, graph, i, unary, pairs, work, y):
     start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
@@ -256,6 +257,7 @@ def messages_find_labels(kind, graph, i, unary, pairs, work, y):
 
 
 @find_labels.register(Cut)
+@apart
 def cut_find_labels(kind, graph, i, unary, pairs, work, y):
     start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
