@@ -17,18 +17,17 @@ from maxmargin import (
     objective,
     solve,
 )
-from maxmargin.methods import _walks, accelerated
+from maxmargin.methods import _first_kappa, _walks, accelerated
+from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods.accelerated import (
     _BAND,
     _BEFORE_LOWERING,
     _BEFORE_RAISING,
     _FACTOR,
-    _FIRST_KAPPA,
     _MOMENTUM,
     _SMOOTHING,
     AcceleratedState,
     Momentum,
-    first_kappa,
 )
 from maxmargin.methods.protocol import point, regularisation, start
 from maxmargin.methods.sampling import ByGap, Permutation, some_visits
@@ -100,6 +99,7 @@ def test_extrapolation_after_each_pass(case: Case, method: Accelerated) -> None:
     n, seen = len(case.X), before(case, start(method, case.problem))
     for visits, state in one_by_one(case, method, passes=15):
         if visits % n:
+            seen = seen._replace(kappa=state.momentum.kappa)  # it grows in the first pass
             continue
         g = LAM * naive.weights_of(case.data, dual_variables(case, state.inner.planes), LAM)
         w = (seen.kappa * seen.centre + g) / (LAM + seen.kappa)
@@ -139,36 +139,57 @@ def test_the_bound_is_that_of_a_mean_of_dual_points(case: Case, method: Accelera
 
 
 def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Snapshot j has weight j^3; the last of a pass is taken before the extrapolation."""
+    """A snapshot counts for the time since the last one, with density t^3; it precedes all other changes."""
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
     monkeypatch.setattr(accelerated, "_SNAPSHOTS", 3)
-    n, method, snapshots = len(case.X), METHODS["adapted"], []
-    taken = {4: (2, 4), 7: (3, 6, 7)}[n]
+    monkeypatch.setattr(accelerated, "_EARLY", 3)
+    n, method, snapshots, times = len(case.X), METHODS["adapted"], [], [0.0]
+    taken, kappa = {4: (2, 4), 7: (3, 6, 7)}[n], start(METHODS["adapted"], case.problem).momentum.kappa
     for visits, state in one_by_one(case, method, passes=6):
         place = (visits - 1) % n + 1
         if place in taken:
-            w = state.previous if place == n else state.inner.w
+            w = state.previous if place == n else state.inner.w * (LAM + state.momentum.kappa) / (LAM + kappa)
             snapshots.append(w.copy())
+            times.append(visits / n)
+        kappa = state.momentum.kappa
         if snapshots:
-            j = np.arange(1, len(snapshots) + 1)
-            answer = point(method, state, case.problem)
-            assert answer.w == pytest.approx(j**3 @ np.array(snapshots) / np.sum(j**3), abs=1e-13)
+            answer, shares = point(method, state, case.problem), np.diff(np.array(times) ** 4)
+            assert answer.w == pytest.approx(shares @ np.array(snapshots) / shares.sum(), abs=1e-13)
             assert (answer.others[0] == state.inner.w).all()
     assert len(snapshots) == 6 * len(taken)
 
 
-def test_few_examples_make_one_snapshot_a_pass(case: Case) -> None:
-    """The weights here are longer than all the statistics that a pass walks over."""
-    for visits, state in one_by_one(case, METHODS["fixed"], passes=3):
-        assert state.momentum.snapshots == visits // len(case.X)
+def test_few_examples_make_few_snapshots_a_pass(case: Case) -> None:
+    """The weights are longer than all statistics that a pass walks over; the first passes have more."""
+    due = {
+        4: ((1, 2, 3, 4), (1, 2, 3, 4), (2, 4), (2, 4), (4,)),
+        7: (range(1, 8), (2, 4, 6, 7), (4, 7), (4, 7), (7,)),
+    }
+    n, expected = len(case.X), 0.0
+    for visits, state in one_by_one(case, METHODS["fixed"], passes=5):
+        if (visits - 1) % n + 1 in due[n][(visits - 1) // n]:
+            expected = visits / n
+        assert state.momentum.time == pytest.approx(expected)
 
 
-def test_many_examples_make_a_few_snapshots_a_pass() -> None:
-    rng, method = np.random.default_rng(0), METHODS["fixed"]
+def test_many_examples_make_at_most_32_snapshots_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, method, taken = np.random.default_rng(0), METHODS["fixed"], []
+    monkeypatch.setattr(_walks, "_SHARE", 100.0)
+    monkeypatch.setattr(accelerated, "mix", lambda share, v, mean: taken.append(share))
     problem = Multiclass.from_encoded(rng.normal(size=(2001, 3)), rng.integers(3, size=2001), 3)
     state = advance(method, start(method, problem), problem, np.arange(2001))
-    assert state.momentum.snapshots == 8
+    assert len(taken) == 31  # and the one at the end of the pass
     assert state.momentum.visits == 0
+    assert state.momentum.time == state.momentum.passes == 1
+
+
+def test_in_the_first_pass_the_blocks_visited_are_a_problem_of_their_own(case: Case) -> None:
+    """``lam + kappa`` is then ``t lam + kappa`` with t the share of the pass at the next snapshot."""
+    n, kappa = len(case.X), first_kappa(METHODS["adapted"], case.problem)
+    assert start(METHODS["adapted"], case.problem).momentum.kappa == pytest.approx(kappa - LAM + LAM / n)
+    for visits, state in one_by_one(case, METHODS["adapted"], passes=2):
+        share = min((visits + 1) / n, 1.0)
+        assert LAM + state.momentum.kappa == pytest.approx(share * LAM + kappa)
 
 
 @pytest.mark.parametrize("inner", INNER.values(), ids=INNER)
@@ -246,7 +267,8 @@ def test_kappa_finds_its_band_from_far_away(factor: float) -> None:
     case, method, ends = multiclass_case(30, n=60, n_labels=5, n_features=6), Accelerated(Pairwise(0.01)), []
     for kappa in (1.0, factor):
         state, rng = start(method, case.problem), np.random.default_rng(0)
-        state = state._replace(momentum=Momentum(kappa * state.momentum.kappa))
+        momentum = Momentum(kappa * first_kappa(method, case.problem), passes=1)
+        state = state._replace(momentum=momentum)
         kappas, steps = [], []
         for _ in range(150):
             state = advance(method, state, case.problem, rng.permutation(60))
@@ -262,20 +284,40 @@ def test_a_fixed_kappa_stays() -> None:
         assert state.momentum.kappa == 5.0
 
 
-def corners_at_zero(case: Case) -> tuple[float, float]:
-    """Return the mean squared length and loss of the outputs of largest loss."""
-    best = [int(np.argmax(losses)) for losses in case.data.losses]
-    squares = [psi[c] @ psi[c] for psi, c in zip(case.data.psi, best, strict=True)]
-    return float(np.mean(squares)), float(
-        np.mean([L[c] for L, c in zip(case.data.losses, best, strict=True)])
-    )
+def step_sizes(data: naive.Enumerated, w: Array) -> list[float]:
+    """Return H / R^2 of the best outputs at w, where they are not the truth."""
+    sizes = []
+    for losses, psi in zip(data.losses, data.psi, strict=True):
+        margins = losses - psi @ w
+        best = int(np.argmax(margins))
+        if losses[best] > 0.0:
+            sizes.append(margins[best] / (psi[best] @ psi[best]))
+    return sizes
+
+
+def after_steps(data: naive.Enumerated, lam: float) -> Array:
+    """Return the weights after a step from the truth of each block, one after another."""
+    w, n = np.zeros(data.psi[0].shape[1]), len(data.psi)
+    for losses, psi in zip(data.losses, data.psi, strict=True):
+        margins = losses - psi @ w
+        best = int(np.argmax(margins))
+        if margins[best] > 0.0:
+            w += min(1.0 / (lam * n), margins[best] / (psi[best] @ psi[best])) * psi[best]
+    return w
+
+
+def root(lam: float, n: int, size: float) -> float:
+    """Return the positive root of ``kappa (lam + kappa) = c^2 lam / (n size)``."""
+    roots = np.roots([1.0, lam, -(_first_kappa._FACTOR**2) * lam / (n * size)])
+    return float(roots.max())
 
 
 def test_the_first_kappa(case: Case) -> None:
-    squares, loss = corners_at_zero(case)
-    expected = _FIRST_KAPPA * np.sqrt(LAM * squares / (len(case.X) * loss))
-    assert first_kappa(METHODS["adapted"], case.problem) == pytest.approx(expected, rel=1e-12)
-    assert start(METHODS["adapted"], case.problem).momentum.kappa == pytest.approx(expected, rel=1e-12)
+    n, data = len(case.X), case.data
+    at_zero = root(LAM, n, float(np.mean(step_sizes(data, np.zeros(data.psi[0].shape[1])))))
+    sizes = step_sizes(data, after_steps(data, LAM + at_zero))
+    expected = root(LAM, n, float(np.mean(sizes)))
+    assert first_kappa(METHODS["adapted"], case.problem) == pytest.approx(expected, rel=1e-9)
 
 
 def scaled(features: float, losses: float) -> Multiclass:
@@ -298,10 +340,15 @@ def test_the_first_kappa_has_the_right_units() -> None:
 
 
 def test_the_first_kappa_of_exact_steps() -> None:
-    problem = scaled(2.0, 3.0)
-    for each in (problem, Weighted(problem, np.random.default_rng(0).uniform(0.5, 2.0, 100))):
+    """It is that of the corners at zero: the classes of largest cost, at a distance of twice ||x||^2."""
+    rng = np.random.default_rng(8)
+    cost = rng.uniform(0.1, 2.0, (4, 4)) * (1.0 - np.eye(4))
+    X, y, weights = rng.normal(size=(60, 3)), rng.integers(4, size=60), rng.uniform(0.5, 2.0, 60)
+    problem = Multiclass.from_encoded(X, y, 4, loss=cost)
+    for each, c in ((problem, np.ones(60)), (Weighted(problem, weights), weights)):
+        size = (c @ cost[y].max(axis=1)) / (c**2 @ (2.0 * np.sum(X**2, axis=1)))
         found = first_kappa(Accelerated(BlockExact(LAM)), each)
-        assert found == pytest.approx(kappa_of(each, LAM), rel=1e-12)
+        assert found == pytest.approx(root(LAM, 60, size), rel=1e-9)
 
 
 def test_a_run_does_not_depend_on_units() -> None:

@@ -17,14 +17,22 @@ The certificate is always that of P, because :math:`\alpha` is feasible for the 
 
 * the dual from a running mean of :math:`(g, \ell)`, which each pass updates by an exact line search, so that
   the bound never decreases;
-* the primal from the mean of the weights, with weight :math:`j^3` for snapshot j, a few snapshots per pass.
+* the primal from the mean of the weights over time t, in passes, with density :math:`t^3`. It is made from
+  snapshots: as many per pass as cost little, and a few more in the first passes, when weights change most.
 
 **The choice of kappa.** A long step of the line search shows that the last pass made much progress, and that
 a larger :math:`\kappa` would be faster. A short step shows that passes fluctuate around their mean, and that
 a smaller one would be. So :math:`\kappa` is raised or lowered when the step leaves a band. It starts at
-:math:`c \sqrt{\lambda R^2 / (n \bar L)}`, which has the right units: :math:`R^2` and :math:`\bar L` are the
-mean squared length and loss of the first corners. With :math:`\kappa \to 0` this becomes the
-inner method, so it cannot stall for ever.
+about :math:`c \sqrt{\lambda / (n \bar s)}` (`maxmargin.methods._first_kappa`), which has the right units:
+:math:`\bar s` is the mean of :math:`H_i / R_i^2`, the hinge over the squared length of the corner, which is
+the step of block i up to a factor :math:`\lambda n`. It is measured at the weights after the first few steps:
+at zero, where all outputs score alike, corners can be many times longer than those that follow. With
+:math:`\kappa \to 0` this becomes the inner method, so it cannot stall for ever.
+
+**The first pass.** Until all blocks have been visited, g is a sum over some of them, and weights that belong
+to :math:`\lambda` would be too short; the blocks visited first would make up for it by steps that are too
+long. So after a share t of the first pass, :math:`t \lambda + \kappa` takes the place of
+:math:`\lambda + \kappa`: the blocks visited so far have the weights of a problem of their own.
 """
 
 from numbers import Real
@@ -33,32 +41,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.compiling import is_wrapper
-from maxmargin.limits import share_of_time, until
 from maxmargin.methods import protocol
+from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods._walks import affordable_walks, mix, move_on, subtract_mean
-from maxmargin.methods.block_exact import BlockExact, squared_lengths
-from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.methods.composition import check_inner
-from maxmargin.methods.pairwise import Away, Pairwise
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.methods.sweep import advance, sweep_in_time
+from maxmargin.methods.sweep import advance
 from maxmargin.problems.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
 from maxmargin.problems.problem import AnyProblem
 
-_FIRST_KAPPA = 1.6  # c
 _MOMENTUM = 0.3  # b
 _BAND = 0.15, 0.5  # of the smoothed step
 _SMOOTHING = 0.4
 _FACTOR = 1.5
 _BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes at one kappa
 _POWER = 3
-_CORNERS = 64
-_SHARE = 0.1  # of a limited time, for the corners
-_SMALL = 2.0**-100  # lam n of the steps that measure corners
-_SNAPSHOTS = 8  # at most, in a pass
+_SNAPSHOTS = 32  # at most, in a pass
+_EARLY = 8  # at least, in the first pass; half as many in the second, and so on
 
 
 class _Accelerated(NamedTuple):
@@ -92,12 +93,12 @@ class Momentum(NamedTuple):
     Attributes
     ----------
     kappa : float
+    passes : int
+        Passes made.
     visits : int
         Blocks visited in this pass.
-    snapshots : int
-        Snapshots in the mean of the weights.
-    weight : float
-        Their total weight.
+    time : float
+        When the last snapshot was taken, in passes; zero if there is none.
     ell : float
         Dual loss of the mean dual point.
     step : float
@@ -109,9 +110,9 @@ class Momentum(NamedTuple):
     """
 
     kappa: float
+    passes: int = 0
     visits: int = 0
-    snapshots: int = 0
-    weight: float = 0.0
+    time: float = 0.0
     ell: float = 0.0
     step: float = 1.0
     falling: bool = False
@@ -151,62 +152,11 @@ def accelerated_start(method: Accelerated, problem: AnyProblem) -> AcceleratedSt
     centre, previous, mean, dual, difference = (
         np.zeros_like(protocol.weights(method.inner, inner)) for _ in range(5)
     )
-    kappa = first_kappa(method, problem) if method.kappa is None else method.kappa
-    return AcceleratedState(inner, centre, previous, mean, dual, difference, Momentum(float(kappa)))
-
-
-def first_kappa(method: Accelerated, problem: AnyProblem) -> float:
-    r"""Return the initial kappa, from the corners of a few examples at w = 0.
-
-    The corners are measured by a step of each block from the truth, so that no kernel but that of the steps
-    is compiled. After the step, the dual loss of block i is :math:`L_i \min(1, \lambda n L_i / R_i^2)`. With
-    :math:`\lambda = \infty` this is :math:`L_i`, and a very small :math:`\lambda` gives :math:`R_i^2`.
-    Exact steps with :math:`\lambda = \infty` leave the corners themselves in the blocks.
-
-    Numbers that are not finite give zero: the steps of the run will detect them and name the example.
-    """
-    lam, n = protocol.regularisation(method), map_sizes(problem.map).examples
-    examples = np.unique(np.linspace(0, n - 1, _CORNERS).astype(np.int64))
-    try:
-        losses, squares = _first_corners(_block_method(method), problem, examples)
-    except (protocol.BrokenOracle, protocol.ScaleError):
-        return 0.0
-    if not (losses > 0.0 and 0.0 <= lam * squares < np.inf):
-        return 0.0
-    return _FIRST_KAPPA * float(np.sqrt(lam * squares / (losses * n)))
-
-
-def _first_corners(method: Any, problem: AnyProblem, examples: IntArray) -> tuple[float, float]:
-    r"""Return the sums of :math:`L_i` and of :math:`R_i^2`, the squared lengths of corners, at w = 0."""
-    with until(share_of_time(0.5 * _SHARE)):
-        first, examples = _first_step(method, problem, examples, np.inf)
-    losses = first.ell[examples]
-    with np.errstate(all="ignore"):
-        if isinstance(method, BlockExact):
-            return float(losses.sum()), squared_lengths(first, problem, examples)
-        n = map_sizes(problem.map).examples
-        with until(share_of_time(_SHARE)):
-            second, examples = _first_step(method, problem, examples, _SMALL / n)
-        losses, shares = first.ell[examples], second.ell[examples]
-        moved = (shares > 0.0) & (shares < losses)
-        squares = _SMALL * losses[moved] / shares[moved] * losses[moved]
-    return float(losses.sum()), float(squares.sum())
-
-
-def _first_step(method: Any, problem: AnyProblem, examples: IntArray, lam: float) -> tuple[Any, IntArray]:
-    """Return the state after a step with line search of some blocks, each at w = 0, and the blocks."""
-    steps = protocol.with_lam(method, lam)
-    state = protocol.start(steps, problem)
-    zero = np.zeros_like(protocol.weights(steps, state))
-    state, done = sweep_in_time(problem, steps, state, examples, at=zero)
-    return state, examples[:done]
-
-
-def _block_method(method: Any) -> Any:
-    """Return the method of the steps within its wrappers, or another one if its steps have no line search."""
-    while is_wrapper(type(method)):
-        method = method.inner
-    return method if isinstance(method, Pairwise | Away | BlockExact) else BlockFrankWolfe(1.0)
+    if method.kappa is not None:
+        return AcceleratedState(inner, centre, previous, mean, dual, difference, Momentum(method.kappa))
+    kappa = first_kappa(method, problem) - protocol.regularisation(method)
+    momentum = _grown(method, Momentum(kappa), problem)
+    return AcceleratedState(inner, centre, previous, mean, dual, difference, momentum)
 
 
 @advance.register(Accelerated)
@@ -216,19 +166,26 @@ def accelerated_advance(
     if method.kappa == 0.0:
         return _advance_inner(method, state, problem, visits)
     n, done, total = map_sizes(problem.map).examples, 0, n_visits(visits)
-    every = _multiple(-(-n // affordable_walks(problem, _SNAPSHOTS)), protocol.grain(method, problem))
     while True:
         momentum = state.momentum
-        ahead = min(n, (momentum.visits // every + 1) * every) - momentum.visits
+        end = _next_snapshot(method, momentum, problem)
+        ahead = end - momentum.visits
         state = _advance_inner(method, state, problem, some_visits(visits, done, done + ahead))
         done = min(done + ahead, total)
-        reached = state.momentum.visits
-        if reached == n:
+        if state.momentum.visits == n:
             state = _after_pass(method, state, problem)
-        elif reached == momentum.visits + ahead:
+        elif state.momentum.visits == end:
             state = _with_snapshot(method, state, problem)
         if done == total:
             return state
+
+
+def _next_snapshot(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> int:
+    """Return the number of visits in this pass at which the next snapshot is due."""
+    n, fewest = map_sizes(problem.map).examples, _EARLY // (momentum.passes + 1)
+    count = max(affordable_walks(problem, _SNAPSHOTS), min(fewest, n))
+    every = _multiple(-(-n // count), protocol.grain(method, problem))
+    return min(n, (momentum.visits // every + 1) * every)
 
 
 def _multiple(length: int, of: int) -> int:
@@ -246,41 +203,56 @@ def _advance_inner(
 
 
 def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
-    """Add the current weights to their mean."""
-    momentum = _with_one_more(state.momentum)
-    mix(_share(momentum), unprojected(problem.map, protocol.weights(method.inner, state.inner)), state.mean)
+    """Add the current weights to their mean; in the first pass, change them to those of more blocks."""
+    n, w = map_sizes(problem.map).examples, protocol.weights(method.inner, state.inner)
+    v = unprojected(problem.map, w)
+    mix(_share(state.momentum, n), v, state.mean)
+    momentum = _noted(state.momentum, n)
+    if method.kappa is None and momentum.passes == 0:
+        before, momentum = momentum.kappa, _grown(method, momentum, problem)
+        lam = protocol.regularisation(method)
+        v *= (lam + before) / (lam + momentum.kappa)
+        settle(problem.map, v, w)
     return state._replace(momentum=momentum)
 
 
-def _with_one_more(momentum: Momentum) -> Momentum:
-    """Count another snapshot."""
-    snapshots = momentum.snapshots + 1
-    return momentum._replace(snapshots=snapshots, weight=momentum.weight + float(snapshots) ** _POWER)
+def _grown(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> Momentum:
+    """Raise kappa by the share of lam for the blocks up to the next snapshot of the first pass."""
+    more = _next_snapshot(method, momentum, problem) - momentum.visits
+    share = more / map_sizes(problem.map).examples
+    return momentum._replace(kappa=momentum.kappa + share * protocol.regularisation(method))
 
 
-def _share(momentum: Momentum) -> float:
-    """Return the share of the last snapshot in the mean."""
-    return momentum.snapshots**_POWER / momentum.weight
+def _share(momentum: Momentum, n: int) -> float:
+    """Return the share of a snapshot taken now: that of the time since the last one, with density t^3."""
+    return 1.0 - (momentum.time / (momentum.passes + momentum.visits / n)) ** (_POWER + 1)
+
+
+def _noted(momentum: Momentum, n: int) -> Momentum:
+    """Note that a snapshot is taken now."""
+    return momentum._replace(time=momentum.passes + momentum.visits / n)
 
 
 def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
     """End a pass: update the mean dual point by an exact line search, adapt kappa, extrapolate, average."""
     lam, w = protocol.regularisation(method), protocol.weights(method.inner, state.inner)
-    momentum = _with_one_more(state.momentum)
+    momentum = state.momentum
+    share = _share(momentum, map_sizes(problem.map).examples)
     ell, r = protocol.dual_loss(method.inner, state.inner), momentum.kappa / lam
     phi, difference = problem.map, state.difference
     v = unprojected(phi, w)
     subtract_mean(v, state.centre, state.dual, r, difference)
     slope = ell - momentum.ell - lam * inner(phi, difference, projected(phi, state.dual))
     gamma = step_size(LineSearch(), slope, lam * inner(phi, difference, difference), 0, 1)
-    momentum = momentum._replace(visits=0, ell=momentum.ell + gamma * (ell - momentum.ell))
+    passes, ell = momentum.passes + 1, momentum.ell + gamma * (ell - momentum.ell)
+    momentum = momentum._replace(passes=passes, visits=0, time=float(passes), ell=ell)
     adapted = _adapted(momentum, gamma) if method.kappa is None else momentum
     root_q = np.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
     new_r = adapted.kappa / lam
     cut = projected(phi, v) - v if is_projected(phi) else None
     vectors = state.centre, state.previous, state.mean, state.dual
-    move_on(v, *vectors, r, _share(momentum), gamma, beta, new_r)
+    move_on(v, *vectors, r, share, gamma, beta, new_r)
     if cut is not None:
         _follow_projection(cut, v, state, beta, new_r)
     settle(phi, v, w)
@@ -318,7 +290,7 @@ def accelerated_point(method: Accelerated, state: AcceleratedState, problem: Any
     phi, w = problem.map, protocol.weights(method.inner, state.inner)
     dual = projected(phi, state.dual)
     norm2 = inner(phi, dual, dual)
-    if state.momentum.snapshots == 0:
+    if state.momentum.time == 0.0:
         return Point(w, state.momentum.ell, norm2)
     return Point(projected(phi, state.mean), state.momentum.ell, norm2, (w,))
 
@@ -334,14 +306,20 @@ def accelerated_carried(
         protocol.carried_w(vector, carry) for vector in (state.centre, state.previous, state.mean, state.dual)
     )
     kappa, ell = old.kappa * lam / carry.lam, carry.share * old.ell * carry.n / n
-    new_kappa = kappa if method.kappa is None else method.kappa
+    new_kappa = _carried_kappa(method, old, kappa, problem)
     w = protocol.weights(method.inner, within)
     v = unprojected(problem.map, w)
     v += (new_kappa - kappa) / (lam + new_kappa) * (centre - v)
     settle(problem.map, v, w)
-    snapshots = min(old.snapshots, 1)
-    momentum = Momentum(new_kappa, snapshots=snapshots, weight=float(snapshots), ell=ell)
+    momentum = Momentum(new_kappa, passes=1, time=1.0 if old.time > 0.0 else 0.0, ell=ell)
     return AcceleratedState(within, centre, previous, mean, dual, np.zeros_like(dual), momentum)
+
+
+def _carried_kappa(method: Accelerated, old: Momentum, kappa: float, problem: AnyProblem) -> float:
+    """Return the kappa to go on with: the old one, unless it is fixed or the first pass was not finished."""
+    if method.kappa is not None:
+        return method.kappa
+    return kappa if old.passes > 0 else first_kappa(method, problem)
 
 
 @protocol.traits.register(Accelerated)

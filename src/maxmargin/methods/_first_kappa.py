@@ -1,0 +1,102 @@
+r"""The kappa that accelerated runs begin with, from the lengths of the first steps.
+
+.. math:: \kappa (\lambda + \kappa) = c^2 \frac{\lambda}{n \bar s}, \qquad
+          \bar s = \text{mean of } \frac{H_i}{R_i^2} \text{ over a few examples.}
+
+This balances two errors of a pass with the centre at zero. What is left to optimise is about
+:math:`R^2 / ((\lambda + \kappa) n)`, and the term :math:`\frac{\kappa}{2} \|w\|^2` adds a bias, where
+:math:`\lambda \|w\|^2` is of the order of the hinges.
+
+Here :math:`H_i` is the hinge of example i and :math:`R_i = \|\Phi_i \psi_i\|` the length of its corner. A
+step from the truth to the corner has the size :math:`\min(1, \lambda n H_i / R_i^2)`.
+
+This is measured by taking steps, so that no other kernel is compiled. After a step, the dual loss of the
+block is its size times the loss :math:`L_i` of the corner. With :math:`\lambda = \infty` this is
+:math:`L_i`, and a very small :math:`\lambda` gives :math:`\lambda n L_i H_i / R_i^2`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import is_wrapper
+from maxmargin.limits import share_of_time, until
+from maxmargin.methods import protocol
+from maxmargin.methods.block_exact import BlockExact, squared_lengths
+from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe
+from maxmargin.methods.pairwise import Away, Pairwise
+from maxmargin.methods.sweep import sweep_in_time
+from maxmargin.problems.feature_map import map_sizes
+from maxmargin.problems.problem import AnyProblem
+
+_FACTOR = 2.5  # c
+_EXAMPLES = 64
+_SMALL = 2.0**-100  # lam n of the steps that are measured
+_ROUNDING = 1e-9
+_SHARE = 0.02  # of a limited time, for a step of each example
+
+
+def first_kappa(method: Any, problem: AnyProblem) -> float:
+    """Return the initial kappa of a method, which may be wrapped.
+
+    Steps are measured at w = 0, and then again, for other examples, at the weights after a step of each of
+    the first ones. Numbers that are not finite give zero: the run will detect them and name the example. If
+    time is limited, fewer examples are measured.
+    """
+    lam, n = protocol.regularisation(method), map_sizes(problem.map).examples
+    steps = _block_method(method)
+    examples = np.unique(np.linspace(0, n - 1, _EXAMPLES).astype(np.int64))
+    others = (examples + max(1, n // (2 * _EXAMPLES))) % n
+    try:
+        with np.errstate(all="ignore"):
+            if isinstance(steps, BlockExact):
+                return _kappa(lam, n, _exact_step_size(steps, problem, examples))
+            at_zero = _kappa(lam, n, _step_size(steps, problem, examples))
+            w = _after_steps(protocol.with_lam(steps, lam + at_zero), problem, examples)[0].w
+            return _kappa(lam, n, _step_size(steps, problem, others, at=w)) or at_zero
+    except (protocol.BrokenOracle, protocol.ScaleError):
+        return 0.0
+
+
+def _kappa(lam: float, n: int, size: float) -> float:
+    """Return kappa for the mean size of steps; zero if it is undefined."""
+    square = _FACTOR**2 * lam / (n * size) if size > 0.0 else 0.0
+    kappa = float(np.sqrt(0.25 * lam**2 + square)) - 0.5 * lam
+    return kappa if 0.0 < kappa < np.inf else 0.0
+
+
+def _step_size(method: Any, problem: AnyProblem, examples: IntArray, at: FloatArray | None = None) -> float:
+    r"""Return the mean of :math:`H_i / R_i^2` over the examples whose best output is not the truth."""
+    n, w = map_sizes(problem.map).examples, np.zeros(map_sizes(problem.map).weights) if at is None else at
+    first, examples = _after_steps(protocol.with_lam(method, np.inf), problem, examples, w)
+    second, examples = _after_steps(protocol.with_lam(method, _SMALL / n), problem, examples, w)
+    losses, shares = first.ell[examples], second.ell[examples]
+    sizes = shares[shares < losses] / losses[shares < losses]
+    # An output that ties with the truth may seem the better one by rounding.
+    moved = sizes[sizes > _ROUNDING * sizes.max(initial=0.0)]
+    return float(moved.mean()) / _SMALL if len(moved) else 0.0
+
+
+def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray) -> float:
+    r"""Return :math:`L_i / R_i^2` at w = 0: with lam = inf, exact steps leave the corners in the blocks."""
+    zero = np.zeros(map_sizes(problem.map).weights)
+    corners, examples = _after_steps(protocol.with_lam(method, np.inf), problem, examples, zero)
+    squares = squared_lengths(corners, problem, examples)
+    return float(corners.ell[examples].sum()) / squares if squares > 0.0 else 0.0
+
+
+def _after_steps(
+    method: Any, problem: AnyProblem, examples: IntArray, at: FloatArray | None = None
+) -> tuple[Any, IntArray]:
+    """Return the state after a step of some blocks, from the truth, and which; ``at`` as in `sweep_all`."""
+    with until(share_of_time(_SHARE)):
+        state, done = sweep_in_time(problem, method, protocol.start(method, problem), examples, at=at)
+    return state, examples[:done]
+
+
+def _block_method(method: Any) -> Any:
+    """Return the method of the steps within its wrappers, or another one if its steps have no line search."""
+    while is_wrapper(type(method)):
+        method = method.inner
+    return method if isinstance(method, Pairwise | Away | BlockExact) else BlockFrankWolfe(1.0)
