@@ -9,6 +9,7 @@ from maxmargin import ChainSVC
 from maxmargin.datasets import alignment_error_rate, chunk_f1, intersection_over_union
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+PARTS_OF_MODELS = ("grid", "choice", "losses", "returned")
 TAGS = ["B-NP", "I-NP", "B-VP", "I-VP", "O"]
 
 
@@ -29,7 +30,7 @@ def panel():
         X = [labels[:, None] + rng.normal(size=(3, 2)) for labels in y]
         return Data(Examples(X[:20], y[:20], y[:20]), Examples(X[20:], y[20:], y[20:]))
 
-    return {"toy": Task(load, ChainSVC, ACCURACY, {"loss": ("hamming",), "C": (1e-6, 0.1)})}
+    return {"toy": Task(load, ChainSVC, ACCURACY, (1e-6, 0.1), losses=("hamming",))}
 
 
 def random_tags(rng, n):
@@ -104,7 +105,7 @@ def test_grid_is_chosen_on_held_out_examples(panel):
     (line,) = grid_lines(Runs(panel, None, None), "toy", 0.5)
     data = of_share(panel["toy"].load(None), 0.5)
     split = held_out(data)
-    settings = [{"loss": "hamming", "C": C, "random_state": 0} for C in (1e-6, 0.1)]
+    settings = [{"C": C, "random_state": 0} for C in (1e-6, 0.1)]
     models = [ChainSVC(**each).fit(split.train.X, split.train.y) for each in settings]
     chosen = int(np.argmax([model.score(split.test.X, split.test.y) for model in models]))
     best = ChainSVC(**settings[chosen]).fit(data.train.X, data.train.y)
@@ -118,10 +119,10 @@ def test_runs_are_kept(panel, tmp_path):
     from defaults import PARTS
 
     runs, store = Runs(panel, None, tmp_path / "runs"), tmp_path / "runs"
-    first = [list(PARTS[part].lines(runs, "toy", 0.2)) for part in ("grid", "test", "returned")]
+    first = [list(PARTS[part].lines(runs, "toy", 0.2)) for part in PARTS_OF_MODELS]
     without_data = {"toy": panel["toy"]._replace(load=pytest.fail)}
     runs = Runs(without_data, None, store)
-    assert [list(PARTS[part].lines(runs, "toy", 0.2)) for part in ("grid", "test", "returned")] == first
+    assert [list(PARTS[part].lines(runs, "toy", 0.2)) for part in PARTS_OF_MODELS] == first
 
 
 def test_named_features_are_the_entries_of_rows():
