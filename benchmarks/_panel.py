@@ -32,7 +32,8 @@ from maxmargin.datasets import (
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
 from word_alignment import load_described_hansards
 
-HELD_OUT = 0.2
+# Of how many parts of the training examples one is held out; all of them in turn, if there are few examples.
+FOLDS, FEW = 5, 150
 _LETTERS = 20_000
 _AFFIXES = range(1, 5)
 
@@ -66,11 +67,14 @@ def of_share(data: Data, share: float) -> Data:
     return Data(data.train.take(order[: max(2, round(share * len(order)))]), data.test)
 
 
-def held_out(data: Data) -> Data:
-    """Return the training examples alone, the last of them to test on."""
+def held_out(data: Data) -> list[Data]:
+    """Return the training examples alone, the last fifth to test on, or each fifth if there are few."""
     n = len(data.train.y)
-    cut = n - max(1, round(HELD_OUT * n))
-    return Data(data.train.take(np.arange(cut)), data.train.take(np.arange(cut, n)))
+    fifths = np.array_split(np.arange(n), min(FOLDS, n))
+    return [
+        Data(data.train.take(np.setdiff1d(np.arange(n), fifth)), data.train.take(fifth))
+        for fifth in (fifths if n < FEW else fifths[-1:])
+    ]
 
 
 def _data(X: Any, y: Any, test_X: Any, test_y: Any) -> Data:

@@ -69,8 +69,9 @@ class Runs:
     ) -> Run:
         """Return the run of an estimator with these settings.
 
-        ``on`` is "test", or "held-out" for the last fifth of the training examples, which then are not
-        trained on. ``returned`` is "best", or the "mean" or "last" weights at the end of the run instead.
+        ``on`` is "test", or "held-out" for training examples that are not trained on: the last fifth, or each
+        fifth in turn if there are few. ``returned`` is "best", or the "mean" or "last" weights at the end of
+        the run instead.
         """
         model = self.panel[name].estimator(**{"random_state": SEED, "verbose": 0, **settings})
         key = _key(name, share, on, {**settings, **self._chosen(model)}, returned)
@@ -113,16 +114,25 @@ class Runs:
         return self.panel[name].load(self.home)
 
     def _trained(self, name: str, share: float, on: str, model: Any, returned: str) -> Run:
-        task, data = self.panel[name], of_share(self._data(name), share)
-        data = held_out(data) if on == "held-out" else data
+        data = of_share(self._data(name), share)
         self._warm_up(name, data)
+        if on == "test":
+            return self._scored(name, data, model, returned)
+        runs = [self._scored(name, split, model, returned) for split in held_out(data)]
+        counts = np.concatenate([run.counts for run in runs])
+        means = np.mean([run[2:] for run in runs], axis=0).tolist()
+        return Run(self.panel[name].score.value(counts), counts, *means)
+
+    def _scored(self, name: str, data: Data, model: Any, returned: str) -> Run:
+        """Train and score on the test examples of the data."""
+        task = self.panel[name]
         model.set_params(warm_start=returned != "best")  # keeps the state of the run
         seconds = _fit(model, data)
         if returned != "best":
             model._w = _weights(model._last, returned)
         counts = task.score.counts(data.test.truth, getattr(model, task.predict)(data.test.X))
         gap = model.gap_ / model.history_.primal.min()
-        return Run(task.score.value(counts), counts, seconds, model.n_iter_, float(gap))
+        return Run(task.score.value(counts), counts, seconds, float(model.n_iter_), float(gap))
 
     def _warm_up(self, name: str, data: Data) -> None:
         """Compile or load the kernels."""
