@@ -172,7 +172,10 @@ class kernel:
         """Return how a call with these arguments runs: "cached", "compiled" or "interpreted"."""
         if SWITCH.on or not can_compile(args[0]):
             return "interpreted"
-        return "cached" if all(is_ours(cls) for arg in args for cls in _classes(arg)) else "compiled"
+        classes: set[type] = set()
+        for arg in args:
+            _add_classes(arg, classes)
+        return "cached" if all(map(is_ours, classes)) else "compiled"
 
     def __call__(self, *args: Any) -> Any:
         run = getattr(self, self.mode(*args))
@@ -231,13 +234,14 @@ def _is_compilable(field: object) -> bool:
     return isinstance(field, np.ndarray | Number)
 
 
-def _classes(value: Any) -> Iterator[type]:
-    """Yield the classes of all named tuples in ``value``."""
+def _add_classes(value: Any, found: set[type]) -> None:
+    """Add the classes of all named tuples in ``value``; quickly, as this runs before every kernel."""
     if isinstance(value, tuple):
         if type(value) is not tuple:
-            yield type(value)
+            found.add(type(value))
         for field in value:
-            yield from _classes(field)
+            if isinstance(field, tuple):
+                _add_classes(field, found)
 
 
 def _compiled(function: Callable[..., Any]) -> Any:

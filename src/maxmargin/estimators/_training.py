@@ -45,7 +45,7 @@ ADVICE = {
 class TrainedEstimator(PicklesModel, Generic[Data]):
     """Base of estimators that `solve` trains."""
 
-    C: float
+    C: float | str
     method: object
     tol: float
     max_iter: int
@@ -58,6 +58,7 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
     callbacks: Iterable[Callback] | None = None
     random_state: object
 
+    C_: float
     gap_: float
     certified_: bool
     history_: History
@@ -73,7 +74,8 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
         mean = examples.mean_weight
         if examples.weights is not None:
             problem = Weighted(problem, examples.weights)
-        lam = 1.0 / (self.C * examples.number)
+        self.C_ = self._chosen_C(examples)
+        lam = 1.0 / (self.C_ * examples.number)
         try:
             result = self._run(problem, lam, mean, start)
         except UnfitStart:  # other data, or another method
@@ -87,6 +89,10 @@ class TrainedEstimator(PicklesModel, Generic[Data]):
         elif result.status in ADVICE:
             self._warn(result.status, scale_advice(examples.data[0]))
         return result
+
+    def _chosen_C(self, examples: Examples[Data]) -> float:
+        """Hook: return C as a number, which may depend on the examples."""
+        return float(self.C)
 
     def _run(self, problem: Problem, lam: float, mean: float, start: Result | None) -> Result:
         with shown_progress(self._owner, int(self.verbose)) as line:
