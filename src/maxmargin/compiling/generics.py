@@ -172,10 +172,7 @@ class kernel:
         """Return how a call with these arguments runs: "cached", "compiled" or "interpreted"."""
         if SWITCH.on or not can_compile(args[0]):
             return "interpreted"
-        classes: set[type] = set()
-        for arg in args:
-            _add_classes(arg, classes)
-        return "cached" if all(map(is_ours, classes)) else "compiled"
+        return "cached" if all(is_ours(cls) for arg in args for cls in _classes(arg)) else "compiled"
 
     def __call__(self, *args: Any) -> Any:
         run = getattr(self, self.mode(*args))
@@ -234,14 +231,13 @@ def _is_compilable(field: object) -> bool:
     return isinstance(field, np.ndarray | Number)
 
 
-def _add_classes(value: Any, found: set[type]) -> None:
-    """Add the classes of all named tuples in ``value``; quickly, as this runs before every kernel."""
+def _classes(value: Any) -> Iterator[type]:
+    """Yield the classes of all named tuples in ``value``."""
     if isinstance(value, tuple):
         if type(value) is not tuple:
-            found.add(type(value))
+            yield type(value)
         for field in value:
-            if isinstance(field, tuple):
-                _add_classes(field, found)
+            yield from _classes(field)
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
