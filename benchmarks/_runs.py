@@ -3,8 +3,8 @@
 import json
 import time
 import warnings
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from maxmargin.methods.protocol import point
 
 # As few examples as have several labels.
 _WARMUP = 50
-# Parameters that make one run differ from another.
+_TURNS = 5
 _RESOLVED = ("C", "loss", "tol", "max_iter", "random_state")
 SEED = 0
 
@@ -69,45 +69,70 @@ class Runs:
     ) -> Run:
         """Return the run of an estimator with these settings.
 
-        ``on`` is "test", or "held-out" for the last fifth of the training examples, which then are not
-        trained on. ``returned`` is "best", or the "mean" or "last" weights at the end of the run instead.
+        ``on`` is "test", or "held-out" for training examples that are not trained on: the last fifth, or each
+        fifth in turn if there are few. ``returned`` is "best", or the "mean" or "last" weights at the end of
+        the run instead.
         """
         model = self.panel[name].estimator(**{"random_state": SEED, "verbose": 0, **settings})
-        chosen = {key: getattr(model, key) for key in _RESOLVED if hasattr(model, key)}
-        key = _key(name, share, on, {**settings, **chosen}, returned)
+        key = _key(name, share, on, {**settings, **self._chosen(model)}, returned)
         if key not in self.found:
             self._keep(key, self._trained(name, share, on, model, returned))
         return self.found[key]
 
-    def of_crfsuite(self, name: str, share: float, algorithm: str) -> Run:
-        """Return the run of crfsuite as it comes."""
-        key = _key(name, share, "test", {}, algorithm)
-        if key not in self.found:
-            data, task = of_share(self._data(name), share), self.panel[name]
-            (X, y, _), test = data.train, data.test
-            X, test_X = named_features(X), named_features(test.X)
-            begin = time.process_time()
-            tagger = crfsuite_tagger(X, [list(map(str, labels)) for labels in y], algorithm)
-            seconds = time.process_time() - begin
-            truth = [list(map(str, labels)) for labels in test.truth]
-            counts = task.score.counts(truth, [tagger.tag(tokens) for tokens in test_X])
-            self._keep(key, Run(task.score.value(counts), counts, seconds))
-        return self.found[key]
+    def in_turn(self, name: str, share: float, algorithms: Iterable[str]) -> list[Run]:
+        """Return the runs of the default and of crfsuite as it comes, timed one after the other.
+
+        Their seconds are medians of several turns, or of one turn with all training examples.
+        """
+        model = self.panel[name].estimator(random_state=SEED, verbose=0)
+        makers = {"default": partial(self._trained, name, share, "test", model, "best")}
+        makers |= {each: partial(self._of_crfsuite, name, share, each) for each in algorithms}
+        keys = {each: _key(name, share, "in turn", self._chosen(model), each) for each in makers}
+        if not all(key in self.found for key in keys.values()):
+            turns = [[make() for make in makers.values()] for _ in range(_TURNS if share < 1.0 else 1)]
+            for key, runs in zip(keys.values(), zip(*turns, strict=True), strict=True):
+                seconds = float(np.median([run.seconds for run in runs]))
+                self._keep(key, runs[0]._replace(seconds=seconds))
+        return [self.found[key] for key in keys.values()]
+
+    def _of_crfsuite(self, name: str, share: float, algorithm: str) -> Run:
+        data, task = of_share(self._data(name), share), self.panel[name]
+        (X, y, _), test = data.train, data.test
+        X, test_X = named_features(X), named_features(test.X)
+        begin = time.process_time()
+        tagger = crfsuite_tagger(X, [list(map(str, labels)) for labels in y], algorithm)
+        seconds = time.process_time() - begin
+        truth = [list(map(str, labels)) for labels in test.truth]
+        counts = task.score.counts(truth, [tagger.tag(tokens) for tokens in test_X])
+        return Run(task.score.value(counts), counts, seconds)
+
+    def _chosen(self, model: Any) -> dict[str, Any]:
+        """Return the parameters that make one run differ from another."""
+        return {key: getattr(model, key) for key in _RESOLVED if hasattr(model, key)}
 
     def _load(self, name: str) -> Data:
         return self.panel[name].load(self.home)
 
     def _trained(self, name: str, share: float, on: str, model: Any, returned: str) -> Run:
-        task, data = self.panel[name], of_share(self._data(name), share)
-        data = held_out(data) if on == "held-out" else data
+        data = of_share(self._data(name), share)
         self._warm_up(name, data)
+        if on == "test":
+            return self._scored(name, data, model, returned)
+        runs = [self._scored(name, split, model, returned) for split in held_out(data)]
+        counts = np.concatenate([run.counts for run in runs])
+        means = np.mean([run[2:] for run in runs], axis=0).tolist()
+        return Run(self.panel[name].score.value(counts), counts, *means)
+
+    def _scored(self, name: str, data: Data, model: Any, returned: str) -> Run:
+        """Train and score on the test examples of the data."""
+        task = self.panel[name]
         model.set_params(warm_start=returned != "best")  # keeps the state of the run
         seconds = _fit(model, data)
         if returned != "best":
             model._w = _weights(model._last, returned)
         counts = task.score.counts(data.test.truth, getattr(model, task.predict)(data.test.X))
         gap = model.gap_ / model.history_.primal.min()
-        return Run(task.score.value(counts), counts, seconds, model.n_iter_, float(gap))
+        return Run(task.score.value(counts), counts, seconds, float(model.n_iter_), float(gap))
 
     def _warm_up(self, name: str, data: Data) -> None:
         """Compile or load the kernels."""

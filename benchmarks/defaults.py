@@ -4,9 +4,12 @@
 
 Parts:
 
-grid      the default, and the settings of a grid that are best on a held-out fifth of the training examples,
-          trained on all of them; both on the test set
-rivals    chains, and crfsuite as it comes on the same features; a paired bootstrap over the test set
+grid      the default, and the C that is best on a held-out fifth of the training examples, trained on all of
+          them; both on the test set
+choice    every C on the held-out examples: what defaults are chosen by
+losses    every loss, each at the C that is best on the held-out examples
+rivals    chains, and crfsuite as it comes on the same features, timed in turn; a paired bootstrap over the
+          test set
 tol       more training: the default, and a gap of a thirtieth of its tol
 returned  what a run returns: the weights of lowest objective that were measured, the mean, or the last
 
@@ -22,7 +25,6 @@ os.environ["MKL_NUM_THREADS"] = "1"
 os.environ["NUMBA_NUM_THREADS"] = "1"
 
 import argparse
-import itertools
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -60,33 +62,45 @@ class Part(NamedTuple):
     lines: Callable[[Runs, str, float], Iterable[Line]]
 
 
-def settings_of(task: Task) -> list[dict[str, Any]]:
-    """Return all settings of the grid of a task."""
-    return [dict(zip(task.grid, values, strict=True)) for values in itertools.product(*task.grid.values())]
-
-
 def grid_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
-    """Compare the default with the settings that held-out examples choose."""
+    """Compare the default with the C that held-out examples choose."""
     task = runs.panel[name]
-    tried = settings_of(task)
     default = runs.of_model(name, share, "test", {})
-    held_out = [runs.of_model(name, share, "held-out", settings) for settings in tried]
-    chosen = tried[int(np.argmax([run.score for run in held_out]))]
-    best = runs.of_model(name, share, "test", chosen)
+    chosen = max(task.C, key=partial(held_out_score, runs, name, share))
+    best = runs.of_model(name, share, "test", {"C": chosen})
     behind = 100.0 * (best.score - default.score)
-    cells = points(default), points(best), shown(chosen), f"{-behind:+.2f}"
-    yield Line((*cells, f"{default.seconds:.1f}", f"{default.passes:.0f}"), behind > _allowed(task))
+    cells = points(default), points(best), f"{chosen:g}", f"{-behind:+.2f}"
+    yield Line((*cells, f"{default.seconds:.1f}", f"{default.passes:.0f}"), behind > allowed(task))
 
 
-def _allowed(task: Task) -> float:
+def held_out_score(runs: Runs, name: str, share: float, C: float, **settings: Any) -> float:
+    """Return the score on held-out training examples."""
+    return runs.of_model(name, share, "held-out", {"C": C, **settings}).score
+
+
+def allowed(task: Task) -> float:
+    """Return by how many points a default may be below the best of its grid."""
     return TAGGING if task.is_tagging else OTHERS
 
 
-def test_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
-    """Show the whole grid on the test set, which chooses nothing."""
-    for settings in settings_of(runs.panel[name]):
-        run = runs.of_model(name, share, "test", settings)
-        yield Line((shown(settings), points(run), f"{run.seconds:.1f}", f"{run.passes:.0f}"))
+def choice_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
+    """Show how far each C is below the best on held-out examples: what defaults are chosen by."""
+    task = runs.panel[name]
+    scores = [100.0 * held_out_score(runs, name, share, C) for C in task.C]
+    cells = [f"{C:g}: {score - max(scores):.2f}" for C, score in zip(task.C, scores, strict=True)]
+    default = 100.0 * runs.of_model(name, share, "held-out", {}).score
+    behind = max(scores) - default
+    yield Line((f"{max(scores):.2f}", f"{-behind:.2f}", ", ".join(cells)), behind > allowed(task))
+
+
+def loss_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
+    """Compare the losses, each at the C that held-out examples choose."""
+    task = runs.panel[name]
+    for loss in task.losses:
+        chosen = max(task.C, key=partial(held_out_score, runs, name, share, loss=loss))
+        held_out = held_out_score(runs, name, share, chosen, loss=loss)
+        best = runs.of_model(name, share, "test", {"C": chosen, "loss": loss})
+        yield Line((loss, f"{chosen:g}", f"{100.0 * held_out:.2f}", points(best)))
 
 
 def rival_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
@@ -94,13 +108,13 @@ def rival_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
     task = runs.panel[name]
     if not task.is_tagging:
         return
-    ours = runs.of_model(name, share, "test", {})
-    for algorithm, title in ALGORITHMS.items():
-        theirs = runs.of_crfsuite(name, share, algorithm)
+    ours, *others = runs.in_turn(name, share, ALGORITHMS)
+    for (algorithm, title), theirs in zip(ALGORITHMS.items(), others, strict=True):
         ahead = bootstrap(task.score, ours.counts, theirs.counts)
         ratio = ours.seconds / theirs.seconds
         interval = f"{100 * ahead.value:+.2f} ({100 * ahead.low:+.2f} to {100 * ahead.high:+.2f})"
-        cells = title, points(ours), points(theirs), interval, f"{theirs.seconds:.1f}", f"{ratio:.2f}"
+        seconds = f"{ours.seconds:.2f}", f"{theirs.seconds:.2f}", f"{ratio:.2f}"
+        cells = title, points(ours), points(theirs), interval, *seconds
         yield Line(cells, ahead.high < 0.0 or ratio > SECONDS[algorithm])
 
 
@@ -125,9 +139,12 @@ def returned_lines(runs: Runs, name: str, share: float) -> Iterable[Line]:
 
 
 PARTS = {
-    "grid": Part(("default", "chosen", "settings", "difference", "seconds", "passes"), grid_lines),
-    "test": Part(("settings", "score", "seconds", "passes"), test_lines),
-    "rivals": Part(("rival", "default", "rival's", "difference (95 %)", "seconds", "ratio"), rival_lines),
+    "grid": Part(("default", "chosen", "C", "difference", "seconds", "passes"), grid_lines),
+    "choice": Part(("best", "default", "C: difference from the best"), choice_lines),
+    "losses": Part(("loss", "C", "held out", "test"), loss_lines),
+    "rivals": Part(
+        ("rival", "default", "rival's", "difference (95 %)", "seconds", "rival's", "ratio"), rival_lines
+    ),
     "tol": Part(("tol", "score", "more", "change", "allowed", "seconds", "more"), tol_lines),
     "returned": Part(("lowest objective", "mean", "last"), returned_lines),
 }
@@ -136,11 +153,6 @@ PARTS = {
 def points(run: Run) -> str:
     """Return a score in points."""
     return f"{100.0 * run.score:.2f}"
-
-
-def shown(settings: dict[str, Any]) -> str:
-    """Return settings as they are written in a call."""
-    return ", ".join(f"{key}={value!r}" for key, value in settings.items())
 
 
 def measure(part: Part, runs: Runs, name: str, share: float) -> None:

@@ -9,6 +9,7 @@ from maxmargin import ChainSVC
 from maxmargin.datasets import alignment_error_rate, chunk_f1, intersection_over_union
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+PARTS_OF_MODELS = ("grid", "choice", "losses", "returned")
 TAGS = ["B-NP", "I-NP", "B-VP", "I-VP", "O"]
 
 
@@ -29,7 +30,7 @@ def panel():
         X = [labels[:, None] + rng.normal(size=(3, 2)) for labels in y]
         return Data(Examples(X[:20], y[:20], y[:20]), Examples(X[20:], y[20:], y[20:]))
 
-    return {"toy": Task(load, ChainSVC, ACCURACY, {"loss": ("hamming",), "C": (1e-6, 0.1)})}
+    return {"toy": Task(load, ChainSVC, ACCURACY, (1e-6, 0.1), losses=("hamming",))}
 
 
 def random_tags(rng, n):
@@ -91,9 +92,13 @@ def test_held_out_examples_are_not_trained_on(panel):
     tenth = of_share(data, 0.5)
     assert len(tenth.train.X) == 10
     assert tenth.test is data.test
-    split = held_out(tenth)
-    assert [len(part.X) for part in split] == [8, 2]
-    assert [id(x) for part in split for x in part.X] == [id(x) for x in tenth.train.X]
+    splits = held_out(tenth)
+    assert [len(part.X) for split in splits for part in split] == [8, 2] * 5
+    assert [id(x) for split in splits for x in split.test.X] == [id(x) for x in tenth.train.X]
+    for split in splits:
+        assert {id(x) for part in split for x in part.X} == {id(x) for x in tenth.train.X}
+    many = data._replace(train=data.train.take(np.arange(200) % 20))
+    assert [len(part.X) for split in held_out(many) for part in split] == [160, 40]
 
 
 def test_grid_is_chosen_on_held_out_examples(panel):
@@ -103,10 +108,14 @@ def test_grid_is_chosen_on_held_out_examples(panel):
 
     (line,) = grid_lines(Runs(panel, None, None), "toy", 0.5)
     data = of_share(panel["toy"].load(None), 0.5)
-    split = held_out(data)
-    settings = [{"loss": "hamming", "C": C, "random_state": 0} for C in (1e-6, 0.1)]
-    models = [ChainSVC(**each).fit(split.train.X, split.train.y) for each in settings]
-    chosen = int(np.argmax([model.score(split.test.X, split.test.y) for model in models]))
+    splits = held_out(data)
+    settings = [{"C": C, "random_state": 0} for C in (1e-6, 0.1)]
+    models = [[ChainSVC(**each).fit(split.train.X, split.train.y) for split in splits] for each in settings]
+    scores = [
+        np.mean([model.score(split.test.X, split.test.y) for model, split in zip(row, splits, strict=True)])
+        for row in models
+    ]
+    chosen = int(np.argmax(scores))
     best = ChainSVC(**settings[chosen]).fit(data.train.X, data.train.y)
     assert line.cells[1] == f"{100 * best.score(data.test.X, data.test.y):.2f}"
     default = ChainSVC(random_state=0).fit(data.train.X, data.train.y)
@@ -118,10 +127,10 @@ def test_runs_are_kept(panel, tmp_path):
     from defaults import PARTS
 
     runs, store = Runs(panel, None, tmp_path / "runs"), tmp_path / "runs"
-    first = [list(PARTS[part].lines(runs, "toy", 0.2)) for part in ("grid", "test", "returned")]
+    first = [list(PARTS[part].lines(runs, "toy", 0.2)) for part in PARTS_OF_MODELS]
     without_data = {"toy": panel["toy"]._replace(load=pytest.fail)}
     runs = Runs(without_data, None, store)
-    assert [list(PARTS[part].lines(runs, "toy", 0.2)) for part in ("grid", "test", "returned")] == first
+    assert [list(PARTS[part].lines(runs, "toy", 0.2)) for part in PARTS_OF_MODELS] == first
 
 
 def test_named_features_are_the_entries_of_rows():

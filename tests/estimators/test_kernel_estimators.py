@@ -217,12 +217,12 @@ def test_kernels_of_strings() -> None:
         (ChainSVC, LINES, y, lines),
         (SegmentSVC, LINES, segments, lines),
     ):
-        model = make(kernel=spectrum, **OPTIONS).fit(X, truth)
-        linear = make(**OPTIONS).fit(explicit, truth)
+        model = make(C=0.15, kernel=spectrum, **OPTIONS).fit(X, truth)
+        linear = make(C=0.15, **OPTIONS).fit(explicit, truth)
         np.testing.assert_allclose(model.history_.primal, linear.history_.primal, rtol=0.0, atol=1e-8)
         assert_same_outputs(model.predict(X), linear.predict(explicit))
         assert not model.certified_  # nobody says that the kernel is semidefinite
-        more = make(kernel=spectrum, **OPTIONS).partial_fit(X, truth)
+        more = make(C=0.15, kernel=spectrum, **OPTIONS).partial_fit(X, truth)
         more.partial_fit(X[:2], truth[:2])
         assert more.gap_ <= more.tol * more.history_.primal.min()
         assert_same_outputs(pickle.loads(pickle.dumps(more)).predict(X), more.predict(X))
@@ -238,9 +238,9 @@ def sparse_product(a: Any, b: Any) -> Array:
 
 def test_callables_of_arrays_and_of_sparse_matrices() -> None:
     X, y = IRIS[FEW], SPECIES[FEW]
-    linear = MulticlassSVC(**OPTIONS).fit(X, y)
+    linear = MulticlassSVC(C=0.15, **OPTIONS).fit(X, y)
     for kernel, given in ((lambda a, b: a @ b.T, X), (sparse_product, scipy.sparse.csr_array(X))):
-        model = MulticlassSVC(kernel=kernel, **OPTIONS).fit(given, y)
+        model = MulticlassSVC(C=0.15, kernel=kernel, **OPTIONS).fit(given, y)
         np.testing.assert_allclose(model.history_.primal, linear.history_.primal, rtol=0.0, atol=1e-8)
         np.testing.assert_allclose(model.decision_function(given), linear.decision_function(X), atol=1e-7)
 

@@ -52,6 +52,8 @@ TEXTS = {
     "first": "",
     "extra": "",
     "certificate": """
+        C_ : float
+            C as a number.
         gap_ : float
             Bound on how far the objective is from its minimum.
         certified_ : bool

@@ -181,7 +181,7 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
         """Return the weights learnt from some of the training examples, as `_solve` learns from all."""
         n, mean = len(part_shapes(problem)), 1.0 if weights is None else float(weights.mean())
         weighted = problem if weights is None else Weighted(problem, weights)
-        result = self._run(weighted, 1.0 / (self.C * n), mean, None)
+        result = self._run(weighted, 1.0 / (self.C_ * n), mean, None)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return result.w

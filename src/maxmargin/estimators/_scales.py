@@ -1,4 +1,4 @@
-"""Advice on the scales of features, for a run that does not converge."""
+"""The scales of features: their variance, and advice for a run that does not converge."""
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -7,6 +7,18 @@ from maxmargin.arrays import FloatArray
 
 # Columns whose entries differ by this factor are worth a word.
 _SPREAD = 100.0
+# A variance that is a smaller share of the mean square may be rounding alone.
+_ROUNDING = 1e-12
+
+
+def total_variance(rows: FloatArray | csr_array, weights: FloatArray | None) -> float:
+    """Return the sum of the variances of all columns, with weights of rows; zero if rows are all alike."""
+    shares = np.full(rows.shape[0], 1.0 / rows.shape[0]) if weights is None else weights / weights.sum()
+    with np.errstate(over="ignore"):
+        squares = np.square(rows) if isinstance(rows, np.ndarray) else rows.multiply(rows)
+        mean_square = float((shares @ squares).sum())
+        variance = mean_square - float(np.square(shares @ rows).sum())
+    return variance if variance > _ROUNDING * mean_square else 0.0
 
 
 def scale_advice(examples: object) -> str:

@@ -45,7 +45,7 @@ ADVICE = {
 class TrainedEstimator(SavesModel, Generic[Data]):
     """Base of estimators that `solve` trains."""
 
-    C: float
+    C: float | str
     method: object
     tol: float
     max_iter: int
@@ -59,12 +59,19 @@ class TrainedEstimator(SavesModel, Generic[Data]):
     checkpoint: CheckpointLike | None = None
     random_state: object
 
+    C_: float
     gap_: float
     certified_: bool
     history_: History
     n_iter_: int
 
-    _fitted: ClassVar[Fields] = {"gap_": NUMBER, "certified_": FLAG, "history_": HISTORY, "n_iter_": COUNT}
+    _fitted: ClassVar[Fields] = {
+        "C_": NUMBER,
+        "gap_": NUMBER,
+        "certified_": FLAG,
+        "history_": HISTORY,
+        "n_iter_": COUNT,
+    }
 
     @property
     def _owner(self) -> str:
@@ -76,7 +83,8 @@ class TrainedEstimator(SavesModel, Generic[Data]):
         mean = examples.mean_weight
         if examples.weights is not None:
             problem = Weighted(problem, examples.weights)
-        lam, kept = 1.0 / (self.C * examples.number), as_checkpoint(self.checkpoint)
+        self.C_, kept = self._chosen_C(examples), as_checkpoint(self.checkpoint)
+        lam = 1.0 / (self.C_ * examples.number)
         try:
             result = self._run(problem, lam, mean, _file_of(kept) or start, kept)
         except UnfitStart:  # other data, or another method
@@ -90,6 +98,10 @@ class TrainedEstimator(SavesModel, Generic[Data]):
         elif result.status in ADVICE:
             self._warn(result.status, scale_advice(examples.data[0]))
         return result
+
+    def _chosen_C(self, examples: Examples[Data]) -> float:
+        """Hook: return C as a number, which may depend on the examples."""
+        return float(self.C)
 
     def _run(
         self,

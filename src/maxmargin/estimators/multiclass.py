@@ -24,7 +24,15 @@ from maxmargin.estimators._problems import Problem, rescaled
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
-from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
+from maxmargin.estimators._tables import (
+    C_OR_SCALE,
+    C_TEXT,
+    X_TEXT,
+    Table,
+    TableEstimator,
+    Targets,
+    with_constant,
+)
 from maxmargin.methods.block_exact import with_exact_blocks
 from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Multiclass
@@ -92,6 +100,8 @@ class MulticlassSVC(
         "rows": "examples",
         "example": "row of X",
         "examples": "examples",
+        "C": C_TEXT,
+        "scale": "3",
         "X": X_TEXT,
         "y": """
             y : array of shape (n_samples,)
@@ -114,6 +124,7 @@ class MulticlassSVC(
         "kinds": 'The kind is "example", or "intercept" without a feature.',
         "score": "Return the share of examples whose class is predicted.",
     }
+    _scale = 3.0
     loss: str | FloatArray
     rescaling: str
     fit_intercept: bool
@@ -121,11 +132,14 @@ class MulticlassSVC(
     _coef: FloatArray
     intercept_: FloatArray
 
-    _parameter_constraints: ClassVar[Constraints] = {"loss": [StrOptions({"zero_one"}), "array-like"]}
+    _parameter_constraints: ClassVar[Constraints] = {
+        "C": C_OR_SCALE,
+        "loss": [StrOptions({"zero_one"}), "array-like"],
+    }
 
     def __init__(
         self,
-        C: float = 0.15,
+        C: float | str = "scale",
         *,
         loss: str | FloatArray = "zero_one",
         rescaling: str = "margin",
@@ -137,7 +151,7 @@ class MulticlassSVC(
         coef0: float = 0.0,
         probability: bool = False,
         method: object = "auto",
-        tol: float = 0.05,
+        tol: float = 0.02,
         max_iter: int = 1000,
         time_limit: float | None = None,
         check_every: int = 5,

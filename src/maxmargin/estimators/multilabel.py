@@ -34,7 +34,15 @@ from maxmargin.estimators._problems import Problem, check_several, rescaled
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot, transaction
-from maxmargin.estimators._tables import X_TEXT, Table, TableEstimator, Targets, with_constant
+from maxmargin.estimators._tables import (
+    C_OR_SCALE,
+    C_TEXT,
+    X_TEXT,
+    Table,
+    TableEstimator,
+    Targets,
+    with_constant,
+)
 from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.inference.subsets import MOST_NODES
 from maxmargin.persistence.checkpoint import CheckpointLike
@@ -125,6 +133,8 @@ class MultilabelSVC(
         "rows": "examples",
         "example": "row of X",
         "examples": "examples",
+        "C": C_TEXT,
+        "scale": "1",
         "X": X_TEXT,
         "y": """
             y : array of zeros and ones of shape (n_samples, n_labels), or array of shape (n_samples,)
@@ -155,6 +165,7 @@ class MultilabelSVC(
         "score": "Return the share of examples whose labels are all predicted.",
     }
     _summable = "structure='tree' or 'independent', as no other sum over sets of labels is exact"
+    _scale = 1.0
     structure: str
     loss: str
     rescaling: str
@@ -177,13 +188,14 @@ class MultilabelSVC(
         "_n_labels": scalar(int, 1),
     }
     _parameter_constraints: ClassVar[Constraints] = {
+        "C": C_OR_SCALE,
         "structure": [StrOptions(_STRUCTURES)],
         "loss": [StrOptions(HAMMING)],
     }
 
     def __init__(
         self,
-        C: float = 0.3,
+        C: float | str = "scale",
         *,
         structure: str = "auto",
         loss: str = "hamming",
