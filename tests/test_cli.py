@@ -81,7 +81,7 @@ def test_misread_words_are_drawn_with_what_is_wrong_in_bold() -> None:
     assert [ax.images[0].get_array().shape for ax in figure.axes] == [(8, 16), (8, 24)]
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_words")
 def test_quiet_demo_says_the_result_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plot = tmp_path / "demo.svg"

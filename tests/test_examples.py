@@ -145,6 +145,7 @@ def test_own_oracle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     plt.close("all")
 
 
+@pytest.mark.long
 def test_parsing_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import matplotlib.pyplot as plt
 

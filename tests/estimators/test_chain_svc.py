@@ -124,6 +124,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("loss", "loss_of"), LOSSES.values(), ids=LOSSES)
 def test_certificate_by_enumeration(loss, loss_of):
     C, n = 0.5, len(X)

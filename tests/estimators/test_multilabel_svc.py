@@ -165,6 +165,7 @@ def test_without_pairs_each_label_has_a_binary_svm(loss, factor):
         np.testing.assert_allclose(scale * model.intercept_[label], rival.intercept_[0], atol=0.03 * scale)
 
 
+@pytest.mark.long
 def test_sparse_features_clone_pickle_and_grid_search():
     model, sparse = fitted(), fitted(scipy.sparse.csr_array(X))
     np.testing.assert_allclose(model.coef_, sparse.coef_)

@@ -79,6 +79,7 @@ def test_labels_that_are_strings() -> None:
     assert model.score(X, NAMES) == expected.score(X, [2 - y for y in Y])
 
 
+@pytest.mark.long
 def test_clone_pickle_and_grid_search() -> None:
     model = clone(MODEL).fit(X, Y)
     assert clone(model).get_params() == MODEL.get_params()

@@ -231,6 +231,7 @@ def assert_same_optimum(first, second):
     assert other_low <= high
 
 
+@pytest.mark.long
 def test_partial_fit_is_certified_for_all_sequences():
     order, parameters = [1, 2, 4, 0, 3, 5], {"C": 10.0, "tol": 1e-3, "random_state": 0}
     features, y = [X[i] for i in order], [SEGMENTS[i] for i in order]

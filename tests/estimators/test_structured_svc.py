@@ -96,6 +96,7 @@ def test_names_that_get_a_weight() -> None:
     assert ("bread", "a") not in model().fit([("bread",)], [frozenset("b")]).feature_names_
 
 
+@pytest.mark.long
 def test_clone_pickle_and_grid_search() -> None:
     X, y = data()
     fitted = model(method="bcfw", tol=0.05).fit(X, y)

@@ -33,6 +33,7 @@ def ran(problem: Any, method: Any = METHOD, **options: Any) -> Any:
     )
 
 
+@pytest.mark.long
 def test_certificates_bracket_the_optimum_of_the_whole_problem(case: Case) -> None:
     best = naive.optimum(case.data, LAM)
     result = ran(case.problem, max_passes=80, check_every=4)
@@ -90,6 +91,7 @@ def test_goes_on_at_another_lam_and_with_more_sequences(case: Case) -> None:
     assert more.gap <= 0.3 * more.primal
 
 
+@pytest.mark.long
 def test_acceleration_goes_around_it(case: Case) -> None:
     best = naive.optimum(case.data, LAM)
     result = ran(case.problem, Accelerated(METHOD), max_passes=30)

@@ -84,6 +84,7 @@ def corpora(draw: Any) -> tuple[list[Sentence], list[tuple[int, ...]]]:
     return sentences, trees
 
 
+@pytest.mark.long
 @given(corpora(), st.integers(1, 2))
 def test_features_of_all_arcs(corpus: tuple[list[Sentence], list[tuple[int, ...]]], min_count: int) -> None:
     sentences, trees = corpus

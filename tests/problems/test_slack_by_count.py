@@ -252,6 +252,7 @@ def test_trees() -> None:
         GraphSVC(rescaling="slack", inference="cut").fit(TREES, Y)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("structure", ["independent", "tree"])
 def test_sets_of_labels(structure: str) -> None:
     features = _rng.normal(size=(8, 2))

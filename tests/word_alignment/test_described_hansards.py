@@ -40,6 +40,7 @@ def test_pairs_aligned_automatically(tmp_path: Path) -> None:
     assert sum(map(len, train.y)) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fertility", [1, 2, 3])
 def test_sure_links_are_thinned_to_a_matching(tmp_path: Path, fertility: int) -> None:
     write_all(tmp_path)

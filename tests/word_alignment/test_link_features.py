@@ -11,6 +11,9 @@ from word_alignment.link_features import gather, link_features
 from word_alignment.parallel_text import number_text
 from word_alignment.spelling import spell, spelling_similarity
 
+# Numba compiles the aligner even where kernels of the package are interpreted.
+pytestmark = pytest.mark.slow
+
 PAIRS = [
     ("the nation is great .", "la nation est grande ."),
     ("the great house", "la grande maison"),
