@@ -16,7 +16,7 @@ import pytest
 from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Subgradient, objective
 from maxmargin.datasets import load_ocr
 from maxmargin.methods.protocol import point, start
-from maxmargin.methods.sampling import uniform
+from maxmargin.methods.sampling import Uniform
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Chain
 from maxmargin.problems.feature_map import unpack
@@ -63,7 +63,7 @@ def theirs(reference: dict[str, Any], lam: str) -> Measured:
 def one_run(problem: Chain, method: Averaged, seed: int) -> list[Array]:
     """Return the columns of `Measured` for one run of ours."""
     lam, rng = method.inner.lam, np.random.default_rng(seed)
-    state, draw, rows = start(method, problem), uniform(sizes(problem).examples), []
+    state, draw, rows = start(method, problem), Uniform(sizes(problem).examples).draw, []
     for k in range(1, PASSES[-1] + 1):
         state = advance(method, state, problem, draw(rng))
         if k in PASSES:

@@ -28,8 +28,8 @@ from support.model_files import FOLDER, FUNCTIONS, TAGS, WORDS, outputs, overlap
 
 SAMPLES = samples()
 KEPT = sorted(FOLDER.glob("*/*.safetensors"))
-# What only training reads.
-OF_TRAINING = {"_seen", "_last", "_dtype", "_names", "_n_weights"}
+# What only training reads, or only files hold.
+OF_TRAINING = {"_seen", "_last", "_dtype", "_names", "_n_weights", "notes_"}
 TABLE = np.random.default_rng(0).normal(size=(6, 2))
 
 

@@ -134,7 +134,7 @@ def _kernelised(case: Case) -> Any:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((Pairwise(LAM),), "inner must be BlockFrankWolfe, got Pairwise; what it keeps .*"),
+        ((Pairwise(LAM),), "inner must be BlockFrankWolfe, got Pairwise; its states .*"),
         ((METHOD,), "inner must be .*, got Anchored; it .*"),
         ((BlockFrankWolfe(LAM), 0), "length must be an int >= 1, got 0"),
         ((BlockFrankWolfe(LAM), 2.5), "length must be an int >= 1, got 2.5"),

@@ -49,7 +49,8 @@ def test_constructors_follow_the_table(wrapper: str, name: str) -> None:
 def test_wrappers_of_wrappers(name: str) -> None:
     method = PLAIN[name]
     accelerated = methods.Accelerated(methods.Cached(method))
-    expected = Traits(has_step=False, is_average=True, projects=True, weighs=True, wraps=True)
+    own = {"has_step": False, "is_average": True, "projects": True, "weighs": True, "wraps": True}
+    expected = Traits(**own, joins=name == "BlockFrankWolfe")
     assert traits(accelerated) == expected
     assert traits(methods.Cached(methods.Averaged(method))).is_average
     for wrapper, inner, reason in (

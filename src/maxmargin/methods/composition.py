@@ -26,7 +26,7 @@ _SEARCH = Need("searches", True, "its steps must search for the best dual value 
 _STEP = Need("has_step", True, "it must leave the loop over examples to its wrapper")
 _NO_AVERAGE = Need("is_average", False, "its answer must not be an average already")
 _BARE = Need("wraps", False, "it must not wrap another method")
-_JOINS = Need("joins", True, "what it keeps of two blocks must add up to that of one")
+_JOINS = Need("joins", True, "its states of two blocks must add up to that of one")
 _NO_LOOP = Need("has_own_loop", False, "it must not run its own loop")
 
 WRAPPERS: dict[str, tuple[Need, ...]] = {
