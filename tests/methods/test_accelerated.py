@@ -142,7 +142,7 @@ def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.Mon
     """A snapshot counts for the time since the last one, with density t^3; it precedes all other changes."""
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
     monkeypatch.setattr(accelerated, "_SNAPSHOTS", 3)
-    monkeypatch.setattr(accelerated, "_EARLY", 3)
+    monkeypatch.setattr(accelerated, "_EARLY", (3, 3))
     n, method, snapshots, times = len(case.X), METHODS["adapted"], [], [0.0]
     taken, kappa = {4: (2, 4), 7: (3, 6, 7)}[n], start(METHODS["adapted"], case.problem).momentum.kappa
     for visits, state in one_by_one(case, method, passes=6):
@@ -161,35 +161,36 @@ def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.Mon
 
 def test_few_examples_make_few_snapshots_a_pass(case: Case) -> None:
     """The weights are longer than all statistics that a pass walks over; the first passes have more."""
-    due = {
-        4: ((1, 2, 3, 4), (1, 2, 3, 4), (2, 4), (2, 4), (4,)),
-        7: (range(1, 8), (2, 4, 6, 7), (4, 7), (4, 7), (7,)),
-    }
+    due = {4: (range(1, 5), (2, 4), (4,)), 7: ((2, 4, 6, 7), (4, 7), (7,))}
     n, expected = len(case.X), 0.0
-    for visits, state in one_by_one(case, METHODS["fixed"], passes=5):
+    for visits, state in one_by_one(case, METHODS["fixed"], passes=3):
         if (visits - 1) % n + 1 in due[n][(visits - 1) // n]:
             expected = visits / n
         assert state.momentum.time == pytest.approx(expected)
 
 
-def test_many_examples_make_at_most_32_snapshots_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_examples_make_at_most_8_snapshots_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pass k has 64 / k if that is more."""
     rng, method, taken = np.random.default_rng(0), METHODS["fixed"], []
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
     monkeypatch.setattr(accelerated, "mix", lambda share, v, mean: taken.append(share))
-    problem = Multiclass.from_encoded(rng.normal(size=(2001, 3)), rng.integers(3, size=2001), 3)
-    state = advance(method, start(method, problem), problem, np.arange(2001))
-    assert len(taken) == 31  # and the one at the end of the pass
-    assert state.momentum.visits == 0
-    assert state.momentum.time == state.momentum.passes == 1
+    problem = Multiclass.from_encoded(rng.normal(size=(192, 3)), rng.integers(3, size=192), 3)
+    state = start(method, problem)
+    for passes, expected in enumerate((64, 32, 20, 16, 12, 10, 9, 8, 8), 1):
+        state = advance(method, state, problem, rng.permutation(192))
+        assert len(taken) + 1 == expected  # with the one at the end of the pass
+        assert (state.momentum.visits, state.momentum.time) == (0, passes)
+        taken.clear()
 
 
 def test_in_the_first_pass_the_blocks_visited_are_a_problem_of_their_own(case: Case) -> None:
     """``lam + kappa`` is then ``t lam + kappa`` with t the share of the pass at the next snapshot."""
     n, kappa = len(case.X), first_kappa(METHODS["adapted"], case.problem)
-    assert start(METHODS["adapted"], case.problem).momentum.kappa == pytest.approx(kappa - LAM + LAM / n)
+    ends = {4: (1, 2, 3, 4, 4), 7: (2, 2, 4, 4, 6, 6, 7, 7)}[n]
+    first = start(METHODS["adapted"], case.problem).momentum.kappa
+    assert LAM + first == pytest.approx(ends[0] / n * LAM + kappa)
     for visits, state in one_by_one(case, METHODS["adapted"], passes=2):
-        share = min((visits + 1) / n, 1.0)
-        assert LAM + state.momentum.kappa == pytest.approx(share * LAM + kappa)
+        assert LAM + state.momentum.kappa == pytest.approx(ends[min(visits, n)] / n * LAM + kappa)
 
 
 @pytest.mark.parametrize("inner", INNER.values(), ids=INNER)

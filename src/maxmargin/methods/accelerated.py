@@ -58,8 +58,8 @@ _SMOOTHING = 0.4
 _FACTOR = 1.5
 _BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes at one kappa
 _POWER = 3
-_SNAPSHOTS = 32  # at most, in a pass
-_EARLY = 8  # at least, in the first pass; half as many in the second, and so on
+_SNAPSHOTS = 8  # at most, in a pass
+_EARLY = 4, 64  # at least and at most in the first pass; 1/k of this in pass k
 
 
 class _Accelerated(NamedTuple):
@@ -182,8 +182,9 @@ def accelerated_advance(
 
 def _next_snapshot(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> int:
     """Return the number of visits in this pass at which the next snapshot is due."""
-    n, fewest = map_sizes(problem.map).examples, _EARLY // (momentum.passes + 1)
-    count = max(affordable_walks(problem, _SNAPSHOTS), min(fewest, n))
+    n = map_sizes(problem.map).examples
+    fewest, most = (early // (momentum.passes + 1) for early in _EARLY)
+    count = max(affordable_walks(problem, max(most, _SNAPSHOTS)), min(fewest, n))
     every = _multiple(-(-n // count), protocol.grain(method, problem))
     return min(n, (momentum.visits // every + 1) * every)
 
