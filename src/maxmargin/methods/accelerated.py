@@ -192,7 +192,8 @@ def _first_step(method: Any, problem: AnyProblem, examples: IntArray, lam: float
     """Return the state after a step with line search of some blocks, each at w = 0."""
     steps = protocol.with_lam(method, lam)
     state = protocol.start(steps, problem)
-    zero = np.zeros_like(protocol.weights(steps, state))
+    # The steps read few entries. Unlike `zeros_like`, `zeros` touches none of the others.
+    zero = np.zeros(protocol.weights(steps, state).shape)
     return sweep_all(problem, steps, state, examples, at=zero)
 
 
