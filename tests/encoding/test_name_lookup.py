@@ -26,8 +26,10 @@ def look_up(names, bags):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lookup, "FEW", 0)
         patch.setattr(lookup, "CHUNK", 7)
-        vocabulary._table = packed.PackedTable(names)
-        return vocabulary.lookup(bags, sizes).tolist()
+        vocabulary.expect(len(names))
+        found = vocabulary.lookup(bags, sizes).tolist()
+    assert vocabulary._table is not None
+    return found
 
 
 def expected(names, bags):

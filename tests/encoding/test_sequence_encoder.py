@@ -138,12 +138,12 @@ def test_many_tokens_in_several_runs():
     X = [[[f"f{k}" for k in rng.integers(0, 3000, 30)] for _ in range(20)] for _ in range(100)]
     encoder = SequenceEncoder()
     fitted = encoder.fit_transform(X).rows
-    assert encoder._vocabulary._table is not None
     assert by_name(encoder, fitted) == list(map(Counter, flat(X)))
     Z = [[[f"f{k}" for k in rng.integers(0, 6000, 30)] for _ in range(700)], [[]]]
     known = set(encoder.feature_names_)
     expected = [Counter(n for n in token if n in known) for token in flat(Z)]
     assert by_name(encoder, encoder.transform(Z).rows) == expected
+    assert encoder._vocabulary._table is not None
 
 
 def test_more_rows_and_features_than_fit_32_bits():

@@ -27,6 +27,8 @@ class Vocabulary:
         Name ``names[k]`` has number ``k``.
     """
 
+    _pays_off = False
+
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self._table: PackedTable | None = None
@@ -42,10 +44,14 @@ class Vocabulary:
     def __getstate__(self) -> dict[str, object]:
         return {"names": self.names, "_table": None}
 
-    def prepare(self, n_strings: int) -> None:
-        """Build the packed table if that pays off for `n_strings` look-ups."""
-        if self._table is None and n_strings >= max(FEW, len(self)):
+    def expect(self, n_strings: int) -> None:
+        """Choose the packed table if it pays off for `n_strings` look-ups; the first one builds it."""
+        self._pays_off |= n_strings >= max(FEW, len(self))
+
+    def _packed(self) -> PackedTable:
+        if self._table is None:
             self._table = PackedTable(self.names)
+        return self._table
 
     def lookup(self, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
         """Return the numbers of the strings of all bags, bag after bag; ``len(self)`` for unknown strings.
@@ -62,10 +68,10 @@ class Vocabulary:
             If a bag holds something that is not a string.
         """
         n_strings = int(sizes.sum())
-        self.prepare(n_strings)
-        if self._table is None or n_strings < FEW:
+        self.expect(n_strings)
+        if not self._pays_off or n_strings < FEW:
             return self._lookup_in_dict(bags, n_strings)
-        return self._lookup_in_table(self._table, bags, sizes)
+        return self._lookup_in_table(self._packed(), bags, sizes)
 
     def _lookup_in_table(self, table: PackedTable, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
         if not sizes.all():

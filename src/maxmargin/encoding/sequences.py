@@ -201,7 +201,7 @@ class SequenceEncoder:
                 f"{self.min_count} tokens; give the tokens features or lower min_count."
             )
         vocabulary = Vocabulary(names)
-        vocabulary.prepare(len(codes))
+        vocabulary.expect(len(codes))
         return vocabulary, Tokens(rows, features.offsets)
 
     def _look_up(self, vocabulary: Vocabulary, features: NamedFeatures) -> Tokens:
