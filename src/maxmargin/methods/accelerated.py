@@ -59,7 +59,7 @@ _FACTOR = 1.5
 _BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes at one kappa
 _POWER = 3
 _SNAPSHOTS = 8  # at most, in a pass
-_EARLY = 4, 64  # at least and at most in the first pass; 1/k of this in pass k
+_EARLY = 8, 64  # at least and at most in the first pass; 1/k of this in pass k
 
 
 class _Accelerated(NamedTuple):
