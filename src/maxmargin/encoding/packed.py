@@ -206,7 +206,8 @@ def are_distinct(names: list[str]) -> bool:
         return len(set(names)) == len(names)
     hashes = _hashes(strings.words(_masks(_row_width(strings.lengths))))
     ordered = np.sort(hashes)
-    shared = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])
+    # By sorting: the table that NumPy 2.0 may choose instead overflows on numbers of 64 bits.
+    shared = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]], kind="sort")
     doubtful = [names[k] for k in np.flatnonzero(shared).tolist()]
     return len(set(doubtful)) == len(doubtful)
 
