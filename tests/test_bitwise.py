@@ -117,7 +117,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     out, corner, rebuilt = np.zeros(size.examples), np.zeros(size.weights), np.zeros(size.weights)
     labels = np.zeros(sum(len(outputs[0]) for outputs in case.data.outputs), dtype=np.int64)
     called(hinges, mode, problem, w, 0, out, new_scratch(problem))
-    total = called(batch_corner, mode, problem, w, 0.1, corner, new_scratch(problem))
+    total = called(batch_corner, mode, problem, w, 0.1, 0, size.examples, 0.0, corner, new_scratch(problem))
     called(push_blocks, mode, problem.map, state.z, 0.1, rebuilt, new_scratch(problem).block)
     called(predictions, mode, problem, w, 0, size.examples, labels, new_scratch(problem))
     return found | {

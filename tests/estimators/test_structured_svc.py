@@ -83,7 +83,12 @@ def test_methods_of_the_estimators_are_those_of_solve() -> None:
     with pytest.warns(UserWarning, match="gap"):
         fitted.fit(X, y)
     run = solve(
-        fitted.problem(X, y), Accelerated(Pairwise(1 / (10 * len(X)))), tol=0.0, max_passes=7, random_state=0
+        fitted.problem(X, y),
+        Accelerated(Pairwise(1 / (10 * len(X)))),
+        tol=0.0,
+        max_passes=7,
+        check_every=7,
+        random_state=0,
     )
     np.testing.assert_array_equal(fitted.coef_, run.w)
 
