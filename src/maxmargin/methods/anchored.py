@@ -2,7 +2,7 @@ r"""Long sequences: the inner method moves blocks of tokens, which grow.
 
 A sequence of many tokens is a hard block: its corners are few among astronomically many. So the labels of
 some tokens are held at the truth, and the inner method moves the m blocks between them
-(`maxmargin.problems.anchoring`). Their dual variables are feasible for the whole problem,
+(``maxmargin.problems.anchoring``). Their dual variables are feasible for the whole problem,
 
 .. math:: D(\alpha) = \frac1n \sum_b \ell_b - \frac{\lambda}{2} \|w\|^2, \qquad
           w = \frac{1}{\lambda n} \sum_b \Phi_b z_b ,
@@ -13,7 +13,7 @@ that of the whole problem, so certificates hold for it.
 **Growth.** With short blocks the dual rises fast, but not to the optimum, as the held labels are never wrong.
 So neighbouring blocks are joined after some passes, two by two. That changes neither :math:`z` and
 :math:`\ell` of a sequence nor the weights. In the end there is one block for each sequence, and the method is
-the inner one. `Accelerated` around it is much faster.
+the inner one. ``Accelerated`` around it is much faster.
 """
 
 from collections.abc import Sequence
