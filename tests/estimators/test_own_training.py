@@ -46,7 +46,7 @@ def test_callbacks_are_told_in_the_units_of_the_estimator():
     weights, told = np.random.default_rng(1).uniform(0.5, 3.0, size=30), []
     model = MulticlassSVC(callbacks=[told.append], check_every=1, random_state=0)
     model.fit(X, Y, sample_weight=weights)
-    assert len(told) == model.n_iter_
+    assert len(told) == len(model.history_)
     assert [progress.last for progress in told] == list(model.history_)
     assert told[0].limits.rtol == model.tol
     assert told[0].limits.tol == pytest.approx(0.01 * model.tol)
