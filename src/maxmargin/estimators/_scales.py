@@ -1,5 +1,7 @@
 """The scales of features: their variance, and advice for a run that does not converge."""
 
+from typing import TypeAlias
+
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
@@ -9,16 +11,25 @@ from maxmargin.arrays import FloatArray
 _SPREAD = 100.0
 # A variance that is a smaller share of the mean square may be rounding alone.
 _ROUNDING = 1e-12
+_PIECE = 1 << 16
+
+Rows: TypeAlias = FloatArray | csr_array
 
 
-def total_variance(rows: FloatArray | csr_array, weights: FloatArray | None) -> float:
+def total_variance(rows: Rows, weights: FloatArray | None) -> float:
     """Return the sum of the variances of all columns, with weights of rows; zero if rows are all alike."""
-    shares = np.full(rows.shape[0], 1.0 / rows.shape[0]) if weights is None else weights / weights.sum()
+    n = rows.shape[0]
+    shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     with np.errstate(over="ignore"):
-        squares = np.square(rows) if isinstance(rows, np.ndarray) else rows.multiply(rows)
-        mean_square = float((shares @ squares).sum())
+        # Piece by piece, as the squares of all pixels of many images take much memory.
+        pieces = [slice(first, first + _PIECE) for first in range(0, n, _PIECE)]
+        mean_square = sum(float((shares[piece] @ _squares(rows[piece])).sum()) for piece in pieces)
         variance = mean_square - float(np.square(shares @ rows).sum())
     return variance if variance > _ROUNDING * mean_square else 0.0
+
+
+def _squares(rows: Rows) -> Rows:
+    return np.square(rows) if isinstance(rows, np.ndarray) else rows.multiply(rows)
 
 
 def scale_advice(examples: object) -> str:
