@@ -47,7 +47,7 @@ from maxmargin.wording import described
 _Data = tuple[Graphs, IntArray, FloatArray]
 
 # Nodes that are close together say much the same: a graph of more nodes than this counts as one of so many.
-_NODES = 64
+_NODES = 48
 
 
 class GraphSVC(
@@ -150,7 +150,7 @@ class GraphSVC(
         "examples": "graphs",
         "C": C_TEXT,
         "scale": "3",
-        "of_rows": " of nodes, and by m / 64 if graphs have m > 64 nodes on average",
+        "of_rows": " of nodes, and by m / 48 if graphs have m > 48 nodes on average",
         "scale_of_kernels": "the sum counts as 3",
         "X": """
             X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
