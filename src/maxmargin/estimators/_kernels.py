@@ -5,7 +5,6 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.metrics import pairwise
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.estimators._base import Call, MaxMarginEstimator, Output
@@ -145,6 +144,8 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
 
     def _values(self, a: RowFeatures, b: RowFeatures) -> FloatArray:
         """Return the values of the kernel between rows."""
+        from sklearn.metrics import pairwise  # linear models need no part of it
+
         function = self._function
         if isinstance(function, PolynomialKernel):
             return np.asarray(pairwise.polynomial_kernel(a, b, *function))
