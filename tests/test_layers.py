@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import maxmargin
+from maxmargin.compiling.kernel_cache import SOURCES
 
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
@@ -39,6 +40,8 @@ LAYERS = [
 APART = "datasets"
 MAY_READ_DATASETS = {"demo", "cli"}
 HEAVY = {"matplotlib", "pandas", "pycrfsuite", "sklearn.datasets", "psutil", "piqp"}
+# What marks functions whose compiled code is kept on disk.
+COMPILED = {"kernel", "inner_kernel", "helper", "subroutine", "generic", "generic_with_default"}
 MODULES = sorted(path.relative_to(ROOT).with_suffix("").as_posix() for path in ROOT.rglob("*.py"))
 
 
@@ -147,6 +150,13 @@ def test_no_cycles():
     for module in MODULES:
         visit(module)
     assert done == set(MODULES)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_compiled_code_is_covered_by_the_fingerprint(module):
+    names = {name.rpartition(".")[2] for name, _ in imports(module) if ".compiling" in name}
+    covered = any(f"{module}.py" == source or module.startswith(f"{source}/") for source in SOURCES)
+    assert covered or not names & COMPILED
 
 
 @pytest.mark.parametrize("module", MODULES)
