@@ -67,7 +67,7 @@ def _runner(name: str) -> Callable[[argparse.Namespace], int]:
     return run
 
 
-def _add_train(parser: Any) -> None:
+def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="data to train on; - for standard input")
     parser.add_argument("--model", "-m", required=True, type=_new_file, metavar="MODEL", help="file to write")
     parser.add_argument(
@@ -120,7 +120,7 @@ def _add_train(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_tag(parser: Any) -> None:
+def _add_tag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file that train wrote")
     parser.add_argument(
         "file",
@@ -147,7 +147,7 @@ def _add_tag(parser: Any) -> None:
     _add_quiet(parser)
 
 
-def _add_evaluate(parser: Any) -> None:
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="+", action=_OneOrTwo, help="one or two files, as below"
     )
@@ -155,7 +155,7 @@ def _add_evaluate(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_inspect(parser: Any) -> None:
+def _add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file that train wrote")
     parser.add_argument("--label", metavar="LABEL", help="features of this label only")
     parser.add_argument(
@@ -164,17 +164,17 @@ def _add_inspect(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_jobs(parser: Any) -> None:
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=_count, metavar="N", help="threads (default: 1)")
 
 
-def _add_quiet(parser: Any) -> None:
+def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet", "-q", action="store_true", help="no notes and no progress on standard error"
     )
 
 
-def _add_json(parser: Any) -> None:
+def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
 
 
@@ -182,7 +182,11 @@ class _OneOrTwo(argparse.Action):
     """Takes one value or two."""
 
     def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option: str | None = None,
     ) -> None:
         if len(values) > 2:
             parser.error(f"expected one or two files, got {len(values)}")
