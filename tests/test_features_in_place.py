@@ -1,6 +1,7 @@
-"""Features stay where and as they are: views of callers' arrays, maps and float32, with the bits of float64."""
+"""Features stay where and as they are: views of callers' arrays, maps, float32, with the bits of float64."""
 
 import mmap
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -89,12 +90,13 @@ def test_memory_is_kept_for_as_long_as_it_is_used(tmp_path):
     held = owned(lent(np.full(PIECE, 7.0)), np.float64)
     rows = as_rows(mapped(tmp_path / "a.npy", np.full((9, PIECE), 7.0)))
     other = [np.full(PIECE, 1.0) for _ in range(20)]  # would take the place of memory that was given back
-    assert (held == 7.0).all() and (rows.values == 7.0).all() and len(other) == 20
+    assert all((array == 7.0).all() for array in (held, rows.values))
+    assert len(other) == 20
 
 
 def blocks_of(array, sizes):
     edges = np.cumsum([0, *sizes])
-    return [array[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [array[a:b] for a, b in pairwise(edges)]
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=5), st.sampled_from([np.float32, np.float64]))

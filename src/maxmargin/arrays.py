@@ -179,6 +179,12 @@ def value_dtype(given: np.dtype[np.generic]) -> type[np.float32] | type[np.float
     return np.float32 if given.kind == "f" and given.itemsize <= 4 else np.float64
 
 
+def value_dtypes(X: object) -> list[type[np.float32] | type[np.float64]]:
+    """Return what scikit-learn may keep a table in; it makes any other type the first of these."""
+    dtype = getattr(X, "dtype", None)
+    return [value_dtype(dtype)] if isinstance(dtype, np.dtype) else [np.float64, np.float32]
+
+
 def owned(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
     """Return the array in the form of `plain`, safe from changes by callers: a copy, unless it is frozen.
 

@@ -24,7 +24,7 @@ def chunk_edges(sizes: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
 
 
 def pieces(length: int, width: int = 1) -> Iterator[slice]:
-    """Yield slices of some of ``length`` rows of ``width`` elements: `PIECE` elements together, or one row."""
+    """Yield slices of ``length`` rows of ``width`` elements, each of about `PIECE` elements or of one row."""
     step = max(1, PIECE // max(1, width))
     return (slice(first, min(first + step, length)) for first in range(0, length, step))
 
