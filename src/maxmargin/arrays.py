@@ -4,11 +4,11 @@ import math
 import os
 from collections.abc import Sequence
 from mmap import mmap
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Any, Protocol, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 FloatArray = NDArray[np.float64]
 # Features, in one of the two types that kernels are compiled for.
@@ -103,15 +103,28 @@ def _arrays_of(X: object) -> list[NDArray[np.generic]]:
     return [getattr(X, name) for name in ("data", "indices", "indptr")]
 
 
-def lent(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
-    """Return a read-only view of an array whose owner does not change it for as long as the view is used.
+def lent(X: _Matrix) -> _Matrix:
+    """Return a view of an array whose owner does not change it for as long as the view is used.
 
-    The view counts as frozen. Lend values only: an index that changes after it was checked would make kernels
-    read, and write, anywhere.
+    The view is read-only and counts as frozen. Of a CSR matrix the values are lent, and not the indices: one
+    that changes after it was checked would make kernels read, and write, anywhere.
     """
-    if is_frozen(array):
-        return array
-    return np.asarray(_Loan(array, data=(_address(array), True)))
+    if isinstance(X, np.ndarray):
+        fixed = is_frozen(X) or not X.size or X.dtype.hasobject
+        return X if fixed else np.asarray(_Loan(X, data=(_address(X), True)))  # type: ignore[return-value]
+    matrix: Any = csr_array(X.shape, dtype=X.dtype)  # type: ignore[attr-defined]
+    for name in ("indices", "indptr"):
+        setattr(matrix, name, getattr(X, name))
+    matrix.data = lent(X.data)  # type: ignore[attr-defined]
+    return cast("_Matrix", matrix)
+
+
+def kept(X: _Matrix) -> _Matrix:
+    """Return a frozen dense or CSR matrix: a copy, unless its arrays are frozen already."""
+    arrays = _arrays_of(X)
+    if all(map(is_frozen, arrays)) or arrays[0].dtype.hasobject:
+        return X
+    return frozen(X.copy())  # type: ignore[attr-defined]
 
 
 def is_frozen(array: object) -> bool:

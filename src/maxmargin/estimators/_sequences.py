@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.arrays import FloatArray, IntArray, lent
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.kinds import some_sequences
 from maxmargin.encoding.numbered import NumberedSequences
@@ -47,7 +47,7 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         """Return the tokens encoded; the first call learns the features."""
         X = X if isinstance(X, NumberedSequences) else some_sequences(X, self._owner)
         if not call.first:
-            return self._encoder.transform(X)
+            return _held(self._encoder.transform(X), call)
         if callable(self.kernel) and not holds_arrays(X):
             self._encoder = ObjectEncoder(self._owner)
         else:
@@ -55,7 +55,7 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         tokens = self._encoder.fit_transform(X)
         self._name_features()
         self._learn_kernel(tokens.rows)
-        return tokens
+        return _held(tokens, call)
 
     def _name_features(self) -> None:
         """Set the attributes that follow from the encoder."""
@@ -92,7 +92,7 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         If there is no token at all, a blank one takes the place, outside of all sequences.
         """
         tokens = self._encoder.transform(X)
-        rows = self._prediction_rows(tokens.rows)
+        rows = self._prediction_rows(lent(tokens.rows))
         return tokens._replace(rows=rows if rows.shape[0] else _blank(rows))
 
     def _k_best(self, X: object, k: int) -> Iterator[tuple[IntArray, FloatArray]]:
@@ -118,6 +118,10 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
 
     def _blank(self) -> SequenceProblem:
         return self._unlabelled(Tokens(csr_array((1, self._n_columns)), np.array([0, 1])))
+
+
+def _held(tokens: Tokens, call: Call) -> Tokens:
+    return tokens._replace(rows=call.held(tokens.rows))
 
 
 def _present(tokens: Tokens) -> Offsets:
