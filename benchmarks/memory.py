@@ -2,36 +2,45 @@
 
     python benchmarks/memory.py [--quick]
 
-The features are embeddings as language models make them, 768 numbers for each of 20 tokens of 3,000 sequences,
-or a table with as many rows; sparse ones have 38 numbers a row. Each case runs in a process of its own, which
-has imported the library and has trained on a few sequences, so that its kernels are compiled, before it makes
-the array. Growth is the largest resident memory during `fit` less that before it, as a multiple of the array.
+The features are embeddings as language models make them, 768 numbers for each of 20 tokens of 3,000
+sequences, or a table with as many rows; sparse ones have 20 numbers a row. Each case runs in a process of its
+own, which has imported the library and has trained on a few sequences, so that its kernels are compiled,
+before it makes the array. Growth is the largest resident memory during `fit` less that before it, as a multiple of the array.
+Pages of mapped files are not counted: the system takes them back when it needs them.
 
 - in place: the sequences are consecutive parts of one array (3-D arrays, slices, maps of files).
 - gathered: each sequence is an array of its own, so that the rows are copied once.
 
-The seconds of a pass are those of `solve`, alternately for float32 and for the same values in float64, and the
-objectives and weights of both are compared. They should be the same bits.
+The seconds of a pass are those of `solve`, alternately for float32 and for the same values in float64, and
+the objectives and weights of both are compared. They should be the same bits.
 """
 
 import argparse
 import json
-import statistics
-import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from _measure import Figure, PeakMemory, Target, interleaved, print_figures, ratio, resident_bytes, run_python
+from _measure import (
+    Figure,
+    PeakMemory,
+    Target,
+    Times,
+    interleaved,
+    print_figures,
+    private_bytes,
+    ratio,
+    run_python,
+)
 from maxmargin import Accelerated, ChainSVC, MulticlassSVC, Pairwise, solve
 from maxmargin.problems import Chain
 
-N, LENGTH, WIDTH, LABELS, DENSITY = 3000, 20, 768, 8, 0.05
+N, LENGTH, WIDTH, LABELS, PER_ROW = 3000, 20, 768, 8, 20
 PASSES, ROUNDS, PROCESSES = 3, 5, 3
 GROWTH = {"in place": Target(must=1.3, aim=0.3), "gathered": Target(must=1.3), "copied": Target(must=1.3)}
 # A table is copied to append the column of the intercept. Indices that a user could change are copied.
@@ -64,11 +73,10 @@ def dense(n: int, dtype: str) -> Any:
 
 def sparse(n: int, dtype: str) -> Any:
     """Return sparse features, one row per token."""
-    count = round(DENSITY * WIDTH)
-    rng, rows = np.random.default_rng(0), n * LENGTH
-    columns = np.arange(WIDTH // count) * count + rng.integers(count, size=(rows, WIDTH // count))
+    rng, rows, apart = np.random.default_rng(0), n * LENGTH, WIDTH // PER_ROW
+    columns = np.arange(PER_ROW) * apart + rng.integers(apart, size=(rows, PER_ROW))
     values = rng.standard_normal(columns.size, np.float32).astype(dtype)
-    start = np.arange(rows + 1) * columns.shape[1]
+    start = np.arange(rows + 1) * PER_ROW
     return scipy.sparse.csr_array((values, columns.ravel().astype(np.int32), start), shape=(rows, WIDTH))
 
 
@@ -111,8 +119,8 @@ def measure_growth(case: str, n: int, dtype: str) -> None:
         model, predicts = estimator(case), case.startswith("predict")
         if predicts:
             model.fit(X[:5], y[:5])
-        before = resident_bytes()
-        with PeakMemory() as memory:
+        with PeakMemory(private_bytes) as memory:
+            before = memory.peak
             model.predict(X) if predicts else model.fit(X, y)
     print(json.dumps({"growth": (memory.peak - before) / size}))
 
@@ -127,17 +135,51 @@ def growth_figures(n: int) -> list[Figure]:
     return figures
 
 
+def measure_passes(n: int) -> None:
+    """Print the seconds of passes over float32 and over float64, and by how much their answers differ."""
+    X, y = dense(n, "float32"), labels(n).tolist()
+    types = {"float32": X, "float64": X.astype(np.float64)}
+    for array in types.values():
+        array.flags.writeable = False
+    problems = {name: Chain.from_sequences(array, y) for name, array in types.items()}
+
+    def task(name: str) -> Any:
+        method = Accelerated(Pairwise(lam=1.0 / n))
+        return solve(problems[name], method, tol=0.0, max_passes=PASSES, random_state=0)
+
+    results = {name: task(name) for name in problems}  # compiles
+    times = interleaved({name: partial(task, name) for name in problems}, ROUNDS)
+    found, expected = results["float32"], results["float64"]
+    apart = np.abs(found.weights - expected.weights).max() / np.abs(expected.weights).max()
+    apart = max(apart, abs(found.primal / expected.primal - 1.0))
+    print(json.dumps({"seconds": {name: each.seconds for name, each in times.items()}, "apart": apart}))
+
+
+def pass_figures(n: int) -> list[Figure]:
+    """Return the figures of some processes, as an array's place in memory makes one faster than another."""
+    runs = [json.loads(run_python(__file__, "--passes", "--n", str(n))) for _ in range(PROCESSES)]
+    pairs = [tuple(Times(tuple(run["seconds"][name])) for name in ("float32", "float64")) for run in runs]
+    return [
+        ratio("seconds of a pass, float32 / float64", pairs, SLOWER),
+        Figure("weights and objective, float32 and float64", max(run["apart"] for run in runs), "", SAME),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the sequences")
     parser.add_argument("--growth", choices=CASES, help=argparse.SUPPRESS)
-    parser.add_argument("--n", type=int, default=N, help=argparse.SUPPRESS)
+    parser.add_argument("--passes", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--n", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--dtype", default="float32", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    n = options.n or (N // 10 if options.quick else N)
     if options.growth:
-        measure_growth(options.growth, options.n, options.dtype)
-        return
-    print_figures(growth_figures(N // 10 if options.quick else N))
+        measure_growth(options.growth, n, options.dtype)
+    elif options.passes:
+        measure_passes(n)
+    else:
+        print_figures(growth_figures(n) + pass_figures(n))
 
 
 if __name__ == "__main__":

@@ -112,6 +112,8 @@ def lent(X: _Matrix) -> _Matrix:
     if isinstance(X, np.ndarray):
         fixed = is_frozen(X) or not X.size or X.dtype.hasobject
         return X if fixed else np.asarray(_Loan(X, data=(_address(X), True)))  # type: ignore[return-value]
+    if is_frozen(X.data):  # type: ignore[attr-defined]
+        return X
     matrix: Any = csr_array(X.shape, dtype=X.dtype)  # type: ignore[attr-defined]
     for name in ("indices", "indptr"):
         setattr(matrix, name, getattr(X, name))

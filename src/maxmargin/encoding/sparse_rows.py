@@ -33,6 +33,8 @@ def sparse_rows(codes: Codes, counts: Counts, values: Values | None, n_features:
     csr_array
         With sorted int32 indices without duplicates, and int64 indptr.
     """
+    if not len(counts):
+        return assemble(np.zeros(0), np.zeros(0, np.int32), np.zeros(1, np.int64), n_features)
     stops = np.cumsum(counts)
     edges = chunk_edges(counts, CHUNK).tolist()
     chunks = []
