@@ -52,17 +52,21 @@ def part_of(module):
 def imports(module):
     """The absolute names a module imports: (name, at its top?)."""
     tree = ast.parse((ROOT / f"{module}.py").read_text())
-    in_functions = {
+    not_at_import = {
         id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.FunctionDef | ast.AsyncFunctionDef) or _is_for_types(block)
+        for node in ast.walk(block)
     }
     found = set()
     for node in ast.walk(tree):
         for name in _names(node, module):
-            found.add((name, id(node) not in in_functions))
+            found.add((name, id(node) not in not_at_import))
     return found
+
+
+def _is_for_types(node):
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def _names(node, module):
