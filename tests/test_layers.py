@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import maxmargin
+from support.imports import later_blocks
 
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
@@ -52,21 +53,12 @@ def part_of(module):
 def imports(module):
     """The absolute names a module imports: (name, at its top?)."""
     tree = ast.parse((ROOT / f"{module}.py").read_text())
-    not_at_import = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.FunctionDef | ast.AsyncFunctionDef) or _is_for_types(block)
-        for node in ast.walk(block)
-    }
+    later = {id(node) for block in later_blocks(tree) for node in ast.walk(block)}
     found = set()
     for node in ast.walk(tree):
         for name in _names(node, module):
-            found.add((name, id(node) not in not_at_import))
+            found.add((name, id(node) not in later))
     return found
-
-
-def _is_for_types(node):
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def _names(node, module):
