@@ -78,7 +78,7 @@ def _runner(name: str) -> Callable[[argparse.Namespace], int]:
     return run
 
 
-def _add_train(parser: Any) -> None:
+def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", help="data to train on, or a directory of encode; - for standard input"
     )
@@ -133,7 +133,7 @@ def _add_train(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_encode(parser: Any) -> None:
+def _add_encode(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="labelled data")
     parser.add_argument("--output", "-o", required=True, metavar="DIRECTORY", help="directory to write")
     parser.add_argument(
@@ -155,7 +155,7 @@ def _add_encode(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_tag(parser: Any) -> None:
+def _add_tag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file that train wrote")
     parser.add_argument(
         "file",
@@ -182,7 +182,7 @@ def _add_tag(parser: Any) -> None:
     _add_quiet(parser)
 
 
-def _add_evaluate(parser: Any) -> None:
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="+", action=_OneOrTwo, help="one or two files, as below"
     )
@@ -190,7 +190,7 @@ def _add_evaluate(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_inspect(parser: Any) -> None:
+def _add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file that train wrote")
     parser.add_argument("--label", metavar="LABEL", help="features of this label only")
     parser.add_argument(
@@ -199,17 +199,17 @@ def _add_inspect(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_jobs(parser: Any) -> None:
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=_count, metavar="N", help="threads (default: 1)")
 
 
-def _add_quiet(parser: Any) -> None:
+def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet", "-q", action="store_true", help="no notes and no progress on standard error"
     )
 
 
-def _add_json(parser: Any) -> None:
+def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
 
 
@@ -217,7 +217,11 @@ class _OneOrTwo(argparse.Action):
     """Takes one value or two."""
 
     def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option: str | None = None,
     ) -> None:
         if len(values) > 2:
             parser.error(f"expected one or two files, got {len(values)}")
