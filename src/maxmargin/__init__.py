@@ -8,6 +8,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # what type checkers and editors read; the table below says the same
     from maxmargin.checks import check_problem as check_problem
+    from maxmargin.corpus import Corpus as Corpus
+    from maxmargin.corpus import encode_files as encode_files
+    from maxmargin.corpus import open_corpus as open_corpus
     from maxmargin.display import ProgressLine as ProgressLine
     from maxmargin.driver import solve as solve
     from maxmargin.encoding.grids import edge_differences as edge_differences
@@ -63,6 +66,7 @@ else:
         __name__,
         {
             "checks": ["check_problem"],
+            "corpus": ["Corpus", "encode_files", "open_corpus"],
             "display": ["ProgressLine"],
             "driver": ["solve"],
             "encoding.grids": ["edge_differences", "grid_directions", "grid_edges"],
