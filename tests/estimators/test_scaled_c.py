@@ -5,7 +5,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from maxmargin import ChainSVC, GraphSVC, MulticlassSVC, MultilabelSVC
-from maxmargin.estimators._scales import total_variance
 
 CONSTANTS = {MulticlassSVC: 3.0, MultilabelSVC: 1.0}
 
@@ -119,10 +118,3 @@ def test_void_nodes_do_not_count():
     np.testing.assert_allclose(
         model.C_, GraphSVC(max_iter=1, tol=10.0).fit(known, [labels[5:] for labels in y]).C_
     )
-
-
-def test_variance_of_many_rows_is_summed_in_pieces(monkeypatch):
-    X, _ = made(np.random.default_rng(10))
-    monkeypatch.setattr("maxmargin.estimators._scales._PIECE", 7)
-    for rows in (X, csr_array(X)):
-        np.testing.assert_allclose(total_variance(rows, None), X.var(axis=0).sum())

@@ -1,16 +1,19 @@
 """C in units of the features: estimators whose default C is divided by the variance of their rows."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from maxmargin.arrays import FloatArray
+from maxmargin.arrays import FloatArray, ValueArray
 from maxmargin.estimators._base import Output
 from maxmargin.estimators._examples import Data, Examples
 from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._parameters import TRAINING
-from maxmargin.estimators._scales import Rows, total_variance
+from maxmargin.estimators._scales import total_variance
 from maxmargin.estimators._sklearn_private import StrOptions
+
+Rows: TypeAlias = ValueArray | csr_array
 
 C_TEXT = """
 C : {"scale"} or float, default="scale"

@@ -34,8 +34,7 @@ from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, 
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._readers import RowReader, named_by
-from maxmargin.estimators._scaled import C_OR_SCALE, C_TEXT, ScaledEstimator
-from maxmargin.estimators._scales import Rows
+from maxmargin.estimators._scaled import C_OR_SCALE, C_TEXT, Rows, ScaledEstimator
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import check_parameters, transaction
