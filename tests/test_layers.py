@@ -28,6 +28,7 @@ LAYERS = [
     ["_arguments", "resume", "kinds", "result", "run_state", "solve", "_probe", "_spot_check", "checks"],
     ["path", "product"],
     ["display"],
+    ["corpus"],
     ["estimators"],
     ["displays"],
     ["__init__"],
