@@ -45,6 +45,8 @@ def _features(rng: np.random.Generator, shape: tuple[int, int], rows: str) -> tu
     if rows in ("dense", "whole"):
         X = rng.normal(size=shape) if rows == "dense" else rng.integers(-4, 5, shape).astype(float)
         return X, X
+    if rows == "zero":
+        return np.zeros(shape), np.zeros(shape)
     X = (rng.random(shape) < 0.6).astype(float)
     if rows == "sparse":
         X *= rng.normal(size=shape)
