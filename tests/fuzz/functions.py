@@ -4,12 +4,15 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+from unittest import mock
+from urllib.error import URLError
 
 import matplotlib as mpl
 import numpy as np
 
 import maxmargin as mm
 from maxmargin import datasets, displays, problems, product
+from maxmargin.datasets import _files
 from support.model_files import samples
 
 mpl.use("Agg")
@@ -100,7 +103,13 @@ def _domain(domain: Any, **arguments: Any) -> Callable[[], Call]:
 
 
 def _loader(load: Any, **arguments: Any) -> Callable[[], Call]:
-    return lambda: (load, {"data_home": tempfile.gettempdir(), **arguments})
+    """Return a call of a loader that finds no file, off the network."""
+
+    def offline(**given: Any) -> Any:
+        with mock.patch.object(_files, "_open", side_effect=URLError("no route to host")):
+            return load(**given)
+
+    return lambda: (offline, {"data_home": tempfile.gettempdir(), **arguments})
 
 
 def _display(display: Any, **arguments: Any) -> Callable[[], Call]:

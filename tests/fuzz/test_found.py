@@ -7,8 +7,18 @@ import pytest
 import scipy.sparse
 
 from fuzz.outcomes import one_line
-from maxmargin import Accelerated, Averaged, Away, MulticlassSVC, Pairwise, datasets, displays, solve
-from maxmargin.problems import Matching, Multiclass, take
+from maxmargin import (
+    Accelerated,
+    Averaged,
+    Away,
+    MulticlassSVC,
+    Pairwise,
+    check_problem,
+    datasets,
+    displays,
+    solve,
+)
+from maxmargin.problems import Custom, Matching, Multiclass, take
 from maxmargin.wording import quoted, shown
 
 X = np.random.default_rng(0).normal(size=(6, 2))
@@ -42,7 +52,13 @@ REFUSED = {
     "a table of several lines": lambda: Multiclass.from_arrays(np.array(3.0), Y),
     "a tag that is no text": lambda: datasets.chunk_f1([[["B-NP"]]], [["O"]]),
     "an estimator that is none": lambda: displays.FeaturesDisplay.from_estimator([SPARSE]),
+    "fewer outputs than examples": lambda: check_problem(Multiclass.from_arrays(X, Y), outputs=[]),
+    "a number of examples that is none": lambda: check_problem(Multiclass.from_arrays(X, Y), n_examples="a"),
     "a seed of several lines": lambda: datasets.load_digit_words(random_state=SPARSE),
+    "a picture of no links": lambda: displays.AlignmentDisplay.from_predictions(None, ["a"], ["b"]),
+    "more weights than memory": lambda: Custom(
+        lambda x, y: ([y], [1.0]), lambda a, b: 0.0, lambda x, w, y=None: 0, [0], [0], n_features=2**42
+    ),
     "weights of a kernel": lambda: MulticlassSVC(kernel="rbf").fit(X, Y).top_features(),
     "weights of a kernel of texts": lambda: (
         MulticlassSVC(kernel=lambda a, b: np.ones((len(a), len(b)))).fit(["a", "b"], [0, 1]).top_features()

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from urllib.error import URLError
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -14,7 +12,6 @@ from fuzz.calls import calls
 from fuzz.files import files
 from fuzz.garbage import Draw
 from fuzz.solves import solves
-from maxmargin.datasets import _files
 
 # No shrinking: a long run of the same fuzzer finds and shrinks more.
 SHORT = settings(
@@ -32,10 +29,6 @@ def test_a_few_cases(
 ) -> None:
     """Certificates hold; calls and files give an answer, or one line."""
 
-    def refuse(url: str) -> Any:
-        raise URLError("no route to host")
-
-    monkeypatch.setattr(_files, "_open", refuse)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("MAXMARGIN_DATA", raising=False)
     count = 0

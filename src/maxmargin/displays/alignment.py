@@ -117,6 +117,8 @@ class AlignmentDisplay(Display):
     @classmethod
     def _of(cls, links: tuple[object, object, object], shape: tuple[int, ...], **given: Any) -> Self:
         """Return a display of predicted, sure and possible links in any form."""
+        if links[0] is None:
+            raise ValueError(f"{cls.__name__}: predicted must be links, got None.")
         names = ("predicted", "sure", "possible")
         for name, each in zip(names, links, strict=True):
             given[name] = _mask(each, shape, cls.__name__, name)
