@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import maxmargin
+from support.imports import later_blocks
 
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
@@ -28,6 +29,7 @@ LAYERS = [
     ["_arguments", "resume", "kinds", "result", "run_state", "solve", "_probe", "_spot_check", "checks"],
     ["path", "product"],
     ["display"],
+    ["corpus"],
     ["estimators"],
     ["displays"],
     ["__init__"],
@@ -51,16 +53,11 @@ def part_of(module):
 def imports(module):
     """The absolute names a module imports: (name, at its top?)."""
     tree = ast.parse((ROOT / f"{module}.py").read_text())
-    in_functions = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
-    }
+    later = {id(node) for block in later_blocks(tree) for node in ast.walk(block)}
     found = set()
     for node in ast.walk(tree):
         for name in _names(node, module):
-            found.add((name, id(node) not in in_functions))
+            found.add((name, id(node) not in later))
     return found
 
 

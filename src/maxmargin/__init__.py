@@ -1,6 +1,9 @@
 """Structural SVMs, trained fast, with a certificate of how far from optimal they are."""
 
 from maxmargin.checks import check_problem as check_problem
+from maxmargin.corpus import Corpus as Corpus
+from maxmargin.corpus import encode_files as encode_files
+from maxmargin.corpus import open_corpus as open_corpus
 from maxmargin.display import ProgressLine as ProgressLine
 from maxmargin.encoding.grids import edge_differences as edge_differences
 from maxmargin.encoding.grids import grid_directions as grid_directions
@@ -66,6 +69,7 @@ __all__ = [
     "Cached",
     "ChainSVC",
     "Checkpoint",
+    "Corpus",
     "CuttingPlane",
     "DependencySVC",
     "Divided",
@@ -98,9 +102,11 @@ __all__ = [
     "c_path",
     "check_problem",
     "edge_differences",
+    "encode_files",
     "grid_directions",
     "grid_edges",
     "load",
+    "open_corpus",
     "pickle_training_data",
     "plot_convergence",
     "solve",
