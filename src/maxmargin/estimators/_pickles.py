@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 
 from maxmargin.estimators._state import twin
+from maxmargin.persistence.version import installed_version
 from maxmargin.problems.contents import n_bytes
 
 _VERSION = "_maxmargin_version"
@@ -67,21 +68,15 @@ class TellsVersion(BaseEstimator):  # type: ignore[misc]
     """Base of estimators whose pickles tell by which version they were made, as scikit-learn's do."""
 
     def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), _VERSION: _version()}
+        return {**super().__getstate__(), _VERSION: installed_version()}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         state = dict(state)
         found = state.pop(_VERSION, "of unknown version")
-        if found != _version():
-            versions = {"current_sklearn_version": _version(), "original_sklearn_version": found}
+        if found != installed_version():
+            versions = {"current_sklearn_version": installed_version(), "original_sklearn_version": found}
             warnings.warn(OtherVersionWarning(estimator_name=type(self).__name__, **versions), stacklevel=2)
         super().__setstate__(state)
-
-
-def _version() -> str:
-    from maxmargin import __version__  # which imports this module
-
-    return __version__
 
 
 class PicklesModel(TellsVersion):
