@@ -27,7 +27,7 @@ from maxmargin import (
 )
 from maxmargin.methods.composition import needs
 
-_PLAIN = {
+PLAIN = {
     "pairwise": Pairwise,
     "bcfw": BlockFrankWolfe,
     "away": Away,
@@ -61,7 +61,7 @@ FAST = ("pairwise", "away", "exact", "1-slack", "n-slack", "bmrm")
 @st.composite
 def methods(draw: Any, lam: float) -> Any:
     """Draw a method, in up to two wrappers."""
-    method = _PLAIN[draw(st.sampled_from(sorted(_PLAIN)))](lam)
+    method = PLAIN[draw(st.sampled_from(sorted(PLAIN)))](lam)
     for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
         name = draw(st.sampled_from(sorted(_WRAPPERS)))
         if not needs(name, method):
@@ -73,5 +73,5 @@ def methods(draw: Any, lam: float) -> Any:
 def fast_methods(draw: Any, lam: float) -> Any:
     """Draw a method that converges geometrically."""
     name = draw(st.sampled_from(FAST))
-    method = _PLAIN[name](lam)
+    method = PLAIN[name](lam)
     return Accelerated(method) if name in ("pairwise", "away") and draw(st.booleans()) else method
