@@ -13,13 +13,15 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
 from maxmargin.methods._pool import ROOM, SIZE, START, can_claim, claim, enlarged, new_extents, packed
-from maxmargin.problems.moves import add_entry
+from maxmargin.problems.moves import add_entry, reset
 
 # Initial space for the planes of an example and for their entries; a plane has at most ``parts`` entries.
 _FIRST_ROOM = 4
 _FIRST_ENTRIES = 96
 # Initial length of the work arrays: planes of the block being moved.
 _FIRST_WORK = 64
+# Bytes of an entry: its place and its value.
+ENTRY_BYTES = 12
 
 
 class PlaneWork(NamedTuple):
@@ -54,6 +56,8 @@ class Planes(NamedTuple):
     entries, used_entries : arrays
         Which entries belong to which example.
     work : PlaneWork
+    merges : array of shape (2,)
+        How often planes were merged for want of memory, and whether the user has been told.
     """
 
     alpha: FloatArray
@@ -66,6 +70,7 @@ class Planes(NamedTuple):
     entries: IntArray
     used_entries: IntArray
     work: PlaneWork
+    merges: IntArray
 
 
 def truth_planes(n: int, slack: int) -> Planes:
@@ -91,6 +96,7 @@ def empty_planes(n: int, slack: int) -> Planes:
         new_extents(n),
         np.zeros(1, dtype=np.int64),
         _new_work(_FIRST_WORK),
+        np.zeros(2, dtype=np.int64),
     )
 
 
@@ -104,7 +110,9 @@ def planes_enlarged(planes: Planes, slack: int) -> Planes:
     extent, used, alpha, loss, stop = packed(planes.extent, _FIRST_ROOM, *pools)
     entries, used_entries, where, value = packed(planes.entries, slack, planes.where, planes.value)
     work = _new_work(2 * int(planes.extent[:, SIZE].max()) + _FIRST_WORK)
-    return Planes(alpha, loss, stop, extent, used, where, value, entries, used_entries, work)
+    return Planes(
+        alpha, loss, stop, extent, used, where, value, entries, used_entries, work, planes.merges.copy()
+    )
 
 
 def copied_planes(planes: Planes, n: int, slack: int) -> Planes:
@@ -128,6 +136,7 @@ def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
         new_extents(n),
         np.zeros(1, dtype=np.int64),
         _new_work(_FIRST_WORK),
+        np.zeros(2, dtype=np.int64),
     )
     _copy_sets(planes, share, out)
     return enlarged(out, slack)
@@ -315,3 +324,54 @@ def drop_planes(planes, i):
             kept += 1
         begin = stop
     planes.extent[i, SIZE], planes.entries[i, SIZE] = kept, end
+
+
+@helper
+def fit_planes(planes, i, most, move):
+    """Merge the planes of block i, those of smallest alpha first, until they have at most ``most`` entries.
+
+    A merged plane is the mean of its planes under alpha, so the dual point of the block stays the same. The
+    move is work space, zero before and afterwards.
+    """
+    if planes.entries[i, SIZE] > most:
+        drop_planes(planes, i)
+    while planes.entries[i, SIZE] > most and planes.extent[i, SIZE] > 1:
+        _merge_smallest(planes, i, move)
+        planes.merges[0] += 1
+
+
+@helper
+def _merge_smallest(planes, i, move):
+    """Replace the two planes of block i with the smallest alpha by their mean, which becomes the last one."""
+    start, a, b = planes.extent[i, START], 0, 1
+    if planes.alpha[start + b] < planes.alpha[start + a]:
+        a, b = b, a
+    for c in range(2, planes.extent[i, SIZE]):
+        if planes.alpha[start + c] < planes.alpha[start + a]:
+            a, b = c, a
+        elif planes.alpha[start + c] < planes.alpha[start + b]:
+            b = c
+    alpha = planes.alpha[start + a] + planes.alpha[start + b]
+    share = planes.alpha[start + a] / alpha
+    loss = share * planes.loss[start + a] + (1.0 - share) * planes.loss[start + b]
+    add_plane(planes, i, a, share, move)
+    add_plane(planes, i, b, 1.0 - share, move)
+    planes.alpha[start + a] = planes.alpha[start + b] = 0.0
+    drop_planes(planes, i)
+    _append_move(planes, i, alpha, loss, move)
+    reset(move)
+
+
+@helper
+def _append_move(planes, i, alpha, loss, move):
+    """Add the plane whose psi is delta to block i, which has space for it."""
+    plane, end = planes.extent[i, START] + planes.extent[i, SIZE], planes.entries[i, SIZE]
+    first = planes.entries[i, START]
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if move.delta[p] != 0.0:
+            planes.where[first + end], planes.value[first + end] = p, move.delta[p]
+            end += 1
+    planes.alpha[plane], planes.loss[plane] = alpha, loss
+    planes.entries[i, SIZE] = planes.stop[plane] = end
+    planes.extent[i, SIZE] += 1
