@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.corpus.opening import CorpusLabels
 from maxmargin.encoding import encode_labels
 from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
 from maxmargin.encoding.labels import Labels, holds_arrays
@@ -242,7 +243,10 @@ class ChainSVC(
         y = list(y) if isinstance(y, Iterator) else y
         tokens = self._tokens(X, call)
         known = self._known_classes(call)
-        labels, self.classes_ = encode_labels(y, tokens.offsets, classes=known, owner=self._owner)
+        if isinstance(y, CorpusLabels) and y.offsets is tokens.offsets:
+            labels, self.classes_ = y.codes, y.classes
+        else:
+            labels, self.classes_ = encode_labels(y, tokens.offsets, classes=known, owner=self._owner)
         if call.first:
             self._order, self._gives_arrays = int(self.order), holds_arrays(y)
             self._forbidden = encode_forbidden(self.forbidden, self.classes_, owner=self._owner)
