@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from maxmargin import Accelerated, Averaged, Away, Cached, Divided, Pairwise, objective, solve
-from maxmargin.methods._planes import ENTRY_BYTES
+from maxmargin.methods._merging import ENTRY_BYTES
 from maxmargin.methods._pool import SIZE
 from maxmargin.methods.protocol import dual_weights, point, start
 from maxmargin.methods.sweep import advance

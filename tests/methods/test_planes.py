@@ -8,13 +8,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from maxmargin.methods._merging import fit_planes
 from maxmargin.methods._planes import (
     Planes,
     PlaneWork,
     add_plane,
     dot_plane,
     drop_planes,
-    fit_planes,
     has_plane_room,
     include_corner,
     measure_planes,

@@ -30,6 +30,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import generic, helper, subroutine
 from maxmargin.methods import _planes, protocol
+from maxmargin.methods._merging import ENTRY_BYTES, fit_planes
 from maxmargin.methods._planes import Planes
 from maxmargin.methods._pool import SIZE, START, prefetch_part
 from maxmargin.methods.protocol import Carry, Point, Traits
@@ -123,8 +124,8 @@ def pairwise_mean_margin(method, state, i, theta):
 @protocol.step.register(Pairwise)
 @protocol.step.register(Away)
 def pairwise_step(method, state, phi, i, loss_y, hinge, work):
-    most = method.budget // _planes.ENTRY_BYTES - work.corner.size[0]
-    _planes.fit_planes(state.planes, i, most, work.move)
+    most = method.budget // ENTRY_BYTES - work.corner.size[0]
+    fit_planes(state.planes, i, most, work.move)
     mean = protocol.mean_margin(method, state, i, work.theta)
     if not protocol.is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
         return protocol.BROKEN
