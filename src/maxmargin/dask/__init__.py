@@ -36,10 +36,12 @@ except ImportError as _error:
         "maxmargin.dask: dask and distributed must be installed; run: pip install 'maxmargin[dask]'."
     ) from _error
 
+from maxmargin.dask.estimators import ChainSVC as ChainSVC
+from maxmargin.dask.estimators import MulticlassSVC as MulticlassSVC
 from maxmargin.dask.holding import PartitionError as PartitionError
 from maxmargin.dask.rounds import Round as Round
 from maxmargin.dask.method import Distributed as Distributed
 from maxmargin.dask.solving import rounds_of as rounds_of
 from maxmargin.dask.solving import solve as solve
 
-__all__ = ["Distributed", "PartitionError", "Round", "rounds_of", "solve"]
+__all__ = ["ChainSVC", "Distributed", "MulticlassSVC", "PartitionError", "Round", "rounds_of", "solve"]
