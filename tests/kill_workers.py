@@ -2,8 +2,8 @@
 
     python tests/kill_workers.py FOLDER [--runs 30] [--seed 0]
 
-Runs are listed in FOLDER/workers.jsonl, and a script that was stopped goes on behind the last one. The nanny of
-a killed worker starts another, which joins the run. The optimum is that of one machine, to 1e-7.
+Runs are listed in FOLDER/workers.jsonl, and a script that was stopped goes on behind the last one. The
+nanny of a killed worker starts another, which joins the run. The optimum is that of one machine, to 1e-7.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from maxmargin.problems import Chain
 PARTITIONS, SEQUENCES, LABELS, FEATURES = 7, 600, 5, 40
 LAM = 1.0 / (PARTITIONS * SEQUENCES)
 METHODS = {"accelerated": (Accelerated(Pairwise(LAM)), 1e-4), "plain": (BlockFrankWolfe(10 * LAM), 1e-2)}
-_PROCESSES: dict[str, Any] = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": None}
+_PROCESSES: dict[str, Any] = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": ":0"}
 
 
 def sequences(p: int) -> tuple[list[Any], list[Any]]:

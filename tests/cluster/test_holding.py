@@ -33,7 +33,7 @@ def problem(p: int) -> Any:
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Held]]:
     """Hold all partitions on a worker that is no Dask worker."""
     monkeypatch.setattr(holding, "here", lambda run: (run, "here"))
-    yield [holding.load(RUN, p, problem, None, p) for p in range(len(SIZES))]
+    return [holding.load(RUN, p, problem, None, p) for p in range(len(SIZES))]
 
 
 def begun(method: Any) -> None:
@@ -90,9 +90,7 @@ def test_partitions_draw_their_own_visits() -> None:
     assert 0 <= uniform.min() <= uniform.max() < 50
 
 
-def test_work_in_pieces_gives_the_same_bits(
-    worker: list[Held], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_in_pieces_gives_the_same_bits(worker: list[Held], monkeypatch: pytest.MonkeyPatch) -> None:
     method, w = Pairwise(LAM), np.zeros(sizes(worker[0].problem).weights)
     begun(method)
     assert holding.move(RUN, 0, 0, (0, 1, 2), 1, turn(method), whole(1, w), 10.0)
@@ -169,7 +167,7 @@ def test_a_partition_takes_its_state_along(worker: list[Held]) -> None:
     begun(method)
     holding.move(RUN, 0, 0, (0,), 1, turn(method), whole(1, w), 10.0)
     moved = holding.load(RUN, 0, problem, holding.state_of(RUN, 0), 0)
-    holding.begin(RUN, 0, method)
+    holding.begin(RUN, 0, method, False)
     expected = dual_weights(method, worker[0].state, worker[0].problem)
     np.testing.assert_array_equal(dual_weights(method, moved.state, moved.problem), expected)
     assert np.abs(expected).max() > 0.0

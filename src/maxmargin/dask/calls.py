@@ -12,6 +12,7 @@ from maxmargin.limits import OutOfTime
 
 _POLL = 0.5  # seconds between two looks at who is there
 _FAN_IN = 2
+_SHORT = 1 << 16  # bytes of a message that is sent along with a task
 
 
 class Trouble(Exception):
@@ -67,8 +68,10 @@ class Calls:
             task, *job.arguments, workers=[job.address], allow_other_workers=False, pure=False
         )
 
-    def scatter(self, message: object, address: str) -> Future:
-        """Return a message as a future, of which workers get copies from each other."""
+    def message(self, message: object, n_bytes: int, address: str) -> Any:
+        """Return what to pass to tasks for a message: if it is long, workers get copies from each other."""
+        if n_bytes < _SHORT:
+            return message
         try:
             return self.client.scatter([message], workers=[address], hash=False)[0]
         except (OSError, TimeoutError, KeyError):  # the worker has gone meanwhile
@@ -87,7 +90,9 @@ class Calls:
         found: list[Any] = self._result(root, {**futures, root: job}, patience)
         return found
 
-    def summed(self, task: Callable[..., Report], jobs: Sequence[Job], patience: float | None = None) -> Report:
+    def summed(
+        self, task: Callable[..., Report], jobs: Sequence[Job], patience: float | None = None
+    ) -> Report:
         """Return the sum of reports, which workers add up in a tree."""
         tree = {self.submit(task, job): job for job in jobs}
         level = list(tree.items())

@@ -16,7 +16,7 @@ _MOST = 2**32  # entries that uint32 can number
 
 
 class Change(NamedTuple):
-    """A vector of ``size`` entries: ``values`` at ``where`` and zero elsewhere; at all places if it is None."""
+    """A vector of ``size`` entries: ``values`` at ``where``, else zero; at all places if it is None."""
 
     size: int
     where: NDArray[np.uint32] | None

@@ -86,7 +86,9 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any]):
 
     def partial_fit(self, X: object, y: object, *args: object, **kwargs: object) -> Self:
         """Not on a cluster: fit the local class."""
-        raise NotImplementedError(f"{self._owner}: partial_fit is not for clusters; use maxmargin.{self._owner}.")
+        raise NotImplementedError(
+            f"{self._owner}: partial_fit is not for clusters; use maxmargin.{self._owner}."
+        )
 
     def _check_parameters_for_cluster(self) -> None:
         given = self.get_params(deep=False)
@@ -112,7 +114,7 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any]):
         """
         local = next(cls for cls in type(self).__mro__ if cls.__module__.startswith("maxmargin.estimators."))
         own = ("client", "rounds_")
-        model = object.__new__(local)
+        model: Any = object.__new__(local)
         model.__dict__ = {name: value for name, value in vars(self).items() if name not in own}
         return model
 
@@ -149,8 +151,8 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any]):
 class ChainSVC(TrainsOnCluster, estimators.ChainSVC):
     """`maxmargin.ChainSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
-    ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight`` is
-    None or a dict. Set ``client`` after construction to use another than the current `distributed.Client`.
+    ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
+    is None or a dict. Set ``client`` after construction to use another than the current `distributed.Client`.
 
     Attributes
     ----------
@@ -163,7 +165,7 @@ class ChainSVC(TrainsOnCluster, estimators.ChainSVC):
     >>> from distributed import Client
     >>> from maxmargin.dask import ChainSVC
     >>> pairs = [([["the"], ["dog"]], ["DET", "NOUN"]), ([["a"], ["cat"]], ["DET", "NOUN"])]
-    >>> with Client(processes=False, dashboard_address=None):  # doctest: +SKIP
+    >>> with Client(processes=False, dashboard_address=":0"):  # doctest: +SKIP
     ...     model = ChainSVC(C=10).fit(bag.from_sequence(pairs, npartitions=2))
     >>> model.predict([[["the"], ["cat"]]])  # doctest: +SKIP
     [['DET', 'NOUN']]
@@ -189,8 +191,8 @@ class ChainSVC(TrainsOnCluster, estimators.ChainSVC):
 class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
     """`maxmargin.MulticlassSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
-    ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight`` is
-    None or a dict. Set ``client`` after construction to use another than the current `distributed.Client`.
+    ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
+    is None or a dict. Set ``client`` after construction to use another than the current `distributed.Client`.
 
     Attributes
     ----------
@@ -199,7 +201,7 @@ class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
     """
 
     def _take_in(self, lesson: Lesson) -> None:
-        vars(self).update(lesson.attributes)
+        self.__dict__ |= lesson.attributes
         self.classes_ = lesson.labels
         self._learn_kernel(None)
 
@@ -208,4 +210,3 @@ class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
             return float(self.C)
         variance = self._moments.variance
         return self._scale / variance if variance > 0.0 else 1.0
-

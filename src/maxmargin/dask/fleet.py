@@ -70,7 +70,7 @@ class Fleet:
             self._load_on(self._placed(missing), dict.fromkeys(missing))
 
     def _placed(self, missing: Sequence[int]) -> dict[int, str]:
-        """Return a worker for each partition: the one that has its data, else the one with the least to do."""
+        """Return a worker for each partition: one that has its data, else the one with the least to do."""
         threads = self.calls.some_workers()
         load = Counter(dict.fromkeys(threads, 0.0))
         for p, address in self.places.items():
@@ -102,7 +102,7 @@ class Fleet:
                 self._check(p, about)
                 self.about[p], self._tickets[p], self.places[p] = about, futures[p][0], chosen[p]
             if self.method is not None:
-                self._begin(list(chosen))
+                self._begin(list(chosen), anew=False)
         except Trouble as trouble:
             self._note(trouble, {**self.places, **chosen})
 
@@ -123,8 +123,8 @@ class Fleet:
         first = next(iter(self.about.values()), found)
         if (found.sizes.weights, found.kind) != (first.sizes.weights, first.kind):
             raise PartitionError(
-                f"maxmargin.dask: partition {p} must have the {first.sizes.weights} weights of the others, of a "
-                f"{first.kind}, got {found.sizes.weights}, of a {found.kind}; give all partitions the same "
+                f"maxmargin.dask: partition {p} must have the {first.sizes.weights} weights of the others, "
+                f"of a {first.kind}, got {found.sizes.weights}, of a {found.kind}; give all the same "
                 "features and labels."
             )
 
@@ -132,12 +132,12 @@ class Fleet:
         """Put all dual variables at the truth."""
         self.method = method
         try:
-            self._begin(list(self.places))
+            self._begin(list(self.places), anew=True)
         except Trouble as trouble:
             self.recover(trouble)
 
-    def _begin(self, partitions: Sequence[int]) -> None:
-        jobs = [Job(self.places[p], (self.run, p, self.method), p) for p in partitions]
+    def _begin(self, partitions: Sequence[int], anew: bool) -> None:
+        jobs = [Job(self.places[p], (self.run, p, self.method, anew), p) for p in partitions]
         self.calls.ask(holding.begin, jobs, _LOADING)
 
     def recover(self, trouble: Trouble) -> None:
@@ -155,16 +155,16 @@ class Fleet:
         for p in lost:
             self.places.pop(p, None)
             self._tickets.pop(p, None)
-        often = [str(p) for p in lost if self._losses[p] >= _MOST_LOSSES]
+        often = [str(p) for p in sorted(lost) if self._losses[p] >= _MOST_LOSSES]
         if often:
             raise PartitionError(
-                f"maxmargin.dask: partition {', '.join(often)} was lost with its worker {_MOST_LOSSES} times in "
-                "a row; see the workers' logs: they may be short of memory, or timeout too short."
+                f"maxmargin.dask: partition {', '.join(often)} was lost with its worker {_MOST_LOSSES} times "
+                "in a row; see the workers' logs: they may be short of memory, or timeout too short."
             )
         if self._troubles >= _MOST_TROUBLES:
             raise RuntimeError(
-                f"maxmargin.dask: workers must answer, got {_MOST_TROUBLES} calls in a row without an answer; see "
-                "the workers' logs."
+                f"maxmargin.dask: workers must answer, got {_MOST_TROUBLES} calls in a row without one; "
+                "see the workers' logs."
             )
 
     def note_success(self) -> None:

@@ -260,11 +260,11 @@ def describe(held: Held) -> Description:
     return Description(sizes(problem), kind, is_bounded(problem.oracle), digest)
 
 
-def begin(run: str, p: int, method: Any) -> None:
-    """Task: put the dual variables at the truth, unless they came with the partition; compile the kernels."""
+def begin(run: str, p: int, method: Any, anew: bool = True) -> None:
+    """Task: put the dual variables at the truth, if ``anew`` or if there are none; compile the kernels."""
     held = _held(here(run), p)
     with naming(p), held.lock:
-        if held.state is None:
+        if anew or held.state is None:
             held.state = protocol.start(method, held.problem)
         held.state = sweep_all(held.problem, method, held.state, np.zeros(0, dtype=np.int64))
         hinge_losses(held.problem, held.state.w, 0, 1)
@@ -411,8 +411,6 @@ def _measure(measure: _Measure, held: Held) -> bool:
     except OutOfTime:
         return False
     return True
-
-
 
 
 def listed(*answers: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from maxmargin.dask.partitions import Source, as_examples, is_nothing
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.labels import holds_arrays
 from maxmargin.estimators._base import Call
-from maxmargin.estimators._examples import weighed
+from maxmargin.estimators._examples import label_weights, weighed
 from maxmargin.estimators._sequences import SequenceEstimator
 from maxmargin.estimators._state import twin
 
@@ -85,7 +85,9 @@ def learn_from(client: Client, sources: list[Source], prototype: Any) -> Lesson:
     except Exception as error:
         raise next((failed(p, part.exception()) for p, part in _broken(parts)), error) from error
     if not found.number:
-        raise ValueError(f"{prototype._owner}: X must have an example, got none in {len(sources)} partitions.")
+        raise ValueError(
+            f"{prototype._owner}: X must have an example, got none in {len(sources)} partitions."
+        )
     return found
 
 
@@ -110,18 +112,19 @@ def learnt(p: int, prototype: Any, X: Any, y: Any, sample_weight: Any) -> Lesson
 def lesson(draft: Any, p: int, parts: tuple[Any, ...], weights: FloatArray | None) -> Lesson:
     """Return what the rows of a table teach an estimator."""
     X, y = parts
-    given = np.ones(len(y)) if weights is None else weights
+    given, labels = np.ones(len(y)) if weights is None else weights, np.unique(y)
+    if draft.class_weight is not None:
+        codes = np.searchsorted(labels, y)
+        given = given * label_weights(draft.class_weight, labels, codes, weights, draft._owner)[codes]
     moments = None
     if isinstance(draft.C, str):
         square = X.multiply(X) if isinstance(X, csr_array) else np.square(X)
         moments = Moments(float(given.sum()), float((given @ square).sum()), np.asarray(given @ X))
-    return Lesson({p: len(y)}, float(given.sum()), np.unique(y), None, {}, moments)
+    return Lesson({p: len(y)}, float(given.sum()), labels, None, {}, moments)
 
 
 @lesson.register(SequenceEstimator)
-def sequence_lesson(
-    draft: Any, p: int, parts: tuple[Any, ...], weights: FloatArray | None
-) -> Lesson:
+def sequence_lesson(draft: Any, p: int, parts: tuple[Any, ...], weights: FloatArray | None) -> Lesson:
     """Return what sequences teach: names, and in how many tokens they occur."""
     X, y = parts
     encoder = SequenceEncoder(owner=draft._owner)
@@ -129,10 +132,14 @@ def sequence_lesson(
     labels = encode_labels(y, tokens.offsets, owner=draft._owner)[1]
     names = None
     if encoder.feature_names_ is not None:
-        counts = np.bincount(tokens.rows.indices, minlength=encoder.n_features_in_)
+        counts = np.bincount(csr_array(tokens.rows).indices, minlength=encoder.n_features_in_)
         names = dict(zip(encoder.feature_names_, counts.tolist(), strict=True))
     present = np.diff(tokens.offsets) > 0
-    attributes = {"kind": encoder.kind_, "n_features_in_": encoder.n_features_in_, "gives_arrays": holds_arrays(y)}
+    attributes = {
+        "kind": encoder.kind_,
+        "n_features_in_": encoder.n_features_in_,
+        "gives_arrays": holds_arrays(y),
+    }
     weight = float(present.sum() if weights is None else weights[present].sum())
     return Lesson({p: int(present.sum())}, weight, labels, names, attributes, None)
 
@@ -156,7 +163,8 @@ def _with(first: Lesson, second: Lesson) -> Lesson:
             names[name] = names.get(name, 0) + count
     moments = None
     if first.moments is not None and second.moments is not None:
-        moments = Moments(*(a + b for a, b in zip(first.moments, second.moments, strict=True)))
+        a, b = first.moments, second.moments
+        moments = Moments(a.weight + b.weight, a.squares + b.squares, a.features + b.features)
     labels = np.union1d(first.labels, second.labels)
     return Lesson(numbers, first.weight + second.weight, labels, names, first.attributes, moments)
 

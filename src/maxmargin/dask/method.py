@@ -1,14 +1,13 @@
 r"""A block method whose examples are on workers: `Divided` with parts elsewhere.
 
 A round is as in `maxmargin.methods.divided`: parts move from the common weights with steps that count
-:math:`\sigma` times, and :math:`w \leftarrow w + \frac1\sigma \sum_p d_p`. Then
-:math:`G \leftarrow G + \frac{\lambda n}{\sigma} \sum_p d_p` is the sum of :math:`\Phi_i z_i` (see
-`maxmargin.dask`).
+:math:`\sigma` times, and :math:`w \leftarrow w + \frac1\sigma \sum_p d_p`. Then :math:`G \leftarrow G +
+\frac{\lambda n}{\sigma} \sum_p d_p` is the sum of :math:`\Phi_i z_i` (see `maxmargin.dask`).
 
-**How often parts meet.** A pass has R rounds, each of which costs `b` seconds besides the a / R of its visits.
-More rounds are better for convergence, up to eight in a pass, but not if they take more time than they save. So
-R is the largest number for which the rounds' own cost, R b, is at most a fixed share of a, both measured in
-the passes so far.
+**How often parts meet.** A pass has R rounds, each of which costs `b` seconds besides the a / R of its
+visits. More rounds are better for convergence, up to eight in a pass, but not if they take more time than
+they save. So R is the largest number for which the rounds' own cost, R b, is at most a fixed share of a,
+both measured in the passes so far.
 """
 
 from typing import Any, NamedTuple
@@ -60,7 +59,8 @@ class Distributed(_Distributed):
     def __new__(cls, inner: Any, rounds: int | None = None) -> "Distributed":
         if not protocol.is_method(inner) or needs("Divided", inner):
             raise ValueError(
-                f"Distributed: inner must be BlockFrankWolfe, Pairwise, Away or BlockExact, got {shown(inner)}."
+                f"Distributed: inner must be BlockFrankWolfe, Pairwise, Away or BlockExact, got "
+                f"{shown(inner)}."
             )
         if rounds is not None and not (isinstance(rounds, int | np.integer) and rounds >= 1):
             raise ValueError(f"Distributed: rounds must be an int >= 1 or None, got {rounds!r}.")

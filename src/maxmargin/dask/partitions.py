@@ -24,8 +24,8 @@ def sources(X: Any, y: Any, sample_weight: Any, owner: str) -> list[Source]:
     for name, parts in (("y", y_parts), ("sample_weight", weights)):
         if len(parts) != len(X_parts):
             raise ValueError(
-                f"{owner}: {name} must have the {len(X_parts)} partitions of X, got {len(parts)}; divide both "
-                "alike."
+                f"{owner}: {name} must have the {len(X_parts)} partitions of X, got {len(parts)}; divide "
+                "both alike."
             )
     return list(zip(X_parts, y_parts, weights, strict=True))
 
@@ -39,7 +39,9 @@ def _parts(data: Any, name: str, owner: str) -> list[Any]:
         return list(data.to_delayed())
     if isinstance(data, list | tuple) and all(isinstance(part, Delayed | Future) for part in data):
         return list(data)
-    raise TypeError(f"{owner}: {name} must be {_FORMS}, got {shown(data)}; use maxmargin.{owner} for local data.")
+    raise TypeError(
+        f"{owner}: {name} must be {_FORMS}, got {shown(data)}; use maxmargin.{owner} for local data."
+    )
 
 
 def _divided_as(X: Any, data: Any) -> Any:

@@ -128,4 +128,3 @@ def partitioned_reaches(problem: Partitioned, zero: FloatArray, bound: float) ->
 def partitioned_kappa_of(problem: Partitioned, method: object) -> float:
     rounds = problem.rounds
     return float(rounds.surely(lambda: rounds.kappa(method, problem.map.sizes.examples)))
-

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Future
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.dask import holding
@@ -85,23 +84,23 @@ class Rounds:
         self.log.append(Round(visits, len(parts), took, found.seconds, n_bytes, in_bytes, found.n_bytes))
         return found
 
-    def _updates(self, w: FloatArray, parts: Sequence[Part]) -> tuple[dict[str, Future], int]:
+    def _updates(self, w: FloatArray, parts: Sequence[Part]) -> tuple[dict[str, Any], int]:
         """Return the message with the weights for each worker, and the length of the longest.
 
         After a trouble nobody knows which message arrived, so all get the weights as they are.
         """
         self._version += 1
         addresses, version = sorted({part.address for part in parts}), self._version
-        known = self._informed if self._epoch == self.fleet.epoch else set()
+        informed = self._informed & set(addresses) if self._epoch == self.fleet.epoch else set()
         made: dict[bool, Update] = {}
-        if known:
+        if informed:
             made[True] = Update(version, version - 1, difference(w, self._sent))
-        if set(addresses) - known:
+        if set(addresses) - informed:
             made[False] = Update(version, None, encoded(w))
-        sent = {is_known: self._calls.scatter(update, addresses[0]) for is_known, update in made.items()}
+        longest = max(update.change.n_bytes for update in made.values())
+        sent = {known: self._calls.message(update, longest, addresses[0]) for known, update in made.items()}
         self._sent, self._informed, self._epoch = w.copy(), set(addresses), self.fleet.epoch
-        n_bytes = max(update.change.n_bytes for update in made.values())
-        return {address: sent[address in known] for address in addresses}, n_bytes
+        return {address: sent[address in informed] for address in addresses}, longest
 
     def _all_the_way(self, task: Any, job: Any, parts: Sequence[Part], must_end: bool = False) -> list[Any]:
         """Call a task for each part again until it is done, or time is up; return the last answers."""
@@ -122,7 +121,8 @@ class Rounds:
         """Return the sum of the hinges of all examples at w."""
         fleet, parts = self.fleet, self.fleet.parts()
         self._measures += 1
-        number, message = self._measures, self._calls.scatter(encoded(w), parts[0].address)
+        number, change = self._measures, encoded(w)
+        message = self._calls.message(change, change.n_bytes, parts[0].address)
 
         def measure(part: Part, seconds: float) -> Job:
             return Job(part.address, (fleet.run, part.k, part.partitions, number, message, seconds))
@@ -145,7 +145,9 @@ class Rounds:
     def layout(self) -> IntArray:
         """Return where the weights are that users see, in their order."""
         fleet = self.fleet
-        found: IntArray = self._calls.ask(holding.layout, [Job(fleet.places[0], (fleet.run, 0), 0)], np.inf)[0]
+        found: IntArray = self._calls.ask(holding.layout, [Job(fleet.places[0], (fleet.run, 0), 0)], np.inf)[
+            0
+        ]
         return found
 
     def end_pass(self) -> None:

@@ -73,7 +73,7 @@ def solve(
     >>> from maxmargin.problems import Multiclass
     >>> X = [[[1.0, 0.0], [0.0, 1.0]], [[0.9, 0.2], [0.1, 0.8]]]
     >>> partitions = [Multiclass.from_arrays(rows, [0, 1]) for rows in X]
-    >>> with Client(processes=False, dashboard_address=None) as client:  # doctest: +SKIP
+    >>> with Client(processes=False, dashboard_address=":0") as client:  # doctest: +SKIP
     ...     solve(partitions, Accelerated(Pairwise(lam=0.1)), tol=1e-4).status.name
     'CONVERGED'
     """
@@ -124,7 +124,9 @@ def rounds_of(result: Result) -> list[Round]:
     """
     problem: object = result.stopped.problem
     if not isinstance(problem, Partitioned):
-        raise ValueError(f"rounds_of: result must come from maxmargin.dask.solve, got one of {shown(problem)}.")
+        raise ValueError(
+            f"rounds_of: result must come from maxmargin.dask.solve, got one of {shown(problem)}."
+        )
     return list(problem.rounds.log)
 
 
@@ -142,7 +144,9 @@ def the_client(client: Client | None) -> Client:
                 "maxmargin.dask: there must be a distributed.Client, got none; make one: client = Client()."
             ) from None
     if not isinstance(client, Client) or client.asynchronous:
-        raise ValueError(f"maxmargin.dask: client must be a synchronous distributed.Client, got {shown(client)}.")
+        raise ValueError(
+            f"maxmargin.dask: client must be a synchronous distributed.Client, got {shown(client)}."
+        )
     return client
 
 
