@@ -22,6 +22,11 @@ _RNG = np.random.default_rng(3)
 Y = np.arange(48) % 3
 X = 0.7 * np.eye(3, 4)[Y] + _RNG.normal(size=(48, 4))
 METHODS = {"accelerated": Accelerated(Pairwise(LAM)), "plain": BlockFrankWolfe(LAM)}
+EACH_METHOD = pytest.mark.parametrize(
+    "method",
+    [METHODS["accelerated"], pytest.param(METHODS["plain"], marks=pytest.mark.long)],
+    ids=list(METHODS),
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +75,7 @@ def lose(where: int) -> None:
         del holding._HELD[key]
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@EACH_METHOD
 def test_the_optimum_of_one_machine(client: Client, optimum: float, method: Any) -> None:
     tol = 1e-6 if method is METHODS["accelerated"] else 1e-2
     found = ran(method, tol)
@@ -82,8 +87,8 @@ def test_the_optimum_of_one_machine(client: Client, optimum: float, method: Any)
     assert all(0 < each.bytes_out <= 8 * len(found.w) for each in rounds[1:])
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-@pytest.mark.parametrize("when", [1, 4])
+@EACH_METHOD
+@pytest.mark.parametrize("when", [1, pytest.param(4, marks=pytest.mark.long)])
 def test_a_loss_costs_progress_and_nothing_else(
     client: Client, optimum: float, method: Any, when: int
 ) -> None:
@@ -96,6 +101,7 @@ def test_a_loss_costs_progress_and_nothing_else(
     assert found.stopped.problem.rounds.fleet.epoch > 0
 
 
+@pytest.mark.long
 def test_a_loss_during_a_certificate(client: Client, optimum: float, monkeypatch: pytest.MonkeyPatch) -> None:
     hinges, calls = on_dask.rounds.Rounds.hinges, []
 
@@ -110,6 +116,7 @@ def test_a_loss_during_a_certificate(client: Client, optimum: float, monkeypatch
     assert len(calls) > 3
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_bits(client: Client) -> None:
     method = on_dask.Distributed(Pairwise(LAM), rounds=2)
     first, second = (ran(Accelerated(method)) for _ in range(2))
@@ -164,6 +171,7 @@ def test_the_end_of_a_run_is_the_end_of_the_work(client: Client, limit: str) -> 
     assert not any(client.processing().values())
 
 
+@pytest.mark.long
 def test_a_worker_that_joins_is_used(client: Client, cluster: LocalCluster, optimum: float) -> None:
     def join(progress: Progress) -> None:
         if progress.passes == 2:
@@ -187,13 +195,14 @@ def test_chains_of_a_bag(client: Client, tmp_path: Any) -> None:
     sequences = [[[f"w{j}", f"s{j % 3}"] for j in each] for each in words]
     labels = [["AB"[j % 2] for j in each] for each in words]
     pairs = [*zip(sequences, labels, strict=True), ([], [])]
-    options: dict[str, Any] = {"C": 1.0, "tol": 1e-4, "min_count": 2, "random_state": 0, "verbose": 0}
+    options: dict[str, Any] = {"C": 1.0, "tol": 1e-2, "min_count": 2, "random_state": 0, "verbose": 0}
     expected = maxmargin.ChainSVC(**options).fit(sequences, labels)
     found = on_dask.ChainSVC(**options).fit(bag.from_sequence(pairs, npartitions=3))
     assert found.feature_names_ == expected.feature_names_
     assert found.classes_.tolist() == expected.classes_.tolist()
-    assert found.gap_ <= 1e-4 * found.history_.primal[-1] + 1e-6
-    assert found.history_.primal[-1] == pytest.approx(expected.history_.primal[-1], rel=2e-4)
+    assert found.gap_ <= 1e-2 * found.history_.primal[-1] + 1e-4
+    assert found.history_.dual[-1] <= expected.history_.primal[-1]
+    assert expected.history_.dual[-1] <= found.history_.primal[-1]
     assert found.predict(sequences) == expected.predict(sequences)
     assert len(found.rounds_) >= found.n_iter_
     found.save(tmp_path / "model")
@@ -202,15 +211,16 @@ def test_chains_of_a_bag(client: Client, tmp_path: Any) -> None:
     assert loaded.predict(sequences) == found.predict(sequences)
 
 
+@pytest.mark.long
 def test_classes_of_an_array(client: Client) -> None:
     weights = np.linspace(0.0, 2.0, len(X))
-    options: dict[str, Any] = {"tol": 1e-4, "random_state": 0, "verbose": 0, "class_weight": {0: 2.0}}
+    options: dict[str, Any] = {"tol": 1e-3, "random_state": 0, "verbose": 0, "class_weight": {0: 2.0}}
     expected = maxmargin.MulticlassSVC(**options).fit(X, Y, weights)
     arrays = [da.from_array(each, chunks=(20, *each.shape[1:])) for each in (X, Y, weights)]
     found = on_dask.MulticlassSVC(**options).fit(*arrays)
     assert pytest.approx(expected.C_) == found.C_
-    assert found.history_.primal[-1] == pytest.approx(expected.history_.primal[-1], rel=2e-4)
-    np.testing.assert_allclose(found.coef_, expected.coef_, atol=0.05)
+    assert found.history_.primal[-1] == pytest.approx(expected.history_.primal[-1], rel=2e-3)
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=0.1)
     assert found.score(X, Y) == pytest.approx(expected.score(X, Y), abs=0.05)
 
 

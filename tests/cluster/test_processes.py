@@ -57,7 +57,7 @@ def test_a_worker_that_is_lost(client: Client, number: int) -> None:
     partitions = [dask.delayed(part)(p) for p in range(PARTITIONS)]
     try:
         found = on_dask.solve(
-            partitions, METHOD, tol=TOL, callbacks=[strike], check_every=1, random_state=0, timeout=8.0
+            partitions, METHOD, tol=TOL, callbacks=[strike], check_every=1, random_state=0, timeout=15.0
         )
     finally:
         os.kill(victim, signal.SIGKILL) if number == signal.SIGSTOP else None
