@@ -28,14 +28,16 @@ from scipy.sparse import csr_array
 from _measure import Figure, Target, print_figures
 from _problems import conll_rows, if_there
 from maxmargin import Accelerated, Divided, Pairwise, Result, solve
-from maxmargin.dask.method import on_workers
+from maxmargin.dask.method import Distributed, on_workers
 from maxmargin.dask.rounds import Round
 from maxmargin.dask.solving import a_fleet
-from maxmargin.problems import Chain
+from maxmargin.problems import Chain, Multiclass
 from maxmargin.problems.problem import sizes
 
 WORKERS, MADE_PARTITIONS = 2, 6
 LABELS, FEATURES, PER_TOKEN = 6, 20_000, 8
+C = 0.15  # the default of ChainSVC
+LENGTHS = 10_000, 100_000, 500_000, 2_000_000
 
 
 @contextmanager
@@ -102,7 +104,7 @@ def on_cluster(
         solve(problem, on_workers(method), max_passes=1, random_state=1)  # compiles
         problem.rounds.log.clear()
         begin = time.perf_counter()
-        found = solve(problem, on_workers(method), check_every=1, random_state=0, **limits)
+        found = solve(problem, on_workers(method), random_state=0, **limits)
         return found, time.perf_counter() - begin, list(problem.rounds.log)
 
 
@@ -114,7 +116,7 @@ def here(problem: Any, method: Any, n_jobs: int, **limits: Any) -> tuple[Result,
     """Return the result on this machine, and the seconds without compiling."""
     solve(problem, method, max_passes=1, random_state=1, n_jobs=n_jobs)
     begin = time.perf_counter()
-    found = solve(problem, method, check_every=1, random_state=0, n_jobs=n_jobs, **limits)
+    found = solve(problem, method, random_state=0, n_jobs=n_jobs, **limits)
     return found, time.perf_counter() - begin
 
 
@@ -131,9 +133,33 @@ def rounds_figures(name: str, rounds: list[Round]) -> list[Figure]:
     ]
 
 
+def dense_part(n_weights: int, p: int) -> Any:
+    """Return a few examples all of whose features change, so that all weights do."""
+    rng = np.random.default_rng(p)
+    return Multiclass.from_arrays(rng.normal(size=(16, n_weights // 4)), np.arange(16) % 4)
+
+
+def messages(client: Client) -> None:
+    """Fit the seconds of a round besides the oracle, by the bytes of the weights: latency and bandwidth."""
+    megabytes, seconds = [], []
+    for n_weights in LENGTHS:
+        method = Accelerated(Distributed(Pairwise(0.1), rounds=1))
+        limits = {"tol": 0.0, "max_passes": 20}
+        _, _, rounds = on_cluster(client, partial(dense_part, n_weights), WORKERS, method, **limits)
+        megabytes.append(8e-6 * n_weights)
+        seconds.append(float(np.median([each.seconds - each.oracle_seconds for each in rounds])))
+    slope, latency = np.polyfit(megabytes, seconds, 1, w=1.0 / np.array(seconds))
+    each = [
+        Figure(f"a round of {size:.2f} MB of weights, besides the oracle", 1e3 * took, "ms")
+        for size, took in zip(megabytes, seconds, strict=True)
+    ]
+    fitted = [Figure("latency", 1e3 * latency, "ms"), Figure("bandwidth", 1.0 / slope, "MB/s")]
+    print_figures([*each, *fitted])
+
+
 def conll(client: Client, data: str | None) -> None:
     whole = conll_part(data, 0, 1)
-    lam, limits = 1.0 / sizes(whole).examples, {"tol": 0.0065, "max_passes": 300}
+    lam, limits = 1.0 / sizes(whole).examples, {"tol": 0.0065, "max_passes": 300, "check_every": 1}
     threads, _ = here(whole, Accelerated(Divided(Pairwise(lam), WORKERS)), WORKERS, **limits)
     make = partial(conll_part, data, parts=WORKERS)
     found, seconds, rounds = on_cluster(client, make, WORKERS, Accelerated(Pairwise(lam)), **limits)
@@ -151,7 +177,7 @@ def conll(client: Client, data: str | None) -> None:
 
 
 def made(client: Client, n: int) -> None:
-    lam, limits = 1.0 / n, {"tol": 0.0, "rtol": 0.05, "max_passes": 300}
+    lam, limits = 1.0 / (C * n), {"tol": 0.0, "rtol": 0.05, "max_passes": 300, "check_every": 2}
     method = Accelerated(Pairwise(lam))
     make = partial(made_part, n)
     found, seconds, rounds = on_cluster(client, make, MADE_PARTITIONS, method, **limits)
@@ -176,7 +202,9 @@ def made(client: Client, n: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", help="only problems whose names begin so: conll, made")
+    parser.add_argument(
+        "--only", default="", help="only problems whose names begin so: conll, made, messages"
+    )
     parser.add_argument("--sequences", type=int, default=300_000)
     parser.add_argument("--data", help="directory with CoNLL-2000 (default: $MAXMARGIN_DATA)")
     options = parser.parse_args()
@@ -185,6 +213,8 @@ def main() -> None:
             if_there(lambda: conll(client, options.data))
         if "made".startswith(options.only):
             made(client, options.sequences)
+        if "messages".startswith(options.only):
+            messages(client)
 
 
 if __name__ == "__main__":

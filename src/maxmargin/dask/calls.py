@@ -30,6 +30,11 @@ class Job(NamedTuple):
     arguments: tuple[Any, ...]
     p: int | None = None
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether it only waits for the answers of others."""
+        return all(isinstance(given, Future) for given in self.arguments)
+
 
 class Calls:
     """Calls of tasks, each on the worker that holds what it needs.
@@ -120,7 +125,8 @@ class Calls:
             while pending:
                 ended = _ended(pending)
                 pending -= ended
-                _raise_error({future: futures[future] for future in ended})
+                if any(future.status != "finished" for future in ended):
+                    _raise_error({future: job for future, job in futures.items() if future.done()})
                 late = time.monotonic() - begin > patience
                 if pending and (late or not ended):
                     self._check_there(_waited_for([futures[future] for future in pending]), late)
@@ -140,8 +146,7 @@ class Calls:
 
 def _waited_for(jobs: Sequence[Job]) -> set[str]:
     """Return the workers that calls wait for; a sum of answers is late only if no answer is."""
-    own = {job.address for job in jobs if not all(isinstance(given, Future) for given in job.arguments)}
-    return own or {job.address for job in jobs}
+    return {job.address for job in jobs if not job.is_sum} or {job.address for job in jobs}
 
 
 def _ended(pending: set[Future]) -> set[Future]:
@@ -152,18 +157,17 @@ def _ended(pending: set[Future]) -> set[Future]:
 
 
 def _raise_error(ended: dict[Future, Job]) -> None:
-    """Raise if a task has failed: `Trouble` if Dask is to blame, not the data."""
-    lost, is_trouble = set[str](), False
+    """Raise the error of a task that has failed: `Trouble` if Dask is to blame, not the data.
+
+    A sum fails with what it waits for, so it is to blame for nothing.
+    """
+    lost = set[str]()
     for future, job in ended.items():
-        if future.status == "finished":
-            continue
-        error = future.exception() if future.status == "error" else None
+        error = future.exception() if future.status == "error" and not job.is_sum else None
         if isinstance(error, PartitionError | OutOfTime):
             raise error
         if isinstance(error, Lost):
             lost.add(job.address)
         elif error is not None and not type(error).__module__.startswith("distributed"):
             raise failed(job.p, error) from error
-        is_trouble = True
-    if is_trouble:
-        raise Trouble(lost)
+    raise Trouble(lost)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import cloudpickle
 import dask
 import numpy as np
 from distributed import Future
@@ -41,6 +42,7 @@ class Fleet:
 
     def __init__(self, calls: Calls, sources: Sequence[tuple[Any, ...]], make: Callable[..., Any]) -> None:
         self.calls, self.sources, self.make = calls, list(sources), make
+        self._make_bytes = len(cloudpickle.dumps(make))
         self.run, self.epoch, self.method = uuid.uuid4().hex, 0, None
         self.places: dict[int, str] = {}
         self.about: dict[int, Description] = {}
@@ -94,23 +96,26 @@ class Fleet:
 
     def _load_on(self, chosen: dict[int, str], states: dict[int, Any]) -> None:
         """Load partitions on these workers; those whose worker is lost meanwhile stay without a place."""
-        futures = {p: self._loading(p, address, states[p]) for p, address in chosen.items()}
         try:
+            make = self.calls.message(self.make, self._make_bytes, min(chosen.values()))
+            futures = {p: self._loading(p, address, make, states[p]) for p, address in chosen.items()}
             told = {answer: Job(chosen[p], (p,), p) for p, (_, answer) in futures.items()}
             found = self.calls.gathered(told, _LOADING)
             for p, about in zip(chosen, found, strict=True):
                 self._check(p, about)
-                self.about[p], self._tickets[p], self.places[p] = about, futures[p][0], chosen[p]
+                self.about[p], self._tickets[p] = about, futures[p][0]
             if self.method is not None:
-                self._begin(list(chosen), anew=False)
+                self._begin(chosen, anew=False)
+            self.places.update(chosen)
         except Trouble as trouble:
             self._note(trouble, {**self.places, **chosen})
 
-    def _loading(self, p: int, address: str, state: Any) -> list[Future]:
-        """Return the futures of a partition and of its description."""
-        held = dask.delayed(holding.load, pure=False)(self.run, p, self.make, state, *self.sources[p])
-        both = [held, dask.delayed(holding.describe, pure=False)(held)]
-        futures: list[Future] = self.calls.client.compute(both, workers=[address], allow_other_workers=False)
+    def _loading(self, p: int, address: str, make: Any, state: Any) -> list[Future]:
+        """Return the futures of a partition and of its description; the user's own tasks run anywhere."""
+        with dask.annotate(workers=[address], allow_other_workers=False):
+            held = dask.delayed(holding.load, pure=False)(self.run, p, make, state, *self.sources[p])
+            both = [held, dask.delayed(holding.describe, pure=False)(held)]
+        futures: list[Future] = self.calls.client.compute(both)
         return futures
 
     def _check(self, p: int, found: Description) -> None:
@@ -131,13 +136,15 @@ class Fleet:
     def start(self, method: Any) -> None:
         """Put all dual variables at the truth."""
         self.method = method
-        try:
-            self._begin(list(self.places), anew=True)
-        except Trouble as trouble:
-            self.recover(trouble)
+        while True:
+            try:
+                self._begin(self.places, anew=True)
+                return
+            except Trouble as trouble:
+                self.recover(trouble)
 
-    def _begin(self, partitions: Sequence[int], anew: bool) -> None:
-        jobs = [Job(self.places[p], (self.run, p, self.method, anew), p) for p in partitions]
+    def _begin(self, places: dict[int, str], anew: bool) -> None:
+        jobs = [Job(address, (self.run, p, self.method, anew), p) for p, address in places.items()]
         self.calls.ask(holding.begin, jobs, _LOADING)
 
     def recover(self, trouble: Trouble) -> None:
