@@ -9,7 +9,8 @@ import pytest
 from maxmargin import Away, BlockExact, BlockFrankWolfe, Pairwise, objective
 from maxmargin.dask import holding
 from maxmargin.dask.changes import dense, difference, encoded
-from maxmargin.dask.holding import Held, Lost, PartitionError, Turn, Update
+from maxmargin.dask.holding import Held
+from maxmargin.dask.messages import Lost, PartitionError, Turn, Update, combined
 from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods.protocol import dual_weights
 from maxmargin.problems import GaussianKernel, Kernelised, Multiclass
@@ -62,15 +63,15 @@ def test_moves_of_two_parts_are_those_of_their_dual_variables(worker: list[Held]
         for k, mine in enumerate(groups):
             assert holding.move(RUN, k, 0, mine, number, turn(method, sigma), whole(number, w), 10.0)
         reports = [holding.collect(RUN, k, 0, mine, number, method) for k, mine in enumerate(groups)]
-        found = holding.combined(*reports)
+        found = combined(*reports)
         w = w + dense(found.change) / sigma
         # lam n w is the sum of Phi_i z_i of all partitions.
         np.testing.assert_allclose(LAM * N * w, weights_of_duals(method, worker), atol=1e-12)
         assert found.square == pytest.approx(sum(np.square(dense(each.change)).sum() for each in reports))
         assert found.ell == pytest.approx(sum(held.state.ell.sum() for held in worker))
     images = [holding.image(RUN, 0, p, method) for p in range(len(SIZES))]
-    np.testing.assert_allclose(dense(holding.combined(*images).change), LAM * N * w, atol=1e-12)
-    assert holding.combined(*images).ell == pytest.approx(found.ell)
+    np.testing.assert_allclose(dense(combined(*images).change), LAM * N * w, atol=1e-12)
+    assert combined(*images).ell == pytest.approx(found.ell)
 
 
 def test_every_example_is_visited_once_in_a_pass() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import ChainSVC, MulticlassSVC
-from maxmargin.dask.holding import PartitionError
 from maxmargin.dask.lessons import Lesson, learnt, merged
+from maxmargin.dask.messages import PartitionError
 from maxmargin.dask.partitions import as_examples, sources
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.estimators._scales import total_variance

@@ -41,7 +41,7 @@ except ImportError as _error:
 
 from maxmargin.dask.estimators import ChainSVC as ChainSVC
 from maxmargin.dask.estimators import MulticlassSVC as MulticlassSVC
-from maxmargin.dask.holding import PartitionError as PartitionError
+from maxmargin.dask.messages import PartitionError as PartitionError
 from maxmargin.dask.method import Distributed as Distributed
 from maxmargin.dask.rounds import Round as Round
 from maxmargin.dask.solving import rounds_of as rounds_of

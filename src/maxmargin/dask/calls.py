@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from distributed import Client, Future, wait
 
-from maxmargin.dask import holding
-from maxmargin.dask.holding import Lost, PartitionError, Report, failed
+from maxmargin.dask.messages import Lost, PartitionError, Report, combined, failed, listed
 from maxmargin.limits import OutOfTime
 
 _POLL = 0.5  # seconds between two looks at who is there
@@ -91,7 +90,7 @@ class Calls:
         if not futures:
             return []
         job = Job(next(iter(futures.values())).address, tuple(futures))
-        root = self.submit(holding.listed, job)
+        root = self.submit(listed, job)
         found: list[Any] = self._result(root, {**futures, root: job}, patience)
         return found
 
@@ -109,7 +108,7 @@ class Calls:
 
     def _combined(self, some: Sequence[tuple[Future, Job]]) -> tuple[Future, Job]:
         job = Job(some[0][1].address, tuple(future for future, _ in some))
-        return self.submit(holding.combined, job), job
+        return self.submit(combined, job), job
 
     def _result(self, root: Future, futures: dict[Future, Job], patience: float | None) -> Any:
         self.wait(futures, self.timeout if patience is None else patience)

@@ -12,7 +12,7 @@ from distributed import Future
 
 from maxmargin.dask import holding
 from maxmargin.dask.calls import Calls, Job, Trouble
-from maxmargin.dask.holding import Description, PartitionError
+from maxmargin.dask.messages import Description, PartitionError
 from maxmargin.problems.problem import Sizes
 
 _MOST_LOSSES = 3  # of a partition, one after another

@@ -11,8 +11,7 @@ earlier epoch, which was on its way when its client gave it up, changes nothing.
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -20,7 +19,8 @@ import numpy as np
 from maxmargin import states
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import is_wrapper
-from maxmargin.dask.changes import Change, dense, encoded, total, write
+from maxmargin.dask.changes import Change, dense, encoded, write
+from maxmargin.dask.messages import Description, Lost, PartitionError, Report, Turn, Update, naming
 from maxmargin.limits import OutOfTime, Pace, now, until
 from maxmargin.methods import protocol
 from maxmargin.methods._first_kappa import kappa_by_steps
@@ -29,72 +29,8 @@ from maxmargin.objective import hinge_losses
 from maxmargin.problems.contents import fingerprint
 from maxmargin.problems.feature_map import inner, is_metric, is_projected, unpack
 from maxmargin.problems.oracle import is_bounded
-from maxmargin.problems.problem import AnyProblem, Sizes, as_problem, missing_functions, sizes
+from maxmargin.problems.problem import AnyProblem, as_problem, missing_functions, sizes
 from maxmargin.wording import shown
-
-
-class Lost(Exception):
-    """What a task needs is not on this worker, or its epoch is over."""
-
-
-class PartitionError(ValueError):
-    """A partition that cannot be loaded or trained on; the message has its number."""
-
-
-class Turn(NamedTuple):
-    """What parts do in a round.
-
-    Attributes
-    ----------
-    method : method
-        The block method, with the lam of the whole problem.
-    sigma : float
-        How often a part's steps count.
-    n : int
-        Number of examples of all partitions.
-    seed, sampling : int, str
-        What the visits of this pass are drawn from.
-    first, stop : int
-        Which of the n visits of the pass.
-    """
-
-    method: Any
-    sigma: float
-    n: int
-    seed: int
-    sampling: str
-    first: int
-    stop: int
-
-
-class Update(NamedTuple):
-    """The common weights: entries that changed since version ``base``, or all nonzero ones if it is None."""
-
-    version: int
-    base: int | None
-    change: Change
-
-
-class Report(NamedTuple):
-    """What parts have done: the sum of their moves, that of the moves' squares, and the sum of dual losses.
-
-    ``seconds`` are the longest of a part, ``n_bytes`` those of all messages that this one was made from.
-    """
-
-    change: Change
-    square: float
-    ell: float
-    seconds: float
-    n_bytes: int
-
-
-class Description(NamedTuple):
-    """What the client needs to know of a partition."""
-
-    sizes: Sizes
-    kind: str
-    is_bounded: bool
-    digest: str
 
 
 class Bench:
@@ -197,23 +133,6 @@ def _join(key: _Key, p: int, problem: AnyProblem, state: Any) -> Held:
         _BENCHES[key] = bench
         _HELD[key, p] = held = Held(p, problem, bench, state)
     return held
-
-
-@contextmanager
-def naming(p: int):  # type: ignore[no-untyped-def]
-    """Let errors within the block name the partition."""
-    try:
-        yield
-    except (Lost, OutOfTime, PartitionError):
-        raise
-    except Exception as error:
-        raise failed(p, error) from error
-
-
-def failed(p: int | None, error: BaseException) -> PartitionError:
-    """Return the error for a partition, or for a task that is about several."""
-    what, cause = "a task" if p is None else f"partition {p}", " ".join(str(error).split())
-    return PartitionError(f"maxmargin.dask: {what} failed: {type(error).__name__}: {cause}")
 
 
 def load(run: str, p: int, make: Any, state: Any, *data: Any) -> Held:
@@ -369,20 +288,6 @@ def _ell(method: Any, held: Held) -> float:
     return held.size * float(protocol.dual_loss(method, held.state))
 
 
-def combined(first: Report, *others: Report) -> Report:
-    """Task: add up reports."""
-    for other in others:
-        change = total(first.change, other.change)
-        first = Report(
-            change,
-            first.square + other.square,
-            first.ell + other.ell,
-            max(first.seconds, other.seconds),
-            first.n_bytes + other.n_bytes,
-        )
-    return first
-
-
 def hinges(
     run: str, k: int, partitions: Sequence[int], number: int, w: Change, seconds: float
 ) -> tuple[bool, float]:
@@ -411,8 +316,3 @@ def _measure(measure: _Measure, held: Held) -> bool:
     except OutOfTime:
         return False
     return True
-
-
-def listed(*answers: Any) -> list[Any]:
-    """Task: return answers together, so that they travel as one."""
-    return list(answers)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import python_generic
-from maxmargin.dask.holding import PartitionError, failed, naming
+from maxmargin.dask.messages import PartitionError, failed, naming
 from maxmargin.dask.partitions import Source, as_examples, is_nothing
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.encoding.labels import holds_arrays

@@ -19,7 +19,7 @@ from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import is_wrapper
 from maxmargin.dask.calls import Trouble
 from maxmargin.dask.changes import add, dense
-from maxmargin.dask.holding import Report, Turn
+from maxmargin.dask.messages import Report, Turn
 from maxmargin.dask.problem import Partitioned, Turns
 from maxmargin.dask.rounds import Round
 from maxmargin.limits import uncounted

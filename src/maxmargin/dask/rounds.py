@@ -11,7 +11,7 @@ from maxmargin.dask import holding
 from maxmargin.dask.calls import Job, Trouble
 from maxmargin.dask.changes import difference, encoded
 from maxmargin.dask.fleet import Fleet, Part
-from maxmargin.dask.holding import Report, Turn, Update
+from maxmargin.dask.messages import Report, Turn, Update
 from maxmargin.limits import OutOfTime, now, share_of_time
 
 _BEAT = 3.0  # seconds of a task

@@ -6,7 +6,8 @@ from numbers import Real
 from typing import Any
 
 import dask
-from distributed import Client, get_client
+from dask.delayed import Delayed
+from distributed import Client, Future, get_client
 
 from maxmargin.dask.calls import Calls
 from maxmargin.dask.fleet import Fleet
@@ -77,7 +78,7 @@ def solve(
     ...     solve(partitions, Accelerated(Pairwise(lam=0.1)), tol=1e-4).status.name
     'CONVERGED'
     """
-    sources = [(each,) for each in partitions]
+    sources = [(_as_task(each),) for each in partitions]
     with a_fleet(sources, _as_it_is, client, timeout) as problem:
         return solve_here(
             problem,
@@ -128,6 +129,12 @@ def rounds_of(result: Result) -> list[Round]:
             f"rounds_of: result must come from maxmargin.dask.solve, got one of {shown(problem)}."
         )
     return list(problem.rounds.log)
+
+
+def _as_task(partition: object) -> Any:
+    """Return a partition as a task, which Dask does not look into."""
+    is_task = isinstance(partition, Delayed | Future)
+    return partition if is_task else dask.delayed(partition, pure=False, traverse=False)
 
 
 def _as_it_is(problem: Any) -> Any:
