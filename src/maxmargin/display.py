@@ -16,6 +16,68 @@ _DELAY, _SECOND_LINE = 2.0, 10.0
 _FORMAT = "{desc}: pass {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix} {bar}"
 
 
+class Due:
+    """When lines of a log are due: after 2, 10, 20, 40, 80, ... seconds."""
+
+    def __init__(self) -> None:
+        self._begin, self._next = now(), _DELAY
+
+    def seconds(self) -> float | None:
+        """Return the seconds since the beginning if a line is due, else None."""
+        elapsed = now() - self._begin
+        if elapsed < self._next:
+            return None
+        while self._next <= elapsed:
+            self._next = _SECOND_LINE if self._next == _DELAY else 2.0 * self._next
+        return elapsed
+
+
+class WorkLine:
+    """Shows how much of some work is done: by a bar on a terminal or in a notebook, by lines in a log.
+
+    Parameters
+    ----------
+    name : str
+        Text at the beginning.
+    total : int
+        The amount of work, in bytes.
+    verbose : int
+        0 for nothing, 1 for a bar where lines can be written again, 2 for lines elsewhere, too.
+    """
+
+    def __init__(self, name: str, total: int, verbose: int) -> None:
+        self.name, self.total = name, max(total, 1)
+        can_rewrite = rewrites_lines(sys.stderr)
+        self._due = Due() if verbose >= 2 and not can_rewrite else None
+        self._bar = tqdm(
+            total=self.total,
+            desc=name,
+            unit="B",
+            unit_scale=True,
+            disable=not (verbose and can_rewrite),
+            delay=_DELAY,
+            leave=False,
+            dynamic_ncols=True,
+            file=sys.stderr,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def update(self, done: int) -> None:
+        """Show that this many bytes are done."""
+        self._bar.update(done - self._bar.n)
+        seconds = None if self._due is None else self._due.seconds()
+        if seconds is not None:
+            share = done / self.total
+            print(f"{self.name}: {share:.0%}, {seconds:.0f} s", file=sys.stderr, flush=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+
 class ProgressLine:
     """A callback that shows passes, primal, dual and gap in one line.
 
@@ -106,18 +168,16 @@ class LogLines:
 
     def __init__(self, name: str = "solve", stream: IO[str] | None = None) -> None:
         self.name, self.stream = name, stream
-        self._begin, self._next = now(), _DELAY
+        self._due = Due()
 
     def __enter__(self) -> Self:
         return self
 
     def __call__(self, progress: Progress) -> None:
         """Write a line if it is time for one."""
-        elapsed = now() - self._begin
-        if elapsed < self._next:
+        elapsed = self._due.seconds()
+        if elapsed is None:
             return
-        while self._next <= elapsed:
-            self._next = _SECOND_LINE if self._next == _DELAY else 2.0 * self._next
         known = "" if progress.last is None else f", {certificate_text(progress.last)}"
         stream = sys.stderr if self.stream is None else self.stream
         print(f"{self.name}: pass {progress.passes:.0f}, {elapsed:.0f} s{known}", file=stream, flush=True)

@@ -11,7 +11,7 @@ from maxmargin.commands.reports import Report, report
 from maxmargin.evaluation import alignment_error_rate
 from maxmargin.formats.columns import read_columns
 from maxmargin.formats.conllu import read_conllu
-from maxmargin.formats.detection import ATTRIBUTES, CONLLU, detect
+from maxmargin.formats.detection import ATTRIBUTES, CONLLU, JSON, detect
 from maxmargin.formats.links import read_links
 from maxmargin.formats.sources import Malformed, Source
 
@@ -83,8 +83,12 @@ def _labels(source: Source, form: str) -> Iterator[list[str]]:
     if form == ATTRIBUTES:
         from maxmargin.formats.attributes import read_attributes
 
-        for _, y in read_attributes(source):
+        for _, y, _ in read_attributes(source):
             yield from y
+    elif form == JSON:
+        from maxmargin.formats.json_lines import read_json_lines
+
+        yield from (s.labels for s in read_json_lines(source))
     else:
         yield from (s.column(-1) for s in read_columns(source) if not s.starts_document)
 

@@ -4,7 +4,7 @@ import os
 from typing import Any, NamedTuple
 
 from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
-from maxmargin.commands.tasks import Attributes, Columns, Task, Trees
+from maxmargin.commands.tasks import Attributes, Columns, JsonLines, Task, Trees
 from maxmargin.wording import quoted
 
 ESTIMATORS = {
@@ -15,7 +15,7 @@ ESTIMATORS = {
     "multilabel": "MultilabelSVC",
 }
 TASKS: dict[str, type[Task]] = {
-    cls.__name__: cls for cls in (Attributes, Classes, Columns, LabelSets, SequenceRows, Trees)
+    cls.__name__: cls for cls in (Attributes, Classes, Columns, JsonLines, LabelSets, SequenceRows, Trees)
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 # Kept here as well as in `models` and `detection`, which import NumPy: the help should come at once.
 ESTIMATORS = ("chain", "segments", "parser", "multiclass", "multilabel")
-FORMATS = ("columns", "attributes", "svmhmm", "svmlight", "conllu")
+FORMATS = ("columns", "attributes", "svmhmm", "svmlight", "conllu", "json")
 
 _TRAIN = """\
 formats of FILE (recognised by the first lines):
@@ -18,13 +18,24 @@ formats of FILE (recognised by the first lines):
   svmhmm      label qid:sequence number:value ... (SVM^hmm)
   svmlight    label number:value ..., or labels separated by commas
   conllu      dependency trees (Universal Dependencies)
+  json        {"tokens": [[names of features], ...], "labels": [...]} per line
 All may be compressed by gzip.
 
 the same with other programs:
   crf_learn TEMPLATE FILE MODEL      maxmargin train FILE --template TEMPLATE --model MODEL
+  wapiti train -p PATTERN FILE MODEL maxmargin train FILE --template PATTERN --model MODEL
   crfsuite learn -m MODEL FILE       maxmargin train FILE --model MODEL
   svm_hmm_learn -c C FILE MODEL      maxmargin train FILE --model MODEL -C C
 Files are the same, but not the scale of C: try --search.
+"""
+_ENCODE = """\
+formats of FILE: columns, attributes or json, as of train; all files have the same. They are read once, in
+memory that grows with the number of distinct features alone, or not at all with --hash-bits.
+
+  maxmargin encode FILE ... --output DIRECTORY
+  maxmargin train DIRECTORY --model MODEL
+
+After an interruption, the same command goes on where it stopped.
 """
 _TAG = """\
 output: columns and CoNLL-U as they came, with a column or the heads that are predicted; other formats a
@@ -46,6 +57,7 @@ _EVALUATE = """\
 def add_commands(commands: Any) -> None:
     """Add the commands to the parser."""
     _add_train(_command(commands, "train", "train a model on a data file", _TRAIN))
+    _add_encode(_command(commands, "encode", "encode data files that are larger than memory", _ENCODE))
     _add_tag(_command(commands, "tag", "predict the labels or heads of a data file", _TAG))
     _add_evaluate(_command(commands, "evaluate", "print the scores of predictions", _EVALUATE))
     _add_inspect(_command(commands, "inspect", "print what a model has learnt", ""))
@@ -67,14 +79,16 @@ def _runner(name: str) -> Callable[[argparse.Namespace], int]:
     return run
 
 
-def _add_train(parser: Any) -> None:
-    parser.add_argument("file", metavar="FILE", help="data to train on; - for standard input")
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", help="data to train on, or a directory of encode; - for standard input"
+    )
     parser.add_argument("--model", "-m", required=True, type=_new_file, metavar="MODEL", help="file to write")
     parser.add_argument(
         "--format", choices=("auto", *FORMATS), default="auto", help="format of FILE (default: auto)"
     )
     parser.add_argument(
-        "--template", "-t", metavar="TEMPLATE", help="template of features, in CRF++'s syntax, for columns"
+        "--template", "-t", metavar="TEMPLATE", help="template of features, of CRF++ or Wapiti, for columns"
     )
     parser.add_argument("--estimator", choices=ESTIMATORS, help="what to train (default: by the format)")
     parser.add_argument(
@@ -120,7 +134,29 @@ def _add_train(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_tag(parser: Any) -> None:
+def _add_encode(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="labelled data")
+    parser.add_argument("--output", "-o", required=True, metavar="DIRECTORY", help="directory to write")
+    parser.add_argument(
+        "--format",
+        choices=("auto", "columns", "attributes", "json"),
+        default="auto",
+        help="format of all files (default: auto)",
+    )
+    parser.add_argument(
+        "--template", "-t", metavar="TEMPLATE", help="template of features, in CRF++'s syntax, for columns"
+    )
+    parser.add_argument(
+        "--min-count", type=_count, metavar="N", help="leave out features that occur in fewer tokens"
+    )
+    parser.add_argument(
+        "--hash-bits", type=_count, metavar="B", help="number features by hashes of B bits, up to 30"
+    )
+    _add_quiet(parser)
+    _add_json(parser)
+
+
+def _add_tag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file that train wrote")
     parser.add_argument(
         "file",
@@ -147,7 +183,7 @@ def _add_tag(parser: Any) -> None:
     _add_quiet(parser)
 
 
-def _add_evaluate(parser: Any) -> None:
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="+", action=_OneOrTwo, help="one or two files, as below"
     )
@@ -155,7 +191,7 @@ def _add_evaluate(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_inspect(parser: Any) -> None:
+def _add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file that train wrote")
     parser.add_argument("--label", metavar="LABEL", help="features of this label only")
     parser.add_argument(
@@ -164,17 +200,17 @@ def _add_inspect(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_jobs(parser: Any) -> None:
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=_count, metavar="N", help="threads (default: 1)")
 
 
-def _add_quiet(parser: Any) -> None:
+def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet", "-q", action="store_true", help="no notes and no progress on standard error"
     )
 
 
-def _add_json(parser: Any) -> None:
+def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
 
 
@@ -182,7 +218,11 @@ class _OneOrTwo(argparse.Action):
     """Takes one value or two."""
 
     def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option: str | None = None,
     ) -> None:
         if len(values) > 2:
             parser.error(f"expected one or two files, got {len(values)}")

@@ -6,7 +6,7 @@ The settings of a task are stored with a model, so that new files are read as th
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from maxmargin.formats.detection import ATTRIBUTES, COLUMNS, CONLLU
+from maxmargin.formats.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON
 from maxmargin.formats.sources import Malformed, Source
 
 # Tokens that are read, tagged and written at a time, so that memory does not grow with the file; words of
@@ -15,6 +15,7 @@ TOKENS, WORDS, BLOCK = 50_000, 5_000, 1 << 25
 # What the start of a document is tagged with, and its margin.
 _OUTSIDE, _NOTHING = "O", "_"
 Settings = dict[str, Any]
+_Example = tuple[Any, Any, Any]  # x, y and the item
 
 
 class Batch(NamedTuple):
@@ -99,29 +100,18 @@ class Columns(Task):
     kinds: ClassVar = {"template": (str, type(None)), "columns": int}
 
     def __init__(self, template: str | None, columns: int, template_name: str = "template") -> None:
-        from maxmargin.formats.templates import parse_template
-        from maxmargin.formats.word_features import word_features
+        from maxmargin.formats.column_features import ColumnFeatures
 
         self.template, self.columns = template, columns
-        self._parsed = None if template is None else parse_template(template, template_name)
-        self._features = word_features if self._parsed is None else self._parsed.features
-        needed = 1 if self._parsed is None else self._parsed.n_columns
-        if needed > columns - 1:
-            raise Malformed(
-                f"{template_name}: expected columns below {columns - 1}, as the data have {columns} and the "
-                f"last is the label, got column {needed - 1}"
-            )
+        self._features = ColumnFeatures(template, columns, template_name)
 
     @property
     def note(self) -> str:
-        if self._parsed is None:
+        parsed = self._features.parsed
+        if parsed is None:
             return "no template: default features of words"
-        known = f"template: {len(self._parsed.macros)} features per token"
-        return (
-            known
-            if self._parsed.transitions
-            else f"{known}; pairs of labels have weights, with or without 'B'"
-        )
+        known = f"template: {len(parsed.macros)} features per token"
+        return known if parsed.transitions else f"{known}; pairs of labels have weights, with or without 'B'"
 
     def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
         from maxmargin.formats.columns import read_columns
@@ -130,12 +120,11 @@ class Columns(Task):
         sentences = read_columns(source, widths=widths)
         return _grouped(map(self._example, sentences), None if whole else TOKENS)
 
-    def _example(self, sentence: Any) -> tuple[Any, Any, Any]:
+    def _example(self, sentence: Any) -> _Example:
         """Return the features, the labels and the sentence; a line that starts a document has no tokens."""
         if sentence.starts_document:
             return [], [], sentence
-        rows = [row[: self.columns - 1] for row in sentence.rows]
-        return self._features(rows), sentence.column(-1), sentence
+        return self._features.of(sentence.rows), sentence.column(-1), sentence
 
     def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
         if item.starts_document:
@@ -147,9 +136,9 @@ class Columns(Task):
         return [*map(item.separator.join, rows), ""]
 
 
-def _grouped(examples: Iterable[tuple[Any, Any, Any]], size: int | None) -> Iterator[Batch]:
+def _grouped(examples: Iterable[_Example], size: int | None) -> Iterator[Batch]:
     """Yield examples, given as (x, y, item), in batches of about this many tokens, or all in one."""
-    kept: list[tuple[Any, Any, Any]] = []
+    kept: list[_Example] = []
     n_tokens = 0
     for example in examples:
         kept.append(example)
@@ -161,7 +150,7 @@ def _grouped(examples: Iterable[tuple[Any, Any, Any]], size: int | None) -> Iter
         yield _batch(kept, n_tokens)
 
 
-def _batch(examples: list[tuple[Any, Any, Any]], size: int) -> Batch:
+def _batch(examples: list[_Example], size: int) -> Batch:
     X, y, items = map(list, zip(*examples, strict=True))
     return Batch(X, y, items, size)
 
@@ -180,8 +169,29 @@ class Attributes(Task):
     def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
         from maxmargin.formats.attributes import read_attributes
 
-        for X, y in read_attributes(source, labelled=labelled, size=None if whole else BLOCK):
+        for X, y, _ in read_attributes(source, labelled=labelled, size=None if whole else BLOCK):
             yield Batch(X, y, y, int(X.offsets[-1]))
+
+    def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
+        return [*with_margins(output, margins), ""]
+
+
+class JsonLines(Task):
+    """Sequences of tokens with named features, in lines of JSON."""
+
+    name = JSON
+    estimators = ("chain", "segments")
+    nouns = ("sequence", "token")
+
+    @property
+    def note(self) -> str:
+        return "features by their names"
+
+    def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
+        from maxmargin.formats.json_lines import read_json_lines
+
+        found = read_json_lines(source, labelled=labelled)
+        return _grouped(((s.tokens, s.labels, s) for s in found), None if whole else TOKENS)
 
     def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
         return [*with_margins(output, margins), ""]

@@ -8,18 +8,24 @@ from typing import Any
 from maxmargin.commands.models import Model, new_estimator
 from maxmargin.commands.output import note, noted_warnings, result
 from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
-from maxmargin.commands.tasks import Attributes, Batch, Columns, Task, Trees
-from maxmargin.formats.columns import split_fields
-from maxmargin.formats.detection import ATTRIBUTES, COLUMNS, CONLLU, SVMHMM, SVMLIGHT, Detected, detect
+from maxmargin.commands.tasks import Attributes, Batch, Columns, JsonLines, Task, Trees
+from maxmargin.formats.detection import (
+    ATTRIBUTES,
+    COLUMNS,
+    CONLLU,
+    JSON,
+    SVMHMM,
+    SVMLIGHT,
+    Detected,
+    detect,
+)
 from maxmargin.formats.sources import Source
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train a model and write it."""
     begin = time.perf_counter()
-    with Source(arguments.file) as source:
-        task = _task(source, arguments)
-        batch = task.training(source)
+    task, batch = _encoded(arguments) if os.path.isdir(arguments.file) else _read(arguments)
     chosen = arguments.estimator or task.estimators[0]
     examples, parts = (f"{noun}s" for noun in task.nouns)
     note(f"{len(batch.items)} {examples}, {batch.size} {parts}; {task.note}", quiet=arguments.quiet)
@@ -39,6 +45,30 @@ def run(arguments: argparse.Namespace) -> int:
     data = _summary(estimator, batch, task, arguments) | {"seconds": seconds}
     result(_text(data), data, arguments.json)
     return 0
+
+
+def _read(arguments: argparse.Namespace) -> tuple[Task, Batch]:
+    """Return the task of a file, and all its examples."""
+    with Source(arguments.file) as source:
+        task = _task(source, arguments)
+        return task, task.training(source)
+
+
+def _encoded(arguments: argparse.Namespace) -> tuple[Task, Batch]:
+    """Return the task and the examples of a directory that ``encode`` has written."""
+    from maxmargin.corpus import open_corpus
+
+    if arguments.search or arguments.template or arguments.min_count:
+        raise ValueError(
+            f"{arguments.file}: expected no --search, --template or --min-count for encoded data; give the "
+            "last two to encode"
+        )
+    corpus = open_corpus(arguments.file)
+    recipe = corpus.manifest.recipe
+    cls: Any = next(task for task in (Attributes, Columns, JsonLines) if task.name == recipe.format)
+    task: Task = cls(**recipe.settings)
+    _check_estimator(task, arguments)
+    return task, Batch(corpus.X, corpus.y, corpus.y, len(corpus.y.codes))
 
 
 def _fit(estimator: Any, batch: Batch, arguments: argparse.Namespace) -> None:
@@ -63,23 +93,24 @@ def _task(source: Source, arguments: argparse.Namespace) -> Task:
         found = Detected(arguments.format, "as asked")
     note(f"{source.name}: {found.name}: {found.seen}", quiet=arguments.quiet)
     task = _TASKS[found.name](source, arguments)
-    estimator = arguments.estimator
-    if estimator is not None and estimator not in task.estimators:
-        expected = " or ".join(task.estimators)
-        raise ValueError(f"--estimator: expected {expected} for the format {found.name}, got {estimator}")
+    _check_estimator(task, arguments)
     if arguments.template is not None and not isinstance(task, Columns):
         raise ValueError(f"--template: expected a column file, got the format {found.name}")
     return task
 
 
+def _check_estimator(task: Task, arguments: argparse.Namespace) -> None:
+    estimator = arguments.estimator
+    if estimator is not None and estimator not in task.estimators:
+        expected = " or ".join(task.estimators)
+        raise ValueError(f"--estimator: expected {expected} for the format {task.name}, got {estimator}")
+
+
 def _columns(source: Source, arguments: argparse.Namespace) -> Task:
-    first = next(filter(str.strip, source.peek().decode("utf-8", "replace").split("\n")))
-    width = len(split_fields(first.rstrip("\r")))
-    if arguments.template is None:
-        return Columns(None, width)
-    with Source(arguments.template) as template:
-        text = "\n".join(line.text for line in template.lines())
-        return Columns(text, width, template.name)
+    from maxmargin.formats.column_features import column_features
+
+    features = column_features(source, arguments.template)
+    return Columns(features.template, features.columns)
 
 
 def _rows(source: Source, arguments: argparse.Namespace) -> Task:
@@ -97,6 +128,7 @@ _TASKS: dict[str, Any] = {
     SVMHMM: lambda source, arguments: SequenceRows(),
     SVMLIGHT: _rows,
     CONLLU: lambda source, arguments: Trees(arguments.tags),
+    JSON: lambda source, arguments: JsonLines(),
 }
 
 

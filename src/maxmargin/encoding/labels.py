@@ -64,7 +64,7 @@ def encode_labels(
     _check_lengths(lengths, offsets, owner, words)
     labels = list(chain.from_iterable(sequences))
     _check_types(labels, lengths, owner, words)
-    known = _sorted_classes(labels, owner) if classes is None else np.asarray(classes)
+    known = sorted_classes(labels, owner) if classes is None else np.asarray(classes)
     numbers = {label: k for k, label in enumerate(known.tolist())}
     try:
         codes = np.fromiter(map(numbers.__getitem__, labels), np.int64, len(labels))
@@ -166,7 +166,8 @@ def _check_types(labels: list[object], lengths: NDArray[np.int64], owner: str, w
     )
 
 
-def _sorted_classes(labels: list[object], owner: str) -> Labels:
+def sorted_classes(labels: Iterable[object], owner: str) -> Labels:
+    """Return the distinct labels, all of them strings or all ints, in order."""
     distinct = sorted(dict.fromkeys(labels))  # type: ignore[type-var]  # all str or all int
     if not distinct:
         raise ValueError(f"{owner}: y has no label, expected at least one.")

@@ -7,6 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.arrays import IntArray
+from maxmargin.encoding.kinds import Kind
+from maxmargin.encoding.lookup import learn
+from maxmargin.encoding.names import not_a_name, read_named
 from maxmargin.encoding.tokens import Offsets
 
 
@@ -45,6 +48,16 @@ class NumberedSequences(NamedTuple):
         values = self.values.tolist()
         valued = [_summed(texts[a:b], values[a:b]) for a, b in edges]
         return [valued[a:b] for a, b in pairwise(self.offsets.tolist())]
+
+
+def numbered(sequences: list[object], kind: Kind, owner: str) -> NumberedSequences:
+    """Number the named features of sequences whose tokens are dicts or collections of strings."""
+    features = read_named(sequences, kind, owner)
+    try:
+        names, codes = learn(features.bags, int(features.sizes.sum()))
+    except TypeError:
+        raise not_a_name(features, owner) from None
+    return NumberedSequences(names, codes, features.values, features.counts, features.offsets)
 
 
 def _summed(names: list[str], values: list[float]) -> dict[str, float]:

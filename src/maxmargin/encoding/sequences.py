@@ -4,13 +4,12 @@ from numbers import Integral
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from maxmargin.encoding.kinds import NOUNS, Kind, as_sequences, find_kind, is_empty, some_sequences
-from maxmargin.encoding.lookup import Vocabulary, learn
+from maxmargin.encoding.lookup import Vocabulary
 from maxmargin.encoding.names import NamedFeatures, not_a_name, read_named
-from maxmargin.encoding.numbered import NumberedSequences
+from maxmargin.encoding.numbered import NumberedSequences, numbered
 from maxmargin.encoding.packed import are_distinct
 from maxmargin.encoding.sparse_rows import drop_columns, sparse_rows
 from maxmargin.encoding.stacking import stack_dense, stack_sparse
@@ -117,12 +116,12 @@ class SequenceEncoder:
         self._check_min_count()
         if isinstance(X, NumberedSequences):
             kind: Kind = "strings" if X.values is None else "dicts"
-            return self._keep(kind, *self._numbered(X.names, X.codes, X))
+            return self._keep(kind, *self._numbered(X))
         sequences = some_sequences(X, self.owner)
         kind = find_kind(sequences, self.owner)
         if kind in ARRAYS:
             return self._keep(kind, None, self._stack(sequences, kind))
-        return self._keep(kind, *self._learn(read_named(sequences, kind, self.owner)))
+        return self._keep(kind, *self._numbered(numbered(sequences, kind, self.owner)))
 
     def _keep(self, kind: Kind, vocabulary: Vocabulary | None, tokens: Tokens) -> Tokens:
         """Keep what has been learnt, and return the tokens."""
@@ -179,18 +178,10 @@ class SequenceEncoder:
         stack = stack_dense if kind == "dense" else stack_sparse
         return stack(sequences, self.owner)
 
-    def _learn(self, features: NamedFeatures) -> tuple[Vocabulary, Tokens]:
-        try:
-            names, codes = learn(features.bags, int(features.sizes.sum()))
-        except TypeError:
-            raise not_a_name(features, self.owner) from None
-        return self._numbered(names, codes, features)
-
-    def _numbered(
-        self, names: list[str], codes: NDArray[np.int32], features: NamedFeatures | NumberedSequences
-    ) -> tuple[Vocabulary, Tokens]:
+    def _numbered(self, X: NumberedSequences) -> tuple[Vocabulary, Tokens]:
         """Return the vocabulary of the names that are frequent enough, and the tokens."""
-        rows = sparse_rows(codes, features.counts, features.values, len(names))
+        names = X.names
+        rows = sparse_rows(X.codes, X.counts, X.values, len(names))
         if self.min_count > 1:
             kept = np.bincount(rows.indices, minlength=len(names)) >= self.min_count
             names = [name for name, keep in zip(names, kept.tolist(), strict=True) if keep]
@@ -201,8 +192,8 @@ class SequenceEncoder:
                 f"{self.min_count} tokens; give the tokens features or lower min_count."
             )
         vocabulary = Vocabulary(names)
-        vocabulary.expect(len(codes))
-        return vocabulary, Tokens(rows, features.offsets)
+        vocabulary.expect(len(X.codes))
+        return vocabulary, Tokens(rows, X.offsets)
 
     def _look_up(self, vocabulary: Vocabulary, features: NamedFeatures) -> Tokens:
         try:

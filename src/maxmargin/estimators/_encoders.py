@@ -5,6 +5,7 @@ from typing import cast
 
 import numpy as np
 
+from maxmargin.corpus.hashing import MOST_BITS, HashingEncoder
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.arc_features import ArcEncoder
 from maxmargin.encoding.joint import DenseJoint, Joint, NamedJoint, PairJoint, SparseJoint
@@ -15,25 +16,38 @@ from maxmargin.persistence.parts import Draft, Stored
 from maxmargin.persistence.plain import NotPlain
 from maxmargin.wording import quoted
 
-_OBJECTS, _TEXTS, _NAMES = "objects", "texts", "names"
+_OBJECTS, _HASHED, _TEXTS, _NAMES = "objects", "hashed", "texts", "names"
 _JOINTS: dict[str, type[DenseJoint]] = {"arrays": DenseJoint, "sparse": SparseJoint, "pairs": PairJoint}
 _SIZE = ".size"
 
 
-def _write_tokens(draft: Draft, name: str, encoder: SequenceEncoder | ObjectEncoder) -> None:
-    draft.put(name, _OBJECTS if isinstance(encoder, ObjectEncoder) else encoder.kind_)
+TokenEncoder = SequenceEncoder | HashingEncoder | ObjectEncoder
+
+
+def _write_tokens(draft: Draft, name: str, encoder: TokenEncoder) -> None:
+    kind: str = getattr(encoder, "kind_", _OBJECTS if isinstance(encoder, ObjectEncoder) else _HASHED)
+    draft.put(name, kind)
     draft.put(name + _SIZE, encoder.n_features_in_)
     if encoder.feature_names_ is not None:
         draft.put_texts(name, encoder.feature_names_)
 
 
-def _read_tokens(stored: Stored, name: str) -> SequenceEncoder | ObjectEncoder:
-    kind = choice(_OBJECTS, *NOUNS).read(stored, name)
+def _read_tokens(stored: Stored, name: str) -> TokenEncoder:
+    kind = choice(_OBJECTS, _HASHED, *NOUNS).read(stored, name)
     size = COUNT.read(stored, name + _SIZE)
     if kind == _OBJECTS:
         return ObjectEncoder(stored.owner)
+    if kind == _HASHED:
+        return HashingEncoder(_checked_bits(stored, size), stored.owner)
     names = stored.take_texts(name) if stored.has(name) else None
     return SequenceEncoder.restored(cast("Kind", kind), size, names, stored.owner)
+
+
+def _checked_bits(stored: Stored, size: int) -> int:
+    bits = size.bit_length() - 1
+    if size != 1 << max(bits, 0) or not 1 <= bits <= MOST_BITS:
+        stored.fail("a power of two of hashed features", str(size))
+    return bits
 
 
 def _write_arcs(draft: Draft, name: str, encoder: ArcEncoder) -> None:

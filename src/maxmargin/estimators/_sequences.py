@@ -1,12 +1,15 @@
 """What the estimators over sequences share: the encoding of tokens, and the parts of the weights."""
 
+import os
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.arrays import FloatArray, IntArray, lent
+from maxmargin.corpus.hashing import HashingEncoder
+from maxmargin.corpus.opening import Corpus, CorpusSequences, open_corpus
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.kinds import some_sequences
 from maxmargin.encoding.numbered import NumberedSequences
@@ -14,13 +17,13 @@ from maxmargin.encoding.objects import ObjectEncoder, holds_arrays
 from maxmargin.encoding.tokens import Offsets, Tokens, without_empty
 from maxmargin.estimators._base import Call, Output
 from maxmargin.estimators._encoders import TOKENS
-from maxmargin.estimators._examples import Data, Examples
+from maxmargin.estimators._examples import Data, Examples, Parts
 from maxmargin.estimators._fields import Fields
 from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._problems import SequenceProblem, check_k, k_best_outputs
 from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._single import SinglePrediction, present_weights
-from maxmargin.estimators._state import snapshot
+from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.estimators._support import RowFeatures
 
 # Tokens, and the numbers of their labels.
@@ -30,7 +33,7 @@ X_TEXT = """
 X : list of sequences
     Each is a 2-D array or sparse matrix with one row per token, or a list with one dict or one iterable of
     strings per token. All sequences of all calls are of the same kind. Empty sequences have an empty output,
-    and change nothing in training.
+    and change nothing in training. `fit` also takes a corpus, or its directory, without y (`encode_files`).
 """
 
 
@@ -39,15 +42,29 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
 
     min_count: int
     feature_names_: list[str] | None
-    _encoder: SequenceEncoder | ObjectEncoder
+    _encoder: SequenceEncoder | HashingEncoder | ObjectEncoder
 
     _fitted: ClassVar[Fields] = {"_encoder": TOKENS}
 
+    @transaction
+    def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
+        """%(fit)s"""
+        return self._learn((X, y), sample_weight)
+
+    def _validate(self, parts: Parts, call: Call) -> Parts:
+        X, y = parts
+        if y is None and isinstance(X, str | os.PathLike):
+            X = open_corpus(X)
+        parts = (X.X, X.y) if y is None and isinstance(X, Corpus) else parts
+        return super()._validate(parts, call)
+
     def _tokens(self, X: object, call: Call) -> Tokens:
         """Return the tokens encoded; the first call learns the features."""
+        if isinstance(X, CorpusSequences):
+            return self._mapped_tokens(X, call)
         X = X if isinstance(X, NumberedSequences) else some_sequences(X, self._owner)
         if not call.first:
-            return self._encoder.transform(X)
+            return _held(self._encoder.transform(X), call)
         if callable(self.kernel) and not holds_arrays(X):
             self._encoder = ObjectEncoder(self._owner)
         else:
@@ -55,7 +72,29 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         tokens = self._encoder.fit_transform(X)
         self._name_features()
         self._learn_kernel(tokens.rows)
-        return tokens
+        return _held(tokens, call)
+
+    def _mapped_tokens(self, X: CorpusSequences, call: Call) -> Tokens:
+        """Return the tokens of a corpus as they are, with the features that it was encoded with."""
+        if call.more or not self.kernel == "linear" or self.min_count != 1:
+            raise ValueError(
+                f"{self._owner}: a corpus is for fit with kernel='linear' and min_count=1; encode it with "
+                "another min_count, or pass lists of sequences."
+            )
+        if X.names is None:
+            self._encoder = HashingEncoder(cast("int", X.hash_bits), self._owner)
+        else:
+            n_features = len(X.names)
+            self._encoder = SequenceEncoder.restored(X.kind, n_features, X.names, self._owner)
+        self._name_features()
+        self._learn_kernel(X.tokens.rows)
+        return X.tokens
+
+    def _has_features_of(self, X: CorpusSequences) -> bool:
+        """Whether a corpus was encoded with the features of this model."""
+        if isinstance(self._encoder, HashingEncoder):
+            return X.hash_bits == self._encoder.bits
+        return X.names is not None and X.names == self._encoder.feature_names_
 
     def _name_features(self) -> None:
         """Set the attributes that follow from the encoder."""
@@ -91,8 +130,9 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
 
         If there is no token at all, a blank one takes the place, outside of all sequences.
         """
-        tokens = self._encoder.transform(X)
-        rows = self._prediction_rows(tokens.rows)
+        is_encoded = isinstance(X, CorpusSequences) and self._has_features_of(X)
+        tokens = cast("CorpusSequences", X).tokens if is_encoded else self._encoder.transform(X)
+        rows = self._prediction_rows(lent(tokens.rows))
         return tokens._replace(rows=rows if rows.shape[0] else _blank(rows))
 
     def _k_best(self, X: object, k: int) -> Iterator[tuple[IntArray, FloatArray]]:
@@ -118,6 +158,10 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
 
     def _blank(self) -> SequenceProblem:
         return self._unlabelled(Tokens(csr_array((1, self._n_columns)), np.array([0, 1])))
+
+
+def _held(tokens: Tokens, call: Call) -> Tokens:
+    return tokens._replace(rows=call.held(tokens.rows))
 
 
 def _present(tokens: Tokens) -> Offsets:

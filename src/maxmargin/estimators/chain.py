@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.corpus.opening import CorpusLabels
 from maxmargin.encoding import encode_labels
 from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
 from maxmargin.encoding.labels import Labels, holds_arrays
@@ -242,9 +243,12 @@ class ChainSVC(
         y = list(y) if isinstance(y, Iterator) else y
         tokens = self._tokens(X, call)
         known = self._known_classes(call)
-        labels, classes = encode_labels(y, tokens.offsets, classes=known, owner=self._owner)
+        if isinstance(y, CorpusLabels) and y.offsets is tokens.offsets:
+            labels, self.classes_ = y.codes, y.classes
+        else:
+            labels, self.classes_ = encode_labels(y, tokens.offsets, classes=known, owner=self._owner)
         if call.first:
-            self._learn_labels(classes, holds_arrays(y))
+            self._learn_labels(self.classes_, holds_arrays(y))
         if self._forbidden_in_training is not None:
             check_allowed(
                 labels,

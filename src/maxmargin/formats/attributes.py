@@ -27,10 +27,11 @@ _DECLARATION = "@"
 
 
 class Sequences(NamedTuple):
-    """Sequences of tokens, and their labels."""
+    """Sequences of tokens, their labels, and the number of lines of the file up to their end."""
 
     X: NumberedSequences
     y: list[list[str]]
+    stop: int
 
 
 def read_attributes(source: Source, *, labelled: bool = True, size: int | None = None) -> Iterator[Sequences]:
@@ -49,11 +50,12 @@ def read_attributes(source: Source, *, labelled: bool = True, size: int | None =
     Malformed
         If a line has no label, or an attribute a value that is not a finite number.
     """
-    n_lines = 0
+    n_lines = source.n_skipped
     for block in source.blocks(size):
         text = block if block.endswith(b"\n") else block + b"\n"
-        yield _Block(source, text, n_lines).sequences(labelled)
-        n_lines += text.count(b"\n")
+        found = _Block(source, text, n_lines)
+        yield found.sequences(labelled)
+        n_lines += len(found.fields.counts)
 
 
 class _Block:
@@ -82,7 +84,8 @@ class _Block:
         is_attribute[firsts] = False
         offsets = _offsets(is_blank)
         X = NumberedSequences(*self._attributes(codes[is_attribute]), per_line[~is_blank], offsets)
-        return Sequences(X, [labels[a:b] for a, b in pairwise(offsets.tolist())])
+        stop = self.n_before + len(counts)
+        return Sequences(X, [labels[a:b] for a, b in pairwise(offsets.tolist())], stop)
 
     def _decoded(self) -> list[str]:
         """Return the distinct fields as texts, in which marks stand for escapes."""

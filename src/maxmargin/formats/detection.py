@@ -8,7 +8,8 @@ from maxmargin.formats.columns import split_fields
 from maxmargin.formats.sources import Malformed, Source
 
 COLUMNS, ATTRIBUTES, SVMHMM, SVMLIGHT, CONLLU = "columns", "attributes", "svmhmm", "svmlight", "conllu"
-FORMATS = (COLUMNS, ATTRIBUTES, SVMHMM, SVMLIGHT, CONLLU)
+JSON = "json"
+FORMATS = (COLUMNS, ATTRIBUTES, SVMHMM, SVMLIGHT, CONLLU, JSON)
 _MOST_LINES = 100
 _SVMLIGHT = re.compile(r"(?:[-+]?\d[^\s:]*)?(?:\s+qid:\d+)?(?:\s*\d+:\S+)*\s*(?:#.*)?")
 _QUERY = re.compile(r"\bqid:\d+\b")
@@ -24,9 +25,10 @@ class Detected(NamedTuple):
 def detect(source: Source) -> Detected:
     """Return the format that the first lines of a file are in.
 
-    Files of SVM^light have features ``number:value``, files of SVM^hmm also ``qid``. CoNLL-U has ten columns,
-    the first of them a number. Attribute files are separated by tabs and have ``=`` in most attributes, or
-    lines with different numbers of them. Everything else is a column file.
+    JSON lines begin with a brace and have "tokens". Files of SVM^light have features ``number:value``, files
+    of SVM^hmm also ``qid``. CoNLL-U has ten columns, the first of them a number. Attribute files are
+    separated by tabs and have ``=`` in most attributes, or lines with different numbers of them. Everything
+    else is a column file.
 
     Raises
     ------
@@ -36,6 +38,8 @@ def detect(source: Source) -> Detected:
     lines = [line for line in _first_lines(source) if line.strip()]
     if not lines:
         raise Malformed(f"{source.name}: expected data, got no line that is not blank")
+    if all(map(_is_object, lines)):
+        return Detected(JSON, "an object with tokens per line")
     words = [line for line in lines if not line.startswith("#")]
     if words and all(map(_is_word, words)):
         return Detected(CONLLU, "10 columns, the first a number")
@@ -54,6 +58,10 @@ def _first_lines(source: Source) -> list[str]:
     """Return some lines from the beginning; the last may be incomplete, and is left out if there are more."""
     lines = source.peek().decode("utf-8", "replace").replace("\r", "").split("\n")
     return lines[: max(1, min(len(lines) - 1, _MOST_LINES))]
+
+
+def _is_object(line: str) -> bool:
+    return line.startswith("{") and '"tokens"' in line
 
 
 def _is_word(line: str) -> bool:

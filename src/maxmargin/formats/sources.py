@@ -6,6 +6,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from maxmargin.wording import quoted
@@ -40,10 +41,16 @@ class Source:
     ----------
     path : str or path-like
         The file, or ``"-"``.
+
+    Attributes
+    ----------
+    n_skipped : int
+        The number of lines that were passed over by `skip`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         is_standard = os.fspath(path) == STANDARD
+        self.n_skipped = 0
         self.name = "standard input" if is_standard else os.fspath(path)
         # Standard input stays open for others.
         self._file: Any = None if is_standard else io.BufferedReader(io.FileIO(path), _PEEK)
@@ -75,10 +82,20 @@ class Source:
             head: bytes = self._stream.peek(_PEEK)
         return head
 
+    def skip(self, n_lines: int) -> None:
+        """Pass over the first lines; the others keep their numbers."""
+        with _sound_gzip(self):
+            self.n_skipped += sum(1 for _ in islice(self._stream, n_lines))
+
+    @property
+    def position(self) -> int:
+        """How many bytes of the file have been read, compressed if they are; zero for standard input."""
+        return 0 if self._file is None else int(self._file.tell())
+
     def lines(self) -> Iterator[Line]:
         """Yield the lines, without their ends."""
         with _sound_gzip(self):
-            for number, raw in enumerate(self._stream, start=1):
+            for number, raw in enumerate(self._stream, start=self.n_skipped + 1):
                 try:
                     text = raw.decode("utf-8")
                 except UnicodeDecodeError as error:

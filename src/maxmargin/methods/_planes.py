@@ -6,9 +6,10 @@ hinge. A set stores planes instead of outputs, so the oracle need not compute th
 example are contiguous, in one pool for planes and one for their entries.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
@@ -61,7 +62,7 @@ class Planes(NamedTuple):
     stop: IntArray
     extent: IntArray
     used: IntArray
-    where: np.ndarray[Any, np.dtype[np.uint32]]
+    where: NDArray[np.uint32]
     value: FloatArray
     entries: IntArray
     used_entries: IntArray
