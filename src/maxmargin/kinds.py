@@ -36,7 +36,7 @@ def n_blocks(problem: AnyProblem) -> int:
 
 
 @python_generic
-def sampler(problem: AnyProblem, sampling: object) -> Sampler:
+def sampler(problem: AnyProblem, sampling: str) -> Sampler:
     """Return what draws the visits of passes; ``sampling`` is the name that the user gave."""
     return _arguments.sampler(sampling, n_blocks(problem))
 

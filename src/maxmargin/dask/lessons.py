@@ -21,7 +21,7 @@ from maxmargin.estimators._examples import label_weights, weighed
 from maxmargin.estimators._sequences import SequenceEstimator
 from maxmargin.estimators._state import twin
 
-FIRST, NEXT = Call(True, False), Call(False, False)
+FIRST, NEXT = (Call(first=first, more=False, warm=False) for first in (True, False))
 _FAN_IN = 4
 
 

@@ -101,9 +101,9 @@ class FarSampler(NamedTuple):
 
 
 @kinds.sampler.register(Partitioned)
-def partitioned_sampler(problem: Partitioned, sampling: object) -> FarSampler:
+def partitioned_sampler(problem: Partitioned, sampling: str) -> FarSampler:
     _arguments.sampler(sampling, 1)  # raises if there is no such sampling
-    return FarSampler(problem.map.sizes.examples, str(sampling))
+    return FarSampler(problem.map.sizes.examples, sampling)
 
 
 @kinds.begin.register(Partitioned)

@@ -14,8 +14,8 @@ from maxmargin.dask.fleet import Fleet
 from maxmargin.dask.method import on_workers
 from maxmargin.dask.problem import Partitioned, partitioned
 from maxmargin.dask.rounds import Round, Rounds
-from maxmargin.result import Callback, Result
 from maxmargin.driver import solve as solve_here
+from maxmargin.result import Callback, Result
 from maxmargin.wording import shown
 
 _TIMEOUT = 60.0
