@@ -31,7 +31,8 @@ from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.problem import AnyProblem
 
 _FACTOR = 2.5  # c
-_EXAMPLES = 64
+_EXAMPLES = 16, 64  # at least and at most
+_PART = 8  # at most a part like this of the examples is measured, if that is not too few
 _SMALL = 2.0**-100  # lam n of the steps that are measured
 _ROUNDING = 1e-9
 _SHARE = 0.02  # of a limited time, for a step of each example
@@ -57,8 +58,9 @@ def kappa_by_steps(problem: AnyProblem, method: Any, n: int) -> float:
     """
     lam, here = protocol.regularisation(method), map_sizes(problem.map).examples
     steps = _block_method(method)
-    examples = np.unique(np.linspace(0, here - 1, _EXAMPLES).astype(np.int64))
-    others = (examples + max(1, here // (2 * _EXAMPLES))) % here
+    number = int(np.clip(here // _PART, *_EXAMPLES))
+    examples = np.unique(np.linspace(0, here - 1, number).astype(np.int64))
+    others = (examples + max(1, here // (2 * number))) % here
     try:
         with np.errstate(all="ignore"):
             if isinstance(steps, BlockExact):

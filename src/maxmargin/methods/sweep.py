@@ -7,7 +7,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import compiled_only, inner_kernel, kernel, python_generic
-from maxmargin.limits import OutOfTime, Pace
+from maxmargin.limits import OutOfTime, Pace, is_limited
 from maxmargin.methods import protocol
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._planes import add_plane
@@ -174,9 +174,9 @@ def sweep_in_time(
     at: FloatArray | None = None,
 ) -> tuple[State, int]:
     """Make visits until the deadline, as `sweep_all` does; return the state, and how many were made."""
-    done = 0
+    done, total = 0, n_visits(visits)
     with suppress(OutOfTime):
-        for first, stop in Pace().pieces(0, n_visits(visits)):
+        for first, stop in Pace().pieces(0, total) if is_limited() else [(0, total)]:
             state, done = sweep_all(problem, method, state, some_visits(visits, first, stop), at=at), stop
     return state, done
 
