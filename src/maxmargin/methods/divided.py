@@ -40,7 +40,7 @@ from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.problems.feature_map import inner, map_sizes
 from maxmargin.problems.problem import AnyProblem, take
 
-_ROUNDS = 8  # at most, in a pass
+_ROUNDS = 4  # for each part, at most, in a pass: the more parts, the more they interact
 _CAUTION = 1.3  # sigma / mean of rho
 _SMOOTHING = 0.2  # share of the last rho in the mean
 
@@ -195,7 +195,7 @@ def moved_part(method: Any, part: Part, w: FloatArray, order: IntArray) -> Part:
 @protocol.grain.register(Divided)
 def divided_grain(method: Divided, problem: AnyProblem) -> int:
     n = int(map_sizes(problem.map).examples)
-    return -(-n // affordable_walks(problem, _ROUNDS))
+    return -(-n // affordable_walks(problem, _ROUNDS * method.parts))
 
 
 @protocol.weights.register(Divided)
