@@ -64,9 +64,11 @@ def _checked_numbers(method: Any) -> dict[str, float]:
     lam = method.lam if has_lam else regularisation(method)
     _expect(_is_positive(lam), "the method's lam", "a number > 0", lam)
     numbers: dict[str, float] = {"lam": float(lam)} if has_lam else {}
-    if hasattr(method, "inner_steps"):
-        _expect(_is_count(method.inner_steps), "the method's inner_steps", "an int >= 1", method.inner_steps)
-        numbers["inner_steps"] = int(method.inner_steps)
+    for name in ("inner_steps", "budget"):
+        if hasattr(method, name):
+            count = getattr(method, name)
+            _expect(_is_count(count), f"the method's {name}", "an int >= 1", count)
+            numbers[name] = int(count)
     return numbers
 
 
