@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from maxmargin import estimators
 from maxmargin.arrays import CsrMatrix, FloatArray
 from maxmargin.decoding import decode_all
+from maxmargin.driver import solve
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.fields import number_fields
 from maxmargin.encoding.links import encode_links
@@ -22,7 +23,6 @@ from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass,
 from maxmargin.problems.arborescence import ArborescenceProblem
 from maxmargin.problems.oracles._labelling import LABELLINGS
 from maxmargin.problems.problem import AnyProblem, sizes
-from maxmargin.solve import solve
 
 
 class FirstFit(NamedTuple):

@@ -23,6 +23,7 @@ All may be compressed by gzip.
 
 the same with other programs:
   crf_learn TEMPLATE FILE MODEL      maxmargin train FILE --template TEMPLATE --model MODEL
+  wapiti train -p PATTERN FILE MODEL maxmargin train FILE --template PATTERN --model MODEL
   crfsuite learn -m MODEL FILE       maxmargin train FILE --model MODEL
   svm_hmm_learn -c C FILE MODEL      maxmargin train FILE --model MODEL -C C
 Files are the same, but not the scale of C: try --search.
@@ -87,7 +88,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("auto", *FORMATS), default="auto", help="format of FILE (default: auto)"
     )
     parser.add_argument(
-        "--template", "-t", metavar="TEMPLATE", help="template of features, in CRF++'s syntax, for columns"
+        "--template", "-t", metavar="TEMPLATE", help="template of features, of CRF++ or Wapiti, for columns"
     )
     parser.add_argument("--estimator", choices=ESTIMATORS, help="what to train (default: by the format)")
     parser.add_argument(
