@@ -1,8 +1,10 @@
 r"""Inner products of the tokens of a sequence, which give the image and the length of a move.
 
 For the rows X of a sequence's features and a direction D, one row of labels per position, steps within the
-block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` only. The matrix
-:math:`X X^\top` is tabulated for every sequence but the longest ones.
+block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` only. The matrices
+:math:`X X^\top` of sequences that are not long are tabulated, if all tables together take less memory than
+the features do, or little. Without a table, the inner products of the rows that a move needs are computed: as
+few tokens change their labels, these are few. Moves of long sequences go through the weights.
 """
 
 from typing import NamedTuple
@@ -14,10 +16,21 @@ from maxmargin.compiling import helper, kernel, subroutine
 from maxmargin.compiling.prefetch import prefetch
 from maxmargin.loops import add_product, add_scaled, clear, count_nonzero
 from maxmargin.problems.subsets import spans
-from maxmargin.rows import Rows, row_add, row_clear, row_dot, row_push, row_scores, rows_prefetch
+from maxmargin.rows import (
+    Rows,
+    row_add,
+    row_clear,
+    row_dot,
+    row_product,
+    row_push,
+    row_scores,
+    rows_prefetch,
+)
 
 # Longest sequence whose inner products are tabulated; a token takes 8 bytes times the length.
 _TABULATED = 128
+# Bytes that tables may take even if the features take less.
+_LITTLE = 1 << 28
 # A move with at most this many nonzeros per position is multiplied entry by entry.
 _FEW = 10
 # Contiguous entries of a long vector that take as long as one random access.
@@ -50,6 +63,8 @@ def tabulated(rows: Rows, tokens: IntArray) -> Products:
         return no_products(len(tokens))
     lengths = tokens[:, 1] - tokens[:, 0]
     entries = np.where(lengths <= _TABULATED, lengths, 0) ** 2
+    if 8 * int(entries.sum()) > max(_LITTLE, sum(getattr(part, "nbytes", 0) for part in rows)):
+        return no_products(len(tokens))
     places = spans(np.concatenate([[0], np.cumsum(entries)]))
     products = Products(np.zeros(int(entries.sum())), places)
     _fill_products(products, rows, tokens, np.zeros(rows.n_columns))
@@ -97,7 +112,10 @@ def products_norm2(phi, i, D, G, sums, work):
     """
     if has_table(phi, i):
         return table_norm2(phi, i, D, sums, work.nonzero)
-    stream_products(phi, i, D, G, work)
+    if D.shape[0] <= _TABULATED:
+        _sum_pairs(phi, i, D, sums, work.nonzero)
+        return _sum(sums)
+    _stream_products(phi, i, D, G, work)
     for t in range(D.shape[0]):
         add_product(1.0, D[t], G[t], sums)
     return _sum(sums)
@@ -129,6 +147,18 @@ def _sum_products(phi, i, D, sums, positions):
         for b in range(a):
             t = positions[b]
             add_product(2.0 * phi.products[first + t], D[s], D[t], sums)
+
+
+@subroutine
+def _sum_pairs(phi, i, D, sums, positions):
+    """``sums += sum_st <x_s, x_t> D_s * D_t``, as `_sum_products` does, without a table."""
+    first, count = phi.tokens[i, 0], _list_positions(D, positions)
+    for a in range(count):
+        s = positions[a]
+        add_product(row_product(phi.rows, first + s, first + s), D[s], D[s], sums)
+        for b in range(a):
+            t = positions[b]
+            add_product(2.0 * row_product(phi.rows, first + s, first + t), D[s], D[t], sums)
 
 
 @helper
@@ -218,8 +248,29 @@ def _multiply_rows(phi, i, D, G):
 
 
 @subroutine
-def stream_products(phi, i, D, G, work):
-    """``G = X_i X_i^T D``, without a table, for long sequences: ``X_i^T D`` first, then ``X_i`` times it."""
+def compute_products(phi, i, D, G, work):
+    """``G = X_i X_i^T D``, without a table."""
+    if D.shape[0] <= _TABULATED:
+        _multiply_pairs(phi, i, D, G)
+    else:
+        _stream_products(phi, i, D, G, work)
+
+
+@subroutine
+def _multiply_pairs(phi, i, D, G):
+    """``G = X_i X_i^T D``, for each nonzero row of D."""
+    first, length = phi.tokens[i, 0], G.shape[0]
+    for t in range(length):
+        clear(G[t])
+    for s in range(length):
+        if count_nonzero(D[s]) > 0:
+            for t in range(length):
+                add_scaled(row_product(phi.rows, first + s, first + t), D[s], G[t])
+
+
+@subroutine
+def _stream_products(phi, i, D, G, work):
+    """``G = X_i X_i^T D`` for long sequences: ``X_i^T D`` first, then ``X_i`` times it."""
     rows, first = phi.rows, phi.tokens[i, 0]
     for t in range(D.shape[0]):
         if count_nonzero(D[t]) > 0:

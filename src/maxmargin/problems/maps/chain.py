@@ -115,7 +115,7 @@ def chain_gram(phi, i, move, image, work):
     if _products.has_table(phi, i):
         _products.multiply_products(phi, i, move, D, G)
     else:
-        _products.stream_products(phi, i, D, G, work)
+        _products.compute_products(phi, i, D, G, work)
     add_scaled(1.0, D[0], G[0])
     add_scaled(1.0, D[length - 1], G[length - 1])
 

@@ -112,7 +112,7 @@ def segments_gram(phi, i, move, image, work):
     if _products.has_table(phi, i):
         _products.multiply_products_behind(head, phi, i, move, D, G)
     else:
-        _products.stream_products(phi, i, D, G, work)
+        _products.compute_products(phi, i, D, G, work)
     add_scaled(1.0, D[0][width : 2 * width], G[0][width : 2 * width])
 
 
