@@ -1,7 +1,5 @@
 """The generic functions that read and write feature rows, for each way of storing them."""
 
-import numpy as np
-
 from maxmargin.compiling import generic, subroutine
 from maxmargin.compiling.prefetch import prefetch
 from maxmargin.loops import add_scaled, clear, list_nonzero
@@ -65,12 +63,6 @@ def row_add(rows, t, scale, out):
 @generic
 def row_dot(rows, t, v):
     """``x_t @ v``"""
-    raise NotImplementedError
-
-
-@generic
-def row_product(rows, s, t):
-    """``x_s @ x_t``, without work space"""
     raise NotImplementedError
 
 
@@ -258,35 +250,3 @@ def sparse_rows_row_wipe_two(rows, t, W, j, k):
         total += x[j] * x[j] + x[k] * x[k]
         x[j] = x[k] = 0.0
     return total
-
-
-@row_product.register(DenseRows)
-def dense_rows_row_product(rows, s, t):
-    total = 0.0
-    for f in range(rows.n_columns):
-        total += np.float64(rows.values[s, f]) * np.float64(rows.values[t, f])
-    return total
-
-
-@row_product.register(SparseRows)
-def sparse_rows_row_product(rows, s, t):
-    total, a, b = 0.0, rows.start[s], rows.start[t]
-    while a < rows.start[s + 1] and b < rows.start[t + 1]:
-        f, g = rows.columns[a], rows.columns[b]
-        if f == g:
-            total += np.float64(rows.values[a]) * np.float64(rows.values[b])
-        a += f <= g
-        b += g <= f
-    return total
-
-
-@row_product.register(IndicatorRows)
-def indicator_rows_row_product(rows, s, t):
-    count, a, b = 0, rows.start[s], rows.start[t]
-    stop_a, stop_b = rows.start[s + 1], rows.start[t + 1]
-    while a < stop_a and b < stop_b:
-        f, g = rows.columns[a], rows.columns[b]
-        count += f == g
-        a += f <= g
-        b += g <= f
-    return 1.0 * count

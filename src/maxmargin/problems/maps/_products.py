@@ -3,8 +3,8 @@ r"""Inner products of the tokens of a sequence, which give the image and the len
 For the rows X of a sequence's features and a direction D, one row of labels per position, steps within the
 block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` only. The matrices
 :math:`X X^\top` of sequences that are not long are tabulated, if all tables together take less memory than
-the features do, or little. Without a table, the inner products of the rows that a move needs are computed: as
-few tokens change their labels, these are few. Moves of long sequences go through the weights.
+the features do, or little. Else the table of a sequence is computed when a step needs it. Moves of long
+sequences go through an array like the weights.
 """
 
 from typing import NamedTuple
@@ -15,13 +15,13 @@ from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import helper, kernel, subroutine
 from maxmargin.compiling.prefetch import prefetch
 from maxmargin.loops import add_product, add_scaled, clear, count_nonzero
+from maxmargin.problems.maps._tables import TableWork, compute_table, new_table_work
 from maxmargin.problems.subsets import spans
 from maxmargin.rows import (
     Rows,
     row_add,
     row_clear,
     row_dot,
-    row_product,
     row_push,
     row_scores,
     rows_prefetch,
@@ -71,6 +71,13 @@ def tabulated(rows: Rows, tokens: IntArray) -> Products:
     return products
 
 
+def table_work(rows: Rows, tokens: IntArray, product_spans: IntArray) -> TableWork:
+    """Return work space for the tables of those short sequences that have none."""
+    lengths = tokens[:, 1] - tokens[:, 0]
+    short = (lengths <= _TABULATED) & (product_spans[:, 0] == product_spans[:, 1])
+    return new_table_work(rows, tokens[short])
+
+
 def stream_buffer(rows: Rows, longest: int, width: int) -> FloatArray:
     """Return the work array of `stream_products` for rows of this width; empty if all have a table."""
     return aligned_zeros(rows.n_columns if longest > _TABULATED else 0, width)
@@ -113,7 +120,8 @@ def products_norm2(phi, i, D, G, sums, work):
     if has_table(phi, i):
         return table_norm2(phi, i, D, sums, work.nonzero)
     if D.shape[0] <= _TABULATED:
-        _sum_pairs(phi, i, D, sums, work.nonzero)
+        compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
+        _sum_products(work.table.values, 0, D, sums, work.nonzero)
         return _sum(sums)
     _stream_products(phi, i, D, G, work)
     for t in range(D.shape[0]):
@@ -124,7 +132,7 @@ def products_norm2(phi, i, D, G, sums, work):
 @subroutine
 def table_norm2(phi, i, D, sums, positions):
     r"""Return :math:`\operatorname{tr} D^\top X_i X_i^\top D`, from the table, plus the sum of ``sums``."""
-    _sum_products(phi, i, D, sums, positions)
+    _sum_products(phi.products, phi.product_spans[i, 0], D, sums, positions)
     return _sum(sums)
 
 
@@ -136,29 +144,20 @@ def _sum(values):
     return total
 
 
-@subroutine
-def _sum_products(phi, i, D, sums, positions):
-    """``sums += sum_st products[s, t] D_s * D_t`` over the positions where D is not zero, label by label."""
+@helper
+def _sum_products(products, begin, D, sums, positions):
+    """``sums += sum_st products[s, t] D_s * D_t`` over the positions where D is not zero, label by label.
+
+    The table begins at ``products[begin]``.
+    """
     length, count = D.shape[0], _list_positions(D, positions)
     for a in range(count):
         s = positions[a]
-        first = phi.product_spans[i, 0] + s * length
-        add_product(phi.products[first + s], D[s], D[s], sums)
+        first = begin + s * length
+        add_product(products[first + s], D[s], D[s], sums)
         for b in range(a):
             t = positions[b]
-            add_product(2.0 * phi.products[first + t], D[s], D[t], sums)
-
-
-@subroutine
-def _sum_pairs(phi, i, D, sums, positions):
-    """``sums += sum_st <x_s, x_t> D_s * D_t``, as `_sum_products` does, without a table."""
-    first, count = phi.tokens[i, 0], _list_positions(D, positions)
-    for a in range(count):
-        s = positions[a]
-        add_product(row_product(phi.rows, first + s, first + s), D[s], D[s], sums)
-        for b in range(a):
-            t = positions[b]
-            add_product(2.0 * row_product(phi.rows, first + s, first + t), D[s], D[t], sums)
+            add_product(2.0 * products[first + t], D[s], D[t], sums)
 
 
 @helper
@@ -215,57 +214,52 @@ def multiply_products(phi, i, move, D, G):
 @subroutine
 def multiply_products_behind(head, phi, i, move, D, G):
     """``G = X_i X_i^T D``, from the table; D follows ``head`` other entries of the move."""
+    _multiply_table(head, phi.products, phi.product_spans[i, 0], move, D, G)
+
+
+@helper
+def _multiply_table(head, products, begin, move, D, G):
+    """``G = X X^T D``, from the table that begins at ``products[begin]``."""
     for t in range(G.shape[0]):
         clear(G[t])
     if move.size[0] <= _FEW * G.shape[0]:
-        _multiply_entries(head, phi, i, move, G)
+        _multiply_entries(head, products, begin, move, G)
     else:
-        _multiply_rows(phi, i, D, G)
+        _multiply_rows(products, begin, D, G)
 
 
-@subroutine
-def _multiply_entries(head, phi, i, move, G):
+@helper
+def _multiply_entries(head, products, begin, move, G):
     """``G += X_i X_i^T D``, from the table, nonzero by nonzero; entries of the move after D are skipped."""
     length, end = G.shape[0], head + G.size
     for c in range(move.size[0]):
         p = move.support[c]
         if head <= p < end:
             t, k = position_and_label(p, head, G.shape[1])
-            first = phi.product_spans[i, 0] + t * length
-            column = phi.products[first : first + length]
+            first = begin + t * length
+            column = products[first : first + length]
             for s in range(length):
                 G[s, k] += column[s] * move.delta[p]
 
 
-@subroutine
-def _multiply_rows(phi, i, D, G):
+@helper
+def _multiply_rows(products, begin, D, G):
     """``G += X_i X_i^T D``, from the table, for each nonzero row of D."""
     length = G.shape[0]
     for s in range(length):
         if count_nonzero(D[s]) > 0:
             for t in range(length):
-                add_scaled(phi.products[phi.product_spans[i, 0] + s * length + t], D[s], G[t])
+                add_scaled(products[begin + s * length + t], D[s], G[t])
 
 
 @subroutine
-def compute_products(phi, i, D, G, work):
-    """``G = X_i X_i^T D``, without a table."""
+def compute_products(head, phi, i, move, D, G, work):
+    """``G = X_i X_i^T D``, without a table; D follows ``head`` other entries of the move."""
     if D.shape[0] <= _TABULATED:
-        _multiply_pairs(phi, i, D, G)
+        compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
+        _multiply_table(head, work.table.values, 0, move, D, G)
     else:
         _stream_products(phi, i, D, G, work)
-
-
-@subroutine
-def _multiply_pairs(phi, i, D, G):
-    """``G = X_i X_i^T D``, for each nonzero row of D."""
-    first, length = phi.tokens[i, 0], G.shape[0]
-    for t in range(length):
-        clear(G[t])
-    for s in range(length):
-        if count_nonzero(D[s]) > 0:
-            for t in range(length):
-                add_scaled(row_product(phi.rows, first + s, first + t), D[s], G[t])
 
 
 @subroutine
