@@ -139,11 +139,22 @@ def resident_bytes() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
+def private_bytes() -> int:
+    """Return the resident memory of this process without pages of files, where that is known, in bytes."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    found = [1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:")]
+    return found[0] if found else resident_bytes()
+
+
 class PeakMemory:
     """A context in which ``peak`` tracks the largest resident memory; kernels release the GIL."""
 
+    def __init__(self, measure: Callable[[], int] = resident_bytes) -> None:
+        self._measure = measure
+
     def __enter__(self) -> "PeakMemory":
-        self.peak = resident_bytes()
+        self.peak = self._measure()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
@@ -151,12 +162,12 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self._over.wait(_SAMPLING_SECONDS):
-            self.peak = max(self.peak, resident_bytes())
+            self.peak = max(self.peak, self._measure())
 
     def __exit__(self, *error: object) -> None:
         self._over.set()
         self._thread.join()
-        self.peak = max(self.peak, resident_bytes())
+        self.peak = max(self.peak, self._measure())
 
 
 @contextmanager

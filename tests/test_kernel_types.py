@@ -1,4 +1,4 @@
-"""Whatever arrays users pass, kernels see one type; another type would need another compilation."""
+"""Whatever arrays users pass, kernels see one of two types; each type needs a compilation of its own."""
 
 import numba
 import numpy as np
@@ -23,17 +23,23 @@ def read_only_sparse(array):
 
 DENSE = {
     "list": lambda a: np.asarray(a).tolist(),
-    "float32": lambda a: np.asarray(a, dtype=np.float32),
     "int": lambda a: np.asarray(a, dtype=np.int16),
     "fortran": np.asfortranarray,
     "read-only": read_only,
     "slice": lambda a: np.repeat(a, 2, axis=1)[:, ::2],
     "big-endian": lambda a: np.asarray(a, dtype=">f8"),
 }
+SINGLE = {
+    "half": lambda a: np.asarray(a, dtype=np.float16),
+    "fortran": lambda a: np.asfortranarray(a, dtype=np.float32),
+    "read-only": lambda a: read_only(np.asarray(a, dtype=np.float32)),
+    "slice": lambda a: np.repeat(np.asarray(a, dtype=np.float32), 2, axis=1)[:, ::2],
+    "big-endian": lambda a: np.asarray(a, dtype=">f4"),
+}
 SPARSE = {
     "csc": scipy.sparse.csc_array,
     "matrix": scipy.sparse.csr_matrix,
-    "float32": lambda a: scipy.sparse.csr_array(a, dtype=np.float32),
+    "int": lambda a: scipy.sparse.csr_array(a, dtype=np.int16),
     "coo": scipy.sparse.coo_array,
     "read-only": read_only_sparse,
 }
@@ -50,6 +56,18 @@ def assert_one_type(X, plain):
 @pytest.mark.parametrize("convert", DENSE.values(), ids=DENSE)
 def test_kernels_see_one_type_of_dense_features(convert):
     assert_one_type(convert(SOME), SOME)
+
+
+@pytest.mark.parametrize("convert", SINGLE.values(), ids=SINGLE)
+def test_kernels_see_one_more_type_of_dense_features(convert):
+    assert_one_type(convert(SOME), SOME.astype(np.float32))
+
+
+def test_kernels_see_one_more_type_of_sparse_features():
+    single = scipy.sparse.csr_array(FEW, dtype=np.float32)
+    for other in (scipy.sparse.csr_matrix(single), read_only_sparse(single), single.tocoo()):
+        assert_one_type(other, single)
+    assert numba.typeof(Multiclass.from_arrays(single, [0, 1, 0, 1]).map.rows.values).dtype == numba.float32
 
 
 @pytest.mark.parametrize("convert", SPARSE.values(), ids=SPARSE)

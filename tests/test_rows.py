@@ -107,7 +107,7 @@ def test_what_encoders_made_is_neither_copied_nor_changed():
     dense, sparse = rng.normal(size=(4, 3)), scipy.sparse.csr_array(np.eye(4, 3) * 2.0)
     names = [["a", "b"], ["b"], ["c"], ["a"]]
     for X in (dense, sparse, names):
-        tokens = SequenceEncoder().fit_transform([X])
+        tokens = SequenceEncoder().fit_transform([X, X])  # the rows of one array alone would be a view
         for rows, offsets in (tokens, joined(tokens, tokens)):
             held = Chain.for_prediction(rows, offsets, 2).map.rows
             if X is dense:

@@ -2,13 +2,17 @@
 
 import math
 import os
-from typing import Protocol, TypeGuard, TypeVar
+from collections.abc import Sequence
+from mmap import mmap
+from typing import Any, Protocol, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 FloatArray = NDArray[np.float64]
+# Features, in one of the two types that kernels are compiled for.
+ValueArray = NDArray[np.float64 | np.float32]
 IntArray = NDArray[np.int64]
 UIntArray = NDArray[np.uint32]
 BoolArray = NDArray[np.bool_]
@@ -71,12 +75,23 @@ def plain(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
     return np.require(array, dtype, ["C", "A", "W"])
 
 
-def frozen(X: _Matrix) -> _Matrix:
-    """Make the arrays of a new dense or sparse matrix read-only, and return the matrix.
+class _View:
+    """The memory of an array, for NumPy to make another array of: read-only or not, and of any shape.
 
-    An array that is read-only and owns its memory cannot change under a problem that uses it. Such an array
-    need not be copied.
+    NumPy itself makes no writeable view of memory that cannot be written to.
     """
+
+    def __init__(self, array: NDArray[np.generic], **changes: object) -> None:
+        self.base = array
+        self.__array_interface__ = array.__array_interface__ | changes
+
+
+class _Loan(_View):
+    """Memory that its owner promised not to change; see `lent`."""
+
+
+def frozen(X: _Matrix) -> _Matrix:
+    """Make the arrays of a new dense or sparse matrix read-only, and return the matrix."""
     for array in _arrays_of(X):
         array.flags.writeable = False
     return X
@@ -88,9 +103,101 @@ def _arrays_of(X: object) -> list[NDArray[np.generic]]:
     return [getattr(X, name) for name in ("data", "indices", "indptr")]
 
 
+def lent(X: _Matrix) -> _Matrix:
+    """Return a view of an array whose owner does not change it for as long as the view is used.
+
+    The view is read-only and counts as frozen. Of a CSR matrix the values are lent, and not the indices: one
+    that changes after it was checked would make kernels read, and write, anywhere.
+    """
+    if isinstance(X, np.ndarray):
+        fixed = is_frozen(X) or not X.size or X.dtype.hasobject
+        return X if fixed else np.asarray(_Loan(X, data=(_address(X), True)))  # type: ignore[return-value]
+    if is_frozen(X.data):  # type: ignore[attr-defined]
+        return X
+    matrix: Any = csr_array(X.shape, dtype=X.dtype)  # type: ignore[attr-defined]
+    for name in ("indices", "indptr"):
+        setattr(matrix, name, getattr(X, name))
+    matrix.data = lent(X.data)  # type: ignore[attr-defined]
+    return cast("_Matrix", matrix)
+
+
+def kept(X: _Matrix) -> _Matrix:
+    """Return a frozen dense or CSR matrix: a copy, unless its arrays are frozen already."""
+    arrays = _arrays_of(X)
+    if all(map(is_frozen, arrays)) or arrays[0].dtype.hasobject:
+        return X
+    return frozen(X.copy())  # type: ignore[attr-defined]
+
+
 def is_frozen(array: object) -> bool:
-    """Return whether an array is one that `frozen` has made read-only."""
-    return type(array) is np.ndarray and array.flags.owndata and not array.flags.writeable
+    """Return whether nothing can change an array, so that a problem that outlives a call need not copy it.
+
+    It and all arrays that it is a view of must be read-only, down to one that owns its memory, to a file that
+    is mapped for reading only, or to a loan.
+    """
+    while isinstance(array, np.ndarray | _View):
+        if isinstance(array, _Loan):
+            return True
+        if isinstance(array, np.ndarray) and array.flags.writeable:
+            return False
+        array = array.base
+    return array is None or _is_read_only(array)
+
+
+def _is_read_only(memory: Any) -> bool:
+    try:
+        with memoryview(memory) as buffer:
+            return buffer.readonly
+    except TypeError:
+        return False
+
+
+def is_mapped(array: object) -> bool:
+    """Return whether an array is, or is a view of, a file that is mapped into memory."""
+    return isinstance(memory_of(array), mmap)
+
+
+def memory_of(array: object) -> object:
+    """Return what holds the values of an array: the array that it is a view of in the end, or a buffer."""
+    while isinstance(array, np.ndarray | _View) and array.base is not None:
+        array = array.base
+    return array.obj if isinstance(array, memoryview) else array
+
+
+def joint_view(blocks: Sequence[NDArray[_Scalar]]) -> NDArray[_Scalar] | None:
+    """Return the rows of all blocks as a read-only view, or None if they do not follow one another in memory.
+
+    The blocks have one row or more each and the same number of columns. A view is possible if they are
+    consecutive parts of one array.
+    """
+    first, memory, address = blocks[0], memory_of(blocks[0]), _address(blocks[0])
+    for block in blocks:
+        follows = _address(block) == address and block.dtype == first.dtype
+        if not follows or not block.flags.c_contiguous or memory_of(block) is not memory:
+            return None
+        address += block.nbytes
+    shape = sum(len(block) for block in blocks), first.shape[1]
+    return np.asarray(_View(first, shape=shape, data=(_address(first), True)))
+
+
+def _address(array: NDArray[np.generic]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def value_dtype(given: np.dtype[np.generic]) -> type[np.float32] | type[np.float64]:
+    """Return the type in which kernels read features of some type: all arithmetic is in float64.
+
+    Kernels are compiled for these two types and no other. Half precision has room in the first, while
+    integers are the second, as they were before there were two.
+    """
+    return np.float32 if given.kind == "f" and given.itemsize <= 4 else np.float64
+
+
+def value_dtypes(X: object) -> list[type[np.float32] | type[np.float64]]:
+    """Return what scikit-learn may keep a table in; it makes any other type the first of these."""
+    dtype = getattr(X, "dtype", None)
+    return [value_dtype(dtype)] if isinstance(dtype, np.dtype) else [np.float64, np.float32]
 
 
 def owned(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
@@ -103,10 +210,8 @@ def owned(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
     if not (alike and is_frozen(given) and given.flags.c_contiguous and given.flags.aligned):
         return np.array(given, dtype=dtype, order="C")
     # Kernels are compiled for writeable arrays, but do not write to these: only the view is writeable.
-    given.flags.writeable = True
-    view = given.view(dtype)
-    given.flags.writeable = False
-    return view
+    writeable = _View(given, data=(_address(given), False), typestr=np.dtype(dtype).str)
+    return np.asarray(writeable)
 
 
 def check_memory(n_bytes: int, what: str, advice: str) -> None:

@@ -62,11 +62,16 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "multiclass, averaged": (lambda: multiclass_case(47), Averaged(_BLOCK)),
     "multiclass, suffix average": (lambda: multiclass_case(48), Averaged(_BLOCK, "suffix")),
     "multiclass of sparse rows, BCFW": (lambda: multiclass_case(49, rows="sparse"), _BLOCK),
+    "multiclass of sparse singles, BCFW": (lambda: multiclass_case(49, rows="sparse single"), _BLOCK),
     "multiclass of indicators, BCFW": (lambda: multiclass_case(50, n=9, rows="indicator"), _BLOCK),
     "chain, pairwise": (lambda: chain_case(51, (4, 2, 3), 4), Pairwise(LAM)),
     "chain, away": (lambda: chain_case(52), Away(LAM, inner_steps=3)),
     "chain, averaged pairwise": (lambda: chain_case(53), Averaged(Pairwise(LAM))),
     "chain, accelerated": (lambda: chain_case(54, (4, 2, 3), 4), Accelerated(Pairwise(LAM))),
+    "chain of singles, accelerated": (
+        lambda: chain_case(54, (4, 2, 3), 4, rows="single"),
+        Accelerated(Pairwise(LAM)),
+    ),
     "chain, accelerated by gap": (lambda: chain_case(55), Accelerated(Pairwise(LAM))),
     "second-order chain, BCFW": (lambda: chain_case(80, (4, 1, 3), order=2), _BLOCK),
     "second-order chain, accelerated": (

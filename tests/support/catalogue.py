@@ -15,7 +15,7 @@ from support import naive
 from support.naive import Array, Enumerated
 
 CHAIN_LOSSES = ("normalized_hamming", "hamming", "matrix")
-ROWS = ("dense", "whole", "sparse", "indicator")
+ROWS = ("dense", "whole", "single", "sparse", "sparse single", "indicator")
 SEGMENT_LOSSES = ("normalized_hamming", "hamming", "segments")
 INFERENCES = ("tree", "cut", "messages")
 ORDERS: dict[int, Any] = {
@@ -38,17 +38,19 @@ def random_cost(rng: np.random.Generator, n_labels: int) -> Array:
 
 
 def _features(rng: np.random.Generator, shape: tuple[int, int], rows: str) -> tuple[Array, Any]:
-    """Return features as an array, and as the package is to get them.
+    """Return features as an array of float64, and as the package is to get them.
 
     Whole numbers make ties; among so many few are zero, so that dense rows stay dense.
     """
-    if rows in ("dense", "whole"):
-        X = rng.normal(size=shape) if rows == "dense" else rng.integers(-4, 5, shape).astype(float)
-        return X, X
+    if rows in ("dense", "whole", "single"):
+        X = rng.integers(-4, 5, shape) if rows == "whole" else rng.normal(size=shape)
+        X = X.astype(np.float32 if rows == "single" else np.float64)
+        return X.astype(np.float64), X
     X = (rng.random(shape) < 0.6).astype(float)
-    if rows == "sparse":
+    if rows != "indicator":
         X *= rng.normal(size=shape)
-    return X, scipy.sparse.csr_array(X)
+    X = X.astype(np.float32 if rows == "sparse single" else np.float64)
+    return X.astype(np.float64), scipy.sparse.csr_array(X)
 
 
 def chain_case(

@@ -7,9 +7,17 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from maxmargin.arrays import CsrMatrix, FloatArray, IntArray, SparseMatrix, frozen, is_sparse
+from maxmargin.arrays import (
+    CsrMatrix,
+    IntArray,
+    SparseMatrix,
+    ValueArray,
+    frozen,
+    is_sparse,
+    value_dtype,
+)
 from maxmargin.encoding.kinds import checked_some, is_empty, is_numeric
-from maxmargin.encoding.matrices import checked_csr
+from maxmargin.encoding.matrices import checked_csr, in_order
 from maxmargin.encoding.tokens import Offsets, first_not_finite, offsets_of
 from maxmargin.wording import described
 
@@ -34,13 +42,13 @@ class Arcs(NamedTuple):
 
     Attributes
     ----------
-    features : ndarray of float64 (n_arcs, n_features), csr_array or Indicators
+    features : ndarray of float64 or float32 (n_arcs, n_features), csr_array or Indicators
         A sentence of m words has m (m + 1) rows: for each word one row per head, the root first.
     offsets : ndarray of int64 (n_sentences + 1,)
         Sentence i consists of the words offsets[i], ..., offsets[i + 1] - 1; it may have none.
     """
 
-    features: FloatArray | CsrMatrix | Indicators
+    features: ValueArray | CsrMatrix | Indicators
     offsets: Offsets
 
 
@@ -62,7 +70,7 @@ def encode_arcs(X: object, *, owner: str) -> Arcs:
     return Arcs(frozen(_stacked(list(blocks.values()))), offsets_of(lengths))
 
 
-def _stacked(blocks: list[FloatArray | CsrMatrix]) -> FloatArray | CsrMatrix:
+def _stacked(blocks: list[ValueArray | CsrMatrix]) -> ValueArray | CsrMatrix:
     dense = [block for block in blocks if isinstance(block, np.ndarray)]
     if dense:
         return np.concatenate(dense)
@@ -90,7 +98,7 @@ def _n_words(n_arcs: int) -> int:
     return m if m * (m + 1) == n_arcs else 0
 
 
-def _block(item: object, sparse: bool, where: str) -> FloatArray | CsrMatrix:
+def _block(item: object, sparse: bool, where: str) -> ValueArray | CsrMatrix:
     """Return the features of the arcs of one sentence, one row per arc."""
     if is_sparse(item) != sparse:
         expected = "a sparse matrix" if sparse else "an array"
@@ -109,13 +117,14 @@ def _block(item: object, sparse: bool, where: str) -> FloatArray | CsrMatrix:
 
 
 def _matrix(item: SparseMatrix, where: str) -> CsrMatrix:
-    matrix = scipy.sparse.csr_array(checked_csr(item, where), dtype=np.float64, copy=True)
-    matrix.sum_duplicates()
-    canonical: CsrMatrix = matrix
+    matrix = checked_csr(item, where)
+    canonical: CsrMatrix = in_order(
+        scipy.sparse.csr_array(matrix, dtype=value_dtype(matrix.dtype), copy=True)
+    )
     return canonical
 
 
-def _array(item: object, where: str) -> FloatArray:
+def _array(item: object, where: str) -> ValueArray:
     try:
         block = np.asarray(item)
     except ValueError:  # lists of unequal lengths
@@ -125,7 +134,8 @@ def _array(item: object, where: str) -> FloatArray:
             f"{where} is {described(item)}, expected numbers of shape (n_words, n_words + 1, n_features): "
             "the features of each word's arcs from the root and from each word."
         )
-    return block.astype(np.float64, copy=False).reshape(block.shape[0] * block.shape[1], block.shape[2])
+    values: ValueArray = block.astype(value_dtype(block.dtype), copy=False)
+    return values.reshape(block.shape[0] * block.shape[1], block.shape[2])
 
 
 def encode_heads(y: object, offsets: Offsets, *, owner: str, projective: bool, single_root: bool) -> IntArray:

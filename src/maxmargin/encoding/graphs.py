@@ -8,15 +8,24 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array, vstack
 from scipy.sparse.csgraph import connected_components
 
-from maxmargin.arrays import CsrMatrix, FloatArray, IntArray, SparseMatrix, frozen, is_sparse
+from maxmargin.arrays import (
+    CsrMatrix,
+    FloatArray,
+    IntArray,
+    SparseMatrix,
+    ValueArray,
+    frozen,
+    is_sparse,
+    value_dtype,
+)
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.labels import Labels, Words, encode_labels, without_label
-from maxmargin.encoding.matrices import checked_csr
+from maxmargin.encoding.matrices import checked_csr, in_order
 from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.wording import described
 
 _FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
-Matrix = FloatArray | CsrMatrix
+Matrix = ValueArray | CsrMatrix
 
 
 class Graphs(NamedTuple):
@@ -24,10 +33,10 @@ class Graphs(NamedTuple):
 
     Attributes
     ----------
-    nodes : ndarray of float64 (n_nodes, n_features) or csr_array
+    nodes : ndarray of float64 or float32 (n_nodes, n_features) or csr_array
     offsets : ndarray of int64 (n_graphs + 1,)
         Graph i consists of the nodes offsets[i], ..., offsets[i + 1] - 1.
-    edges : ndarray of float64 (n_edges, n_edge_features) or csr_array
+    edges : ndarray of float64 or float32 (n_edges, n_edge_features) or csr_array
         A column of ones if edges have no features.
     edge_offsets : ndarray of int64 (n_graphs + 1,)
     ends : ndarray of int64 (n_edges, 2)
@@ -174,7 +183,7 @@ def _read_graph(item: object, where: str, owner: str) -> tuple[Matrix, IntArray,
     nodes = _finite(_node_matrix(fields[0], where, owner), "node", where, owner)
     ends = _ends(fields[1], nodes.shape[0], where, owner)
     if len(fields) == 2:
-        return nodes, ends, np.ones((len(ends), 1))
+        return nodes, ends, np.ones((len(ends), 1), dtype=nodes.dtype)
     edges = _finite(_matrix(fields[2], "edge", where, owner), "edge", where, owner)
     if edges.shape[0] != len(ends):
         raise ValueError(
@@ -218,12 +227,12 @@ def _matrix(values: object, kind: str, where: str, owner: str) -> Matrix:
 
 
 def _finite(matrix: Matrix, kind: str, where: str, owner: str) -> Matrix:
-    """Return the features as float64; raise unless they are finite."""
-    converted: Matrix
+    """Return the features in a type of kernels; raise unless they are finite."""
+    dtype, converted = value_dtype(matrix.dtype), matrix
     if isinstance(matrix, np.ndarray):
-        converted = matrix.astype(np.float64)
+        converted = matrix.astype(dtype, copy=False)
     else:
-        converted = csr_array(matrix, dtype=np.float64)
+        converted = csr_array(matrix, dtype=dtype)
     _check_finite(converted, kind, where, owner)
     return converted
 
@@ -292,9 +301,7 @@ def _stacked(matrices: list[Matrix]) -> Matrix:
     dense = [matrix for matrix in matrices if isinstance(matrix, np.ndarray)]
     if len(dense) == len(matrices):
         return np.concatenate(dense)
-    stacked = csr_array(vstack([csr_array(matrix) for matrix in matrices]))
-    stacked.sum_duplicates()
-    sparse: CsrMatrix = stacked
+    sparse: CsrMatrix = in_order(csr_array(vstack([csr_array(matrix) for matrix in matrices])))
     return sparse
 
 

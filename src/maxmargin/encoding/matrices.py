@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from maxmargin.arrays import CsrMatrix, SparseMatrix, is_sparse
+from maxmargin.encoding.chunks import pieces
 
 _ADVICE = "rebuild the matrix"
 _Features = TypeVar("_Features")
@@ -34,16 +35,22 @@ def as_csr(X: SparseMatrix, what: str) -> CsrMatrix:
         raise ValueError(f"{what} must be a sparse matrix of two dimensions, got shape {X.shape}.")
     matrix = _converted(X, what)
     indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
-    n_stored, n_rows = int(indptr[-1]) if len(indptr) else -1, matrix.shape[0]
-    if len(indptr) != n_rows + 1 or indptr[0] != 0 or not 0 <= n_stored <= min(len(indices), len(data)):
-        raise ValueError(
-            f"{what} must have an indptr of {n_rows + 1} entries from 0 to the number of values, got "
-            f"{len(indptr)} entries, the last {n_stored}, for {len(data)} values; {_ADVICE}."
-        )
+    n_stored = checked_length(indptr, min(len(indices), len(data)), matrix.shape[0], what)
     if n_stored == len(indices) == len(data):
         return matrix
     shortened: CsrMatrix = csr_array((data[:n_stored], indices[:n_stored], indptr), shape=matrix.shape)
     return shortened
+
+
+def checked_length(indptr: NDArray[np.integer], n_values: int, n_rows: int, what: str) -> int:
+    """Return the number of values that ``indptr`` refers to; raise unless there are as many, and the rows."""
+    n_stored = int(indptr[-1]) if len(indptr) else -1
+    if len(indptr) != n_rows + 1 or indptr[0] != 0 or not 0 <= n_stored <= n_values:
+        raise ValueError(
+            f"{what} must have an indptr of {n_rows + 1} entries from 0 to the number of values, got "
+            f"{len(indptr)} entries, the last {n_stored}, for {n_values} values; {_ADVICE}."
+        )
+    return n_stored
 
 
 def _converted(X: SparseMatrix, what: str) -> CsrMatrix:
@@ -62,17 +69,49 @@ def _converted(X: SparseMatrix, what: str) -> CsrMatrix:
 
 def check_entries(matrix: CsrMatrix, what: str) -> None:
     """Raise unless the rows of a CSR matrix are in order and all its columns are within its shape."""
-    indptr, indices, n_columns = matrix.indptr, matrix.indices, matrix.shape[1]
-    decreasing = indptr[1:] < indptr[:-1]
-    if decreasing.any():
-        raise ValueError(
-            f"{what} must have an indptr that never decreases, got one that decreases after row "
-            f"{int(decreasing.argmax())}; {_ADVICE}."
-        )
+    check_indices(matrix.indptr, matrix.indices, matrix.shape[1], what)
+
+
+def check_indices(
+    indptr: NDArray[np.integer], indices: NDArray[np.integer], n_columns: int, what: str
+) -> None:
+    """Raise unless the rows that two arrays of a CSR matrix describe are in order and have such columns."""
+    for piece in pieces(len(indptr) - 1):
+        decreasing = indptr[1:][piece] < indptr[:-1][piece]
+        if decreasing.any():
+            raise ValueError(
+                f"{what} must have an indptr that never decreases, got one that decreases after row "
+                f"{piece.start + int(decreasing.argmax())}; {_ADVICE}."
+            )
     if indices.dtype.kind not in "iu":
         raise TypeError(f"{what} must have column indices that are ints, got {indices.dtype}; {_ADVICE}.")
     if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
         raise ValueError(_out_of_range(indptr, indices, n_columns, what))
+
+
+def is_canonical(indptr: NDArray[np.integer], indices: NDArray[np.integer]) -> bool:
+    """Return whether columns increase within each row, given arrays that `check_indices` found in order."""
+    for piece in pieces(len(indices) - 1):
+        increasing = indices[1:][piece] > indices[:-1][piece]
+        ends = np.array([piece.start, piece.stop], dtype=indptr.dtype)
+        first, last = np.searchsorted(indptr, ends, side="right")
+        increasing[indptr[first:last].astype(np.int64) - (piece.start + 1)] = True  # rows begin here
+        if not increasing.all():
+            return False
+    return True
+
+
+def in_order(matrix: csr_array) -> csr_array:
+    """Return a new matrix with columns that increase within rows; its arrays may change.
+
+    The values of columns that are there twice are added in float64, the type of all sums.
+    """
+    matrix.has_sorted_indices = matrix.has_canonical_format = False  # its own flags may be stale
+    matrix.sort_indices()
+    if not is_canonical(matrix.indptr, matrix.indices):
+        matrix.data = matrix.data.astype(np.float64, copy=False)
+        matrix.sum_duplicates()
+    return matrix
 
 
 def _out_of_range(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from maxmargin.arrays import frozen
+from maxmargin.arrays import ValueArray, frozen
 from maxmargin.encoding.chunks import CHUNK, chunk_edges
 
 Codes = NDArray[np.int32]
@@ -47,12 +47,12 @@ def sparse_rows(codes: Codes, counts: Counts, values: Values | None, n_features:
     return assemble(_joined_values(chunks), indices, np.append(0, np.cumsum(lengths)), n_features)
 
 
-def assemble(data: Values, indices: Codes, indptr: Counts, n_features: int) -> csr_array:
+def assemble(data: ValueArray, indices: Codes, indptr: Counts, n_features: int) -> csr_array:
     """Return a csr_array of exactly these arrays, which must be in canonical form, and freeze them.
 
     scipy's constructor would give indices and indptr the same type; kernels need int32 and int64.
     """
-    rows = csr_array((len(indptr) - 1, n_features), dtype=np.float64)
+    rows = csr_array((len(indptr) - 1, n_features), dtype=data.dtype)
     rows.data, rows.indices, rows.indptr = data, indices, indptr
     rows.has_sorted_indices = rows.has_canonical_format = True
     frozen(rows)

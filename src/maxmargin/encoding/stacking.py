@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from maxmargin.arrays import CsrMatrix, frozen, is_sparse
+from maxmargin.arrays import CsrMatrix, frozen, is_sparse, joint_view, value_dtype
 from maxmargin.encoding.kinds import is_empty, is_numeric, kind_of, mixture
-from maxmargin.encoding.matrices import as_csr, check_entries
+from maxmargin.encoding.matrices import as_csr, check_entries, in_order
 from maxmargin.encoding.sparse_rows import assemble
 from maxmargin.encoding.tokens import Offsets, Tokens, first_not_finite, offsets_of, place
 from maxmargin.wording import described
@@ -31,52 +31,61 @@ _Rows = TypeVar("_Rows", bound=_Block)
 
 
 def stack_dense(sequences: list[object], owner: str) -> Tokens:
-    """Return the rows of all arrays, as float64."""
-    rows, offsets = dense_rows(sequences, owner, np.dtype(np.float64))
+    """Return the rows of all arrays: a view if they are consecutive parts of one array, else new."""
+    blocks, offsets = _dense_blocks(sequences, owner)
+    given = np.result_type(*blocks)
+    dtype = np.dtype(value_dtype(given))
+    rows = joint_view(blocks) if blocks[0].dtype == dtype else None
+    if rows is None:
+        rows = frozen(_gathered(blocks, offsets, dtype))
     bad = first_not_finite(rows)
     if bad is not None:
         token, feature = divmod(bad, rows.shape[1])
         raise _not_finite(rows[token, feature], feature, token, offsets, owner)
-    return Tokens(frozen(rows), offsets)
+    return Tokens(rows, offsets)
 
 
-def dense_rows(
-    sequences: list[object], owner: str, dtype: np.dtype[np.float64] | None = None
-) -> tuple[NDArray[Any], Offsets]:
-    """Return the rows of all arrays, by default in the dtype that holds all of theirs, and the offsets."""
-    given = [_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
-    blocks, offsets = _checked(given, owner)
-    rows = np.empty((int(offsets[-1]), blocks[0].shape[1]), dtype or np.result_type(*blocks))
-    np.concatenate(blocks, out=rows, casting="same_kind")
-    return rows, offsets
+def dense_rows(sequences: list[object], owner: str) -> tuple[NDArray[Any], Offsets]:
+    """Return the rows of all arrays in a new one, in the dtype that holds all of theirs, and the offsets."""
+    blocks, offsets = _dense_blocks(sequences, owner)
+    return _gathered(blocks, offsets, np.result_type(*blocks)), offsets
+
+
+def _dense_blocks(sequences: list[object], owner: str) -> tuple[Sequence[NDArray[Any]], Offsets]:
+    """Return the arrays that have rows, and the offsets of all."""
+    return _checked([_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)], owner)
+
+
+def _gathered(blocks: Sequence[NDArray[Any]], offsets: Offsets, dtype: np.dtype[Any]) -> NDArray[Any]:
+    rows = np.empty((int(offsets[-1]), blocks[0].shape[1]), dtype)
+    return np.concatenate(blocks, out=rows, casting="same_kind")
 
 
 def stack_sparse(sequences: list[object], owner: str) -> Tokens:
     """Return the rows of all sparse matrices, in canonical form."""
-    rows, offsets = csr_rows(sequences, owner, np.dtype(np.float64))
+    rows, offsets = csr_rows(sequences, owner)
     bad = first_not_finite(rows.data)
     if bad is not None:
         token = int(np.searchsorted(rows.indptr, bad, side="right")) - 1
         raise _not_finite(rows.data[bad], rows.indices[bad], token, offsets, owner)
     n_features = rows.shape[1]
-    indices = rows.indices.astype(np.int32) if n_features <= _INT32 else rows.indices
-    return Tokens(assemble(rows.data, indices, rows.indptr.astype(np.int64), n_features), offsets)
+    indices = rows.indices.astype(np.int32, copy=False) if n_features <= _INT32 else rows.indices
+    indptr = rows.indptr.astype(np.int64, copy=False)
+    data = rows.data.astype(value_dtype(rows.dtype), copy=False)
+    return Tokens(assemble(data, indices, indptr, n_features), offsets)
 
 
-def csr_rows(
-    sequences: list[object], owner: str, dtype: np.dtype[np.float64] | None = None
-) -> tuple[csr_array, Offsets]:
+def csr_rows(sequences: list[object], owner: str) -> tuple[csr_array, Offsets]:
     """Return the rows of all sparse matrices, without duplicates, and the offsets."""
     given = [_sparse_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
     blocks, offsets = _checked(given, owner)
-    data = np.concatenate([block.data for block in blocks], dtype=dtype)
+    data = np.concatenate([block.data for block in blocks])
     indices = np.concatenate([block.indices for block in blocks])
     counts = np.concatenate([np.diff(block.indptr) for block in blocks])
     indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
     rows = csr_array((data, indices, indptr), shape=(int(offsets[-1]), blocks[0].shape[1]))
     _check_indices(rows, given, owner)
-    rows.sum_duplicates()
-    return rows, offsets
+    return in_order(rows), offsets
 
 
 def _check_indices(rows: csr_array, blocks: list[CsrMatrix], owner: str) -> None:

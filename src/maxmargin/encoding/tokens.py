@@ -6,6 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from maxmargin.arrays import ValueArray
+from maxmargin.encoding.chunks import pieces
+
 Offsets = NDArray[np.int64]
 
 
@@ -14,14 +17,15 @@ class Tokens(NamedTuple):
 
     Attributes
     ----------
-    rows : ndarray of float64 (n_tokens, n_features), C-contiguous, or csr_array
-        Row t holds the features of token t. A csr_array has float64 data, int64 indptr, and int32
-        indices that are sorted in each row, without duplicates. The arrays are read-only.
+    rows : ndarray of float64 or float32 (n_tokens, n_features), C-contiguous, or csr_array
+        Row t holds the features of token t. A csr_array has data of either type, int64 indptr, and int32
+        indices that are sorted in each row, without duplicates. The arrays are read-only. An ndarray is a
+        view of the caller's array if all sequences are consecutive parts of one, else new.
     offsets : ndarray of int64 (n_sequences + 1,)
         The tokens of sequence i are ``rows[offsets[i]:offsets[i + 1]]``; there may be none.
     """
 
-    rows: NDArray[np.float64] | csr_array
+    rows: ValueArray | csr_array
     offsets: Offsets
 
 
@@ -43,9 +47,14 @@ def place(offsets: Offsets, token: int) -> str:
 
 def first_not_finite(values: NDArray[np.number]) -> int | None:
     """Return the flat index of the first NaN or infinity in `values`, or None."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        # A sum is finite only if all its terms are. It needs no temporary array.
-        if np.isfinite(values.sum()):
-            return None
-    bad = np.flatnonzero(~np.isfinite(values).ravel())
-    return int(bad[0]) if len(bad) else None
+    width = values.size // max(1, len(values))
+    for piece in pieces(len(values), width):
+        some = values[piece]
+        with np.errstate(over="ignore", invalid="ignore"):
+            # A sum is finite only if all its terms are. It needs no temporary array.
+            if np.isfinite(some.sum(dtype=np.float64)):
+                continue
+        bad = np.flatnonzero(~np.isfinite(some))
+        if len(bad):
+            return piece.start * width + int(bad[0])
+    return None

@@ -6,7 +6,7 @@ from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from sklearn.utils import Tags
 
-from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.arrays import FloatArray, IntArray, kept, lent
 from maxmargin.compiling.threads import threads
 from maxmargin.decoding import decode_all
 from maxmargin.encoding.labels import Labels
@@ -30,6 +30,7 @@ from maxmargin.result import Result
 from maxmargin.wording import shown
 
 Output = TypeVar("Output")
+_Matrix = TypeVar("_Matrix")
 
 
 class Call(NamedTuple):
@@ -39,15 +40,22 @@ class Call(NamedTuple):
     ----------
     first : bool
         Whether it learns anew, and does not add examples to those of earlier calls.
-    keeps : bool
-        Whether the estimator keeps the examples for later calls.
+    more : bool
+        Whether it is one of `partial_fit`, which keeps the examples for later calls.
+    warm : bool
+        Whether later calls of `fit` continue from this one, for which the problem is kept.
     classes : array-like or None
         The labels of all calls, if they are given.
     """
 
     first: bool
-    keeps: bool
+    more: bool
+    warm: bool
     classes: object = None
+
+    def held(self, features: _Matrix) -> _Matrix:
+        """Return features to train on: where the user has them, or a copy that later calls find unchanged."""
+        return kept(features) if self.more or self.warm else lent(features)
 
 
 class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
@@ -113,7 +121,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
             self._check_no_checkpoint()
         if seen is not None:
             self._check_same_model(seen.parameters)
-        call = Call(seen is None, more, classes)
+        call = Call(seen is None, more, self.warm_start, classes)
         parts, weights = weighed(self._validate(parts, call), sample_weight, self._owner)
         examples = appended(seen, self._encode(parts, weights, call))
         problem = self._problem(examples)

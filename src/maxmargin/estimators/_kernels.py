@@ -1,10 +1,9 @@
 """Kernels of estimators: the parameters of scikit-learn's `SVC`, and scores from support rows."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.metrics import pairwise
 
 from maxmargin.arrays import FloatArray, IntArray
@@ -12,6 +11,7 @@ from maxmargin.estimators._base import Call, MaxMarginEstimator, Output
 from maxmargin.estimators._examples import Data, Parts
 from maxmargin.estimators._fields import COUNT, Fields
 from maxmargin.estimators._problems import Problem, kernel_weights, kernelised
+from maxmargin.estimators._scales import mean_variance
 from maxmargin.estimators._support import KERNEL, SUPPORT, Function, RowFeatures, Support
 from maxmargin.problems import (
     GaussianKernel,
@@ -75,9 +75,7 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
             return 1.0 / n_features
         if self.gamma != "scale":
             return float(self.gamma)
-        matrix = cast("Any", rows)
-        mean_square = matrix.multiply(matrix).mean() if issparse(rows) else (matrix * matrix).mean()
-        variance = float(mean_square - matrix.mean() ** 2)
+        variance = mean_variance(rows)
         return 1.0 / (n_features * variance) if variance > 0.0 else 1.0
 
     def _linear_rows(self, rows: RowFeatures) -> RowFeatures:
@@ -88,7 +86,8 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
         """Return the problem with the kernel, if there is one; ``by_example`` if an example is one row."""
         if self._is_linear:
             return problem
-        features = self._values(rows, rows) if callable(self.kernel) else rows
+        double = _double(rows) if callable(self.kernel) else rows
+        features = self._values(double, double) if callable(self.kernel) else rows
         return kernelised(
             problem, features, self._function, self.cache_size, self._dtype, by_example, self._owner
         )
@@ -100,7 +99,7 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
             return problem.unpack(w)
         linear, parts, coefficients = kernel_weights(problem, w)
         numbers = np.flatnonzero(coefficients.any(axis=1))
-        self._support = Support(rows[numbers], numbers, coefficients[numbers])
+        self._support = Support(_double(rows[numbers]), numbers, coefficients[numbers])
         # In predictions, the scores of rows are their features, each the score of one label.
         self._w = np.concatenate([np.eye(self._score_columns(coefficients)).ravel(), linear])
         return parts
@@ -135,7 +134,7 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
         out = np.zeros((rows.shape[0], support.coefficients.shape[1]))
         step = max(1, _BLOCK // max(1, len(support.numbers)))
         for first in range(0, len(out) if len(support.numbers) else 0, step):
-            block = self._values(rows[first : first + step], support.rows)
+            block = self._values(_double(rows[first : first + step]), support.rows)
             out[first : first + step] = block @ support.coefficients
         return out
 
@@ -202,6 +201,11 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
         """Raise the error of an attribute that only a linear model has."""
         if not self._is_linear:
             raise AttributeError(f"{self._owner}: {name} is only available when using a linear kernel.")
+
+
+def _double(rows: RowFeatures) -> RowFeatures:
+    """Return the features as float64, in which values of kernels are computed; objects stay what they are."""
+    return rows if rows.dtype == object else rows.astype(np.float64, copy=False)
 
 
 def row_dtype(X: object) -> type[np.floating]:

@@ -6,14 +6,14 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from maxmargin.arrays import CsrMatrix, FloatArray, IntArray
+from maxmargin.arrays import CsrMatrix, FloatArray, IntArray, ValueArray
 from maxmargin.encoding.arcs import Indicators
 from maxmargin.estimators._explaining import Part
 from maxmargin.estimators._explanation import Contribution
 from maxmargin.problems import SegmentWeights
 
-Rows = FloatArray | CsrMatrix | Indicators
-Entries = tuple[IntArray, FloatArray]
+Rows = ValueArray | CsrMatrix | Indicators
+Entries = tuple[IntArray, ValueArray]
 Names = Callable[[list[int]], Sequence[object]]
 
 

@@ -1,9 +1,12 @@
 """The scales of features: their variance, and advice for a run that does not converge."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from maxmargin.arrays import FloatArray
+from maxmargin.arrays import FloatArray, ValueArray
+from maxmargin.encoding.chunks import pieces
 
 # Columns whose entries differ by this factor are worth a word.
 _SPREAD = 100.0
@@ -11,14 +14,36 @@ _SPREAD = 100.0
 _ROUNDING = 1e-12
 
 
-def total_variance(rows: FloatArray | csr_array, weights: FloatArray | None) -> float:
+def total_variance(rows: ValueArray | csr_array, weights: FloatArray | None) -> float:
     """Return the sum of the variances of all columns, with weights of rows; zero if rows are all alike."""
     shares = np.full(rows.shape[0], 1.0 / rows.shape[0]) if weights is None else weights / weights.sum()
     with np.errstate(over="ignore"):
-        squares = np.square(rows) if isinstance(rows, np.ndarray) else rows.multiply(rows)
-        mean_square = float((shares @ squares).sum())
-        variance = mean_square - float(np.square(shares @ rows).sum())
+        mean, mean_square = np.zeros(rows.shape[1]), 0.0
+        for piece in _pieces(rows):
+            some = rows[piece].astype(np.float64)
+            mean += shares[piece] @ some
+            mean_square += float((shares[piece] @ _squared(some)).sum())
+        variance = mean_square - float(np.square(mean).sum())
     return variance if variance > _ROUNDING * mean_square else 0.0
+
+
+def mean_variance(rows: ValueArray | csr_array) -> float:
+    """Return the variance of all entries, as scikit-learn measures it for gamma="scale"."""
+    total, squares, size = 0.0, 0.0, rows.shape[0] * rows.shape[1]
+    for piece in _pieces(rows):
+        some = rows[piece].astype(np.float64)
+        total, squares = total + some.sum(), squares + _squared(some).sum()
+    return float(squares / size - (total / size) ** 2)
+
+
+def _pieces(rows: ValueArray | csr_array) -> Iterator[slice]:
+    """Yield slices of rows, so that what is computed of them takes little memory."""
+    width = rows.shape[1] if isinstance(rows, np.ndarray) else rows.nnz // max(1, rows.shape[0])
+    return pieces(rows.shape[0], width)
+
+
+def _squared(some: FloatArray | csr_array) -> FloatArray | csr_array:
+    return np.square(some) if isinstance(some, np.ndarray) else some.multiply(some)
 
 
 def scale_advice(examples: object) -> str:
@@ -40,10 +65,13 @@ def _column_scales(examples: object) -> FloatArray:
     """Return the root mean square of the nonzero entries of each column that has any."""
     matrix = _features(examples)
     if isinstance(matrix, np.ndarray) and matrix.ndim == 2:
-        squares, counts = np.square(matrix).sum(axis=0), np.count_nonzero(matrix, axis=0)
+        squares, counts = np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1], dtype=np.int64)
+        for piece in pieces(*matrix.shape):
+            squares += np.square(matrix[piece], dtype=np.float64).sum(axis=0)
+            counts += np.count_nonzero(matrix[piece], axis=0)
     elif issparse(matrix):
         rows = csr_array(matrix)
-        squares = np.bincount(rows.indices, np.square(rows.data), rows.shape[1])
+        squares = np.bincount(rows.indices, np.square(rows.data, dtype=np.float64), rows.shape[1])
         counts = np.bincount(rows.indices, rows.data != 0.0, rows.shape[1])
     else:  # zeros and ones, or objects
         return np.zeros(0)

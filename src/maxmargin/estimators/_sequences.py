@@ -7,7 +7,7 @@ from typing import ClassVar, Self, cast
 import numpy as np
 from scipy.sparse import csr_array
 
-from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.arrays import FloatArray, IntArray, lent
 from maxmargin.corpus.hashing import HashingEncoder
 from maxmargin.corpus.opening import Corpus, CorpusSequences, open_corpus
 from maxmargin.encoding import SequenceEncoder
@@ -64,7 +64,7 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
             return self._mapped_tokens(X, call)
         X = X if isinstance(X, NumberedSequences) else some_sequences(X, self._owner)
         if not call.first:
-            return self._encoder.transform(X)
+            return _held(self._encoder.transform(X), call)
         if callable(self.kernel) and not holds_arrays(X):
             self._encoder = ObjectEncoder(self._owner)
         else:
@@ -72,11 +72,11 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         tokens = self._encoder.fit_transform(X)
         self._name_features()
         self._learn_kernel(tokens.rows)
-        return tokens
+        return _held(tokens, call)
 
     def _mapped_tokens(self, X: CorpusSequences, call: Call) -> Tokens:
         """Return the tokens of a corpus as they are, with the features that it was encoded with."""
-        if call.keeps or not self.kernel == "linear" or self.min_count != 1:
+        if call.more or not self.kernel == "linear" or self.min_count != 1:
             raise ValueError(
                 f"{self._owner}: a corpus is for fit with kernel='linear' and min_count=1; encode it with "
                 "another min_count, or pass lists of sequences."
@@ -132,7 +132,7 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         """
         is_encoded = isinstance(X, CorpusSequences) and self._has_features_of(X)
         tokens = cast("CorpusSequences", X).tokens if is_encoded else self._encoder.transform(X)
-        rows = self._prediction_rows(tokens.rows)
+        rows = self._prediction_rows(lent(tokens.rows))
         return tokens._replace(rows=rows if rows.shape[0] else _blank(rows))
 
     def _k_best(self, X: object, k: int) -> Iterator[tuple[IntArray, FloatArray]]:
@@ -158,6 +158,10 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
 
     def _blank(self) -> SequenceProblem:
         return self._unlabelled(Tokens(csr_array((1, self._n_columns)), np.array([0, 1])))
+
+
+def _held(tokens: Tokens, call: Call) -> Tokens:
+    return tokens._replace(rows=call.held(tokens.rows))
 
 
 def _present(tokens: Tokens) -> Offsets:

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from maxmargin.arrays import FloatArray, IntArray, frozen
+from maxmargin.arrays import IntArray, ValueArray, frozen, lent, value_dtypes
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.objects import as_objects
@@ -25,7 +25,7 @@ from maxmargin.estimators._scores import mean_right
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
 
-Table: TypeAlias = FloatArray | csr_array
+Table: TypeAlias = ValueArray | csr_array
 Targets = NDArray[np.generic]
 
 X_TEXT = "X : array or sparse matrix of shape (n_samples, n_features)"
@@ -39,7 +39,7 @@ C : {"scale"} or float, default="scale"
 C_OR_SCALE = [StrOptions({"scale"}), *TRAINING["C"].constraints]
 
 # That features are finite is checked afterwards, by `_check_finite`.
-_OPTIONS = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
+_OPTIONS = {"accept_sparse": "csr", "ensure_all_finite": False}
 
 
 class TableEstimator(
@@ -76,11 +76,10 @@ class TableEstimator(
             check_consistent_length(X, y)
             return as_objects(X, self._owner), self._targets(y)
         multi_output = get_tags(self).target_tags.multi_output
-        X, y = validate_data(
-            self, sound(X, "X"), y, **_OPTIONS, multi_output=multi_output, reset=call.first, copy=call.keeps
-        )
+        options = _OPTIONS | {"dtype": value_dtypes(X), "multi_output": multi_output, "reset": call.first}
+        X, y = validate_data(self, sound(X, "X"), y, **options)
         self._check_finite(X)
-        return csr_array(X) if issparse(X) else X, self._targets(y)
+        return call.held(csr_array(X) if issparse(X) else X), self._targets(y)
 
     def _chosen_C(self, examples: Examples[Data]) -> float:
         if not isinstance(self.C, str):
@@ -94,9 +93,9 @@ class TableEstimator(
         """Return the features checked, if they are those of `fit`."""
         if self._has_objects:
             return as_objects(X, self._owner)
-        table: Table = validate_data(self, sound(X, "X"), **_OPTIONS, reset=False)
+        table: Table = validate_data(self, sound(X, "X"), **_OPTIONS, dtype=value_dtypes(X), reset=False)
         self._check_finite(table)
-        return table
+        return lent(table)
 
     def _check_finite(self, table: Table) -> None:
         """Raise if a feature is NaN or infinite."""
@@ -175,7 +174,7 @@ def _as_table(x: object) -> object:
 
 def with_constant(table: Table) -> Table:
     """Return the table with a column of ones appended."""
-    ones = np.ones((table.shape[0], 1))
+    ones = np.ones((table.shape[0], 1), dtype=table.dtype)
     if issparse(table):
         return frozen(csr_array(hstack([table, ones])))
     return frozen(np.hstack([table, ones]))

@@ -5,11 +5,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
-from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.arrays import FloatArray, IntArray, ValueArray
+from maxmargin.encoding.chunks import pieces
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.tokens import first_not_finite
 from maxmargin.estimators._base import Call
@@ -172,7 +173,7 @@ class MulticlassSVC(
         return np.asarray(targets)
 
     def _check_finite(self, table: Table) -> None:
-        values: FloatArray = table if isinstance(table, np.ndarray) else table.data
+        values: ValueArray = table if isinstance(table, np.ndarray) else table.data
         bad = first_not_finite(values)
         if bad is None:
             return
@@ -259,7 +260,7 @@ class MulticlassSVC(
         """
         table = self._known_table(X)
         if self._is_linear:
-            scores = np.asarray(table @ self._coef.T) + self.intercept_
+            scores = _products(table, self._coef) + self.intercept_
         else:
             scores = self._row_scores(table)[:, : len(self.classes_)] + self.intercept_
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
@@ -309,3 +310,13 @@ class MulticlassSVC(
     def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
         check_kind(truth[0], self.classes_, self._owner)
         return np.asarray(predicted == truth)
+
+
+def _products(table: Table, coef: FloatArray) -> FloatArray:
+    """Return the inner products of rows and weights, in float64, without a copy of all rows in it."""
+    if issparse(table):
+        return np.asarray(table @ coef.T)
+    out = np.empty((table.shape[0], len(coef)))
+    for piece in pieces(*table.shape):
+        np.matmul(table[piece], coef.T, out=out[piece])
+    return out

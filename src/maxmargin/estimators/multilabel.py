@@ -461,7 +461,7 @@ def label_graphs(table: Table, n_labels: int, edges: IntArray) -> Graphs:
     """Return one graph per row: a node per label, with the row's features and a one in a place of its own."""
     n, n_edges = table.shape[0], len(edges)
     rows = with_constant(scipy.sparse.csr_array(table))
-    by_label = scipy.sparse.kron(scipy.sparse.eye_array(n_labels), rows, format="csr")
+    by_label = scipy.sparse.kron(scipy.sparse.eye_array(n_labels, dtype=rows.dtype), rows, format="csr")
     nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
     by_edge = scipy.sparse.eye_array(max(n_edges, 1), format="csr")
     features = scipy.sparse.csr_array(_PAIR * by_edge[np.tile(np.arange(n_edges), n)])

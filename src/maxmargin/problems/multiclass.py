@@ -3,7 +3,7 @@ r"""Multiclass classification (Crammer and Singer): one label per example."""
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.arrays import Features
+from maxmargin.arrays import Features, value_dtypes
 from maxmargin.encoding.checked import checked_count, checked_numbers
 from maxmargin.encoding.matrices import sound
 from maxmargin.problems._labels import cost_matrix, pad_columns
@@ -35,7 +35,7 @@ class Multiclass:
 
         features = sound(X, "Multiclass: X")
         features, truth = check_X_y(
-            features, y, accept_sparse="csr", dtype=np.float64, estimator="Multiclass"
+            features, y, accept_sparse="csr", dtype=value_dtypes(X), estimator="Multiclass"
         )
         classes, labels = np.unique(truth, return_inverse=True)
         return Multiclass.from_encoded(features, labels, len(classes), loss=loss)

@@ -1,4 +1,10 @@
-"""The generic functions that read and write feature rows, for each way of storing them."""
+"""The generic functions that read and write feature rows, for each way of storing them.
+
+Values may be of type float32. Each is made float64 as it is read, so that rows of either type with the same
+values give the same bits.
+"""
+
+import numpy as np
 
 from maxmargin.compiling import generic, subroutine
 from maxmargin.compiling.prefetch import prefetch
@@ -82,15 +88,16 @@ def row_wipe_two(rows, t, W, j, k):
 def dense_rows_row_scores(rows, t, W, out):
     clear(out)
     for f in range(rows.n_columns):
-        if rows.values[t, f] != 0.0:
-            add_scaled(rows.values[t, f], W[f], out)
+        x = np.float64(rows.values[t, f])
+        if x != 0.0:
+            add_scaled(x, W[f], out)
 
 
 @row_scores.register(SparseRows)
 def sparse_rows_row_scores(rows, t, W, out):
     clear(out)
     for p in range(rows.start[t], rows.start[t + 1]):
-        add_scaled(rows.values[p], W[rows.columns[p]], out)
+        add_scaled(np.float64(rows.values[p]), W[rows.columns[p]], out)
 
 
 @row_scores.register(IndicatorRows)
@@ -103,14 +110,15 @@ def indicator_rows_row_scores(rows, t, W, out):
 @row_push.register(DenseRows)
 def dense_rows_row_push(rows, t, scale, delta, W):
     for f in range(rows.n_columns):
-        if rows.values[t, f] != 0.0:
-            add_scaled(scale * rows.values[t, f], delta, W[f])
+        x = np.float64(rows.values[t, f])
+        if x != 0.0:
+            add_scaled(scale * x, delta, W[f])
 
 
 @row_push.register(SparseRows)
 def sparse_rows_row_push(rows, t, scale, delta, W):
     for p in range(rows.start[t], rows.start[t + 1]):
-        add_scaled(scale * rows.values[p], delta, W[rows.columns[p]])
+        add_scaled(scale * np.float64(rows.values[p]), delta, W[rows.columns[p]])
 
 
 @row_push.register(IndicatorRows)
@@ -122,14 +130,15 @@ def indicator_rows_row_push(rows, t, scale, delta, W):
 @row_add_two.register(DenseRows)
 def dense_rows_row_add_two(rows, t, a, b, W, j, k):
     for f in range(rows.n_columns):
-        W[f, j] += a * rows.values[t, f]
-        W[f, k] += b * rows.values[t, f]
+        x = np.float64(rows.values[t, f])
+        W[f, j] += a * x
+        W[f, k] += b * x
 
 
 @row_add_two.register(SparseRows)
 def sparse_rows_row_add_two(rows, t, a, b, W, j, k):
     for p in range(rows.start[t], rows.start[t + 1]):
-        f, x = rows.columns[p], rows.values[p]
+        f, x = rows.columns[p], np.float64(rows.values[p])
         W[f, j] += a * x
         W[f, k] += b * x
 
@@ -174,13 +183,13 @@ def sparse_rows_row_clear(rows, t, W):
 @row_add.register(DenseRows)
 def dense_rows_row_add(rows, t, scale, out):
     for f in range(rows.n_columns):
-        out[f] += scale * rows.values[t, f]
+        out[f] += scale * np.float64(rows.values[t, f])
 
 
 @row_add.register(SparseRows)
 def sparse_rows_row_add(rows, t, scale, out):
     for p in range(rows.start[t], rows.start[t + 1]):
-        out[rows.columns[p]] += scale * rows.values[p]
+        out[rows.columns[p]] += scale * np.float64(rows.values[p])
 
 
 @row_add.register(IndicatorRows)
@@ -193,7 +202,7 @@ def indicator_rows_row_add(rows, t, scale, out):
 def dense_rows_row_dot(rows, t, v):
     total = 0.0
     for f in range(rows.n_columns):
-        total += rows.values[t, f] * v[f]
+        total += np.float64(rows.values[t, f]) * v[f]
     return total
 
 
@@ -201,7 +210,7 @@ def dense_rows_row_dot(rows, t, v):
 def sparse_rows_row_dot(rows, t, v):
     total = 0.0
     for p in range(rows.start[t], rows.start[t + 1]):
-        total += rows.values[p] * v[rows.columns[p]]
+        total += np.float64(rows.values[p]) * v[rows.columns[p]]
     return total
 
 

@@ -11,13 +11,18 @@ from maxmargin.arrays import (
     FloatArray,
     IntArray,
     SparseMatrix,
+    UIntArray,
+    ValueArray,
     frozen,
     is_frozen,
+    is_mapped,
     is_sparse,
     owned,
+    value_dtype,
 )
+from maxmargin.encoding.chunks import pieces, row_pieces
 from maxmargin.encoding.kinds import is_numeric
-from maxmargin.encoding.matrices import checked_csr
+from maxmargin.encoding.matrices import check_indices, checked_csr, checked_length, in_order, is_canonical
 from maxmargin.wording import described
 
 # Up to this share of nonzeros, loops over a sparse row are faster than over a dense one.
@@ -29,7 +34,7 @@ _MOST_COLUMNS = 2**32
 class DenseRows(NamedTuple):
     """Rows of a matrix with all values stored."""
 
-    values: FloatArray
+    values: ValueArray
     n_columns: int
 
 
@@ -37,8 +42,8 @@ class SparseRows(NamedTuple):
     """Rows in CSR form: row t has ``values[p]`` in column ``columns[p]`` for start[t] <= p < start[t + 1]."""
 
     start: IntArray
-    columns: NDArray[np.uint32]
-    values: FloatArray
+    columns: UIntArray
+    values: ValueArray
     n_columns: int
 
 
@@ -46,7 +51,7 @@ class IndicatorRows(NamedTuple):
     """Sparse rows whose values are all one, as for words and other names: a third of the memory traffic."""
 
     start: IntArray
-    columns: NDArray[np.uint32]
+    columns: UIntArray
     n_columns: int
 
 
@@ -56,19 +61,19 @@ Rows = DenseRows | SparseRows | IndicatorRows
 def as_rows(X: ArrayLike | SparseMatrix, owner: str = "as_rows") -> Rows:
     """Return the rows of an array or sparse matrix, with checked indices and safe from changes by callers.
 
-    All features pass through this function before kernels, which do not check indices, read them. Repeated
-    entries of a row are summed. An array with many zeros is stored sparsely. Frozen arrays are not copied.
+    All features pass through this function before kernels, which do not check indices, read them. Values of
+    type float32 stay so. Arrays that are frozen, as files mapped for reading are, are used in place. Repeated
+    entries of a row are summed. An array with many zeros is stored sparsely, unless it is mapped: it may be
+    larger than memory.
     """
-    if not is_sparse(X):
-        array = np.asarray(X)
-        _check_numbers(array, owner)
-        if np.count_nonzero(array) > _SPARSE_BELOW * array.size:
-            return DenseRows(owned(array, np.float64), array.shape[1])
-        return _stored(frozen(csr_array(array)))
-    _check_numbers(X, owner)
-    if X.shape[1] > _MOST_COLUMNS:
-        raise ValueError(f"{owner}: features must have at most 2**32 columns, got {X.shape[1]}; hash them.")
-    return _stored(_canonical(checked_csr(X, f"{owner}: the matrix of features")))
+    if is_sparse(X):
+        _check_numbers(X, owner)
+        return _stored(_canonical(checked_csr(X, f"{owner}: the matrix of features")), owner)
+    array = np.asarray(X)
+    _check_numbers(array, owner)
+    if is_mapped(array) or not _has_many_zeros(array):
+        return DenseRows(owned(array, value_dtype(array.dtype)), array.shape[1])
+    return _without_zeros(array)
 
 
 def as_indicators(
@@ -76,14 +81,18 @@ def as_indicators(
 ) -> Rows:
     """Return rows with ones in the columns ``columns[start[t]:start[t + 1]]``, which may be in any order.
 
-    Frozen arrays come from an encoder, which repeats no column in a row: these need not be sorted.
+    Frozen arrays come from an encoder, which repeats no column in a row: these need not be sorted, and are
+    used in place.
     """
-    matrix = csr_array((max(len(start) - 1, 0), n_columns))
-    ones = np.broadcast_to(1.0, len(columns))  # takes no memory
-    matrix.data, matrix.indices, matrix.indptr = ones, columns, start
     if not is_frozen(columns):
+        matrix = csr_array((max(len(start) - 1, 0), n_columns))
+        ones = np.broadcast_to(1.0, len(columns))  # takes no memory
+        matrix.data, matrix.indices, matrix.indptr = ones, columns, start
         return as_rows(matrix, owner)
-    checked_csr(matrix, f"{owner}: the matrix of features")
+    what = f"{owner}: the matrix of features"
+    columns = columns[: checked_length(start, len(columns), max(len(start) - 1, 0), what)]
+    check_indices(start, columns, n_columns, what)
+    _check_columns(n_columns, owner)
     return IndicatorRows(owned(start, np.int64), owned(columns, np.uint32), int(n_columns))
 
 
@@ -93,17 +102,19 @@ def n_rows(rows: Rows) -> int:
 
 
 def squared_norms(rows: Rows) -> FloatArray:
-    """Return the sum of the squares of each row."""
+    """Return the sum of the squares of each row, in float64."""
+    out = np.empty(n_rows(rows))
     if isinstance(rows, DenseRows):
-        return np.asarray((rows.values * rows.values).sum(axis=1))
-    counts: IntArray = np.diff(rows.start)
+        for piece in pieces(len(out), rows.n_columns):
+            out[piece] = np.square(rows.values[piece], dtype=np.float64).sum(axis=1)
+        return out
     if isinstance(rows, IndicatorRows):
-        return np.array(counts, dtype=np.float64)
-    row = np.repeat(np.arange(len(counts)), counts)
-    squares: FloatArray = np.bincount(row, weights=rows.values * rows.values, minlength=len(counts)).astype(
-        float
-    )
-    return squares
+        return np.subtract(rows.start[1:], rows.start[:-1], out=out)
+    for first, stop in row_pieces(rows.start):
+        squares = np.square(rows.values[rows.start[first] : rows.start[stop]], dtype=np.float64)
+        row = np.repeat(np.arange(stop - first), np.diff(rows.start[first : stop + 1]))
+        out[first:stop] = np.bincount(row, squares, stop - first)
+    return out
 
 
 def _check_numbers(X: NDArray[np.generic] | SparseMatrix, owner: str) -> None:
@@ -114,21 +125,46 @@ def _check_numbers(X: NDArray[np.generic] | SparseMatrix, owner: str) -> None:
         )
 
 
+def _check_columns(n_columns: int, owner: str) -> None:
+    if n_columns > _MOST_COLUMNS:
+        raise ValueError(f"{owner}: features must have at most 2**32 columns, got {n_columns}; hash them.")
+
+
+def _has_many_zeros(array: NDArray[np.generic]) -> bool:
+    count = sum(np.count_nonzero(array[piece] != 0) for piece in pieces(*array.shape))
+    return bool(count <= _SPARSE_BELOW * array.size)
+
+
+def _without_zeros(array: NDArray[np.generic]) -> Rows:
+    """Return the entries of an array that are not zero, with no more memory than these take."""
+    start = np.zeros(len(array) + 1, dtype=np.int64)
+    for piece in pieces(*array.shape):
+        start[1:][piece] = np.count_nonzero(array[piece], axis=1)
+    np.cumsum(start, out=start)
+    columns, values = np.empty(start[-1], np.uint32), np.empty(start[-1], value_dtype(array.dtype))
+    for piece in pieces(*array.shape):
+        row, column = np.nonzero(array[piece])
+        entries = slice(start[piece.start], start[piece.stop])
+        columns[entries], values[entries] = column, array[piece][row, column]
+    return _compact(start, columns, values, array.shape[1])
+
+
 def _canonical(X: CsrMatrix) -> CsrMatrix:
     """Return the matrix with increasing columns in rows. Its own flags may be stale, so they are ignored."""
-    increasing = X.indices[1:] > X.indices[:-1]
-    firsts = X.indptr[1:-1]
-    increasing[firsts[(firsts > 0) & (firsts < len(X.indices))] - 1] = True
-    if increasing.all():
+    if is_canonical(X.indptr, X.indices):
         return X
-    summed = csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
-    summed.sum_duplicates()
-    canonical: CsrMatrix = frozen(summed)
+    canonical: CsrMatrix = frozen(in_order(csr_array((X.data, X.indices, X.indptr), X.shape, copy=True)))
     return canonical
 
 
-def _stored(X: CsrMatrix) -> Rows:
+def _stored(X: CsrMatrix, owner: str) -> Rows:
+    _check_columns(X.shape[1], owner)
     start, columns = owned(X.indptr, np.int64), owned(X.indices, np.uint32)
-    if (X.data == 1.0).all():
-        return IndicatorRows(start, columns, X.shape[1])
-    return SparseRows(start, columns, owned(X.data, np.float64), X.shape[1])
+    return _compact(start, columns, X.data, X.shape[1])
+
+
+def _compact(start: IntArray, columns: UIntArray, values: NDArray[np.generic], n_columns: int) -> Rows:
+    """Return the rows as indicators if all values are one."""
+    if all((values[piece] == 1.0).all() for piece in pieces(len(values))):
+        return IndicatorRows(start, columns, n_columns)
+    return SparseRows(start, columns, owned(values, value_dtype(values.dtype)), n_columns)
