@@ -2,8 +2,8 @@
 
     python benchmarks/corpus.py [--sequences 1000000] [--tokens 400000] [--passes 8] [--only encoding]
 
-The data are made with a seed: sequences of 20 tokens with 15 features each, one of 10,000 names per feature,
-some of them frequent, and ten labels. The corpus to train on is written through `CorpusWriter`, as its text
+The data are made with a seed: sequences of 20 tokens with 15 features each and ten labels, as those of tagged
+words. The corpus to train on is written through `CorpusWriter`, as its text
 would take four times the space; encoding is timed on less. Each training runs in a process of its own, whose
 private memory (RssAnon) is read every few milliseconds: mapped files are not in it.
 """
@@ -47,16 +47,36 @@ class Chunk(NamedTuple):
 
 
 def made(n: int, seed: int = 0) -> Iterator[Chunk]:
-    """Yield n sequences in chunks; labels follow from weights of the names and of the label before."""
+    """Yield n sequences in chunks.
+
+    Some words are frequent, and some rare. A word has a label, or two, between which the label before
+    decides, and one label in fifty is any. The features of a token are words and pairs of words around
+    it, and endings of its own and its neighbours' words, all by number.
+    """
     rng = np.random.default_rng(seed)
-    weights = rng.normal(size=(FEATURES * NAMES, LABELS)).astype(np.float32)
-    first = NAMES * np.arange(FEATURES)
+    usual, other = rng.integers(LABELS, size=(2, NAMES))
+    is_open = rng.random(NAMES) < 0.3
     for begin in range(0, n, _CHUNK):
-        shape = min(_CHUNK, n - begin), LENGTH, FEATURES
-        names = first + (NAMES * rng.random(shape) ** 3).astype(np.int32)
-        scores = weights[names].sum(axis=2) + 2.0 * rng.normal(size=(*shape[:2], LABELS))
-        scores[:, 1:] += np.roll(scores, 1, axis=2)[:, :-1]
-        yield Chunk(names.astype(np.int32), scores.argmax(axis=2))
+        shape = min(_CHUNK, n - begin), LENGTH
+        words = (NAMES * rng.random(shape) ** 3).astype(np.int64)
+        labels = usual[words]
+        for t in range(1, LENGTH):
+            changes = is_open[words[:, t]] & (labels[:, t - 1] >= LABELS // 2)
+            labels[changes, t] = other[words[changes, t]]
+        odd = rng.random(shape) < 0.02
+        labels[odd] = rng.integers(LABELS, size=int(odd.sum()))
+        yield Chunk(_features(words), labels)
+
+
+def _features(words: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Return the numbers of the names of the features of each token."""
+    around = np.pad(words, ((0, 0), (2, 2)), constant_values=NAMES - 1)
+    near = [around[:, k : k + LENGTH] for k in range(5)]
+    pairs = [(7919 * near[k] + near[k + 1]) % NAMES for k in (1, 2)]
+    endings = [near[k] % size for size in (10, 100) for k in (1, 2, 3)]
+    longest = [near[k] % 1000 for k in (1, 2)]
+    found = np.stack([*near, *pairs, *endings, *longest], axis=2)
+    return (found + NAMES * np.arange(FEATURES)).astype(np.int32)
 
 
 def write_corpus(n: int, path: Path) -> None:

@@ -16,6 +16,8 @@ from maxmargin.compiling import helper
 from maxmargin.compiling.prefetch import prefetch
 
 START, SIZE, ROOM = 0, 1, 2
+# Entries of a large pool, and parts that are copied at a time.
+_LARGE, _PIECE = 1 << 22, 1 << 14
 
 
 def new_extents(n: int) -> IntArray:
@@ -53,7 +55,10 @@ def prefetch_part(extent, i, pool):
 
 @singledispatch
 def enlarged(state: Any, slack: int) -> Any:
-    """Return a state whose pools have three times the space in use, plus ``slack`` entries for any part."""
+    """Return a state with more space in its pools, ``slack`` entries for any part and more.
+
+    Small pools have three times the space in use, large ones half as much again.
+    """
     if not isinstance(state, tuple):
         return state
     return type(state)(*(enlarged(field, slack) for field in state))
@@ -63,8 +68,12 @@ def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
     """Return extents without gaps, the number of entries, and copies of the pools in longer arrays."""
     size = extent[:, SIZE]
     start, end = np.cumsum(size) - size, int(size.sum())
-    entries = np.repeat(extent[:, START] - start, size) + np.arange(end)
-    longer = [np.empty(3 * end + 4 * (int(size.max(initial=0)) + slack), dtype=pool.dtype) for pool in pools]
-    for pool, copy in zip(pools, longer, strict=True):
-        np.take(pool, entries, out=copy[:end])
+    length = min(3 * end, end + end // 2 + _LARGE) + 4 * (int(size.max(initial=0)) + slack)
+    longer = [np.empty(length, dtype=pool.dtype) for pool in pools]
+    for first in range(0, len(extent), _PIECE):  # some parts at a time: their numbers take more than pools
+        part = slice(first, first + _PIECE)
+        begin, stop = start[first], start[first] + int(size[part].sum())
+        entries = np.repeat(extent[part, START] - start[part], size[part]) + np.arange(begin, stop)
+        for pool, copy in zip(pools, longer, strict=True):
+            np.take(pool, entries, out=copy[begin:stop])
     return np.column_stack([start, size, size]), np.array([end]), *longer
