@@ -1,6 +1,6 @@
 """Data larger than memory: private memory and time of training on a corpus, and the speed of encoding.
 
-    python benchmarks/corpus.py [--sequences 1000000] [--tokens 400000] [--passes 8] [--only encoding]
+    python benchmarks/corpus.py [--sequences 1000000] [--tokens 400000] [--passes 8] [--folder DIRECTORY]
 
 The data are made with a seed: sequences of 20 tokens with 15 features each and ten labels, as those of tagged
 words. The corpus to train on is written through `CorpusWriter`, as its text
@@ -34,7 +34,7 @@ from maxmargin.encoding.numbered import NumberedSequences
 
 LENGTH, FEATURES, NAMES, LABELS = 20, 15, 10_000, 10
 FEW = 10_000
-_CHUNK, _SECONDS = 2_000, 0.005
+_CHUNK, _SECONDS = 10_000, 0.005
 # Weight vectors that memory may grow by, and bytes an example.
 _VECTORS, _BYTES = 8, 2000
 
@@ -83,6 +83,8 @@ def write_corpus(n: int, path: Path) -> None:
     """Write a corpus of n sequences."""
     names = [f"f{k // NAMES}={k % NAMES}" for k in range(FEATURES * NAMES)]
     with CorpusWriter(path, Recipe("attributes", {})) as writer:
+        if writer.is_complete:
+            return
         for chunk in made(n):
             m = len(chunk.names)
             counts, offsets = np.full(m * LENGTH, FEATURES), LENGTH * np.arange(m + 1)
@@ -233,17 +235,24 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=400_000, help="to encode (default: 400000)")
     parser.add_argument("--passes", type=int, default=8, help="of training (default: 8)")
     parser.add_argument("--only", choices=("encoding", "training"), help="only these figures")
+    parser.add_argument("--folder", help="where to keep the data for another run (default: nowhere)")
+    parser.add_argument("--write", action="store_true", help="only write the corpora to train on")
     parser.add_argument("--train", metavar="CORPUS", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.train:
         print(json.dumps(train(options.train, options.passes)))
         return
+    figures: list[Figure] = []
     with tempfile.TemporaryDirectory() as folder:
-        figures: list[Figure] = []
+        kept = Path(options.folder or folder)
+        if options.write:
+            for size in (FEW, options.sequences):
+                write_corpus(size, kept / f"corpus of {size}")
+            return
         if options.only != "training":
             figures += encoding_figures(Path(folder), options.tokens)
         if options.only != "encoding":
-            figures += training_figures(Path(folder), options.sequences, options.passes)
+            figures += training_figures(kept, options.sequences, options.passes)
     print_figures(figures)
 
 

@@ -15,8 +15,8 @@ from maxmargin.wording import quoted
 
 # As far as CRF++ lets macros look.
 _REACH = 8
-_BEFORE = [f"_B-{k}" for k in range(_REACH, 0, -1)]
-_AFTER = [f"_B+{k}" for k in range(1, _REACH + 1)]
+BEFORE = [f"_B-{k}" for k in range(_REACH, 0, -1)]
+AFTER = [f"_B+{k}" for k in range(1, _REACH + 1)]
 _MACRO = re.compile(r"%x\[\s*([-+]?\d+)\s*,\s*(\d+)\s*\]")
 _UNIGRAM, _BIGRAM, _COMMENT = "U", "B", "#"
 
@@ -57,7 +57,7 @@ class Template:
         >>> template.features([["He", "PRP"], ["runs", "VBZ"]])
         [['U01:_B-1/He'], ['U01:He/runs']]
         """
-        columns = [[*_BEFORE, *column, *_AFTER] for column in zip(*rows, strict=True)]
+        columns = [[*BEFORE, *column, *AFTER] for column in zip(*rows, strict=True)]
         made = [_expanded(macro, columns, len(rows)) for macro in self.macros]
         return [list(features) for features in zip(*made, strict=True)]
 
