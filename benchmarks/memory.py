@@ -5,8 +5,8 @@
 The features are embeddings as language models make them, 768 numbers for each of 20 tokens of 3,000
 sequences, or a table with as many rows; sparse ones have 20 numbers a row. Each case runs in a process of its
 own, which has imported the library and has trained on a few sequences, so that its kernels are compiled,
-before it makes the array. Growth is the largest resident memory during `fit` less that before it, as a multiple of the array.
-Pages of mapped files are not counted: the system takes them back when it needs them.
+before it makes the array. Growth is the largest resident memory during `fit` less that before it, as a
+multiple of the array. Pages of mapped files are not counted: the system takes them back when it needs them.
 
 - in place: the sequences are consecutive parts of one array (3-D arrays, slices, maps of files).
 - gathered: each sequence is an array of its own, so that the rows are copied once.
