@@ -48,7 +48,8 @@ from maxmargin.problems import Chain
 N, LENGTH, WIDTH, LABELS, PER_ROW = 3000, 20, 768, 8, 192
 PASSES, ROUNDS, PROCESSES = 3, 5, 3
 WHOLE = "3-D array, to its tol"
-GROWTH = {"in place": Target(must=1.3, aim=0.5), "gathered": Target(must=1.5)}
+# The state of the solver is a third of the array in some cases, and is in all figures.
+GROWTH = {"in place": Target(must=1.3, aim=0.7), "gathered": Target(must=1.5)}
 # A table is copied to append the column of the intercept. Indices that a user could change are copied.
 CASES = {
     WHOLE: "in place",

@@ -133,10 +133,13 @@ def lent(X: _Matrix) -> _Matrix:
 
 def kept(X: _Matrix) -> _Matrix:
     """Return a frozen dense or CSR matrix: a copy, unless its arrays are frozen already."""
-    arrays = _arrays_of(X)
+    arrays: Any = _arrays_of(X)
     if all(map(is_frozen, arrays)) or arrays[0].dtype.hasobject:
         return X
-    return frozen(X.copy())  # type: ignore[attr-defined]
+    if isinstance(X, np.ndarray):
+        return cast("_Matrix", frozen(X.copy()))
+    data, indices, indptr = (array.copy() for array in arrays)
+    return cast("_Matrix", frozen(csr_of(data, indices, indptr, cast("CsrMatrix", X).shape[1])))
 
 
 def is_frozen(array: object) -> bool:
