@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from maxmargin.methods._merging import fit_planes
 from maxmargin.methods._planes import (
     Planes,
     PlaneWork,
@@ -165,6 +166,37 @@ def test_a_move_made_of_planes(planes: Planes) -> None:
         expected += scale * dense(planes_of(planes, i)[c], LENGTH)
     assert move.delta == pytest.approx(expected, abs=1e-14)
     assert set(np.flatnonzero(expected)) <= set(move.support[: move.size[0]].tolist())
+
+
+@pytest.mark.parametrize("most", [0, 8, 15, 1000])
+def test_merging_keeps_the_dual_point(planes: Planes, most: int) -> None:
+    move = new_move(LENGTH)
+    for i in range(N_BLOCKS):
+        before, others = planes_of(planes, i), [planes_of(planes, j) for j in range(N_BLOCKS) if j != i]
+        fit_planes(planes, i, most, move)
+        after = planes_of(planes, i)
+        assert sums(after) == pytest.approx(sums(before), abs=1e-14)
+        assert planes.entries[i, SIZE] <= most or len(after) == 1
+        assert [planes_of(planes, j) for j in range(N_BLOCKS) if j != i] == others
+        fits = sum(len(plane.entries) for plane in before) <= most
+        assert after == before if fits else all(plane.alpha > 0.0 for plane in after)
+        assert (move.size[0], move.delta.any()) == (0, False)
+    assert (planes.merges[0] > 0) == (most < 1000)
+
+
+def test_the_planes_of_largest_weight_stay_as_they_are(planes: Planes) -> None:
+    before = sorted((plane for plane in planes_of(planes, 0) if plane.alpha > 0.0), reverse=True)
+    assert len(before) >= 3
+    fit_planes(planes, 0, sum(len(plane.entries) for plane in before) - 1, new_move(LENGTH))
+    after = planes_of(planes, 0)
+    assert len(after) == len(before) - planes.merges[0] < len(before)
+    assert before[0] in after
+
+
+def sums(held: list[Plane]) -> Array:
+    """Return the sums of alpha, of the losses and of psi under alpha."""
+    terms = [plane.alpha * np.array([1.0, plane.loss, *dense(plane, LENGTH)]) for plane in held]
+    return np.sum(terms, axis=0)
 
 
 def test_a_new_plane_has_its_margin_and_no_weight() -> None:

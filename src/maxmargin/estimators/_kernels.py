@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import ClassVar, cast
 
 import numpy as np
-from sklearn.metrics import pairwise
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.estimators._base import Call, MaxMarginEstimator, Output
@@ -144,6 +143,8 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
 
     def _values(self, a: RowFeatures, b: RowFeatures) -> FloatArray:
         """Return the values of the kernel between rows."""
+        from sklearn.metrics import pairwise  # linear models need no part of it
+
         function = self._function
         if isinstance(function, PolynomialKernel):
             return np.asarray(pairwise.polynomial_kernel(a, b, *function))

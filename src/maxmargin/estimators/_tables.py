@@ -10,19 +10,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from maxmargin.arrays import IntArray, ValueArray, csr_of, frozen, lent, value_dtypes
+from maxmargin.arrays import FloatArray, IntArray, ValueArray, csr_of, frozen, lent, value_dtypes
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.objects import as_objects
 from maxmargin.estimators._base import Call, LabellingEstimator, Output
 from maxmargin.estimators._examples import Data, Examples, Parts
 from maxmargin.estimators._fields import FLAG, NAMES, Fields
-from maxmargin.estimators._kernels import KernelEstimator
-from maxmargin.estimators._parameters import TRAINING
 from maxmargin.estimators._readers import RowReader, named_by
-from maxmargin.estimators._scales import total_variance
+from maxmargin.estimators._scaled import ScaledEstimator
 from maxmargin.estimators._scores import mean_right
-from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
 
 Table: TypeAlias = ValueArray | csr_array
@@ -33,13 +30,7 @@ X : array or sparse matrix of shape (n_samples, n_features)
     It may be read in place: do not change it during a call.
 """
 
-C_TEXT = """
-C : {"scale"} or float, default="scale"
-    Inverse regularisation strength, > 0; lam = 1 / (C n). "scale" is %(scale)s divided by the sum of the
-    variances of the features, so that their unit does not matter; with a kernel other than "linear" it is 1.
-    ``C_`` is the number.
-"""
-C_OR_SCALE = [StrOptions({"scale"}), *TRAINING["C"].constraints]
+SCALE_OF_KERNELS = "it is 1"
 
 # That features are finite is checked afterwards, by `_check_finite`.
 _OPTIONS = {"accept_sparse": "csr", "ensure_all_finite": False}
@@ -48,13 +39,11 @@ _OPTIONS = {"accept_sparse": "csr", "ensure_all_finite": False}
 class TableEstimator(
     ClassifierMixin,  # type: ignore[misc]
     LabellingEstimator[Data, Output],
-    KernelEstimator[Data, Output],
+    ScaledEstimator[Data, Output],
 ):
     """Base of the classifiers of the rows of a table. A subclass defines `_targets` and `_is_right`."""
 
     _has_objects: bool
-    # What C="scale" multiplies by the variance of the features; docs/defaults.md says how it was chosen.
-    _scale: ClassVar[float]
 
     _fitted: ClassVar[Fields] = {"_has_objects": FLAG, "feature_names_in_": NAMES.or_unset()}
 
@@ -84,13 +73,8 @@ class TableEstimator(
         self._check_finite(X)
         return call.held(csr_array(X) if issparse(X) else X), self._targets(y)
 
-    def _chosen_C(self, examples: Examples[Data]) -> float:
-        if not isinstance(self.C, str):
-            return super()._chosen_C(examples)
-        if not self._is_linear:
-            return 1.0
-        variance = total_variance(examples.data[0], examples.weights)  # type: ignore[arg-type]
-        return self._scale / variance if 0.0 < variance < np.inf else 1.0
+    def _weighted_rows(self, examples: Examples[Data]) -> tuple[Table, FloatArray | None]:
+        return examples.data[0], examples.weights  # type: ignore[return-value]
 
     def _known_table(self, X: object) -> Table:
         """Return the features checked, if they are those of `fit`."""

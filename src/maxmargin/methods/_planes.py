@@ -6,9 +6,10 @@ hinge. A set stores planes instead of outputs, so the oracle need not compute th
 example are contiguous, in one pool for planes and one for their entries.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
@@ -54,6 +55,8 @@ class Planes(NamedTuple):
     entries, used_entries : arrays
         Which entries belong to which example.
     work : PlaneWork
+    merges : array of shape (2,)
+        How often planes were merged for want of memory, and whether the user has been told.
     """
 
     alpha: FloatArray
@@ -61,11 +64,12 @@ class Planes(NamedTuple):
     stop: IntArray
     extent: IntArray
     used: IntArray
-    where: np.ndarray[Any, np.dtype[np.uint32]]
+    where: NDArray[np.uint32]
     value: FloatArray
     entries: IntArray
     used_entries: IntArray
     work: PlaneWork
+    merges: IntArray
 
 
 def truth_planes(n: int, slack: int) -> Planes:
@@ -91,6 +95,7 @@ def empty_planes(n: int, slack: int) -> Planes:
         new_extents(n),
         np.zeros(1, dtype=np.int64),
         _new_work(_FIRST_WORK),
+        np.zeros(2, dtype=np.int64),
     )
 
 
@@ -104,7 +109,9 @@ def planes_enlarged(planes: Planes, slack: int) -> Planes:
     extent, used, alpha, loss, stop = packed(planes.extent, _FIRST_ROOM, *pools)
     entries, used_entries, where, value = packed(planes.entries, slack, planes.where, planes.value)
     work = _new_work(2 * int(planes.extent[:, SIZE].max()) + _FIRST_WORK)
-    return Planes(alpha, loss, stop, extent, used, where, value, entries, used_entries, work)
+    return Planes(
+        alpha, loss, stop, extent, used, where, value, entries, used_entries, work, planes.merges.copy()
+    )
 
 
 def copied_planes(planes: Planes, n: int, slack: int) -> Planes:
@@ -128,6 +135,7 @@ def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
         new_extents(n),
         np.zeros(1, dtype=np.int64),
         _new_work(_FIRST_WORK),
+        np.zeros(2, dtype=np.int64),
     )
     _copy_sets(planes, share, out)
     return enlarged(out, slack)

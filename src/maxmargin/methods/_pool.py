@@ -7,6 +7,7 @@ and returns to Python, which calls `enlarged`, if there is none.
 """
 
 from functools import singledispatch
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from maxmargin.compiling import helper
 from maxmargin.compiling.prefetch import prefetch
 
 START, SIZE, ROOM = 0, 1, 2
+# Entries: a pool with more is enlarged by half of it, and as many are copied at a time.
+_MANY, _PIECE = 1 << 21, 1 << 18
 
 
 def new_extents(n: int) -> IntArray:
@@ -53,7 +56,7 @@ def prefetch_part(extent, i, pool):
 
 @singledispatch
 def enlarged(state: Any, slack: int) -> Any:
-    """Return a state whose pools have three times the space in use, plus ``slack`` entries for any part."""
+    """Return a state whose pools have free space, and at least ``slack`` entries of it for any part."""
     if not isinstance(state, tuple):
         return state
     return type(state)(*(enlarged(field, slack) for field in state))
@@ -63,8 +66,23 @@ def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
     """Return extents without gaps, the number of entries, and copies of the pools in longer arrays."""
     size = extent[:, SIZE]
     start, end = np.cumsum(size) - size, int(size.sum())
-    entries = np.repeat(extent[:, START] - start, size) + np.arange(end)
-    longer = [np.empty(3 * end + 4 * (int(size.max(initial=0)) + slack), dtype=pool.dtype) for pool in pools]
-    for pool, copy in zip(pools, longer, strict=True):
-        np.take(pool, entries, out=copy[:end])
+    length = end + _free(end) + 4 * (int(size.max(initial=0)) + slack)
+    longer = [np.empty(length, dtype=pool.dtype) for pool in pools]
+    for first, stop in _pieces(start, end):
+        entries = np.repeat(extent[first:stop, START] - start[first:stop], size[first:stop])
+        begin = int(start[first])
+        entries += np.arange(begin, begin + len(entries))
+        for pool, copy in zip(pools, longer, strict=True):
+            copy[begin : begin + len(entries)] = pool[entries]
     return np.column_stack([start, size, size]), np.array([end]), *longer
+
+
+def _free(used: int) -> int:
+    """Return how much space a pool gets beyond its entries: twice as much again, or half if that is much."""
+    return max(used // 2, min(2 * used, _MANY))
+
+
+def _pieces(start: IntArray, end: int) -> list[tuple[int, int]]:
+    """Return ranges of parts, each of few parts or few entries: their numbers would take much space."""
+    cuts = np.unique(np.searchsorted(start, np.arange(0, end, _PIECE))).tolist()
+    return list(pairwise([cut for cut in cuts if cut < len(start)] + [len(start)]))

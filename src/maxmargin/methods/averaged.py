@@ -62,7 +62,7 @@ class Averaged(_Averaged):
 
     __slots__ = ()
 
-    def __new__(cls, inner: Any, scheme: Any = "weighted") -> "Averaged":
+    def __new__(cls, inner: Any, scheme: object = "weighted") -> "Averaged":
         if isinstance(scheme, str) and scheme not in SCHEMES:
             raise ValueError(
                 f"Averaged: scheme must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}."

@@ -261,6 +261,11 @@ def foresee_block(method, state, i):
 
 
 @generic
+def notice(method: object, state: object) -> None:
+    """Warn the user, once in a run, of a limit that steps have met; by default there is none."""
+
+
+@generic
 def dual_loss(method: object, state: DualState) -> float:
     """Return ell of the current dual variables."""
     return float(state.ell.mean())
