@@ -1,12 +1,14 @@
 """The command line beside python-crfsuite: whole processes on the same attribute files, start included.
 
-    python benchmarks/command_line.py [--rounds N] [--data DIRECTORY]
+    python benchmarks/command_line.py [--parts train tag long] [--rounds N] [--folder DIR] [--data DIR]
 
 The attributes are those of `window_features` on CoNLL-2000, 19 per token, read from --data or
-$MAXMARGIN_DATA. Each round trains with `maxmargin train` and with a script that runs 100 iterations of
-L-BFGS, then tags with `maxmargin tag` and with a script that uses crfsuite's tagger, one after another. Files
-with the test set once and many times over show what the start of a process costs. Kernels are compiled
-before the first round. Processor seconds are disturbed less by other work than those on the clock.
+$MAXMARGIN_DATA. ``train`` compares `maxmargin train` with a script that runs 100 iterations of L-BFGS, once;
+``tag`` compares `maxmargin tag` with a script that uses crfsuite's tagger, one after another in each round,
+on the test set; ``long`` does so on many copies of it, which shows what the start of a process costs. All
+three are run by default. Models in --folder are used, not trained again, but by ``train``. ``tag`` also times
+processes that only import what tagging rests on: no program that imports this can tag faster. Kernels are
+compiled before the first round. Processor seconds are disturbed less by other work than those on the clock.
 """
 
 import argparse
@@ -26,6 +28,19 @@ ITERATIONS, F1 = 100, 0.936
 TRAINING = Target(must=0.1)
 TAGGING = Target(must=2.0, floor=True)
 COPIES = 40
+PARTS = ("train", "tag", "long")
+# Installed packages have bytecode. Here it is kept even where the environment forbids it.
+BYTECODE = {
+    "PYTHONDONTWRITEBYTECODE": "",
+    "PYTHONPYCACHEPREFIX": os.path.join(tempfile.gettempdir(), "maxmargin-bytecode"),
+}
+# What a process imports before the first line of the package runs.
+IMPORTS = {
+    "NumPy": "import numpy",
+    "NumPy, SciPy's sparse matrices, Numba": "import numpy, scipy.sparse, numba",
+    "these and scikit-learn's base": "import numpy, scipy.sparse, numba, sklearn.base",
+    "maxmargin.ChainSVC": "from maxmargin import ChainSVC",
+}
 TRAIN = """
 import sys, pycrfsuite
 trainer = pycrfsuite.Trainer("lbfgs", {"max_iterations": int(sys.argv[3])}, verbose=False)
@@ -68,12 +83,12 @@ def write_attributes(path: Path, X: Iterable[Any], y: Iterable[Any]) -> None:
 
 def command(*arguments: object) -> Callable[[], object]:
     """Return a call of the command in a new process."""
-    return lambda: run_python("-m", "maxmargin", *map(str, arguments))
+    return lambda: run_python("-m", "maxmargin", *map(str, arguments), **BYTECODE)
 
 
 def script(text: str, *arguments: object) -> Callable[[], object]:
     """Return a run of a script in a new process."""
-    return lambda: run_python("-c", text, *map(str, arguments))
+    return lambda: run_python("-c", text, *map(str, arguments), **BYTECODE)
 
 
 class Seconds(NamedTuple):
@@ -115,49 +130,103 @@ def f1_of(path: Path, truth: Sequence[Any]) -> float:
     return phrase_scores(truth, [lines.split("\n") for lines in sequences]).overall.f1
 
 
-def measure(folder: Path, data: str | None, rounds: int, options: list[str]) -> None:
-    """Print the figures."""
-    X, y, X_test, y_test = load_conll2000(data_home=data)
-    train, test, long = (folder / name for name in ("train.txt", "test.txt", "long.txt"))
-    write_attributes(train, X, y)
-    write_attributes(test, X_test, y_test)
-    long.write_text(test.read_text(encoding="utf-8") * COPIES, encoding="utf-8")
-    ours, theirs, out, out_theirs = (folder / name for name in ("ours", "theirs", "out", "out_theirs"))
-    training = {
-        "maxmargin train": command("train", train, "--model", ours, "--quiet", *options),
-        "crfsuite": script(TRAIN, train, theirs, ITERATIONS),
-    }
-    training["maxmargin train"]()  # compiles what is not compiled yet
-    mine, rival = in_turn(training, rounds)
+class Files(NamedTuple):
+    """The files of a run."""
+
+    train: Path
+    test: Path
+    long: Path
+    ours: Path
+    theirs: Path
+    out: Path
+    out_theirs: Path
+
+    @classmethod
+    def within(cls, folder: Path) -> "Files":
+        return cls(*(folder / name for name in cls._fields))
+
+    def training(self, options: list[str]) -> dict[str, Callable[[], object]]:
+        """Return the two ways to train."""
+        return {
+            "maxmargin": command("train", self.train, "--model", self.ours, "--quiet", *options),
+            "crfsuite": script(TRAIN, self.train, self.theirs, ITERATIONS),
+        }
+
+    def tagging(self, path: Path) -> dict[str, Callable[[], object]]:
+        """Return the two ways to tag."""
+        return {
+            "maxmargin": command("tag", self.ours, path, "--output", self.out, "--quiet"),
+            "crfsuite": script(TAG, path, self.theirs, self.out_theirs),
+        }
+
+
+def training_figures(files: Files, rounds: int, options: list[str]) -> list[Figure]:
+    """Return the seconds of training; crfsuite trains once, as it takes a minute."""
+    ours, theirs = files.training(options).items()
+    ours[1]()  # compiles what is not compiled yet
+    (mine,), (rival,) = in_turn(dict([ours]), rounds), in_turn(dict([theirs]), 1)
+    rival = Seconds(*(Times(times.seconds * rounds) for times in rival))
     named = {"maxmargin": mine, "crfsuite": rival}
     figures = [Figure(f"train: {name}", times.clock.median, "s") for name, times in named.items()]
-    figures += compared("train: maxmargin / crfsuite", mine, rival, TRAINING)
-    for name, path, n_copies in (("test set", test, 1), (f"{COPIES} copies of it", long, COPIES)):
-        tagging = {
-            "maxmargin tag": command("tag", ours, path, "--output", out, "--quiet"),
-            "crfsuite": script(TAG, path, theirs, out_theirs),
-        }
-        tagging["maxmargin tag"]()
-        mine, rival = in_turn(tagging, rounds)
-        tokens, named = n_copies * sum(map(len, y_test)), {"maxmargin": mine, "crfsuite": rival}
-        figures += [Figure(f"tag {name}: {who}", tokens / t.clock.median, "/s") for who, t in named.items()]
-        figures += compared(f"tag {name}: maxmargin / crfsuite, tokens a second", mine, rival, TAGGING)
-        if n_copies == 1:
-            floor = Target(must=F1, floor=True)
-            figures.append(Figure("F1: maxmargin", f1_of(out, y_test), "", floor))
-            figures.append(Figure("F1: crfsuite", f1_of(out_theirs, y_test)))
+    return figures + compared("train: maxmargin / crfsuite", mine, rival, TRAINING)
+
+
+def tagging_figures(name: str, files: Files, path: Path, rounds: int) -> list[Figure]:
+    """Return the seconds of tagging a file, and the ratio of tokens a second."""
+    tasks = files.tagging(path)
+    in_turn(tasks, 1)
+    mine, rival = in_turn(tasks, rounds)
+    named = {"maxmargin": mine, "crfsuite": rival}
+    figures = [Figure(f"tag {name}: {who}", times.clock.median, "s") for who, times in named.items()]
+    return figures + compared(f"tag {name}: maxmargin / crfsuite, tokens a second", mine, rival, TAGGING)
+
+
+def import_figures(rounds: int) -> list[Figure]:
+    """Return the seconds of processes that only import."""
+    tasks = {name: script(text) for name, text in IMPORTS.items()}
+    in_turn(tasks, 1)  # writes bytecode
+    seconds = in_turn(tasks, rounds)
+    return [
+        Figure(f"process that imports {name}", times.clock.median, "s")
+        for name, times in zip(IMPORTS, seconds, strict=True)
+    ]
+
+
+def measure(folder: Path, data: str | None, arguments: argparse.Namespace) -> None:
+    """Print the figures."""
+    X, y, X_test, y_test = load_conll2000(data_home=data)
+    files, rounds, parts = Files.within(folder), arguments.rounds, arguments.parts
+    write_attributes(files.train, X, y)
+    write_attributes(files.test, X_test, y_test)
+    figures = training_figures(files, rounds, arguments.options) if "train" in parts else []
+    for path, train in zip(
+        (files.ours, files.theirs), files.training(arguments.options).values(), strict=True
+    ):
+        if not path.exists():
+            train()
+    if "tag" in parts:
+        figures += import_figures(rounds)
+        figures += tagging_figures("test set", files, files.test, rounds)
+        figures.append(Figure("F1: maxmargin", f1_of(files.out, y_test), "", Target(must=F1, floor=True)))
+        figures.append(Figure("F1: crfsuite", f1_of(files.out_theirs, y_test)))
+    if "long" in parts:
+        files.long.write_text(files.test.read_text(encoding="utf-8") * COPIES, encoding="utf-8")
+        figures += tagging_figures(f"{COPIES} copies", files, files.long, rounds)
     print_figures(figures)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="default: all")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where files and models are kept (default: nowhere)")
     parser.add_argument("--data", help="directory with CoNLL-2000 (default: $MAXMARGIN_DATA)")
-    parser.add_argument("options", nargs="*", help="options of maxmargin train, after --")
+    parser.add_argument("--options", nargs=argparse.REMAINDER, default=[], help="options of maxmargin train")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        if_there(lambda: measure(Path(folder), arguments.data, arguments.rounds, arguments.options))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder or Path(temporary)
+        if_there(lambda: measure(folder, arguments.data, arguments))
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ from maxmargin.compiling.progress import (
     announced,
     watched,
 )
+from maxmargin.driver import solve
 from maxmargin.methods import Accelerated, BlockFrankWolfe, Pairwise
 from maxmargin.methods.sweep import hinges, sweep
 from maxmargin.problems import Multiclass, Weighted
-from maxmargin.solve import solve
 
 
 class Terminal(io.StringIO):

@@ -56,6 +56,7 @@ REMOVALS = {
     ),
     "make_array": (blocked("numba.np.arrayobj"), [PREFETCH]),
     "get_or_insert_function": (blocked("numba.core.cgutils.get_or_insert_function"), [PREFETCH]),
+    "rtsys": (blocked("numba.core.runtime.nrt"), ["takes a moment longer"]),
     "options": (
         blocked() + "mixin = numba.core.cpu.CPUTargetOptions.__mro__[1]\n"
         "for name in ('_nrt', 'no_cfunc_wrapper', 'forceinline'): delattr(mixin, name)",

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 import maxmargin
+from support.imports import later_blocks
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGE = Path(maxmargin.__file__).parent
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 HATCH = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["hatch"]
-# What a user may leave out; such packages are imported in functions.
+# What a user may leave out; such packages are imported in functions, or for types alone.
 OPTIONAL = ("plot", "frame", "qp")
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 KNOWN = packages_distributions()
@@ -47,11 +48,12 @@ def distributions(names: Iterator[str]) -> set[str]:
 def test_what_is_imported_is_declared(file: str) -> None:
     tree = ast.parse((PACKAGE / file).read_text())
     needed = declared(PROJECT["dependencies"])
+    if file.startswith("dask/"):  # a package that no other module imports
+        needed |= declared(PROJECT["optional-dependencies"]["dask"])
     optional = declared([each for name in OPTIONAL for each in PROJECT["optional-dependencies"][name]])
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    in_functions = {name for function in functions for name in imports(function)}
-    assert distributions(iter(set(imports(tree)) - in_functions)) <= needed
-    assert distributions(iter(in_functions)) <= needed | optional
+    later = {name for block in later_blocks(tree) for name in imports(block)}
+    assert distributions(iter(set(imports(tree)) - later)) <= needed
+    assert distributions(iter(later)) <= needed | optional
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -1,13 +1,12 @@
 """The driver: when it stops, what it measures, whom it tells."""
 
-import importlib
 import itertools
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
+from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, driver, solve
 from maxmargin.methods.protocol import BATCH, Point, point, start, traits
 from maxmargin.methods.sampling import Permutation
 from maxmargin.methods.sweep import advance
@@ -20,8 +19,6 @@ _centres = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, -0.5], [-1.0, -0.5, 0.2]])
 Y = np.arange(N) % K
 X = _centres[Y] + np.random.default_rng(0).normal(size=(N, 3))
 PROBLEM = Multiclass.from_arrays(X, Y)
-# The module; `maxmargin.solve` is the function.
-driver = importlib.import_module("maxmargin.solve")
 
 
 @pytest.fixture(scope="module")

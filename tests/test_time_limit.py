@@ -1,6 +1,5 @@
 """Time limits: what counts, what is left out, and what a run returns when time is up."""
 
-import importlib
 import math
 import threading
 from types import SimpleNamespace
@@ -24,6 +23,7 @@ from maxmargin import (
     NSlackCuttingPlane,
     Pairwise,
     Status,
+    driver,
     limits,
     objective,
     solve,
@@ -39,8 +39,6 @@ _rng = np.random.default_rng(0)
 Y = np.arange(N) % 3
 X = _rng.normal(size=(3, 3))[Y] + _rng.normal(size=(N, 3))
 PROBLEM = Multiclass.from_arrays(X, Y)
-# The module; `maxmargin.solve` is the function.
-driver = importlib.import_module("maxmargin.solve")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,10 +13,11 @@ from maxmargin.limits import Limits
 from maxmargin.methods.protocol import is_method, regularisation, scale_error, traits
 from maxmargin.methods.sampling import SAMPLINGS, Sampler
 from maxmargin.methods.steps import step_size
-from maxmargin.persistence.checkpoint import Checkpoint, as_checkpoint
+from maxmargin.persistence.checkpoint import Checkpoint, CheckpointLike, as_checkpoint
 from maxmargin.problems.feature_map import MapSizes, is_projected, map_sizes
 from maxmargin.problems.oracle import OutputSizes, output_sizes
 from maxmargin.problems.problem import AnyProblem, Problem, as_problem, missing_functions, sizes
+from maxmargin.result import Callback
 from maxmargin.wording import shown
 
 _LEAST_LAM = 1e-305
@@ -63,9 +64,11 @@ def _checked_numbers(method: Any) -> dict[str, float]:
     lam = method.lam if has_lam else regularisation(method)
     _expect(_is_positive(lam), "the method's lam", "a number > 0", lam)
     numbers: dict[str, float] = {"lam": float(lam)} if has_lam else {}
-    if hasattr(method, "inner_steps"):
-        _expect(_is_count(method.inner_steps), "the method's inner_steps", "an int >= 1", method.inner_steps)
-        numbers["inner_steps"] = int(method.inner_steps)
+    for name in ("inner_steps", "budget"):
+        if hasattr(method, name):
+            count = getattr(method, name)
+            _expect(_is_count(count), f"the method's {name}", "an int >= 1", count)
+            numbers[name] = int(count)
     return numbers
 
 
@@ -76,7 +79,7 @@ def check_scale(problem: AnyProblem, method: object) -> None:
         raise scale_error(f"lam = {lam:g} for {n} examples, and its inverse,")
 
 
-def checked_limits(tol: Any, rtol: Any, max_passes: Any, time_limit: Any) -> Limits:
+def checked_limits(tol: float, rtol: float, max_passes: int, time_limit: float | None) -> Limits:
     """Return the limits of a run; raise unless they are valid."""
     for name, value in (("tol", tol), ("rtol", rtol)):
         _expect(isinstance(value, Real) and float(value) >= 0, name, "a number >= 0", value)
@@ -86,26 +89,26 @@ def checked_limits(tol: Any, rtol: Any, max_passes: Any, time_limit: Any) -> Lim
     return Limits(float(tol), float(rtol), int(max_passes), seconds)
 
 
-def check_count(name: str, value: Any) -> None:
-    """Raise unless a number of passes is valid."""
-    _expect(_is_count(value), name, "an int >= 1", value)
+def check_count(name: str, value: object, owner: str = "solve") -> None:
+    """Raise unless a number of passes, or of other things, is valid."""
+    _expect(_is_count(value), name, "an int >= 1", value, owner)
 
 
-def check_n_jobs(n_jobs: Any) -> None:
+def check_n_jobs(n_jobs: object) -> None:
     """Raise unless ``n_jobs`` is valid, by scikit-learn's convention."""
     valid = n_jobs is None or (isinstance(n_jobs, Integral) and int(n_jobs) != 0)
     _expect(valid, "n_jobs", "an int other than 0, or None", n_jobs)
 
 
-def checked_callbacks(callbacks: Any) -> tuple[Callable[[Any], Any], ...]:
+def checked_callbacks(callbacks: object) -> tuple[Callback, ...]:
     """Return the callbacks as a tuple."""
-    valid = isinstance(callbacks, Iterable)
-    checked = tuple(callbacks) if valid else ()
-    _expect(valid and all(map(callable, checked)), "callbacks", "a list of functions", callbacks)
+    checked: tuple[Callback, ...] = tuple(callbacks) if isinstance(callbacks, Iterable) else ()
+    valid = isinstance(callbacks, Iterable) and all(map(callable, checked))
+    _expect(valid, "callbacks", "a list of functions", callbacks)
     return checked
 
 
-def check_sampling(sampling: Any, method: Any) -> None:
+def check_sampling(sampling: object, method: object) -> None:
     """Raise if examples are to be drawn by gaps that the method does not record."""
     expected = f"'permutation' or 'uniform' for {type(method).__name__}, which does not record block gaps"
     _expect(sampling != "gap" or traits(method).notes_gaps, "sampling", expected, sampling)
@@ -120,7 +123,7 @@ def check_projection(problem: AnyProblem, method: object) -> None:
     _expect(traits(method).projects or not is_projected(problem.map), "method", expected, method)
 
 
-def checked_files(checkpoint: Any, start: Any) -> tuple[Checkpoint | None, str | None]:
+def checked_files(checkpoint: CheckpointLike | None, start: object) -> tuple[Checkpoint | None, str | None]:
     """Return the checkpoint, and the file to continue from, if there are any; raise if they do not fit.
 
     A file of another run, or of this one before it began anew, is never replaced.
@@ -141,14 +144,14 @@ def checked_files(checkpoint: Any, start: Any) -> tuple[Checkpoint | None, str |
     return kept, file
 
 
-def sampler(sampling: Any, n: int) -> Sampler:
+def sampler(sampling: str, n: int) -> Sampler:
     """Return what draws the visits of passes over n examples."""
     known = isinstance(sampling, str) and sampling in SAMPLINGS
     _expect(known, "sampling", f"one of {', '.join(map(repr, SAMPLINGS))}", sampling)
     return SAMPLINGS[sampling](n)
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Any, owner: str = "solve") -> np.random.Generator:
     """Return a Generator from a seed, a Generator, a RandomState or None."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
@@ -156,25 +159,25 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         expected = "an int >= 0, a Generator, a RandomState or None"
-        raise ValueError(_message("random_state", expected, random_state)) from None
+        raise ValueError(_message("random_state", expected, random_state, owner)) from None
 
 
-def _is_positive(value: Any) -> bool:
+def _is_positive(value: object) -> bool:
     return isinstance(value, Real) and 0 < float(value) < math.inf
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, Integral) and int(value) >= 1
 
 
-def _is_registered(function: Any, subject: Any) -> bool:
+def _is_registered(function: Any, subject: object) -> bool:
     return function.dispatch(type(subject)) is not function.dispatch(object)
 
 
-def _expect(holds: bool, name: str, expected: str, value: Any) -> None:
+def _expect(holds: bool, name: str, expected: str, value: object, owner: str = "solve") -> None:
     if not holds:
-        raise ValueError(_message(name, expected, value))
+        raise ValueError(_message(name, expected, value, owner))
 
 
-def _message(name: str, expected: str, value: Any) -> str:
-    return f"solve: {name} must be {expected}, got {shown(value)}."
+def _message(name: str, expected: str, value: object, owner: str) -> str:
+    return f"{owner}: {name} must be {expected}, got {shown(value)}."

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from maxmargin import estimators
 from maxmargin.arrays import CsrMatrix, FloatArray
 from maxmargin.decoding import decode_all
+from maxmargin.driver import solve
 from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.fields import number_fields
 from maxmargin.encoding.links import encode_links
@@ -21,8 +22,7 @@ from maxmargin.estimators._parameters import DUAL_METHODS
 from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain, Segments
 from maxmargin.problems.arborescence import ArborescenceProblem
 from maxmargin.problems.oracles._labelling import LABELLINGS
-from maxmargin.problems.problem import sizes
-from maxmargin.solve import solve
+from maxmargin.problems.problem import AnyProblem, sizes
 
 
 class FirstFit(NamedTuple):
@@ -58,19 +58,19 @@ def _tables() -> dict[str, NDArray[np.float64]]:
 _LABELS = np.arange(_RNG_SHAPE[0]) % 3
 _CHUNKS = ["B-a", "I-a", "O"] * 3
 _PATH, _CYCLE = [(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0)]
-_Data = dict[str, Callable[[], tuple[Any, Any]]]
+_Data = dict[str, Callable[[], tuple[object, object]]]
 
 
-def _of_rows(examples: Callable[[NDArray[np.float64]], tuple[Any, Any]]) -> _Data:
+def _of_rows(examples: Callable[[NDArray[np.float64]], tuple[object, object]]) -> _Data:
     """Return data for each way of storing features."""
     return {f"{kind} rows": partial(lambda kind: examples(_tables()[kind]), kind) for kind in _tables()}
 
 
-def _graph(edges: list[tuple[int, int]], labels: list[int]) -> tuple[Any, Any]:
+def _graph(edges: list[tuple[int, int]], labels: list[int]) -> tuple[object, object]:
     return [(_tables()["dense"][:3], edges)], [labels]
 
 
-def _attributes() -> tuple[Any, Any]:
+def _attributes() -> tuple[object, object]:
     """Return a sequence of attributes as files have them, whose names are numbered by a kernel."""
     codes, counts, _, _ = number_fields(b"a\tb\nb\n")
     return NumberedSequences(["a", "b"], codes, None, counts, np.array([0, 2])), [[0, 1]]
@@ -116,12 +116,12 @@ def run(fit: FirstFit) -> None:
 
 
 @cache
-def _problems() -> dict[tuple[str, str], Any]:
+def _problems() -> dict[tuple[str, str], AnyProblem]:
     """Return a tiny problem for each model and each way of storing features."""
     return dict(_made_problems())
 
 
-def _made_problems() -> Iterator[tuple[tuple[str, str], Any]]:
+def _made_problems() -> Iterator[tuple[tuple[str, str], AnyProblem]]:
     sequence = np.array([0, 2]), np.array([0, 1]), 2
     builders: list[tuple[str, Callable[[Any], Any]]] = [
         ("multiclass", lambda X: Multiclass.from_encoded(X, np.array([0, 1]), 2)),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from maxmargin.arrays import FloatArray
 from maxmargin.methods.scratch import Scratch, new_scratch
@@ -56,7 +57,9 @@ class Flawed(Exception):
 class Probe:
     """The checks of one example."""
 
-    def __init__(self, problem: AnyProblem, i: int, outputs: Iterable[Any], rng: np.random.Generator) -> None:
+    def __init__(
+        self, problem: AnyProblem, i: int, outputs: Iterable[object], rng: np.random.Generator
+    ) -> None:
         self.problem, self.i, self.outputs, self.rng = problem, i, outputs, rng
         self.map, self.oracle = problem
         self.size = sizes(problem)
@@ -117,13 +120,13 @@ class Probe:
         _expect_same(w, before, "score changes the weights; write to theta only")
         return theta.copy()
 
-    def _answer(self, oracle: Any, w: FloatArray) -> Judged:
+    def _answer(self, oracle: Callable[..., object], w: FloatArray) -> Judged:
         theta, scratch, name = self._theta(w), self.scratch, oracle.__name__
         oracle(self.oracle, self.i, scratch.block.theta, scratch.y, scratch.oracle)
         _expect_same(scratch.block.theta, theta, f"{name} changes the scores it is given; work on a copy")
         return self._plane()
 
-    def _plane_of(self, output: Any) -> Judged:
+    def _plane_of(self, output: object) -> Judged:
         write_output(self.oracle, self.i, output, self.scratch.y)
         return self._plane()
 
@@ -151,13 +154,13 @@ class Probe:
             raise Flawed("loss", f"has an output of loss {loss_y}; losses are finite and at least 0")
         return Judged(float(loss_y), where, value)
 
-    def _pushed(self, *planes: Judged, by: Any = (1.0,)) -> FloatArray:
+    def _pushed(self, *planes: Judged, by: Sequence[float] | FloatArray = (1.0,)) -> FloatArray:
         """Return the weights of a sum of planes."""
         w, move = np.zeros(self.size.weights), self._move(planes, by)
         push(self.map, self.i, move, 1.0, w, self.scratch.block.map)
         return w
 
-    def _move(self, planes: Sequence[Judged], by: Any) -> Any:
+    def _move(self, planes: Sequence[Judged], by: Sequence[float] | FloatArray) -> Any:
         reset(self.scratch.block.move)
         for plane, scale in zip(planes, by, strict=True):
             for p, value in zip(plane.where, plane.value, strict=True):
@@ -253,11 +256,11 @@ def _same(a: Judged, b: Judged) -> bool:
     return a.loss == b.loss and np.array_equal(a.where, b.where) and np.array_equal(a.value, b.value)
 
 
-def _close(found: Any, expected: Any, size: float = 0.0) -> bool:
+def _close(found: float | FloatArray, expected: float | FloatArray, size: float = 0.0) -> bool:
     scale = 1.0 + max(size, float(np.max(np.abs(expected), initial=0.0)))
     return bool(np.max(np.abs(found - expected), initial=0.0) <= _ROUNDING * scale)
 
 
-def _expect_same(array: Any, before: Any, message: str) -> None:
+def _expect_same(array: ArrayLike, before: ArrayLike, message: str) -> None:
     if not np.array_equal(array, before):
         raise Flawed("arguments", f"shows a side effect: {message}")

@@ -14,13 +14,13 @@ from maxmargin.compiling.kernel_cache import cache_directory
 from maxmargin.datasets import load_digit_words
 from maxmargin.decoding import decode_all
 from maxmargin.display import CertificateLines, ProgressLine
+from maxmargin.driver import solve
 from maxmargin.history import History
 from maxmargin.methods import Accelerated, BlockFrankWolfe, Pairwise
 from maxmargin.plotting import plot_convergence
 from maxmargin.problems import Chain
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.result import Progress, Result, Status
-from maxmargin.solve import solve
 
 # Each C, among 0.003, 0.01, 0.03, 0.1 and 0.3, gives the smallest error of digits in 5-fold cross-validation
 # on the training words, with folds by distinct word. The held-out words were not used.

@@ -5,12 +5,12 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from maxmargin._arguments import checked_method, checked_problem
+from maxmargin.driver import solve
 from maxmargin.history import as_frame
 from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.methods.protocol import with_lam
 from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.result import Result
-from maxmargin.solve import solve
 from maxmargin.wording import shown
 
 

@@ -1,12 +1,18 @@
 """The convergence plot, and what all plots share: colours, and figures that suit any background."""
 
 import io
-from typing import Any
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray
 from maxmargin.history import History
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # The colours of Okabe and Ito, which people with any colour vision can distinguish.
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -14,7 +20,9 @@ BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
 INK = "#808080"
 
 
-def plot_convergence(history: History, axes: Any = None, *, tol: float | None = None) -> Any:
+def plot_convergence(
+    history: History, axes: "Sequence[Axes] | None" = None, *, tol: float | None = None
+) -> "Sequence[Axes]":
     """Plot primal and dual against passes, and below them, on a log axis, the certified gap.
 
     The certified gap is the difference between the best primal and the best dual so far. A run stops when it
@@ -66,7 +74,7 @@ def convergence_svg(history: History) -> str:
     return text[text.index("<svg") :]
 
 
-def pyplot(caller: str) -> Any:
+def pyplot(caller: str) -> ModuleType:
     """Return matplotlib.pyplot; raise a one-line error that names the caller if it is not installed."""
     try:
         import matplotlib.pyplot as plt
@@ -77,7 +85,7 @@ def pyplot(caller: str) -> Any:
     return plt
 
 
-def _new_panels() -> Any:
+def _new_panels() -> "Sequence[Axes]":
     plt = pyplot("plot_convergence")
     figure, axes = plt.subplots(2, 1, sharex=True, layout="constrained", figsize=(6.4, 5.6))
     for ax in axes:
@@ -85,7 +93,7 @@ def _new_panels() -> Any:
     return axes
 
 
-def suit_any_background(figure: Any, ax: Any) -> None:
+def suit_any_background(figure: "Figure", ax: "Axes") -> None:
     """Make the background transparent, and texts and lines of the axes grey."""
     figure.patch.set_facecolor("none")
     ax.set_facecolor("none")
@@ -95,7 +103,7 @@ def suit_any_background(figure: Any, ax: Any) -> None:
     ax.spines[:].set_edgecolor(INK)
 
 
-def _plot_objectives(ax: Any, history: History) -> None:
+def _plot_objectives(ax: "Axes", history: History) -> None:
     passes, primal, dual = history.passes, history.primal, history.dual
     style = {"marker": "o", "markersize": 3.5}
     ax.fill_between(passes, dual, primal, color=INK, alpha=0.12, linewidth=0)
@@ -105,7 +113,7 @@ def _plot_objectives(ax: Any, history: History) -> None:
     _tidy(ax)
 
 
-def _plot_gap(ax: Any, passes: FloatArray, gap: FloatArray, tol: float | None) -> None:
+def _plot_gap(ax: "Axes", passes: FloatArray, gap: FloatArray, tol: float | None) -> None:
     ax.plot(passes, gap, color=GREEN, marker="o", markersize=3.5, label="gap: best primal − best dual")
     if tol is not None and tol > 0:
         ax.axhline(tol, color=INK, linestyle=":", label=f"tol = {tol:g}")
@@ -116,7 +124,7 @@ def _plot_gap(ax: Any, passes: FloatArray, gap: FloatArray, tol: float | None) -
     _tidy(ax)
 
 
-def _tidy(ax: Any) -> None:
+def _tidy(ax: "Axes") -> None:
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, labelcolor=ax.xaxis.label.get_color())

@@ -25,8 +25,8 @@ Tree = Any  # plain data as of JSON: lists, dicts, strings, whole numbers, truth
 
 # Numbers other than Python's own ints, by the names of their types: files hold finite numbers in decimals, so
 # the digits of floats are hexadecimal.
-_FLOATS: dict[str, Callable[[float], Any]] = {"float": float, "float64": np.float64}
-_INTS: dict[str, Callable[[int], Any]] = {"int64": np.int64, "bool": np.bool_}
+_FLOATS: dict[str, Callable[[float], object]] = {"float": float, "float64": np.float64}
+_INTS: dict[str, Callable[[int], object]] = {"int64": np.int64, "bool": np.bool_}
 
 
 class Unfit(ValueError):
@@ -41,7 +41,7 @@ class Flat(NamedTuple):
 
 
 @singledispatch
-def parts(value: object) -> Sequence[Any] | None:
+def parts(value: object) -> Sequence[object] | None:
     """Return the parts of a value that a run changes; None if it is an array or a number."""
     if dataclasses.is_dataclass(value):
         return [getattr(value, field.name) for field in dataclasses.fields(value)]
@@ -49,7 +49,7 @@ def parts(value: object) -> Sequence[Any] | None:
 
 
 @singledispatch
-def with_parts(value: Any, new: Sequence[Any]) -> Any:
+def with_parts(value: Any, new: Sequence[object]) -> Any:
     """Return a value like this one with other parts."""
     changed = copy.copy(value)
     for field, part in zip(dataclasses.fields(value), new, strict=True):
@@ -59,29 +59,29 @@ def with_parts(value: Any, new: Sequence[Any]) -> Any:
 
 @parts.register(tuple)
 @parts.register(list)
-def sequence_parts(value: Sequence[Any]) -> Sequence[Any]:
+def sequence_parts(value: Sequence[object]) -> Sequence[object]:
     return value
 
 
 @with_parts.register(tuple)
 @with_parts.register(list)
-def sequence_with_parts(value: Any, new: Sequence[Any]) -> Any:
+def sequence_with_parts(value: Any, new: Sequence[object]) -> Any:
     # Not by the class: it may check its arguments, or convert them.
     return type(value)._make(new) if hasattr(value, "_make") else type(value)(new)
 
 
 @parts.register(dict)
-def dict_parts(value: dict[str, Any]) -> Sequence[Any]:
+def dict_parts(value: dict[str, object]) -> Sequence[object]:
     return [value[name] for name in sorted(value)]
 
 
 @with_parts.register(dict)
-def dict_with_parts(value: dict[str, Any], new: Sequence[Any]) -> dict[str, Any]:
+def dict_with_parts(value: dict[str, object], new: Sequence[object]) -> dict[str, object]:
     return dict(zip(sorted(value), new, strict=True))
 
 
 @parts.register(np.random.Generator)
-def generator_parts(value: np.random.Generator) -> Sequence[Any]:
+def generator_parts(value: np.random.Generator) -> Sequence[object]:
     return [value.bit_generator.state]
 
 
@@ -97,7 +97,7 @@ def flatten(state: object) -> Flat:
     arrays: dict[str, Array] = {}
     names: dict[object, str] = {}
 
-    def tree_of(value: Any) -> Tree:
+    def tree_of(value: object) -> Tree:
         inside = parts(value)
         if inside is not None:
             return [tree_of(part) for part in inside]
@@ -112,7 +112,7 @@ def flatten(state: object) -> Flat:
     return Flat(arrays, tree)
 
 
-def restored(template: Any, flat: Flat, adopt: Callable[[Array], Array] = aligned_copy) -> Any:
+def restored(template: object, flat: Flat, adopt: Callable[[Array], Array] = aligned_copy) -> Any:
     """Return the state, each array of which is adopted once; raise `Unfit` if it is of another kind."""
     adopted: dict[str, Array] = {}
 
@@ -124,7 +124,7 @@ def restored(template: Any, flat: Flat, adopt: Callable[[Array], Array] = aligne
             adopted[name] = adopt(found)
         return adopted[name]
 
-    def value_like(like: Any, tree: Tree) -> Any:
+    def value_like(like: object, tree: Tree) -> object:
         if isinstance(like, np.ndarray):
             return array_like(like, tree)
         inside = parts(like)
@@ -136,7 +136,7 @@ def restored(template: Any, flat: Flat, adopt: Callable[[Array], Array] = aligne
     return value_like(template, flat.tree)
 
 
-def skeleton(state: Any) -> Any:
+def skeleton(state: object) -> object:
     """Return a template like the state, whose arrays are empty."""
     inside = parts(state)
     if isinstance(state, np.ndarray):
@@ -172,7 +172,7 @@ def _encoded(value: object) -> Tree:
     raise TypeError(f"a state of named tuples, arrays and numbers, got {described(value)} in it")
 
 
-def _decoded(like: object, tree: Tree) -> Any:
+def _decoded(like: object, tree: Tree) -> object:
     """Return a number, a truth value, None or a text of the same kind as ``like``."""
     is_number = isinstance(like, int | float | np.generic)
     if isinstance(tree, dict) and len(tree) == 1:
@@ -195,7 +195,7 @@ def _from_hex(text: str) -> float:
         raise Unfit("a number") from None
 
 
-def _models(like: Any, inside: Sequence[Any], tree: Tree) -> Sequence[Any]:
+def _models(like: object, inside: Sequence[object], tree: Tree) -> Sequence[object]:
     """Return the templates of the parts. A plain tuple or list may be longer than its template."""
     if not isinstance(tree, list):
         raise Unfit(f"the parts of {described(like)}")

@@ -90,6 +90,9 @@ ENTRIES = st.sampled_from(["a", "B", "a/b", "_B-1", "é", "%s", "1x"])
 MACROS = st.lists(
     st.sampled_from(["U1:%x[0,0]", "U2:%x[-1,0]/%x[0,1]", "U2:%x[2,1]", "U3", "U:%x[-8,0]%x[8,1]%x[0,0]"]),
     min_size=1,
+) | st.lists(
+    st.sampled_from(["u1:%X[0,0]", 'u2:%m[-1,0,"."]/%t[6,1,"a"]', "u3:%x[@2,1]", "u4:%x[@-1,0]%x[-6,0]"]),
+    min_size=1,
 )
 
 

@@ -1,6 +1,5 @@
 """Runs that are cut off at any moment, and what must be the same when they continue from their files."""
 
-import importlib
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +12,6 @@ import numpy as np
 from maxmargin import Checkpoint, Result, limits, solve
 from maxmargin.persistence.checkpoint import Keeper
 from support.bitwise_runs import assert_same_bits, bits
-
-# The module; `maxmargin.solve` is the function.
-driver = importlib.import_module("maxmargin.solve")
-
 
 SETTINGS: dict[str, Any] = {"tol": 0.0, "max_passes": 3, "check_every": 2, "random_state": 7}
 

@@ -23,6 +23,7 @@ All may be compressed by gzip.
 
 the same with other programs:
   crf_learn TEMPLATE FILE MODEL      maxmargin train FILE --template TEMPLATE --model MODEL
+  wapiti train -p PATTERN FILE MODEL maxmargin train FILE --template PATTERN --model MODEL
   crfsuite learn -m MODEL FILE       maxmargin train FILE --model MODEL
   svm_hmm_learn -c C FILE MODEL      maxmargin train FILE --model MODEL -C C
 Files are the same, but not the scale of C: try --search.
@@ -78,7 +79,7 @@ def _runner(name: str) -> Callable[[argparse.Namespace], int]:
     return run
 
 
-def _add_train(parser: Any) -> None:
+def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", help="data to train on, or a directory of encode; - for standard input"
     )
@@ -87,7 +88,7 @@ def _add_train(parser: Any) -> None:
         "--format", choices=("auto", *FORMATS), default="auto", help="format of FILE (default: auto)"
     )
     parser.add_argument(
-        "--template", "-t", metavar="TEMPLATE", help="template of features, in CRF++'s syntax, for columns"
+        "--template", "-t", metavar="TEMPLATE", help="template of features, of CRF++ or Wapiti, for columns"
     )
     parser.add_argument("--estimator", choices=ESTIMATORS, help="what to train (default: by the format)")
     parser.add_argument(
@@ -133,7 +134,7 @@ def _add_train(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_encode(parser: Any) -> None:
+def _add_encode(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="labelled data")
     parser.add_argument("--output", "-o", required=True, metavar="DIRECTORY", help="directory to write")
     parser.add_argument(
@@ -155,7 +156,7 @@ def _add_encode(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_tag(parser: Any) -> None:
+def _add_tag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file that train wrote")
     parser.add_argument(
         "file",
@@ -182,7 +183,7 @@ def _add_tag(parser: Any) -> None:
     _add_quiet(parser)
 
 
-def _add_evaluate(parser: Any) -> None:
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="+", action=_OneOrTwo, help="one or two files, as below"
     )
@@ -190,7 +191,7 @@ def _add_evaluate(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_inspect(parser: Any) -> None:
+def _add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file that train wrote")
     parser.add_argument("--label", metavar="LABEL", help="features of this label only")
     parser.add_argument(
@@ -199,17 +200,17 @@ def _add_inspect(parser: Any) -> None:
     _add_json(parser)
 
 
-def _add_jobs(parser: Any) -> None:
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=_count, metavar="N", help="threads (default: 1)")
 
 
-def _add_quiet(parser: Any) -> None:
+def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet", "-q", action="store_true", help="no notes and no progress on standard error"
     )
 
 
-def _add_json(parser: Any) -> None:
+def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
 
 
@@ -217,7 +218,11 @@ class _OneOrTwo(argparse.Action):
     """Takes one value or two."""
 
     def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option: str | None = None,
     ) -> None:
         if len(values) > 2:
             parser.error(f"expected one or two files, got {len(values)}")

@@ -15,15 +15,17 @@ from maxmargin.evaluation import (
     share,
 )
 
+Outputs = Sequence[Any]  # of each example: labels, heads, a class or a set
+
 
 class Report(NamedTuple):
     """Scores: lines of text, and the same as plain data."""
 
     text: str
-    data: dict[str, Any]
+    data: dict[str, object]
 
 
-def report(outcome: str, truth: Sequence[Any], predicted: Sequence[Any], items: Sequence[Any] = ()) -> Report:
+def report(outcome: str, truth: Outputs, predicted: Outputs, items: Outputs = ()) -> Report:
     """Return the scores of predictions.
 
     Parameters
@@ -38,7 +40,7 @@ def report(outcome: str, truth: Sequence[Any], predicted: Sequence[Any], items: 
     return _REPORTS[outcome](truth, predicted, items)
 
 
-def _of_labels(truth: Sequence[Any], predicted: Sequence[Any], items: Sequence[Any]) -> Report:
+def _of_labels(truth: Outputs, predicted: Outputs, items: Outputs) -> Report:
     """Report phrases if labels are tags of phrases, else the accuracy of tokens and of whole sequences."""
     labels = {label for sequence in truth for label in sequence}
     if all(isinstance(label, str) for label in labels) and are_phrase_tags(labels):
@@ -73,18 +75,18 @@ def _percentages(counts: Counts) -> str:
     return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB1: {f1:6.2f}"
 
 
-def _phrase_data(scores: PhraseScores) -> dict[str, Any]:
+def _phrase_data(scores: PhraseScores) -> dict[str, object]:
     kinds = {kind: _counts_data(counts) for kind, counts in scores.by_type.items()}
     found = {"tokens": scores.tokens, "accuracy": scores.accuracy}
     return {**found, **_counts_data(scores.overall), "types": kinds}
 
 
-def _counts_data(counts: Counts) -> dict[str, Any]:
+def _counts_data(counts: Counts) -> dict[str, object]:
     shares = {"precision": counts.precision, "recall": counts.recall, "f1": counts.f1}
     return {**shares, **counts._asdict()}
 
 
-def _of_heads(truth: Sequence[Any], predicted: Sequence[Any], items: Sequence[Any]) -> Report:
+def _of_heads(truth: Outputs, predicted: Outputs, items: Outputs) -> Report:
     """Report attachment scores, with and without punctuation."""
     found = attachment_scores(truth, predicted, [item.punctuation() for item in items] if items else None)
     text = (
@@ -94,14 +96,14 @@ def _of_heads(truth: Sequence[Any], predicted: Sequence[Any], items: Sequence[An
     return Report(text, found._asdict())
 
 
-def _of_classes(truth: Sequence[Any], predicted: Sequence[Any], items: Sequence[Any]) -> Report:
+def _of_classes(truth: Outputs, predicted: Outputs, items: Outputs) -> Report:
     """Report the accuracy."""
     accuracy = share(n_equal(truth, predicted), len(truth))
     text = f"accuracy: {accuracy:7.2%} of {len(truth)} examples"
     return Report(text, {"accuracy": accuracy, "examples": len(truth)})
 
 
-def _of_sets(truth: Sequence[Any], predicted: Sequence[Any], items: Sequence[Any]) -> Report:
+def _of_sets(truth: Outputs, predicted: Outputs, items: Outputs) -> Report:
     """Report scores of sets of labels."""
     n_labels = len(frozenset().union(*truth, *predicted))
     found = set_scores(truth, predicted, n_labels)

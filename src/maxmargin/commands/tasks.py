@@ -15,6 +15,7 @@ TOKENS, WORDS, BLOCK = 50_000, 5_000, 1 << 25
 # What the start of a document is tagged with, and its margin.
 _OUTSIDE, _NOTHING = "O", "_"
 Settings = dict[str, Any]
+_Example = tuple[Any, Any, Any]  # x, y and the item
 
 
 class Batch(NamedTuple):
@@ -119,7 +120,7 @@ class Columns(Task):
         sentences = read_columns(source, widths=widths)
         return _grouped(map(self._example, sentences), None if whole else TOKENS)
 
-    def _example(self, sentence: Any) -> tuple[Any, Any, Any]:
+    def _example(self, sentence: Any) -> _Example:
         """Return the features, the labels and the sentence; a line that starts a document has no tokens."""
         if sentence.starts_document:
             return [], [], sentence
@@ -135,9 +136,9 @@ class Columns(Task):
         return [*map(item.separator.join, rows), ""]
 
 
-def _grouped(examples: Iterable[tuple[Any, Any, Any]], size: int | None) -> Iterator[Batch]:
+def _grouped(examples: Iterable[_Example], size: int | None) -> Iterator[Batch]:
     """Yield examples, given as (x, y, item), in batches of about this many tokens, or all in one."""
-    kept: list[tuple[Any, Any, Any]] = []
+    kept: list[_Example] = []
     n_tokens = 0
     for example in examples:
         kept.append(example)
@@ -149,7 +150,7 @@ def _grouped(examples: Iterable[tuple[Any, Any, Any]], size: int | None) -> Iter
         yield _batch(kept, n_tokens)
 
 
-def _batch(examples: list[tuple[Any, Any, Any]], size: int) -> Batch:
+def _batch(examples: list[_Example], size: int) -> Batch:
     X, y, items = map(list, zip(*examples, strict=True))
     return Batch(X, y, items, size)
 

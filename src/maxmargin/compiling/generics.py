@@ -29,10 +29,10 @@ import functools
 import gc
 import inspect
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Number
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numba import config, njit
@@ -48,8 +48,10 @@ from maxmargin.limits import uncounted
 # Arguments of a generic function whose inner objects a wrapper passes on.
 _WRAPPED_TOO = ("state", "work")
 
+Function = TypeVar("Function", bound=Callable[..., object])
 
-def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
+
+def generic(stub: Callable[..., object], *, compiled: bool = False) -> Any:
     """Make ``stub`` a generic function, dispatched on the class of its first argument, compiled or not.
 
     The body of ``stub`` handles objects of unregistered classes in the interpreter. By convention it calls
@@ -57,7 +59,7 @@ def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
     """
     function = _dispatched(stub)
 
-    def resolve(subject: Any, *args: Any) -> Callable[..., Any] | None:
+    def resolve(subject: object, *args: object) -> Callable[..., object] | None:
         implementation = function.implementation(getattr(subject, "instance_class", object))
         return implementation if compiled or implementation is not stub else None
 
@@ -65,23 +67,23 @@ def generic(stub: Callable[..., Any], *, compiled: bool = False) -> Any:
     return function
 
 
-def generic_with_default(default: Callable[..., Any]) -> Any:
+def generic_with_default(default: Callable[..., object]) -> Any:
     """Make a generic function whose body serves every class without an implementation, compiled or not."""
     return generic(default, compiled=True)
 
 
-def python_generic(stub: Callable[..., Any]) -> Any:
+def python_generic(stub: Callable[..., object]) -> Any:
     """Make a generic function that only Python calls. It is not forwarded: its body handles wrappers."""
     return functools.singledispatch(stub)
 
 
-def _dispatched(stub: Callable[..., Any]) -> Any:
+def _dispatched(stub: Callable[..., object]) -> Any:
     """`functools.singledispatch`, with a cache of classes and with forwarding of wrappers."""
     function = functools.singledispatch(stub)
-    known: dict[type, Callable[..., Any]] = {}
+    known: dict[type, Callable[..., object]] = {}
 
     @functools.wraps(stub)
-    def call(subject: Any, *args: Any) -> Any:
+    def call(subject: object, *args: object) -> object:
         implementation = known.get(subject.__class__)
         if implementation is None:
             implementation = known[subject.__class__] = call.implementation(subject.__class__)  # type: ignore[attr-defined]
@@ -89,12 +91,12 @@ def _dispatched(stub: Callable[..., Any]) -> Any:
 
     forward = forwarder(call)
 
-    def implementation(cls: type) -> Callable[..., Any]:
+    def implementation(cls: type) -> Callable[..., object]:
         found = function.dispatch(cls)
         is_default = found in (stub, function.registry.get(tuple))
         return forward if is_default and is_wrapper(cls) else found
 
-    def register(*args: Any) -> Any:
+    def register(*args: Any) -> object:
         known.clear()
         return function.register(*args)
 
@@ -108,7 +110,7 @@ def is_wrapper(cls: type) -> bool:
     return "inner" in getattr(cls, "_fields", ())
 
 
-def forwarder(function: Any, **changed: str) -> Callable[..., Any]:
+def forwarder(function: Any, **changed: str) -> Callable[..., object]:
     """Return a function that calls ``function`` with the inner object of a wrapper.
 
     ``changed`` gives other arguments as expressions, in which ``{0}`` is the wrapper. The function is made
@@ -120,12 +122,12 @@ def forwarder(function: Any, **changed: str) -> Callable[..., Any]:
     scope: dict[str, Any] = {"function": function, "__name__": function.__module__}
     arguments = ", ".join(passed.get(name, name) for name in names)
     exec(f"def forward({', '.join(names)}):\n    return function({arguments})", scope)
-    forward: Callable[..., Any] = scope["forward"]
+    forward: Callable[..., object] = scope["forward"]
     forward.__name__ = forward.__qualname__ = f"inner_{function.__name__}"
     return forward
 
 
-def helper(function: Callable[..., Any]) -> Callable[..., Any]:
+def helper(function: Function) -> Function:
     """Compile a function of arrays and numbers, in every mode: as a part of the kernels that call it.
 
     For calls from Python it is compiled separately and kept on disk. Arguments are positional.
@@ -135,20 +137,21 @@ def helper(function: Callable[..., Any]) -> Callable[..., Any]:
     compiled, interpreted = _kept(function), quiet(function)
 
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> object:
         return interpreted(*args) if SWITCH.on else compiled(*args)
 
     overload(call, strict=False, jit_options=PART)(lambda *args: function)
     call.compiled = compiled  # type: ignore[attr-defined]
-    return call
+    return cast("Function", call)
 
 
-def subroutine(function: Callable[..., Any]) -> Callable[..., Any]:
+def subroutine(function: Function) -> Function:
     """Mark a part of kernels: it is compiled, cached or interpreted as the kernel that calls it."""
-    return register_jitable(**PART)(function)
+    marked: Function = register_jitable(**PART)(function)
+    return marked
 
 
-def apart(function: Callable[..., Any]) -> Callable[..., Any]:
+def apart(function: Function) -> Function:
     """Mark a large part of kernels that is called, not inlined, so that kernels compile in less time.
 
     The time to optimise a function grows faster than its size. A call costs some tens of nanoseconds, so the
@@ -158,34 +161,34 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def compiled_only(function: Callable[..., None]) -> Callable[..., None]:
+def compiled_only(function: Function) -> Function:
     """Mark a part of kernels that does nothing in the interpreter, as it only makes compiled code faster."""
 
     @functools.wraps(function)
-    def call(*args: Any) -> None:
+    def call(*args: object) -> None:
         pass
 
     overload(call, strict=False, jit_options=PART)(lambda *args: function)
-    return call
+    return cast("Function", call)
 
 
 class kernel:
     """A loop that is cached, compiled or interpreted, depending on the classes of its arguments."""
 
-    def __init__(self, loop: Callable[..., Any]) -> None:
+    def __init__(self, loop: Callable[..., object]) -> None:
         functools.update_wrapper(self, loop)
         self.interpreted = loop
         self.compiled = _compiled(loop)
         self.cached = _kept(loop)
         KERNELS.append(self)
 
-    def mode(self, *args: Any) -> str:
+    def mode(self, *args: object) -> str:
         """Return how a call with these arguments runs: "cached", "compiled" or "interpreted"."""
         if SWITCH.on or not can_compile(args[0]):
             return "interpreted"
-        return "cached" if all(is_ours(cls) for arg in args for cls in _classes(arg)) else "compiled"
+        return "cached" if _are_ours(args) else "compiled"
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         run = getattr(self, self.mode(*args))
         try:
             return quiet(run)(*args) if SWITCH.on else run(*args)
@@ -196,8 +199,8 @@ class kernel:
 class _Choice(NamedTuple):
     """The mode of an inner kernel, for the same named tuples as in its last call."""
 
-    tuples: list[Any]
-    run: Callable[..., Any]
+    tuples: Sequence[object]
+    run: Callable[..., object]
 
 
 KERNELS: list[kernel] = []
@@ -205,7 +208,7 @@ KERNELS: list[kernel] = []
 _CHOICES: dict[kernel, _Choice] = {}
 
 
-def inner_kernel(loop: Callable[..., Any]) -> Callable[..., Any]:
+def inner_kernel(loop: Function) -> Function:
     """Make a kernel that other kernels can call.
 
     An interpreted loop calls it with the same named tuples for every example, and to look at the classes of
@@ -214,7 +217,7 @@ def inner_kernel(loop: Callable[..., Any]) -> Callable[..., Any]:
     made = kernel(loop)
 
     @functools.wraps(loop)
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> object:
         if SWITCH.on:
             return loop(*args)
         tuples = [arg for arg in args if isinstance(arg, tuple)]
@@ -224,10 +227,10 @@ def inner_kernel(loop: Callable[..., Any]) -> Callable[..., Any]:
         return choice.run(*args)
 
     overload(call, strict=False, jit_options=PART)(lambda *args: loop)
-    return call
+    return cast("Function", call)
 
 
-def _are_same(a: list[Any], b: list[Any]) -> bool:
+def _are_same(a: Sequence[object], b: Sequence[object]) -> bool:
     return len(a) == len(b) and all(map(operator.is_, a, b))
 
 
@@ -242,23 +245,24 @@ def _is_compilable(field: object) -> bool:
     return isinstance(field, np.ndarray | Number)
 
 
-def _classes(value: Any) -> Iterator[type]:
-    """Yield the classes of all named tuples in ``value``."""
-    if isinstance(value, tuple):
-        if type(value) is not tuple:
-            yield type(value)
-        for field in value:
-            yield from _classes(field)
+def _are_ours(values: Iterable[object]) -> bool:
+    """Whether the classes of all named tuples in these values are the package's own."""
+    for value in values:
+        if isinstance(value, tuple):
+            cls = type(value)
+            if not ((cls is tuple or is_ours(cls)) and _are_ours(value)):
+                return False
+    return True
 
 
-def _compiled(function: Callable[..., Any]) -> Any:
+def _compiled(function: Callable[..., object]) -> Any:
     """Return a Numba dispatcher whose compilation is not interrupted, and is announced."""
     dispatcher = njit(**KERNEL)(function)
     if config.DISABLE_JIT:
         return dispatcher
     compile_one = dispatcher.compile
 
-    def compile_whole(signature: Any) -> Any:
+    def compile_whole(signature: object) -> object:
         warn_of_losses()
         with uninterruptible(), without_collection(), uncounted(), announced(function, signature):
             return compile_one(signature)
@@ -267,7 +271,7 @@ def _compiled(function: Callable[..., Any]) -> Any:
     return dispatcher
 
 
-def _kept(function: Callable[..., Any]) -> Any:
+def _kept(function: Callable[..., object]) -> Any:
     """Return a Numba dispatcher that uses the cache on disk, if the function is the package's own."""
     dispatcher = _compiled(function)
     if CAN_KEEP and not config.DISABLE_JIT and is_ours(function):

@@ -28,7 +28,18 @@ from maxmargin.compiling.trust import private_directory, read_trusted, write_pri
 
 _ROOT = Path(__file__).parents[1]
 _PACKAGE = __name__.partition(".")[0]
-_SOURCES = ("compiling", "loops.py", "encoding/_arc_templates.py", "rows", "inference", "problems", "methods")
+SOURCES = (
+    "compiling",
+    "loops.py",
+    "encoding/_arc_templates.py",
+    "encoding/fields.py",
+    "rows",
+    "inference",
+    "problems",
+    "methods",
+    "decoding.py",
+    "marginals.py",
+)
 KEPT_CACHES = 4
 _CHECK_BYTES = hashlib.sha256().digest_size
 
@@ -48,7 +59,7 @@ def fingerprint() -> str:
     """Return a hash of every source file that holds compiled code, and of the compiler's version."""
     compiler = (numba.__version__, sys.version, config.OPT, config.BOUNDSCHECK)
     digest = hashlib.sha256(repr(compiler).encode())
-    for name in _SOURCES:
+    for name in SOURCES:
         path = _ROOT / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.relative_to(_ROOT).as_posix().encode())

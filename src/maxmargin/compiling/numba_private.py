@@ -298,9 +298,24 @@ def rebuild_code(target: Target, reduced: tuple[object, ...]) -> Code:
     return rebuilt
 
 
+try:
+    from numba.core.runtime.nrt import rtsys
+except ImportError:
+    rtsys = None  # the trial below fails
+
+# Numba prepares a target for compiling before it loads code, which takes a quarter of a second. Code that is
+# compiled already needs the symbols of the run-time library alone; whoever compiles prepares the rest.
+_LOADS_ONLY = _works(
+    lambda: signature(rtsys.initialize).bind(None), "the first call of a process takes a moment longer"
+)
+
+
 def processor_of_target(target: Target) -> object:
-    """Return what distinguishes the processor that Numba compiles for from others."""
-    target.refresh()
+    """Return what distinguishes the processor of a target from others; code for it can be loaded then."""
+    if _LOADS_ONLY:
+        rtsys.initialize(target)
+    else:
+        target.refresh()
     return target.codegen().magic_tuple()
 
 

@@ -1,18 +1,26 @@
 """What all displays share: axes to draw on, colours, and arguments checked."""
 
 from collections.abc import Iterable, Sequence, Sized
-from typing import Any
+from typing import TYPE_CHECKING
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.plotting import BLUE, GREEN, INK, VERMILION, pyplot, suit_any_background
 from maxmargin.wording import described
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # The colours of Okabe and Ito, for labels.
 LABELS = (BLUE, "#E69F00", GREEN, "#CC79A7", "#56B4E9", VERMILION, "#F0E442")
 RIGHT, WRONG, MISSED = BLUE, VERMILION, GREEN
 # From the colour of negative to that of positive numbers, by way of white; safe for all colour vision.
 DIVERGING = "RdBu_r"
+
+Colour = str | tuple[float, ...]
+Colours = dict[object, Colour]  # by label
 
 
 class Display:
@@ -25,10 +33,10 @@ class Display:
     figure_ : matplotlib Figure
     """
 
-    ax_: Any
-    figure_: Any
+    ax_: "Axes"
+    figure_: "Figure"
 
-    def _begin(self, ax: Any, size: tuple[float, float] | None = None) -> str:
+    def _begin(self, ax: "Axes | None", size: tuple[float, float] | None = None) -> str:
         """Set the axes, new ones of this size in inches if none are given; return the colour of texts."""
         if ax is not None:
             self.ax_, self.figure_ = ax, ax.figure
@@ -45,8 +53,10 @@ class Display:
             self.ax_.legend(labelcolor=ink, frameon=False, markerscale=0.7, **place)
 
 
-def final_step(estimator: Any, owner: str, needs: str) -> Any:
+def final_step(estimator: BaseEstimator, owner: str, needs: str) -> BaseEstimator:
     """Return a fitted estimator, the last step of a pipeline; raise unless it has what a display needs."""
+    if not hasattr(estimator, "fit"):
+        raise TypeError(f"{owner}: estimator must be a fitted estimator, got {described(estimator)}.")
     check_is_fitted(estimator)
     model = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     if not hasattr(model, needs):
@@ -72,7 +82,7 @@ def check_lengths(first: Sized, second: Sized | None, names: Sequence[str], owne
         )
 
 
-def colours_of(labels: Iterable[object]) -> dict[Any, Any]:
+def colours_of(labels: Iterable[object]) -> Colours:
     """Return a colour for each label: of seven that all can tell apart, or of a map if there are more."""
     known = list(dict.fromkeys(labels))
     if len(known) <= len(LABELS):

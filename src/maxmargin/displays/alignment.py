@@ -1,14 +1,18 @@
 """The links between the words of two sentences."""
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from maxmargin.arrays import FloatArray
 from maxmargin.displays._canvas import MISSED, RIGHT, WRONG, Display, as_words, final_step
 from maxmargin.encoding.links import encode_links, encode_masks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _Mask = NDArray[np.bool_]
 
@@ -35,9 +39,9 @@ class AlignmentDisplay(Display):
     def __init__(
         self,
         predicted: _Mask,
-        *,
         sure: _Mask | None = None,
         possible: _Mask | None = None,
+        *,
         scores: FloatArray | None = None,
         sources: Iterable[object] | None = None,
         targets: Iterable[object] | None = None,
@@ -50,14 +54,14 @@ class AlignmentDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         x: object,
         *,
         sure: object = None,
         possible: object = None,
         sources: Iterable[object] | None = None,
         targets: Iterable[object] | None = None,
-        ax: Any = None,
+        ax: "Axes | None" = None,
     ) -> Self:
         """Plot the predicted links of one pair of sentences, over the scores of all links.
 
@@ -80,8 +84,8 @@ class AlignmentDisplay(Display):
         features = np.asarray(x, dtype=np.float64)
         scores = features @ model.coef_ + model.intercept_ if estimator is model else None
         predicted = estimator.predict([x])[0]
-        links, words = (predicted, sure, possible), {"sources": sources, "targets": targets}
-        return cls._of(links, features.shape[:2], scores=scores, **words).plot(ax)
+        masks = _masks(predicted, sure, possible, features.shape[:2], cls.__name__)
+        return cls(*masks, scores=scores, sources=sources, targets=targets).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -92,7 +96,7 @@ class AlignmentDisplay(Display):
         *,
         sure: object = None,
         possible: object = None,
-        ax: Any = None,
+        ax: "Axes | None" = None,
     ) -> Self:
         """Plot links that were predicted.
 
@@ -111,18 +115,10 @@ class AlignmentDisplay(Display):
         AlignmentDisplay
         """
         sources, targets = list(sources), list(targets)
-        links, shape = (predicted, sure, possible), (len(sources), len(targets))
-        return cls._of(links, shape, sources=sources, targets=targets).plot(ax)
+        masks = _masks(predicted, sure, possible, (len(sources), len(targets)), cls.__name__)
+        return cls(*masks, sources=sources, targets=targets).plot(ax)
 
-    @classmethod
-    def _of(cls, links: tuple[object, object, object], shape: tuple[int, ...], **given: Any) -> Self:
-        """Return a display of predicted, sure and possible links in any form."""
-        names = ("predicted", "sure", "possible")
-        for name, each in zip(names, links, strict=True):
-            given[name] = _mask(each, shape, cls.__name__, name)
-        return cls(**given)
-
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw the matrix.
 
         Parameters
@@ -167,9 +163,17 @@ class AlignmentDisplay(Display):
                 self.ax_.plot(columns, rows, linestyle="none", label=name, **style, **size)
 
 
-def _mask(links: object, shape: tuple[int, ...], owner: str, name: str) -> _Mask | None:
-    """Return which links a matching has."""
-    if links is None:
-        return None
+def _masks(
+    predicted: object, sure: object, possible: object, shape: tuple[int, ...], owner: str
+) -> tuple[_Mask, _Mask | None, _Mask | None]:
+    """Return which links are predicted, sure and possible, given in any form."""
     blank = encode_links([np.zeros((*shape, 1))], owner=owner)
-    return encode_masks([links], blank, owner=owner, name=name).reshape(shape)
+
+    def mask(links: object, name: str) -> _Mask:
+        return encode_masks([links], blank, owner=owner, name=name).reshape(shape)
+
+    others = [
+        None if links is None else mask(links, name)
+        for name, links in (("sure", sure), ("possible", possible))
+    ]
+    return mask(predicted, "predicted"), others[0], others[1]

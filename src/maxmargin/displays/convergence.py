@@ -1,10 +1,15 @@
 """Primal, dual and gap of a run."""
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
 
 from maxmargin.displays._canvas import final_step
 from maxmargin.history import History
 from maxmargin.plotting import plot_convergence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 class ConvergenceDisplay:
@@ -23,14 +28,16 @@ class ConvergenceDisplay:
     figure_ : matplotlib Figure
     """
 
-    ax_: Any
-    figure_: Any
+    ax_: "Sequence[Axes]"
+    figure_: "Figure"
 
     def __init__(self, history: History, *, tol: float | None = None) -> None:
         self.history, self.tol = history, tol
 
     @classmethod
-    def from_estimator(cls, estimator: object, *, tol: float | None = None, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: object, *, tol: float | None = None, ax: "Sequence[Axes] | None" = None
+    ) -> Self:
         """Plot the last run of a fitted estimator.
 
         Parameters
@@ -47,7 +54,9 @@ class ConvergenceDisplay:
         return cls(final_step(estimator, cls.__name__, "history_").history_, tol=tol).plot(ax)
 
     @classmethod
-    def from_history(cls, history: History, *, tol: float | None = None, ax: Any = None) -> Self:
+    def from_history(
+        cls, history: History, *, tol: float | None = None, ax: "Sequence[Axes] | None" = None
+    ) -> Self:
         """Plot the history of a result.
 
         Parameters
@@ -64,7 +73,7 @@ class ConvergenceDisplay:
         """
         return cls(history, tol=tol).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: "Sequence[Axes] | None" = None) -> Self:
         """Draw on two axes, or in a new figure.
 
         Parameters

@@ -1,11 +1,16 @@
 """The heads of the words of a sentence."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from maxmargin.arrays import FloatArray
 from maxmargin.displays._canvas import MISSED, RIGHT, WRONG, Display, as_words, check_lengths
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class DependencyDisplay(Display):
@@ -42,12 +47,12 @@ class DependencyDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        x: Any,
+        estimator: BaseEstimator,
+        x: Iterable[tuple[str, str]] | FloatArray,
         *,
         y_true: Sequence[int] | None = None,
         words: Iterable[object] | None = None,
-        ax: Any = None,
+        ax: "Axes | None" = None,
     ) -> Self:
         """Plot the predicted tree of one sentence.
 
@@ -66,7 +71,7 @@ class DependencyDisplay(Display):
         -------
         DependencyDisplay
         """
-        if words is None and not hasattr(x, "shape"):
+        if words is None and not isinstance(x, np.ndarray):
             x = list(x)
             words = [word for word, _ in x]
         return cls(estimator.predict([x])[0], true_heads=y_true, words=words).plot(ax)
@@ -78,7 +83,7 @@ class DependencyDisplay(Display):
         y_pred: Sequence[int],
         *,
         words: Iterable[object] | None = None,
-        ax: Any = None,
+        ax: "Axes | None" = None,
     ) -> Self:
         """Plot heads that were predicted, beside the true ones.
 
@@ -95,7 +100,7 @@ class DependencyDisplay(Display):
         """
         return cls(y_pred, true_heads=y_true, words=words).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw the arcs over the words.
 
         Parameters

@@ -1,11 +1,14 @@
 """The largest weights of a label."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from maxmargin.displays._canvas import Display, final_step
 from maxmargin.estimators._inspection import FeatureWeight, largest_features
 from maxmargin.plotting import BLUE, VERMILION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Characters of a name that are shown.
 _LONGEST = 60
@@ -31,7 +34,9 @@ class FeaturesDisplay(Display):
         self.rows, self.label = list(rows), label
 
     @classmethod
-    def from_estimator(cls, estimator: object, label: object = None, *, k: int = 10, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: object, label: object = None, *, k: int = 10, ax: "Axes | None" = None
+    ) -> Self:
         """Plot the largest weights of a fitted estimator.
 
         Parameters
@@ -50,7 +55,7 @@ class FeaturesDisplay(Display):
         model = final_step(estimator, cls.__name__, "top_features")
         return cls(largest_features(model, label, k), label=label).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw the bars, the largest on top.
 
         Parameters

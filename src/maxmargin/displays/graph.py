@@ -1,12 +1,17 @@
 """The labels of the nodes of a graph, or of the pixels of an image."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.displays._canvas import WRONG, Display, check_lengths, colours_of
+from maxmargin.displays._canvas import WRONG, Colours, Display, check_lengths, colours_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class GraphDisplay(Display):
@@ -32,12 +37,12 @@ class GraphDisplay(Display):
 
     def __init__(
         self,
-        labels: Any,
+        labels: ArrayLike,
         *,
-        edges: Any = None,
-        true_labels: Any = None,
+        edges: ArrayLike | None = None,
+        true_labels: ArrayLike | None = None,
         shape: tuple[int, int] | None = None,
-        positions: Any = None,
+        positions: ArrayLike | None = None,
     ) -> None:
         owner = type(self).__name__
         self.labels: list[Any] = np.ravel(labels).tolist()
@@ -55,13 +60,13 @@ class GraphDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        x: Sequence[Any],
+        estimator: BaseEstimator,
+        x: Sequence[ArrayLike],
         *,
-        y_true: Any = None,
+        y_true: ArrayLike | None = None,
         shape: tuple[int, int] | None = None,
-        positions: Any = None,
-        ax: Any = None,
+        positions: ArrayLike | None = None,
+        ax: "Axes | None" = None,
     ) -> Self:
         """Plot the predicted labels of one graph.
 
@@ -85,13 +90,13 @@ class GraphDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_pred: Any,
+        y_true: ArrayLike | None,
+        y_pred: ArrayLike,
         *,
-        edges: Any = None,
+        edges: ArrayLike | None = None,
         shape: tuple[int, int] | None = None,
-        positions: Any = None,
-        ax: Any = None,
+        positions: ArrayLike | None = None,
+        ax: "Axes | None" = None,
     ) -> Self:
         """Plot labels that were predicted, and mark those that are wrong.
 
@@ -113,7 +118,7 @@ class GraphDisplay(Display):
             shape = np.shape(y_pred)
         return cls(y_pred, edges=edges, true_labels=y_true, shape=shape, positions=positions).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw the image, or nodes and edges.
 
         Parameters
@@ -141,7 +146,7 @@ class GraphDisplay(Display):
         self.ax_.spines[:].set_visible(False)
         return self
 
-    def _draw_image(self, known: list[Any], colours: dict[Any, Any], wrong: IntArray) -> None:
+    def _draw_image(self, known: list[object], colours: Colours, wrong: IntArray) -> None:
         from matplotlib.colors import ListedColormap, to_rgb
 
         numbers = {label: k for k, label in enumerate(known)}
@@ -153,7 +158,7 @@ class GraphDisplay(Display):
         self.ax_.plot(columns, rows, "x", color="white", markersize=1.3 * size, markeredgewidth=0.5 * size)
         self.ax_.plot(columns, rows, "x", color=WRONG, markersize=size, markeredgewidth=0.25 * size)
 
-    def _draw_graph(self, colours: dict[Any, Any], wrong: IntArray, ink: str) -> None:
+    def _draw_graph(self, colours: Colours, wrong: IntArray, ink: str) -> None:
         places = np.asarray(self.positions)
         size = float(np.clip(4000 / max(len(places), 1), 15, 160))
         for a, b in self.edges.tolist():
@@ -164,13 +169,13 @@ class GraphDisplay(Display):
         self.ax_.margins(0.1)
 
 
-def _wrong(labels: list[Any], truth: list[Any] | None) -> IntArray:
+def _wrong(labels: list[object], truth: list[object] | None) -> IntArray:
     """Return the numbers of nodes whose label is not the true one."""
     pairs = zip(labels, labels if truth is None else truth, strict=True)
     return np.array([v for v, (label, true) in enumerate(pairs) if label != true], dtype=np.int64)
 
 
-def _positions(positions: Any, edges: IntArray, n: int, owner: str) -> FloatArray:
+def _positions(positions: ArrayLike | None, edges: IntArray, n: int, owner: str) -> FloatArray:
     """Return where nodes are: as given, or by the two smoothest functions on the graph."""
     if positions is not None:
         found = np.asarray(positions, dtype=np.float64)

@@ -1,12 +1,16 @@
 """Labelled segments over the words of a sentence."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from maxmargin.displays._canvas import Display, as_words, colours_of
+from maxmargin.displays._canvas import Colour, Colours, Display, as_words, colours_of
 from maxmargin.encoding.segments import Segment, list_segments
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Characters in a line, and the height of a line of text with its bands, in inches.
 _WIDTH, _LINE, _BAND = 80, 0.34, 0.22
@@ -52,12 +56,12 @@ class SegmentsDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        x: Any,
+        estimator: BaseEstimator,
+        x: Sequence[object],
         *,
-        y_true: Any = None,
+        y_true: object = None,
         words: Iterable[object] | None = None,
-        ax: Any = None,
+        ax: "Axes | None" = None,
     ) -> Self:
         """Plot the predicted segments of one sequence.
 
@@ -81,7 +85,9 @@ class SegmentsDisplay(Display):
         return cls._of(y_true, estimator.predict([x])[0], n_tokens, words).plot(ax)
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_pred: Any, *, words: Iterable[object], ax: Any = None) -> Self:
+    def from_predictions(
+        cls, y_true: object, y_pred: object, *, words: Iterable[object], ax: "Axes | None" = None
+    ) -> Self:
         """Plot segments that were predicted, beside the true ones.
 
         Parameters
@@ -101,7 +107,7 @@ class SegmentsDisplay(Display):
         return cls._of(y_true, y_pred, len(words), words).plot(ax)
 
     @classmethod
-    def _of(cls, y_true: Any, y_pred: Any, n_tokens: int, words: Iterable[object] | None) -> Self:
+    def _of(cls, y_true: object, y_pred: object, n_tokens: int, words: Iterable[object] | None) -> Self:
         """Return a display of segments in either form."""
         offsets, owner = np.array([0, n_tokens]), cls.__name__
         found, true = (
@@ -109,7 +115,7 @@ class SegmentsDisplay(Display):
         )
         return cls(found or [], n_tokens, true_segments=true, words=words)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw the text and the bands.
 
         Parameters
@@ -147,7 +153,7 @@ class SegmentsDisplay(Display):
         return rows if self.true_segments is None else [*rows, ("true", list(self.true_segments))]
 
     def _draw(
-        self, segment: Segment, places: list[_Word], below: float, height: float, colours: dict[Any, Any]
+        self, segment: Segment, places: list[_Word], below: float, height: float, colours: Colours
     ) -> None:
         """Draw the band of a segment, in each line that it has a part in."""
         start, stop, label = segment
@@ -176,7 +182,7 @@ def _placed(words: Sequence[str]) -> list[_Word]:
     return found
 
 
-def _readable(colour: Any) -> str:
+def _readable(colour: Colour) -> str:
     """Return black or white, whichever can be read on a colour."""
     from matplotlib.colors import to_rgb
 

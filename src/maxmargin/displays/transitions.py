@@ -2,13 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray
 from maxmargin.displays._canvas import DIVERGING, Display, final_step
 from maxmargin.estimators._inspection import WeightTable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 # Up to this many columns, cells have numbers.
 _MOST_NUMBERS = 12
@@ -43,7 +47,7 @@ class TransitionsDisplay(Display):
         self.weights, self.before, self.after, self.meaning = weights, list(before), list(after), meaning
 
     @classmethod
-    def from_estimator(cls, estimator: object, *, feature: int = 0, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: object, *, feature: int = 0, ax: "Axes | None" = None) -> Self:
         """Plot the weights of pairs of labels of a fitted estimator.
 
         Parameters
@@ -66,7 +70,7 @@ class TransitionsDisplay(Display):
             return _of_edges(cls, tables["edge"], model.classes_.tolist(), feature).plot(ax)
         return _of_sequences(cls, tables).plot(ax)
 
-    def plot(self, ax: Any = None, *, cmap: str = DIVERGING, colorbar: bool = True) -> Self:
+    def plot(self, ax: "Axes | None" = None, *, cmap: str = DIVERGING, colorbar: bool = True) -> Self:
         """Draw the heat map; colours are symmetric around zero.
 
         Parameters
@@ -94,7 +98,7 @@ class TransitionsDisplay(Display):
             self._add_bar(image, ink)
         return self
 
-    def _write_numbers(self, image: Any) -> None:
+    def _write_numbers(self, image: "AxesImage") -> None:
         """Write each weight into its cell, in black or white, whichever can be read."""
         # Two digits of the largest.
         digits = max(0, 1 - math.floor(math.log10(image.norm.vmax)))
@@ -105,14 +109,17 @@ class TransitionsDisplay(Display):
                 text = f"{weight:z.{digits}f}".replace("-", "−")
                 self.ax_.text(k, j, text, ha="center", va="center", color=colour, fontsize="small")
 
-    def _add_bar(self, image: Any, ink: str) -> None:
+    def _add_bar(self, image: "AxesImage", ink: str) -> None:
         bar = self.figure_.colorbar(image, ax=self.ax_)
         bar.set_label(self.meaning, color=ink)
         bar.ax.tick_params(colors=ink)
         bar.outline.set_edgecolor(ink)
 
 
-def _of_sequences(cls: Any, tables: dict[str, WeightTable]) -> Any:
+Shown = TypeVar("Shown", bound=TransitionsDisplay)
+
+
+def _of_sequences(cls: type[Shown], tables: dict[str, WeightTable]) -> Shown:
     """Return the display of transitions, with a row for the start and a column for the end."""
     pairs = tables["transition"].labels
     n = round(len(pairs) ** 0.5)
@@ -126,7 +133,7 @@ def _of_sequences(cls: Any, tables: dict[str, WeightTable]) -> Any:
     return cls(weights, ["start", *names], [*names, "end"] if has_end else names)
 
 
-def _of_edges(cls: Any, table: WeightTable, labels: list[object], feature: int) -> Any:
+def _of_edges(cls: type[Shown], table: WeightTable, labels: list[object], feature: int) -> Shown:
     """Return the display of the weights of a feature of edges."""
     if feature not in range(len(table.features)):
         raise ValueError(
@@ -138,7 +145,7 @@ def _of_edges(cls: Any, table: WeightTable, labels: list[object], feature: int) 
     return cls(weights, labels, labels, meaning=f"weight: edge feature {feature}")
 
 
-def _of_pairs(cls: Any, table: WeightTable, labels: list[object]) -> Any:
+def _of_pairs(cls: type[Shown], table: WeightTable, labels: list[object]) -> Shown:
     """Return the display of what two labels gain together."""
     by_state = dict(zip(table.features, table.weights, strict=True))
     gains = by_state["both"] + by_state["neither"] - by_state["first"] - by_state["second"]

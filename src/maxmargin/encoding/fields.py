@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from maxmargin.arrays import IntArray
 from maxmargin.compiling import helper
+from maxmargin.compiling.prefetch import prefetch
 
 Codes = NDArray[np.int32]
 _TAB, _END, _RETURN = 9, 10, 13
@@ -19,10 +20,14 @@ _PRIME, _BASIS, _MIX = (
     np.uint64(0xCBF29CE484222325),
     np.uint64(0x9E3779B97F4A7C15),
 )
-_HALF, _LOW, _ONE, _EMPTY = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1), np.uint64(0)
+_HALF, _LOW, _EMPTY = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0)
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 _FIRST_SLOTS, _PIECE = 1 << 12, 1 << 18
 # Where a scan stands: the next byte, and how many fields, lines and distinct fields there are so far.
 _PLACE, _FIELDS, _LINES, _NAMES = range(4)
+# What is known of a field of a batch: its first byte, its number of bytes, and the upper half of its hash.
+_START, _LENGTH, _HASH = range(3)
+_BATCH = 64
 
 
 class Fields(NamedTuple):
@@ -64,11 +69,11 @@ def number_fields(text: bytes) -> Fields:
     n_lines = text.count(b"\n")
     codes = np.empty(n_lines + _n_tabs(data), dtype=np.int32)
     counts, scan = np.zeros(n_lines, dtype=np.int64), np.zeros(4, dtype=np.int64)
-    slots = np.zeros(_FIRST_SLOTS, dtype=np.uint64)
+    slots, batch = np.zeros(2 * _FIRST_SLOTS, dtype=np.uint64), np.empty((_BATCH, 3), dtype=np.int64)
     spans = np.empty((2, _FIRST_SLOTS // 2), dtype=np.int64)
     with np.errstate(over="ignore"):  # products wrap around; NumPy's scalars would warn
         while True:
-            scan_fields(data, slots, spans, codes, counts, scan)
+            scan_fields(data, slots, spans, codes, counts, scan, batch)
             if scan[_PLACE] == len(data):
                 break
             more = np.zeros(2 * len(slots), dtype=np.uint64)
@@ -84,45 +89,68 @@ def _n_tabs(data: NDArray[np.uint8]) -> int:
 
 
 @helper
-def scan_fields(text, slots, spans, codes, counts, scan):
+def scan_fields(text, slots, spans, codes, counts, scan, batch):
     """Number fields from where the scan stands, to the end of the text or until the table is half full.
 
-    A slot is zero, or the upper half of a hash above the number of a name plus one. ``spans`` has the start
-    and the length of each name.
+    A slot is a pair: zero, or the upper half of a hash above the number of a name plus one; and where the
+    name starts. ``spans`` has the start and the length of each name. A batch of fields is found before it is
+    numbered, so that what the table has of them is on its way: most of the time was spent on waiting for it.
     """
-    place, n_fields, n_lines, n_names = scan[_PLACE], scan[_FIELDS], scan[_LINES], scan[_NAMES]
-    while place < text.shape[0] and n_names < spans.shape[1]:
-        start, key, byte = place, _BASIS, text[place]
-        while byte != _TAB and byte != _END and (byte != _RETURN or text[place + 1] != _END):
-            key = (key ^ np.uint64(byte)) * _PRIME
-            place += 1
-            byte = text[place]
-        key = (key ^ (key >> _HALF)) * _MIX
-        number = _number(text, start, place - start, key, slots, spans, n_names)
-        n_names += number == n_names
-        codes[n_fields] = number
-        n_fields += 1
-        counts[n_lines] += 1
-        place += 2 if byte == _RETURN else 1
-        n_lines += byte != _TAB
-    scan[_PLACE], scan[_FIELDS], scan[_LINES], scan[_NAMES] = place, n_fields, n_lines, n_names
+    mask = np.uint64(slots.shape[0] // 2 - 1)
+    while scan[_PLACE] < text.shape[0] and scan[_NAMES] + batch.shape[0] <= spans.shape[1]:
+        n = _find_fields(text, slots, mask, counts, scan, batch)
+        for k in range(n):
+            start = np.int64(slots[_TWO * (np.uint64(batch[k, _HASH]) & mask) + _ONE])
+            prefetch(text, start, start + 1)
+        for k in range(n):
+            number = _number(text, batch[k], slots, mask, spans, scan[_NAMES])
+            scan[_NAMES] += number == scan[_NAMES]
+            codes[scan[_FIELDS] + k] = number
+        scan[_FIELDS] += n
 
 
 @helper
-def _number(text, start, length, key, slots, spans, n_names):
-    """Return the number of a name, which is ``n_names`` if it is new; then its slot and span are written."""
-    mask = np.uint64(slots.shape[0] - 1)
-    upper = key >> _HALF
+def _find_fields(text, slots, mask, counts, scan, batch):
+    """Write the start, the length and the hash of the next fields to ``batch``, and return how many."""
+    place, n_lines, n = scan[_PLACE], scan[_LINES], 0
+    while place < text.shape[0] and n < batch.shape[0]:
+        start, key = place, _BASIS
+        while not _is_end(text, place):
+            key = (key ^ np.uint64(text[place])) * _PRIME
+            place += 1
+        upper = ((key ^ (key >> _HALF)) * _MIX) >> _HALF
+        batch[n, _START], batch[n, _LENGTH], batch[n, _HASH] = start, place - start, upper
+        slot = np.int64(_TWO * (upper & mask))
+        prefetch(slots, slot, slot + 1)
+        n += 1
+        counts[n_lines] += 1
+        n_lines += text[place] != _TAB
+        place += 2 if text[place] == _RETURN else 1
+    scan[_PLACE], scan[_LINES] = place, n_lines
+    return n
+
+
+@helper
+def _number(text, field, slots, mask, spans, n_names):
+    """Return the number of a field, which is ``n_names`` if it is new; then its slot and span are written."""
+    start, length, upper = field[_START], field[_LENGTH], np.uint64(field[_HASH])
     slot = upper & mask
-    while slots[slot] != _EMPTY:
-        if slots[slot] >> _HALF == upper:
-            number = np.int64(slots[slot] & _LOW) - 1
-            if spans[1, number] == length and _are_equal(text, spans[0, number], start, length):
-                return number
+    while slots[_TWO * slot] != _EMPTY:
+        if slots[_TWO * slot] >> _HALF == upper:
+            known = np.int64(slots[_TWO * slot + _ONE])
+            if _are_equal(text, known, start, length) and _is_end(text, known + length):
+                return np.int64(slots[_TWO * slot] & _LOW) - 1
         slot = (slot + _ONE) & mask
-    slots[slot] = (upper << _HALF) | np.uint64(n_names + 1)
+    slots[_TWO * slot], slots[_TWO * slot + _ONE] = (upper << _HALF) | np.uint64(n_names + 1), start
     spans[0, n_names], spans[1, n_names] = start, length
     return n_names
+
+
+@helper
+def _is_end(text, place):
+    """Return whether a field ends before this byte: a tab, or a line end."""
+    byte = text[place]
+    return byte in (_TAB, _END) or (byte == _RETURN and text[place + 1] == _END)
 
 
 @helper
@@ -137,10 +165,10 @@ def _are_equal(text, a, b, length):
 @helper
 def move_slots(slots, more):
     """Insert what is in the slots into a larger table."""
-    mask = np.uint64(more.shape[0] - 1)
-    for old in range(slots.shape[0]):
+    mask = np.uint64(more.shape[0] // 2 - 1)
+    for old in range(0, slots.shape[0], 2):
         if slots[old] != _EMPTY:
             slot = (slots[old] >> _HALF) & mask
-            while more[slot] != _EMPTY:
+            while more[_TWO * slot] != _EMPTY:
                 slot = (slot + _ONE) & mask
-            more[slot] = slots[old]
+            more[_TWO * slot], more[_TWO * slot + _ONE] = slots[old], slots[old + 1]

@@ -4,9 +4,12 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from maxmargin.history import as_frame
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # Rows of a table, and contributions in a row, that are shown.
 _ROWS, _TERMS = 15, 3
@@ -78,7 +81,7 @@ class Change(NamedTuple):
     output: object
     contributions: tuple[Contribution, ...]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "DataFrame":
         """Return the contributions as a pandas DataFrame, one row for each."""
         return _contribution_frame(self.contributions, "Change.to_frame")
 
@@ -103,11 +106,11 @@ class Explanation(NamedTuple):
     contributions: tuple[Contribution, ...]
     changes: tuple[Change, ...]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "DataFrame":
         """Return the contributions as a pandas DataFrame, one row for each."""
         return _contribution_frame(self.contributions, "Explanation.to_frame")
 
-    def changes_to_frame(self) -> Any:
+    def changes_to_frame(self) -> "DataFrame":
         """Return the changes as a pandas DataFrame, one row for each part."""
         columns = Change._fields[:4]
         rows = [change[:4] for change in self.changes]
@@ -149,7 +152,7 @@ def by_size(rows: Iterable[Contribution]) -> tuple[Contribution, ...]:
     return tuple(sorted(rows, key=lambda row: -abs(row.contribution)))
 
 
-def _contribution_frame(rows: Sequence[Contribution], caller: str) -> Any:
+def _contribution_frame(rows: Sequence[Contribution], caller: str) -> "DataFrame":
     columns = Contribution._fields
     return as_frame(list(rows), columns, caller, names=columns[:4])
 

@@ -6,7 +6,7 @@ largest weights need no pandas: `largest_features` and `largest_transitions` ret
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from maxmargin.estimators._problems import check_k
 from maxmargin.estimators._state import snapshot
 from maxmargin.history import as_frame
 from maxmargin.wording import quoted
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # The features of a table whose weights do not depend on any.
 NO_FEATURE: tuple[None] = (None,)
@@ -184,7 +187,7 @@ class _ListsFeatures:
         """Hook: return the weights of features."""
         raise NotImplementedError
 
-    def _feature_frame(self, label: object, k: int) -> Any:
+    def _feature_frame(self, label: object, k: int) -> "DataFrame":
         """Return the largest weights as a DataFrame."""
         rows, columns = largest_features(self, label, k), FeatureWeight._fields
         return as_frame(rows, columns, f"{type(self).__name__}.top_features", names=columns[:-1])
@@ -194,7 +197,7 @@ class FeatureInspector(_ListsFeatures):
     """Adds `top_features` to an estimator without labels."""
 
     @snapshot
-    def top_features(self, k: int = 10) -> Any:
+    def top_features(self, k: int = 10) -> "DataFrame":
         """Return the feature weights of largest absolute value, the largest first.
 
         Parameters
@@ -216,7 +219,7 @@ class LabelFeatureInspector(_ListsFeatures):
     """The same for an estimator with labels."""
 
     @snapshot
-    def top_features(self, label: object = None, k: int = 10) -> Any:
+    def top_features(self, label: object = None, k: int = 10) -> "DataFrame":
         """Return the feature weights of largest absolute value, the largest first.
 
         Parameters
@@ -243,7 +246,7 @@ class TransitionInspector:
         raise NotImplementedError
 
     @snapshot
-    def top_transitions(self, k: int = 10) -> Any:
+    def top_transitions(self, k: int = 10) -> "DataFrame":
         """Return the weights of labels that occur together of largest absolute value, the largest first.
 
         Parameters

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import ClassVar, cast
 
 import numpy as np
-from sklearn.metrics import pairwise
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.estimators._base import Call, MaxMarginEstimator, Output
@@ -23,6 +22,10 @@ from maxmargin.problems import (
 
 # Values of the kernel between test rows and support rows that are computed at a time.
 _BLOCK = 4_000_000
+
+
+class NotLinear(AttributeError, ValueError):
+    """A model with a kernel has no weights of features; like scikit-learn's NotFittedError, of both kinds."""
 
 
 class KernelEstimator(MaxMarginEstimator[Data, Output]):
@@ -144,6 +147,8 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
 
     def _values(self, a: RowFeatures, b: RowFeatures) -> FloatArray:
         """Return the values of the kernel between rows."""
+        from sklearn.metrics import pairwise  # linear models need no part of it
+
         function = self._function
         if isinstance(function, PolynomialKernel):
             return np.asarray(pairwise.polynomial_kernel(a, b, *function))
@@ -200,7 +205,7 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
     def _check_linear(self, name: str) -> None:
         """Raise the error of an attribute that only a linear model has."""
         if not self._is_linear:
-            raise AttributeError(f"{self._owner}: {name} is only available when using a linear kernel.")
+            raise NotLinear(f"{self._owner}: {name} is only available when using a linear kernel.")
 
 
 def _double(rows: RowFeatures) -> RowFeatures:

@@ -5,7 +5,6 @@ from typing import ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import KFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -166,6 +165,8 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
 
         All share the encoding of all examples, so that folds compile nothing and lack no label.
         """
+        from sklearn.model_selection import KFold  # takes a third of a second to import
+
         states, weights, shapes = self._states(examples), examples.weights, part_shapes(problem)
         by_example = np.split(states, np.cumsum(shapes[:-1, 0]))
         folds = KFold(min(_FOLDS, examples.number), shuffle=True, random_state=self.random_state)

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin._arguments import checked_method
 from maxmargin.compiling.threads import as_number
 from maxmargin.display import shown_progress
+from maxmargin.driver import solve
 from maxmargin.estimators._examples import Data, Examples, per_weight
 from maxmargin.estimators._fields import COUNT, FLAG, HISTORY, NUMBER, Fields
 from maxmargin.estimators._parameters import METHODS
@@ -28,7 +29,6 @@ from maxmargin.persistence.checkpoint import Checkpoint, CheckpointLike, as_chec
 from maxmargin.problems import Weighted
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import UnfitStart
-from maxmargin.solve import solve
 
 # The objective to which tol refers is at least this, in units of the loss: on separable data it tends to zero
 # as C grows, long after predictions stop changing.

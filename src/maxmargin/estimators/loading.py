@@ -2,33 +2,24 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 from maxmargin.estimators._saving import NOTES, SavesModel, read_parameters
 from maxmargin.estimators._state import check_parameters
-from maxmargin.estimators.chain import ChainSVC
-from maxmargin.estimators.dependency import DependencySVC
-from maxmargin.estimators.graph import GraphSVC
-from maxmargin.estimators.matching import MatchingSVC
-from maxmargin.estimators.multiclass import MulticlassSVC
-from maxmargin.estimators.multilabel import MultilabelSVC
-from maxmargin.estimators.segments import SegmentSVC
-from maxmargin.estimators.structured import StructuredSVC
 from maxmargin.persistence.container import MODEL, FileError, Path, fail, read
 from maxmargin.persistence.parts import Stored
 from maxmargin.wording import quoted
 
-_ESTIMATORS: dict[str, type[SavesModel]] = {
-    cls.__name__: cls
-    for cls in (
-        ChainSVC,
-        DependencySVC,
-        GraphSVC,
-        MatchingSVC,
-        MulticlassSVC,
-        MultilabelSVC,
-        SegmentSVC,
-        StructuredSVC,
-    )
+# A module is imported when a file needs it.
+_MODULES = {
+    "ChainSVC": "chain",
+    "DependencySVC": "dependency",
+    "GraphSVC": "graph",
+    "MatchingSVC": "matching",
+    "MulticlassSVC": "multiclass",
+    "MultilabelSVC": "multilabel",
+    "SegmentSVC": "segments",
+    "StructuredSVC": "structured",
 }
 
 
@@ -66,9 +57,9 @@ def load(path: Path, **parameters: object) -> SavesModel:
     """
     contents = read(path, MODEL)
     name = contents.header.pop("estimator", None)
-    cls = _ESTIMATORS.get(name) if isinstance(name, str) else None
-    if cls is None:
-        fail(path, f"an estimator of {', '.join(_ESTIMATORS)}", quoted(name))
+    if not isinstance(name, str) or name not in _MODULES:
+        fail(path, f"an estimator of {', '.join(_MODULES)}", quoted(name))
+    cls: type[SavesModel] = getattr(import_module(f"{__package__}.{_MODULES[name]}"), name)
     stored = Stored(path, contents, cls.__name__)
     found = read_parameters(stored, cls, parameters)
     with _in_file(stored):

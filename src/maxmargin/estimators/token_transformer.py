@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from maxmargin.encoding.matrices import checked_csr
 from maxmargin.encoding.parts import Rows, Stack, flat_labels, put_back, stack_named, stack_parts
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.estimators._errors import one_line
+from maxmargin.estimators._pickles import TellsVersion
 from maxmargin.wording import described, shown
 
 
@@ -29,7 +30,7 @@ def _inner_has(name: str) -> Callable[["TokenTransformer"], bool]:
 # Lists are not tables: `set_output` is not for them.
 class TokenTransformer(  # type: ignore[call-arg]
     TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    TellsVersion,
     auto_wrap_output_keys=None,
 ):
     """Transform the features of tokens or nodes: scale them, or make new ones, in a pipeline.
@@ -76,8 +77,8 @@ class TokenTransformer(  # type: ignore[call-arg]
     ([(2, 2), (1, 2)], [0.0, 0.0])
     """
 
-    transformer: Any
-    transformer_: Any
+    transformer: BaseEstimator
+    transformer_: BaseEstimator
     n_features_in_: int
     _encoder: SequenceEncoder | None
 
@@ -183,7 +184,7 @@ class TokenTransformer(  # type: ignore[call-arg]
         names: NDArray[np.object_] = self.transformer_.get_feature_names_out(input_features)
         return names
 
-    def _learnt(self, X: object) -> tuple[Stack, SequenceEncoder | None, Any]:
+    def _learnt(self, X: object) -> tuple[Stack, SequenceEncoder | None, BaseEstimator]:
         """Return the tokens or nodes of X, the encoder that learnt their names if any, and a new clone."""
         chosen = self.transformer
         if isinstance(chosen, type) or not (hasattr(chosen, "fit") and hasattr(chosen, "transform")):
@@ -246,13 +247,13 @@ class TokenTransformer(  # type: ignore[call-arg]
         return put_back(stack, found)
 
 
-def _needs_labels(transformer: Any) -> bool:
+def _needs_labels(transformer: BaseEstimator) -> bool:
     """Return whether `fit` of a transformer, or of an estimator within, needs y."""
     within = transformer.get_params().values() if hasattr(transformer, "get_params") else ()
     return any(_requires_y(each) for each in (transformer, *within) if hasattr(each, "fit"))
 
 
-def _requires_y(estimator: Any) -> bool:
+def _requires_y(estimator: BaseEstimator) -> bool:
     """Return whether `fit` requires y: by its tags, its signature, or that of its function of scores.
 
     The tags of univariate selectors do not tell, as their function of scores may do without y.

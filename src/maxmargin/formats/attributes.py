@@ -53,8 +53,9 @@ def read_attributes(source: Source, *, labelled: bool = True, size: int | None =
     n_lines = source.n_skipped
     for block in source.blocks(size):
         text = block if block.endswith(b"\n") else block + b"\n"
-        yield _Block(source, text, n_lines).sequences(labelled)
-        n_lines += text.count(b"\n")
+        found = _Block(source, text, n_lines)
+        yield found.sequences(labelled)
+        n_lines += len(found.fields.counts)
 
 
 class _Block:

@@ -15,7 +15,7 @@ from maxmargin.arrays import IntArray
 from maxmargin.encoding.lookup import learn
 from maxmargin.encoding.numbered import NumberedSequences
 from maxmargin.encoding.tokens import offsets_of
-from maxmargin.formats.templates import AFTER, BEFORE, Macro, Template
+from maxmargin.formats.macros import Cell, Macro, Template
 
 # Products of numbers beyond this are numbered anew, so that they do not overflow.
 _LARGE = 1 << 40
@@ -44,7 +44,7 @@ def number_features(
         Makes the first columns of the template from the first column of a row; the others follow.
     """
     lengths = np.array([len(rows) for rows in sentences], dtype=np.int64)
-    table = _Table(list(chain.from_iterable(sentences)), lengths, described)
+    table = _Table(list(chain.from_iterable(sentences)), lengths, template, described)
     made = [table.made(macro) for macro in template.macros]
     # In order of first appearance: token by token, and by the order of templates within a token.
     firsts = np.concatenate([first * len(made) + k for k, (_, first, _) in enumerate(made)])
@@ -67,6 +67,8 @@ class _Table:
     rows : list of rows
     lengths : ndarray of int64
         The number of tokens of each sentence.
+    template : Template
+        Has what rows before and behind sentences read.
     described : callable or None
     """
 
@@ -74,32 +76,33 @@ class _Table:
         self,
         rows: list[Sequence[str]],
         lengths: IntArray,
+        template: Template,
         described: Callable[[str], tuple[str, ...]] | None,
     ) -> None:
         self.rows, self.described = rows, described
+        self.before, self.after = template.before, template.after
         first = np.repeat(np.cumsum(lengths) - lengths, lengths)
         self.place, self.length = np.arange(len(rows)) - first, np.repeat(lengths, lengths)
         self._columns: dict[int, _Column] = {}
-        self._shifted: dict[tuple[int, int], NDArray[np.int64]] = {}
+        self._shifted: dict[tuple[int, int, bool], NDArray[np.int64]] = {}
 
     def made(self, macro: Macro) -> tuple[list[str], IntArray, IntArray]:
         """Return the distinct features that a template makes, the first token with each, and each token's."""
         key, size = np.zeros(len(self.rows), dtype=np.int64), 1
-        for place in macro.places:
+        for cell in macro.cells:
             if size > _LARGE:
                 distinct, key = np.unique(key, return_inverse=True)
                 size = len(distinct)
-            width = len(self.column(place[1]).texts)
-            key, size = key * width + self.shifted(*place), size * width
+            width = len(self.column(cell.column).texts)
+            key, size = key * width + self.shifted(cell), size * width
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
-        entries = [
-            [self.column(c).texts[k] for k in self.shifted(r, c)[first].tolist()] for r, c in macro.places
-        ]
-        if len(entries) == 1:
-            before, after = macro.text.split("%s")
-            return [before + entry + after for entry in entries[0]], first, which
-        texts = [macro.text % entry for entry in zip(*entries, strict=True)] if entries else [macro.text]
-        return texts, first, which
+        return macro.joined([self._texts(cell, first) for cell in macro.cells], len(first)), first, which
+
+    def _texts(self, cell: Cell, tokens: IntArray) -> list[str]:
+        """Return what a macro stands for at some tokens."""
+        texts = self.column(cell.column).texts
+        found = [texts[k] for k in self.shifted(cell)[tokens].tolist()]
+        return found if cell.change is None else list(map(cell.change, found))
 
     def column(self, c: int) -> _Column:
         """Return a column."""
@@ -112,18 +115,22 @@ class _Table:
         if self.described is None or c >= n_described:
             k = c if self.described is None else c - n_described + 1
             texts, codes = learn([[row[k] for row in self.rows]], len(self.rows))
-            return _Column([*texts, *BEFORE[::-1], *AFTER], codes)
+            return _Column([*texts, *self.before[::-1], *self.after], codes)
         words, codes = learn([[row[0] for row in self.rows]], len(self.rows))
         texts, of_words = learn([[self.described(word)[c] for word in words]], len(words))
-        return _Column([*texts, *BEFORE[::-1], *AFTER], of_words[codes])
+        return _Column([*texts, *self.before[::-1], *self.after], of_words[codes])
 
-    def shifted(self, r: int, c: int) -> NDArray[np.int64]:
-        """Return the number of the entry of column c that is r tokens away from each token."""
-        if (r, c) not in self._shifted:
-            codes, n = self.column(c).codes, len(self.column(c).texts) - len(BEFORE) - len(AFTER)
-            target, place = self.place + r, np.arange(len(codes)) + r
-            found = codes[place.clip(0, len(codes) - 1)].astype(np.int64)
-            found = np.where(target < 0, n - 1 - target, found)
-            behind = n + len(BEFORE) + target - self.length
-            self._shifted[r, c] = np.where(target >= self.length, behind, found)
-        return self._shifted[r, c]
+    def shifted(self, cell: Cell) -> NDArray[np.int64]:
+        """Return the number of the entry that a macro refers to, for each token."""
+        key = cell.row, cell.column, cell.fixed
+        if key not in self._shifted:
+            codes, n_before = self.column(cell.column).codes, len(self.before)
+            n = len(self.column(cell.column).texts) - n_before - len(self.after)
+            target = self.place + cell.row
+            if cell.fixed:
+                target = np.where(cell.row >= 0, cell.row - 1, cell.row + self.length)
+            target = target.clip(-n_before, self.length + len(self.after) - 1)
+            place = (np.arange(len(codes)) - self.place + target).clip(0, len(codes) - 1)
+            found = np.where(target < 0, n - 1 - target, codes[place])
+            self._shifted[key] = np.where(target >= self.length, n + n_before + target - self.length, found)
+        return self._shifted[key]

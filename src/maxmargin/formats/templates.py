@@ -4,71 +4,23 @@ A line ``U01:%x[-1,0]/%x[0,1]`` makes one feature of each token: the line with e
 replaced by the entry of that column, counted from 0, of the token that is ``row`` tokens away. Rows before a
 sentence read ``_B-1``, ``_B-2``, ..., counted from its start, and rows after it ``_B+1``, ``_B+2``, ... Lines
 that begin with ``#`` are comments. The line ``B`` asks for a weight of each pair of neighbouring labels.
+`maxmargin.formats.wapiti` reads what Wapiti adds to this.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
+from maxmargin.formats.macros import Cell, Macro, Template
 from maxmargin.formats.sources import Malformed, malformed
+from maxmargin.formats.wapiti import looks_like_wapiti, parse_patterns
 from maxmargin.wording import quoted
 
 # As far as CRF++ lets macros look.
 _REACH = 8
-BEFORE = [f"_B-{k}" for k in range(_REACH, 0, -1)]
-AFTER = [f"_B+{k}" for k in range(1, _REACH + 1)]
+_BEFORE = [f"_B-{k}" for k in range(_REACH, 0, -1)]
+_AFTER = [f"_B+{k}" for k in range(1, _REACH + 1)]
 _MACRO = re.compile(r"%x\[\s*([-+]?\d+)\s*,\s*(\d+)\s*\]")
 _UNIGRAM, _BIGRAM, _COMMENT = "U", "B", "#"
-
-
-class Macro(NamedTuple):
-    """A template: its text with ``%s`` in the place of each macro, and the (row, column) of each."""
-
-    text: str
-    places: tuple[tuple[int, int], ...]
-
-
-class Template:
-    """Templates of features.
-
-    Parameters
-    ----------
-    macros : iterable of Macro
-        One per feature of a token.
-    transitions : bool
-        Whether pairs of labels are to have weights.
-
-    Attributes
-    ----------
-    n_columns : int
-        The number of columns that the macros need.
-    """
-
-    def __init__(self, macros: Iterable[Macro], *, transitions: bool = True) -> None:
-        self.macros, self.transitions = tuple(macros), transitions
-        self.n_columns = 1 + max((c for macro in self.macros for _, c in macro.places), default=-1)
-
-    def features(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return the features of each token of a sentence, in the order of the templates.
-
-        Examples
-        --------
-        >>> template = parse_template("U01:%x[-1,0]/%x[0,0]")
-        >>> template.features([["He", "PRP"], ["runs", "VBZ"]])
-        [['U01:_B-1/He'], ['U01:He/runs']]
-        """
-        columns = [[*BEFORE, *column, *AFTER] for column in zip(*rows, strict=True)]
-        made = [_expanded(macro, columns, len(rows)) for macro in self.macros]
-        return [list(features) for features in zip(*made, strict=True)]
-
-
-def _expanded(macro: Macro, columns: list[list[str]], n: int) -> list[str]:
-    """Return the feature that a template makes of each of n tokens."""
-    entries = [columns[c][_REACH + r : _REACH + r + n] for r, c in macro.places]
-    if len(entries) == 1:
-        before, after = macro.text.split("%s")
-        return [before + entry + after for entry in entries[0]]
-    return [macro.text % entry for entry in zip(*entries, strict=True)] if entries else [macro.text] * n
 
 
 def parse_template(text: str, name: str = "template") -> Template:
@@ -77,7 +29,7 @@ def parse_template(text: str, name: str = "template") -> Template:
     Parameters
     ----------
     text : str
-        The lines of a template file of CRF++.
+        The lines of a template file of CRF++, or of a pattern file of Wapiti.
     name : str
         The name of the file, for errors.
 
@@ -85,7 +37,17 @@ def parse_template(text: str, name: str = "template") -> Template:
     ------
     Malformed
         If a line is no template, or asks for features of pairs of labels, which no model here has.
+
+    Examples
+    --------
+    >>> template = parse_template("U01:%x[-1,0]/%x[0,0]")
+    >>> template.features([["He", "PRP"], ["runs", "VBZ"]])
+    [['U01:_B-1/He'], ['U01:He/runs']]
+    >>> parse_template('u:%X[0,0]/%m[0,0,"..$"]').features([["Runs", "VBZ"]])
+    [['u:runs/ns']]
     """
+    if looks_like_wapiti(text):
+        return parse_patterns(text, name)
     macros, transitions = [], False
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.strip()
@@ -99,13 +61,18 @@ def parse_template(text: str, name: str = "template") -> Template:
             raise _unknown(line, name, number)
     if not macros:
         raise Malformed(f"{name}: expected a template such as U00:%x[0,0], got none")
-    return Template(macros, transitions=transitions)
+    return with_edges(macros, transitions=transitions)
+
+
+def with_edges(macros: Iterable[Macro], *, transitions: bool) -> Template:
+    """Return templates for which rows outside of a sentence read as in CRF++."""
+    return Template(macros, _BEFORE, _AFTER, transitions=transitions)
 
 
 def macro(text: str) -> Macro:
     """Return the template of a text with macros."""
-    places = tuple((int(row), int(column)) for row, column in _MACRO.findall(text))
-    return Macro(_MACRO.sub("%s", text), places)
+    cells = tuple(Cell(int(row), int(column)) for row, column in _MACRO.findall(text))
+    return Macro(_MACRO.sub("%s", text), cells)
 
 
 def _parsed(line: str, name: str, number: int) -> Macro:
@@ -113,7 +80,7 @@ def _parsed(line: str, name: str, number: int) -> Macro:
     if "%" in _MACRO.sub("", line):
         raise malformed(name, number, "%x[row,column] after each %", quoted(line))
     found = macro(line)
-    far = next((row for row, _ in found.places if abs(row) > _REACH), None)
+    far = next((cell.row for cell in found.cells if abs(cell.row) > _REACH), None)
     if far is not None:
         raise malformed(name, number, f"rows from -{_REACH} to {_REACH} in %x[row,column]", str(far))
     return found
@@ -121,7 +88,7 @@ def _parsed(line: str, name: str, number: int) -> Macro:
 
 def _unknown(line: str, name: str, number: int) -> Malformed:
     if line.startswith(_BIGRAM):
-        expected = "'B' alone, as weights of pairs of labels do not depend on words here"
+        expected = "'B' alone, as weights of pairs of labels do not depend on words here (start it with 'U')"
     else:
         expected = "a template that starts with 'U', 'B' or '#'"
     return malformed(name, number, expected, quoted(line))

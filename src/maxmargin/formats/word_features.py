@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from maxmargin.formats.templates import Macro, Template, macro
+from maxmargin.formats.macros import Macro, Template
+from maxmargin.formats.templates import macro, with_edges
 
 # The columns that a word is described by; the columns of the file after the first follow.
 _OF_WORD = (
@@ -63,7 +64,7 @@ def word_template(n_columns: int) -> Template:
     for k in range(1, n_columns):
         for length in (1, 2, 3):
             macros += _windows(f"column{k}", len(_OF_WORD) + k - 1, length)
-    return Template(macros)
+    return with_edges(macros, transitions=True)
 
 
 def _windows(name: str, column: int, length: int) -> Iterator[Macro]:

@@ -1,8 +1,9 @@
 """One sparse vector in output space per example, so that a state is only as large as the outputs."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
@@ -25,7 +26,7 @@ _FIRST_ROOM = 8
 class Blocks(NamedTuple):
     """A pool of sparse vectors."""
 
-    where: np.ndarray[Any, np.dtype[np.uint32]]
+    where: NDArray[np.uint32]
     value: FloatArray
     extent: IntArray
     used: IntArray

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ _REPEATS = 3
 _PATIENCE_SECONDS = 0.05
 
 
-def measured_cost(problem: AnyProblem, method: Any) -> float:
+def measured_cost(problem: AnyProblem, method: object) -> float:
     """Return the oracle's cost in visits without it, rounded to a power of two; 0 if it is negligible.
 
     A visit scores an example, calls its oracle and takes a step. Only a temporary state changes.

@@ -20,6 +20,7 @@ A convex combination of means over examples is a feasible dual point of the stru
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import helper
@@ -47,7 +48,7 @@ class Cut(NamedTuple):
 class Slope(NamedTuple):
     """The stored slope of a plane: its nonzeros, about a tenth of all entries if features are sparse."""
 
-    where: np.ndarray[Any, np.dtype[np.uint32]]
+    where: NDArray[np.uint32]
     value: FloatArray
 
 

@@ -7,7 +7,7 @@ Dual variables of the form
 follow from one weight vector v and a number c. So a method that moves all examples needs no state for each.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def _sum_means(problem, v, share, scale, first, stop, log_partitions, losses, g,
     return log_partitions, losses, -1
 
 
-def check_expectations(method: Any, problem: AnyProblem) -> None:
+def check_expectations(method: object, problem: AnyProblem) -> None:
     """Raise unless the problem has the expectation oracle that the method needs."""
     if not has_implementation(problem.oracle, expectation):
         raise TypeError(

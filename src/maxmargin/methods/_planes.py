@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
@@ -65,6 +66,8 @@ class Planes(NamedTuple):
     entries, used_entries : arrays
         Which entries belong to which example.
     work : PlaneWork
+    merges : array of shape (2,)
+        How often planes were merged for want of memory, and whether the user has been told.
     """
 
     alpha: FloatArray
@@ -72,11 +75,12 @@ class Planes(NamedTuple):
     stop: IntArray
     extent: IntArray
     used: IntArray
-    where: np.ndarray[Any, np.dtype[np.uint32]]
+    where: NDArray[np.uint32]
     value: FloatArray
     entries: IntArray
     used_entries: IntArray
     work: PlaneWork
+    merges: IntArray
 
 
 def truth_planes(n: int, slack: int) -> Planes:
@@ -102,6 +106,7 @@ def empty_planes(n: int, slack: int) -> Planes:
         new_extents(n),
         np.zeros(1, dtype=np.int64),
         _new_work(_FIRST_WORK),
+        np.zeros(2, dtype=np.int64),
     )
 
 
@@ -120,7 +125,9 @@ def _with_pools(renew: Callable[..., tuple[Any, ...]], planes: Planes, slack: in
     extent, used, alpha, loss, stop = renew(planes.extent, _FIRST_ROOM, *pools)
     entries, used_entries, where, value = renew(planes.entries, slack, planes.where, planes.value)
     work = _new_work(2 * int(planes.extent[:, SIZE].max()) + _FIRST_WORK)
-    return Planes(alpha, loss, stop, extent, used, where, value, entries, used_entries, work)
+    return Planes(
+        alpha, loss, stop, extent, used, where, value, entries, used_entries, work, planes.merges.copy()
+    )
 
 
 def copied_planes(planes: Planes, n: int, slack: int) -> Planes:
@@ -144,6 +151,7 @@ def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
         new_extents(n),
         np.zeros(1, dtype=np.int64),
         _new_work(_FIRST_WORK),
+        np.zeros(2, dtype=np.int64),
     )
     _copy_sets(planes, share, out)
     return enlarged(out, slack)

@@ -7,6 +7,7 @@ and returns to Python, which calls `enlarged`, if there is none.
 """
 
 from functools import singledispatch
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.prefetch import prefetch
 
 START, SIZE, ROOM = 0, 1, 2
-# Entries of a large pool, and parts that are copied at a time.
-_LARGE, _PIECE = 1 << 22, 1 << 14
+# Entries: a pool with more is enlarged by half of it, and as many are copied at a time.
+_MANY, _PIECE = 1 << 21, 1 << 18
 
 
 def new_extents(n: int) -> IntArray:
@@ -73,7 +74,7 @@ def closed_up(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
     """
     size = extent[:, SIZE]
     end, spare = int(size.sum()), 4 * (int(size.max(initial=0)) + slack)
-    if len(pools[0]) < _LARGE or end + end // 3 + spare > len(pools[0]):
+    if len(pools[0]) < _MANY or end + end // 3 + spare > len(pools[0]):
         return packed(extent, slack, *pools)
     order = np.argsort(extent[:, START], kind="stable")
     start = np.empty_like(size)
@@ -97,18 +98,26 @@ def _slide(extent, order, pool):
 
 
 def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
-    """Return extents without gaps, the number of entries, and copies of the pools in longer arrays.
-
-    Small pools have three times the space in use, large ones half as much again.
-    """
+    """Return extents without gaps, the number of entries, and copies of the pools in longer arrays."""
     size = extent[:, SIZE]
     start, end = np.cumsum(size) - size, int(size.sum())
-    length = min(3 * end, end + end // 2 + _LARGE) + 4 * (int(size.max(initial=0)) + slack)
+    length = end + _free(end) + 4 * (int(size.max(initial=0)) + slack)
     longer = [np.empty(length, dtype=pool.dtype) for pool in pools]
-    for first in range(0, len(extent), _PIECE):  # some parts at a time: their numbers take more than pools
-        part = slice(first, first + _PIECE)
-        begin, stop = start[first], start[first] + int(size[part].sum())
-        entries = np.repeat(extent[part, START] - start[part], size[part]) + np.arange(begin, stop)
+    for first, stop in _pieces(start, end):
+        entries = np.repeat(extent[first:stop, START] - start[first:stop], size[first:stop])
+        begin = int(start[first])
+        entries += np.arange(begin, begin + len(entries))
         for pool, copy in zip(pools, longer, strict=True):
-            np.take(pool, entries, out=copy[begin:stop])
+            copy[begin : begin + len(entries)] = pool[entries]
     return np.column_stack([start, size, size]), np.array([end]), *longer
+
+
+def _free(used: int) -> int:
+    """Return how much space a pool gets beyond its entries: twice as much again, or half if that is much."""
+    return max(used // 2, min(2 * used, _MANY))
+
+
+def _pieces(start: IntArray, end: int) -> list[tuple[int, int]]:
+    """Return ranges of parts, each of few parts or few entries: their numbers would take much space."""
+    cuts = np.unique(np.searchsorted(start, np.arange(0, end, _PIECE))).tolist()
+    return list(pairwise([cut for cut in cuts if cut < len(start)] + [len(start)]))

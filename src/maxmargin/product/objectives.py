@@ -9,7 +9,7 @@ block.
 import copy
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,8 @@ _ASYMMETRY = 1e-9
 # The columns of so many blocks are kept: to take those of a sparse matrix takes longer than a step.
 _KEPT = 10_000
 
+Matrix: TypeAlias = FloatArray | csc_array | LinearOperator
+
 
 class Smooth(Protocol):
     """A convex function with a continuous gradient."""
@@ -43,16 +45,16 @@ class Smooth(Protocol):
 class _Parabola:
     """A quadratic function that is simple to compute from a linear image of x."""
 
-    def __init__(self, matrix: Any, c: FloatArray) -> None:
+    def __init__(self, matrix: Matrix, c: FloatArray) -> None:
         self.matrix, self.c = matrix, c
-        self._taken: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self._taken: dict[tuple[int, int], tuple[Matrix, Matrix]] = {}
 
     @property
     def size(self) -> int:
         """Number of coordinates."""
         return len(self.c)
 
-    def columns(self, where: slice) -> tuple[Any, Any]:
+    def columns(self, where: slice) -> tuple[Matrix, Matrix]:
         """Return the columns of a block, and their transpose; those of the first blocks are kept."""
         block = where.start, where.stop
         found = self._taken.get(block)
@@ -95,7 +97,7 @@ class Quadratic(_Parabola):
         Zero by default.
     """
 
-    def __init__(self, Q: Any, c: ArrayLike | None = None) -> None:
+    def __init__(self, Q: Matrix, c: ArrayLike | None = None) -> None:
         matrix = _matrix("Quadratic: Q", Q)
         m, n = matrix.shape
         if m != n or not _is_symmetric(matrix):
@@ -125,7 +127,7 @@ class LeastSquares(_Parabola):
         Zero by default.
     """
 
-    def __init__(self, A: Any, b: ArrayLike | None = None, c: ArrayLike | None = None) -> None:
+    def __init__(self, A: Matrix, b: ArrayLike | None = None, c: ArrayLike | None = None) -> None:
         matrix = _matrix("LeastSquares: A", A)
         p, m = matrix.shape
         super().__init__(matrix, _vector("LeastSquares: c", c, m))
@@ -263,7 +265,7 @@ def csc_essence(matrix: csc_array) -> tuple[object, ...]:
 
 
 @python_generic
-def columns(matrix: Any, where: slice) -> Any:
+def columns(matrix: Matrix, where: slice) -> Matrix:
     """Return some columns of a matrix, as a matrix."""
     return matrix[:, where]
 
@@ -281,7 +283,7 @@ def operator_columns(matrix: LinearOperator, where: slice) -> LinearOperator:
     return LinearOperator(some, padded, rmatvec=lambda r: matrix.rmatvec(r)[where], dtype=np.float64)
 
 
-def _matrix(name: str, given: Any) -> Any:
+def _matrix(name: str, given: Matrix) -> Matrix:
     """Return a matrix whose columns can be taken: dense in column order, CSC, or a linear operator."""
     if isinstance(given, LinearOperator):
         return given
@@ -298,7 +300,7 @@ def _vector(name: str, given: ArrayLike | None, size: int) -> FloatArray:
     return vector
 
 
-def _is_symmetric(matrix: Any) -> bool:
+def _is_symmetric(matrix: Matrix) -> bool:
     """Whether a matrix is symmetric up to rounding; operators are not looked into."""
     if isinstance(matrix, LinearOperator):
         return True

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, UIntArray
+from maxmargin.arrays import FloatArray, IntArray, UIntArray, check_memory
 from maxmargin.compiling import helper
 from maxmargin.encoding.joint import Entries, flaw, joint_of
 from maxmargin.problems.contents import is_same
@@ -78,6 +78,7 @@ class CustomOracle:
         ]
         self.joint = joint_of(given, n_features, feature_names, owner)
         self._exact = bool(exact)
+        check_memory(8 * self.joint.size, f"{owner}: {self.joint.size} weights", "use fewer features")
         self._sums, self._seen = np.zeros(self.joint.size), np.zeros(self.joint.size, dtype=np.bool_)
         self._entries = [self._true_entries(i, truth) for i, truth in enumerate(given)]
         for i, truth in enumerate(self.truths):
@@ -121,7 +122,7 @@ class CustomOracle:
         """Store the answer of the user's argmax, without the truth."""
         self.recall(i, self._call("argmax", i, self.X[i], self.joint.given(theta)))
 
-    def recall(self, i: int, answer: Any) -> None:
+    def recall(self, i: int, answer: object) -> None:
         """Store this output, so that `loss` and `psi` of example i refer to it."""
         shape = self._shapes[i]
         if answer is None or (shape is not None and getattr(answer, "shape", None) != shape):
@@ -144,10 +145,10 @@ class CustomOracle:
             raise self._wrong_features(i, flaw((where, less), self.joint.size))
         return count
 
-    def _loss_of(self, i: int, answer: Any) -> float:
+    def _loss_of(self, i: int, answer: object) -> float:
         return checked_loss(self._call("loss", i, self.truths[i], answer), i, self.owner)
 
-    def _true_entries(self, i: int, given: Any) -> Entries:
+    def _true_entries(self, i: int, given: object) -> Entries:
         where, value = self._entries_of(i, given)
         entries = where.copy(), value.copy()  # copied, as the user's function may reuse its arrays
         wrong = flaw(entries, self.joint.size)
@@ -155,7 +156,7 @@ class CustomOracle:
             raise self._wrong_features(i, wrong)
         return entries
 
-    def _entries_of(self, i: int, given: Any) -> Entries:
+    def _entries_of(self, i: int, given: object) -> Entries:
         try:
             return self.joint.entries(given)
         except (TypeError, ValueError) as error:
@@ -168,7 +169,7 @@ class CustomOracle:
         if loss != 0.0:
             raise ValueError(f"{self.owner}: loss of the truth must be 0, got {loss} for example {i}.")
 
-    def _call(self, name: str, i: int, *args: Any) -> Any:
+    def _call(self, name: str, i: int, *args: object) -> Any:
         """Call the user's function; if it raises, add a note to the error that names the example."""
         try:
             return self._functions[name](*args)
@@ -194,7 +195,7 @@ def custom_write_output(oracle: CustomOracle, i: int, output: object, y: IntArra
     oracle.recall(i, output)
 
 
-def _examples(X: Any, y: Any, owner: str) -> tuple[list[Any], list[Any]]:
+def _examples(X: Any, y: Any, owner: str) -> tuple[list[object], list[object]]:
     """Return examples and truths as lists of the same length."""
     for name, values in (("X", X), ("y", y)):
         if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):

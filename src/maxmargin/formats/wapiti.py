@@ -1,0 +1,141 @@
+r"""Feature patterns in the syntax of Wapiti, which are almost those of CRF++.
+
+A line ``u:%x[-1,0]`` makes one feature of each token. Beside ``%x[row,column]``, the entry itself, there are
+``%t[row,column,"regexp"]``, which is ``true`` or ``false``, and ``%m[row,column,"regexp"]``, the first part
+of the entry that matches. A capital, as in ``%X``, makes letters small, and ``@`` before a row counts from
+the start of the sentence, from 1, or from its end, from -1. Rows before a sentence read ``_x-1``, ...,
+``_x-4`` and then ``_x-#``, rows after it ``_x+1``, ... All from a ``#`` on is a comment. The line ``b`` asks
+for a weight of each pair of neighbouring labels.
+
+In a regexp, ``.`` is any character; ``\a``, ``\d``, ``\l``, ``\p``, ``\s``, ``\u`` and ``\w`` are letters,
+digits, small letters, punctuation, spaces, capitals, and letters or digits, of ASCII, and their capitals all
+other characters. ``*`` repeats what stands before it, as few times as will do, and ``?`` makes it optional;
+``^`` and ``$`` are the ends. Wapiti reads bytes; here, a character is one of Unicode.
+"""
+
+import re
+from collections.abc import Callable
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punctuation
+
+from maxmargin.formats.macros import Cell, Macro, Template
+from maxmargin.formats.sources import Malformed, malformed
+from maxmargin.wording import quoted
+
+_COMMAND = re.compile(
+    r"%([xtmXTM])\[\s*(@?)\s*([-+]?\d{1,9})\s*,\s*(\d{1,9})\s*(?:,\s*\"((?:[^\"\\]|\\.)*)\"\s*)?\]"
+)
+_CLASSES = {
+    "a": ascii_letters,
+    "d": digits,
+    "l": ascii_lowercase,
+    "p": punctuation,
+    "s": " \t\n\r\f\v",
+    "u": ascii_uppercase,
+    "w": ascii_letters + digits,
+}
+# How far rows may look, and where edges cease to be counted.
+_REACH, _COUNTED = 100, 4
+# Matching takes longer by a factor for each repetition, and templates come with models from anywhere.
+_REPETITIONS = 8
+
+
+def looks_like_wapiti(text: str) -> bool:
+    """Return whether a template has something that CRF++ does not know and Wapiti does."""
+    lines = [line.strip() for line in text.split("\n")]
+    return any(line[:1] in ("u", "b", "*") or re.search(r"%[tmXTM]\[|%x\[\s*@", line) for line in lines)
+
+
+def parse_patterns(text: str, name: str = "template") -> Template:
+    """Return the templates of a text in Wapiti's syntax; raise `Malformed` if it is none."""
+    macros, transitions = [], False
+    for number, line in enumerate(text.split("\n"), start=1):
+        pattern = line.partition("#")[0].strip()
+        kind = pattern[:1].lower()
+        if kind not in ("", "u", "b", "*"):
+            raise malformed(name, number, "a pattern that starts with 'u', 'b', '*' or '#'", quoted(line))
+        if kind in ("b", "*") and "%" in pattern:
+            expected = (
+                "'b' alone, as weights of pairs of labels do not depend on words here (start it with 'u')"
+            )
+            raise malformed(name, number, expected, quoted(pattern))
+        transitions |= kind in ("b", "*")
+        if kind in ("u", "*"):
+            macros.append(_parsed(pattern, name, number))
+    if not macros:
+        raise Malformed(f"{name}: expected a pattern such as u:%x[0,0], got none")
+    rows = [abs(cell.row) for macro in macros for cell in macro.cells if not cell.fixed]
+    reach = range(1, max([_COUNTED + 1, *rows]) + 1)
+    before = [_edge("-", k) for k in reversed(reach)]
+    return Template(macros, before, [_edge("+", k) for k in reach], transitions=transitions)
+
+
+def _edge(sign: str, k: int) -> str:
+    return f"_x{sign}{k if k <= _COUNTED else '#'}"
+
+
+def _parsed(pattern: str, name: str, number: int) -> Macro:
+    if "%" in _COMMAND.sub("", pattern):
+        expected = '%x[row,column], %t[row,column,"regexp"] or %m[row,column,"regexp"] after each %'
+        raise malformed(name, number, expected, quoted(pattern))
+    try:
+        cells = tuple(_cell(*found.groups()) for found in _COMMAND.finditer(pattern))
+    except ValueError as error:
+        raise malformed(name, number, str(error), quoted(pattern)) from None
+    return Macro(_COMMAND.sub("%s", pattern), cells)
+
+
+def _cell(command: str, at: str, row: str, column: str, regexp: str | None) -> Cell:
+    """Return what a macro stands for; raise ValueError with what was expected."""
+    if abs(int(row)) > _REACH:
+        raise ValueError(f"rows from -{_REACH} to {_REACH}")
+    if (command.lower() == "x") != (regexp is None):
+        raise ValueError("a regexp in %t and %m, and none in %x")
+    change = None if regexp is None else _change(command.lower(), re.compile(translated(regexp), re.DOTALL))
+    if command.isupper():
+        change = str.lower if change is None else _small(change)
+    return Cell(int(row), int(column), bool(at), change)
+
+
+def _small(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda entry: change(entry).lower()
+
+
+def _change(command: str, regexp: re.Pattern[str]) -> Callable[[str], str]:
+    """Return the change of a test, or of a match."""
+
+    def tested(entry: str) -> str:
+        return "false" if regexp.search(entry) is None else "true"
+
+    def matched(entry: str) -> str:
+        found = regexp.search(entry)
+        return "" if found is None else found[0]
+
+    return tested if command == "t" else matched
+
+
+def translated(regexp: str) -> str:
+    """Return a regexp of Wapiti as one of Python; raise ValueError with what was expected."""
+    items = re.findall(r"\\.|.", regexp, re.DOTALL)
+    if sum(item in ("*", "?") for item in items) > _REPETITIONS:
+        raise ValueError(f"at most {_REPETITIONS} of * and ? in a regexp")
+    found = []
+    for k, item in enumerate(items):
+        if item == "^" and k == 0:
+            found.append(r"\A")
+        elif item == "$" and k == len(items) - 1:
+            found.append(r"\Z")
+        elif item in ("*", "?"):
+            if k == 0 or items[k - 1] in ("*", "?") or (k == 1 and items[0] == "^"):
+                raise ValueError(f"a character before {item} in a regexp (write \\{item} for itself)")
+            found.append("*?" if item == "*" else "?")
+        else:
+            found.append(_character(item))
+    return "".join(found)
+
+
+def _character(item: str) -> str:
+    """Return what a character, or one behind a backslash, matches."""
+    known = _CLASSES.get(item[1:].lower()) if len(item) == 2 else None
+    if known is not None:
+        return f"[{'^' if item[1].isupper() else ''}{re.escape(known)}]"
+    return "." if item == "." else re.escape(item[-1])
