@@ -89,9 +89,9 @@ def checked_limits(tol: float, rtol: float, max_passes: int, time_limit: float |
     return Limits(float(tol), float(rtol), int(max_passes), seconds)
 
 
-def check_count(name: str, value: object) -> None:
-    """Raise unless a number of passes is valid."""
-    _expect(_is_count(value), name, "an int >= 1", value)
+def check_count(name: str, value: object, owner: str = "solve") -> None:
+    """Raise unless a number of passes, or of other things, is valid."""
+    _expect(_is_count(value), name, "an int >= 1", value, owner)
 
 
 def check_n_jobs(n_jobs: object) -> None:
@@ -151,7 +151,7 @@ def sampler(sampling: str, n: int) -> Sampler:
     return SAMPLINGS[sampling](n)
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Any, owner: str = "solve") -> np.random.Generator:
     """Return a Generator from a seed, a Generator, a RandomState or None."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
@@ -159,7 +159,7 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         expected = "an int >= 0, a Generator, a RandomState or None"
-        raise ValueError(_message("random_state", expected, random_state)) from None
+        raise ValueError(_message("random_state", expected, random_state, owner)) from None
 
 
 def _is_positive(value: object) -> bool:
@@ -174,10 +174,10 @@ def _is_registered(function: Any, subject: object) -> bool:
     return function.dispatch(type(subject)) is not function.dispatch(object)
 
 
-def _expect(holds: bool, name: str, expected: str, value: object) -> None:
+def _expect(holds: bool, name: str, expected: str, value: object, owner: str = "solve") -> None:
     if not holds:
-        raise ValueError(_message(name, expected, value))
+        raise ValueError(_message(name, expected, value, owner))
 
 
-def _message(name: str, expected: str, value: object) -> str:
-    return f"solve: {name} must be {expected}, got {shown(value)}."
+def _message(name: str, expected: str, value: object, owner: str) -> str:
+    return f"{owner}: {name} must be {expected}, got {shown(value)}."

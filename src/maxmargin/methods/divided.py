@@ -39,6 +39,7 @@ from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.problems.feature_map import inner, map_sizes
 from maxmargin.problems.problem import AnyProblem, take
+from maxmargin.wording import shown
 
 _ROUNDS = 4  # for each part, at most, in a pass: the more parts, the more they interact
 _CAUTION = 1.3  # sigma / mean of rho
@@ -66,7 +67,7 @@ class Divided(_Divided):
     def __new__(cls, inner: Any, parts: int = 2) -> "Divided":
         check_inner(cls.__name__, inner)
         if not (isinstance(parts, int | np.integer) and parts >= 1):
-            raise ValueError(f"Divided: parts must be an int >= 1, got {parts!r}.")
+            raise ValueError(f"Divided: parts must be an int >= 1, got {shown(parts)}.")
         return super().__new__(cls, inner, int(parts))
 
 

@@ -94,6 +94,18 @@ def missing_functions(problem: AnyProblem) -> list[str]:
     return list(dict.fromkeys(missing))
 
 
+def checked_pair(problem: object, owner: str) -> AnyProblem:
+    """Return the problem as a pair; raise unless it defines all required functions."""
+    pair = as_problem(problem)
+    missing = missing_functions(pair)
+    if missing:
+        raise TypeError(
+            f"{owner}: problem must be a Problem, got {described(problem)}, which does not define "
+            f"{', '.join(missing)}."
+        )
+    return pair
+
+
 def take(problem: Problem[MapT, OracleT], indices: Sequence[int] | IntArray) -> Problem[MapT, OracleT]:
     """Return the problem of some of the examples, sharing all features.
 
@@ -110,6 +122,7 @@ def take(problem: Problem[MapT, OracleT], indices: Sequence[int] | IntArray) -> 
         ``take(indices)``.
     """
     chosen = np.asarray(indices)
+    checked_pair(problem, "take")
     n = map_sizes(problem.map).examples
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not len(chosen):
         raise ValueError(f"take: indices must be one or more ints, got {described(indices)}.")
