@@ -39,8 +39,9 @@ from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.problems.feature_map import inner, map_sizes
 from maxmargin.problems.problem import AnyProblem, take
+from maxmargin.wording import shown
 
-_ROUNDS = 8  # at most, in a pass
+_ROUNDS = 4  # for each part, at most, in a pass: the more parts, the more they interact
 _CAUTION = 1.3  # sigma / mean of rho
 _SMOOTHING = 0.2  # share of the last rho in the mean
 
@@ -66,7 +67,7 @@ class Divided(_Divided):
     def __new__(cls, inner: Any, parts: int = 2) -> "Divided":
         check_inner(cls.__name__, inner)
         if not (isinstance(parts, int | np.integer) and parts >= 1):
-            raise ValueError(f"Divided: parts must be an int >= 1, got {parts!r}.")
+            raise ValueError(f"Divided: parts must be an int >= 1, got {shown(parts)}.")
         return super().__new__(cls, inner, int(parts))
 
 
@@ -195,7 +196,7 @@ def moved_part(method: Any, part: Part, w: FloatArray, order: IntArray) -> Part:
 @protocol.grain.register(Divided)
 def divided_grain(method: Divided, problem: AnyProblem) -> int:
     n = int(map_sizes(problem.map).examples)
-    return -(-n // affordable_walks(problem, _ROUNDS))
+    return -(-n // affordable_walks(problem, _ROUNDS * method.parts))
 
 
 @protocol.weights.register(Divided)

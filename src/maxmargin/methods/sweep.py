@@ -155,6 +155,7 @@ def sweep_all(
         moved, report = sweep(plain, method, state, w, some_visits(visits, done), scratch)
         done += moved
         if report == protocol.DONE:
+            protocol.notice(method, state)
             return state
         if report == protocol.FULL:
             state = enlarged(state, max(size.statistics, size.parts))
