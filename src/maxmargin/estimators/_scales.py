@@ -1,6 +1,7 @@
 """The scales of features: their variance, and advice for a run that does not converge."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -63,18 +64,19 @@ def scale_advice(examples: object) -> str:
 
 def _column_scales(examples: object) -> FloatArray:
     """Return the root mean square of the nonzero entries of each column that has any."""
-    matrix = _features(examples)
-    if isinstance(matrix, np.ndarray) and matrix.ndim == 2:
-        squares, counts = np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1], dtype=np.int64)
+    matrix: Any = _features(examples)
+    if not (issparse(matrix) or (isinstance(matrix, np.ndarray) and matrix.ndim == 2)):
+        return np.zeros(0)  # zeros and ones, or objects
+    squares, counts = np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1], dtype=np.int64)
+    if isinstance(matrix, np.ndarray):
         for piece in pieces(*matrix.shape):
             squares += np.square(matrix[piece], dtype=np.float64).sum(axis=0)
             counts += np.count_nonzero(matrix[piece], axis=0)
-    elif issparse(matrix):
+    else:
         rows = csr_array(matrix)
-        squares = np.bincount(rows.indices, np.square(rows.data, dtype=np.float64), rows.shape[1])
-        counts = np.bincount(rows.indices, rows.data != 0.0, rows.shape[1])
-    else:  # zeros and ones, or objects
-        return np.zeros(0)
+        for piece in pieces(len(rows.data)):
+            np.add.at(squares, rows.indices[piece], np.square(rows.data[piece], dtype=np.float64))
+            np.add.at(counts, rows.indices[piece], rows.data[piece] != 0.0)
     used = counts > 0
     scales: FloatArray = np.sqrt(squares[used] / counts[used])
     return scales
