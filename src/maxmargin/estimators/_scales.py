@@ -1,7 +1,6 @@
 """The scales of features: their variance, and advice for a run that does not converge."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -11,6 +10,8 @@ from maxmargin.encoding.chunks import pieces
 
 # Columns whose entries differ by this factor are worth a word.
 _SPREAD = 100.0
+# Entries of a sparse matrix that are looked at together.
+_STEP = 1 << 22
 # A variance that is a smaller share of the mean square may be rounding alone.
 _ROUNDING = 1e-12
 
@@ -64,19 +65,22 @@ def scale_advice(examples: object) -> str:
 
 def _column_scales(examples: object) -> FloatArray:
     """Return the root mean square of the nonzero entries of each column that has any."""
-    matrix: Any = _features(examples)
-    if not (issparse(matrix) or (isinstance(matrix, np.ndarray) and matrix.ndim == 2)):
-        return np.zeros(0)  # zeros and ones, or objects
-    squares, counts = np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1], dtype=np.int64)
-    if isinstance(matrix, np.ndarray):
+    matrix = _features(examples)
+    if isinstance(matrix, np.ndarray) and matrix.ndim == 2:
+        squares, counts = np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1], dtype=np.int64)
         for piece in pieces(*matrix.shape):
             squares += np.square(matrix[piece], dtype=np.float64).sum(axis=0)
             counts += np.count_nonzero(matrix[piece], axis=0)
-    else:
-        rows = csr_array(matrix)
-        for piece in pieces(len(rows.data)):
-            np.add.at(squares, rows.indices[piece], np.square(rows.data[piece], dtype=np.float64))
-            np.add.at(counts, rows.indices[piece], rows.data[piece] != 0.0)
+    elif issparse(matrix):
+        rows: csr_array = matrix if matrix.format == "csr" else csr_array(matrix)  # type: ignore[attr-defined, assignment]
+        squares, counts = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+        step = max(_STEP, rows.shape[1])
+        for first in range(0, len(rows.data), step):
+            columns, values = rows.indices[first : first + step], rows.data[first : first + step]
+            squares += np.bincount(columns, np.square(values, dtype=np.float64), rows.shape[1])
+            counts += np.bincount(columns, values != 0.0, rows.shape[1])
+    else:  # zeros and ones, or objects
+        return np.zeros(0)
     used = counts > 0
     scales: FloatArray = np.sqrt(squares[used] / counts[used])
     return scales
