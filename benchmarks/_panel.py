@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from _pictures import nuclei_graphs, snake_graphs
+from _pictures import drawn_grids, nuclei_graphs, snake_graphs
 from _scores import ACCURACY, CHUNKS, LINKS, OVERLAP, SUBSETS, Score
 from maxmargin import (
     ChainSVC,
@@ -185,6 +185,12 @@ def snakes(home: str | None) -> Data:
     return _data(snake_graphs(train.images), train.y, snake_graphs(test.images), test.y)
 
 
+def grids(home: str | None) -> Data:
+    """Return pictures of squares that are drawn at random, under noise."""
+    rng = np.random.default_rng(0)
+    return _data(*drawn_grids(rng, 60), *drawn_grids(rng, 200))
+
+
 def scenes(home: str | None) -> Data:
     """Return photographs with their sets of labels."""
     train, test, _ = load_scene(data_home=home)
@@ -256,6 +262,7 @@ PANEL: dict[str, Task] = {
     "links by hand": Task(links_by_hand, MatchingSVC, LINKS, _WIDER),
     "nuclei": Task(nuclei, GraphSVC, OVERLAP, _SMALLER),
     "snakes": Task(snakes, GraphSVC, ACCURACY, _C, losses=_HAMMING),
+    "grids": Task(grids, GraphSVC, ACCURACY, _C),
     "scenes": Task(scenes, MultilabelSVC, SUBSETS, _C),
     "letters": Task(letters, MulticlassSVC, ACCURACY, _C),
     "digits": Task(digits, MulticlassSVC, ACCURACY, _SMALLER),

@@ -1,6 +1,6 @@
 """The paper's experiments, from one command.
 
-    python benchmarks/paper run [--profile full] [--only OCR ...] [--jobs 2] [--anew]
+    python benchmarks/paper run [--profile full] [--only OCR accelerated ...] [--seeds 3] [--jobs 2] [--anew]
     python benchmarks/paper figures [--profile full]
     python benchmarks/paper table1
     python benchmarks/paper crfsuite
@@ -24,7 +24,7 @@ from _crfsuite import crfsuite
 from _curves import Results
 from _document import bounds_section, claims_section, figure_section, fill
 from _figures import DOCS, draw_all
-from _plan import PROFILES
+from _plan import PROFILES, chosen
 from _rates import table1
 from _run import processors, run
 
@@ -52,7 +52,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks/paper", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run", help="run what has not been run yet")
-    runs.add_argument("--only", nargs="+", default=[], help="names of datasets or methods")
+    runs.add_argument("--only", nargs="+", default=[], help="problems, methods, values of lam")
+    runs.add_argument("--seeds", type=int, help="runs of each method, at most; the profile's by default")
     runs.add_argument("--jobs", type=int, default=processors(), help="processes to share the runs among")
     runs.add_argument("--anew", action="store_true", help="run all again, also what is stored")
     draws = commands.add_parser("figures", help="draw the figures and fill the page with the numbers")
@@ -68,7 +69,8 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     options = arguments()
     if options.command == "run":
-        return min(1, run(options.profile, options.only, options.jobs, options.anew))
+        groups = chosen(PROFILES[options.profile](), options.only, options.seeds)
+        return min(1, run(options.profile, groups, options.jobs, options.anew))
     if options.command == "figures":
         figures(options.profile, options.docs)
     else:

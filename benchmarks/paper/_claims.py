@@ -79,9 +79,9 @@ def _dominates(results: Results) -> Iterator[Case]:
             continue
         for passes in _moments(_last(results, dataset, lam, *methods)):
             at = {m: results.curve(dataset, lam, m, SUBOPTIMALITY).at(passes) for m in methods}
-            other = at.pop("BCFW-tavg", np.nan)
+            other = f", BCFW-tavg {at.pop('BCFW-tavg'):.3g}" if "BCFW-tavg" in at else ""
             best = min(at, key=lambda m: at[m])
-            found = f"lowest: {best} ({at[best]:.3g}); BCFW-wavg {at['BCFW-wavg']:.3g}, BCFW-tavg {other:.3g}"
+            found = f"lowest: {best} ({at[best]:.3g}); BCFW-wavg {at['BCFW-wavg']:.3g}{other}"
             yield Case(_where(dataset, lam, passes), found, best == "BCFW-wavg")
 
 

@@ -28,6 +28,11 @@ def table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def folded(title: str, content: str) -> str:
+    """Return content that a reader unfolds."""
+    return f"<details>\n<summary>{title}</summary>\n\n{content}\n\n</details>"
+
+
 def figure_section(results: Results, name: str) -> str:
     """Return the figure and the numbers under it."""
     rows = [row for panel in FIGURES[name] for row in _panel_rows(results, panel)]
@@ -41,7 +46,7 @@ def figure_section(results: Results, name: str) -> str:
     ]
     if FIGURES[name][0].x == "seconds":
         header[3:6] = ["after 1 s", "after 10 s", "at the end"]
-    return f"![{name}](figures/{name}.svg)\n\n{table(header, rows)}"
+    return f"![{name}](figures/{name}.svg)\n\n{folded('Numbers of the figure', table(header, rows))}"
 
 
 def _panel_rows(results: Results, panel: Panel) -> list[list[str]]:
@@ -73,7 +78,7 @@ def _claim(results: Results, claim: Claim) -> str:
     head = (
         f"**{claim.text[0].upper()}{claim.text[1:]}**: {verdict}, in {agreeing} of {len(cases)} comparisons."
     )
-    return f"{head}\n\n{table(['where', 'found', 'as the paper says'], rows)}"
+    return f"{head}\n\n{folded('Comparisons', table(['where', 'found', 'as the paper says'], rows))}"
 
 
 def bounds_section(results: Results) -> str:

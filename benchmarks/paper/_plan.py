@@ -63,3 +63,28 @@ def short() -> list[Group]:
 
 
 PROFILES = {"full": full, "short": short}
+
+
+def chosen(groups: list[Group], only: list[str], seeds: int | None = None) -> list[Group]:
+    """Return the groups of the named problems, methods and values of lam, with at most so many seeds each.
+
+    Names of one kind add up, those of several kinds narrow down: ``OCR CoNLL accelerated`` is one method on
+    two problems.
+    """
+    kinds = {group.dataset for group in groups}, {group.solver for group in groups}, {*LAMS}
+    unknown = sorted(set(only).difference(*kinds))
+    if unknown:
+        raise SystemExit(
+            f"--only: expected names of {', '.join(sorted(set().union(*kinds)))}; got {unknown[0]!r}"
+        )
+    datasets, solvers, lams = (kind & set(only) or kind for kind in kinds)
+    return [
+        _with_seeds(group, seeds or group.limits.seeds)
+        for group in groups
+        if group.dataset in datasets and group.solver in solvers and group.lam in lams
+    ]
+
+
+def _with_seeds(group: Group, most: int) -> Group:
+    limits = group.limits
+    return group._replace(limits=limits._replace(seeds=min(most, limits.seeds)))

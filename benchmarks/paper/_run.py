@@ -17,7 +17,7 @@ from benchopt.benchmark import Benchmark
 from tqdm import tqdm
 
 import _store
-from _plan import PROFILES, Group
+from _plan import Group
 from benchmark_utils.data import LOADERS, Data
 from benchmark_utils.trajectory import checkpoints
 from maxmargin import objective
@@ -37,9 +37,8 @@ class Task(NamedTuple):
     anew: bool
 
 
-def run(profile: str, only: list[str], jobs: int, anew: bool) -> int:
-    """Run what is missing; return how many groups failed."""
-    wanted = [group for group in PROFILES[profile]() if not only or {group.dataset, group.solver} & set(only)]
+def run(profile: str, wanted: list[Group], jobs: int, anew: bool) -> int:
+    """Run what is missing of the groups; return how many failed."""
     solvers = {solver.name: solver for solver in Benchmark(_store.HERE).get_solvers()}
     groups = _possible(wanted, solvers)
     todo = [group for group in groups if anew or not _store.path_of(group, profile).exists()]

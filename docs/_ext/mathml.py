@@ -16,7 +16,12 @@ SPELLINGS = {
     r"\\dots(?![a-zA-Z])": r"\\ldots",
     r"\\([bB]igg?|middle)(?![a-zA-Z])": "",
     r"\\frac([0-9])([0-9])": r"\\frac{\1}{\2}",
+    r"(_(?:[a-z]|\{[^}]*\}))'": r"\1^{\\prime}",
 }
+# A letter with a bar and an index, whose index docutils puts under the letter.
+BARRED = re.compile(
+    r"<munderover>\s*(<m[in]>.*?</m[in]>)\s*(<m.*?)\s*(<mo[^>]*>ˉ</mo>)\s*</munderover>", re.DOTALL
+)
 
 
 def as_mathml(node: nodes.Node, as_block: bool) -> str:
@@ -28,6 +33,7 @@ def as_mathml(node: nodes.Node, as_block: bool) -> str:
         text = rf"\begin{{aligned}}{text}\end{{aligned}}"
     try:
         formula = str(tex2mathml(text, as_block=as_block))
+        formula = BARRED.sub(r'<msub><mover accent="true">\1\3</mover>\2</msub>', formula)
         return re.sub(r"<mo>(?=[‖∥])", '<mo stretchy="false">', formula)  # lengths are as high as letters
     except MathError as error:
         LOGGER.warning("formula: %s in %r", error, text, location=node)

@@ -48,7 +48,7 @@ def solve(
         From `maxmargin.problems`, or an object with the same functions. Or a ProductProblem of
         `maxmargin.product`: any smooth convex function, with blocks in the place of examples.
     method : method
-        Such as ``BlockFrankWolfe(lam=0.01)`` or ``Averaged(BlockFrankWolfe(lam=0.01), "weighted")``.
+        Such as ``Accelerated(Pairwise(lam=0.01))`` or ``Averaged(BlockFrankWolfe(lam=0.01), "weighted")``.
     tol, rtol : float
         Stop when the duality gap is at most ``tol``, or at most ``rtol`` times the objective. The objective
         is an upper bound on the mean loss of the training examples; ``tol`` is in its units. A gap of 0.001
@@ -97,13 +97,24 @@ def solve(
         If an example's block gap is negative or undefined.
     ScaleError
         If numbers leave the range of float64, because features or lam are too large or too small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import Accelerated, Pairwise, solve
+    >>> from maxmargin.problems import Multiclass
+    >>> rng = np.random.default_rng(0)
+    >>> problem = Multiclass.from_arrays(rng.normal(size=(60, 4)), rng.integers(3, size=60))
+    >>> result = solve(problem, Accelerated(Pairwise(lam=0.1)), tol=1e-3, random_state=0)
+    >>> result.dual <= result.primal <= result.dual + 1e-3
+    True
     """
     checked, method = kinds.checked(problem, method)
     limits = _arguments.checked_limits(tol, rtol, max_passes, time_limit)
     _arguments.check_count("check_every", check_every)
     _arguments.check_n_jobs(n_jobs)
     _arguments.check_sampling(sampling, method)
-    sampler, rng = _arguments.sampler(sampling, kinds.n_blocks(checked)), _arguments.generator(random_state)
+    sampler, rng = kinds.sampler(checked, sampling), _arguments.generator(random_state)
     called = _arguments.checked_callbacks(callbacks)
     settings = {"sampling": sampling, "check_every": int(check_every), "random_state": random_state}
     files = files_of(*_arguments.checked_files(checkpoint, start), checked, method, settings)

@@ -65,6 +65,8 @@ class _Clock:
 _CLOCK = _Clock()
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 _PIECE_SECONDS = 0.1
+# A piece is at most so many times as long as the last one, as the time of a short piece says little.
+_GROWTH = 8
 
 
 def now() -> float:
@@ -90,6 +92,11 @@ def until(deadline: float) -> Iterator[None]:
         yield
     finally:
         _DEADLINE.reset(token)
+
+
+def is_limited() -> bool:
+    """Whether there is a deadline."""
+    return _DEADLINE.get() < math.inf
 
 
 def share_of_time(share: float) -> float:
@@ -124,5 +131,4 @@ class Pace:
     def note(self, examples: float, seconds: float) -> None:
         """Take into account how long some examples took."""
         lasting = int(examples * _PIECE_SECONDS / max(seconds, 1e-9))
-        # At most double the length: the time of a short piece says little about a long one.
-        self.length = max(1, min(2 * self.length, lasting))
+        self.length = max(1, min(_GROWTH * self.length, lasting))

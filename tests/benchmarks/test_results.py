@@ -93,3 +93,18 @@ def test_the_page_has_a_place_for_every_figure():
     text = (DOCS / "experiments.md").read_text()
     for name in (*FIGURES, "bounds", "claims", "table1", "crfsuite"):
         assert text.count(f"<!-- begin {name} -->\n") == text.count(f"<!-- end {name} -->\n") == 1
+
+
+def test_names_of_one_kind_add_up_and_those_of_several_narrow_down():
+    from _plan import chosen, full
+
+    found = chosen(full(), ["OCR", "digits", "1/n", "accelerated"], seeds=3)
+    assert [(group.dataset, group.lam, group.solver) for group in found] == [
+        ("OCR", "1/n", "accelerated"),
+        ("digits", "1/n", "accelerated"),
+    ]
+    assert {group.limits.seeds for group in found} == {3}
+    assert chosen(full(), []) == full()
+    assert chosen(full(), ["crfsuite-ap"], seeds=3)[0].limits.seeds == 1  # no more than the plan has
+    with pytest.raises(SystemExit, match=r"^--only: expected names of .*BCFW, .* got 'SGD'$"):
+        chosen(full(), ["SGD", "OCR"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from maxmargin import ChainSVC, MulticlassSVC, MultilabelSVC
+from maxmargin import ChainSVC, GraphSVC, MulticlassSVC, MultilabelSVC
 
 CONSTANTS = {MulticlassSVC: 3.0, MultilabelSVC: 1.0}
 
@@ -75,3 +75,46 @@ def test_numbers_are_kept(estimator):
     assert ChainSVC(C=0.5, random_state=0).fit([X], [y]).C_ == 0.5
     with pytest.raises(ValueError, match="'C' parameter"):
         estimator(C="auto").fit(X, y)
+
+
+def graphs_of(rng, sizes):
+    """Return graphs without edges of so many nodes, and labels."""
+    X, y = made(rng, n=sum(sizes))
+    ends = np.cumsum(sizes)[:-1]
+    return [(nodes, np.zeros((0, 2), dtype=int)) for nodes in np.split(X, ends)], np.split(y, ends)
+
+
+@pytest.mark.parametrize("sizes", [(3, 9, 12), (60, 120)])
+def test_graphs_of_many_nodes_count_as_48(sizes):
+    X, y = graphs_of(np.random.default_rng(7), sizes)
+    variance, size = np.concatenate([nodes for nodes, _ in X]).var(axis=0).sum(), np.mean(sizes)
+    found = {
+        loss: GraphSVC(loss=loss, max_iter=1, tol=10.0).fit(X, y).C_
+        for loss in ("hamming", "normalized_hamming")
+    }
+    np.testing.assert_allclose(found["hamming"], 3.0 / variance * min(1.0, 48 / size))
+    # Where all graphs have one size, both losses have the same minimum at these two.
+    np.testing.assert_allclose(found["normalized_hamming"], found["hamming"] * size)
+    costs = GraphSVC(loss=1.0 - np.eye(2), max_iter=1, tol=10.0).fit(X, y)
+    assert found["normalized_hamming"] == costs.C_
+    kernel = GraphSVC(kernel="rbf", max_iter=1, tol=10.0).fit(X, y)
+    np.testing.assert_allclose(kernel.C_, min(1.0, 48 / size))
+
+
+def test_weights_of_graphs_count_as_repetitions():
+    X, y = graphs_of(np.random.default_rng(8), (70, 30, 90))
+    times = np.array([1, 2, 3])
+    weighted = GraphSVC(max_iter=1, tol=10.0).fit(X, y, sample_weight=times)
+    again = np.repeat(np.arange(3), times)
+    repeated = GraphSVC(max_iter=1, tol=10.0).fit([X[i] for i in again], [y[i] for i in again])
+    np.testing.assert_allclose(weighted.C_, repeated.C_, rtol=1e-12)
+
+
+def test_void_nodes_do_not_count():
+    X, y = graphs_of(np.random.default_rng(9), (20, 20))
+    y = [np.where(np.arange(20) < 5, 255, labels) for labels in y]
+    known = [(nodes[5:], edges) for nodes, edges in X]
+    model = GraphSVC(void=255, max_iter=1, tol=10.0).fit(X, y)
+    np.testing.assert_allclose(
+        model.C_, GraphSVC(max_iter=1, tol=10.0).fit(known, [labels[5:] for labels in y]).C_
+    )

@@ -29,7 +29,7 @@ import functools
 import gc
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Number
 from typing import Any, NamedTuple, TypeVar, cast
@@ -186,7 +186,7 @@ class kernel:
         """Return how a call with these arguments runs: "cached", "compiled" or "interpreted"."""
         if SWITCH.on or not can_compile(args[0]):
             return "interpreted"
-        return "cached" if all(is_ours(cls) for arg in args for cls in _classes(arg)) else "compiled"
+        return "cached" if _are_ours(args) else "compiled"
 
     def __call__(self, *args: object) -> Any:
         run = getattr(self, self.mode(*args))
@@ -245,13 +245,14 @@ def _is_compilable(field: object) -> bool:
     return isinstance(field, np.ndarray | Number)
 
 
-def _classes(value: object) -> Iterator[type]:
-    """Yield the classes of all named tuples in ``value``."""
-    if isinstance(value, tuple):
-        if type(value) is not tuple:
-            yield type(value)
-        for field in value:
-            yield from _classes(field)
+def _are_ours(values: Iterable[object]) -> bool:
+    """Whether the classes of all named tuples in these values are the package's own."""
+    for value in values:
+        if isinstance(value, tuple):
+            cls = type(value)
+            if not ((cls is tuple or is_ours(cls)) and _are_ours(value)):
+                return False
+    return True
 
 
 def _compiled(function: Callable[..., object]) -> Any:

@@ -99,6 +99,7 @@ class CorpusWriter:
         if (self.path / NAME).exists():
             found = read_manifest(self.path)
             if (found.recipe, found.inputs) == (self.recipe, self.inputs):
+                self._remove(keep=set(found.arrays))  # it may have been killed before it did
                 return True
             raise ValueError(
                 f"encode: {self.path} must be a new directory, got a corpus of other files or settings; "

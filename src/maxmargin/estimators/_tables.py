@@ -5,38 +5,32 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import csr_array, get_index_dtype, issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from maxmargin.arrays import IntArray, ValueArray, frozen, lent, value_dtypes
+from maxmargin.arrays import FloatArray, IntArray, ValueArray, csr_of, frozen, lent, value_dtypes
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.objects import as_objects
 from maxmargin.estimators._base import Call, LabellingEstimator, Output
 from maxmargin.estimators._examples import Data, Examples, Parts
 from maxmargin.estimators._fields import FLAG, NAMES, Fields
-from maxmargin.estimators._kernels import KernelEstimator
-from maxmargin.estimators._parameters import TRAINING
 from maxmargin.estimators._readers import RowReader, named_by
-from maxmargin.estimators._scales import total_variance
+from maxmargin.estimators._scaled import ScaledEstimator
 from maxmargin.estimators._scores import mean_right
-from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
 
 Table: TypeAlias = ValueArray | csr_array
 Targets = NDArray[np.generic]
 
-X_TEXT = "X : array or sparse matrix of shape (n_samples, n_features)"
-
-C_TEXT = """
-C : {"scale"} or float, default="scale"
-    Inverse regularisation strength, > 0; lam = 1 / (C n). "scale" is %(scale)s divided by the sum of the
-    variances of the features, so that their unit does not matter; with a kernel other than "linear" it is 1.
-    ``C_`` is the number.
+X_TEXT = """
+X : array or sparse matrix of shape (n_samples, n_features)
+    It may be read in place: do not change it during a call.
 """
-C_OR_SCALE = [StrOptions({"scale"}), *TRAINING["C"].constraints]
+
+SCALE_OF_KERNELS = "it is 1"
 
 # That features are finite is checked afterwards, by `_check_finite`.
 _OPTIONS = {"accept_sparse": "csr", "ensure_all_finite": False}
@@ -45,13 +39,11 @@ _OPTIONS = {"accept_sparse": "csr", "ensure_all_finite": False}
 class TableEstimator(
     ClassifierMixin,  # type: ignore[misc]
     LabellingEstimator[Data, Output],
-    KernelEstimator[Data, Output],
+    ScaledEstimator[Data, Output],
 ):
     """Base of the classifiers of the rows of a table. A subclass defines `_targets` and `_is_right`."""
 
     _has_objects: bool
-    # What C="scale" multiplies by the variance of the features; docs/defaults.md says how it was chosen.
-    _scale: ClassVar[float]
 
     _fitted: ClassVar[Fields] = {"_has_objects": FLAG, "feature_names_in_": NAMES.or_unset()}
 
@@ -81,13 +73,8 @@ class TableEstimator(
         self._check_finite(X)
         return call.held(csr_array(X) if issparse(X) else X), self._targets(y)
 
-    def _chosen_C(self, examples: Examples[Data]) -> float:
-        if not isinstance(self.C, str):
-            return super()._chosen_C(examples)
-        if not self._is_linear:
-            return 1.0
-        variance = total_variance(examples.data[0], examples.weights)  # type: ignore[arg-type]
-        return self._scale / variance if 0.0 < variance < np.inf else 1.0
+    def _weighted_rows(self, examples: Examples[Data]) -> tuple[Table, FloatArray | None]:
+        return examples.data[0], examples.weights  # type: ignore[return-value]
 
     def _known_table(self, X: object) -> Table:
         """Return the features checked, if they are those of `fit`."""
@@ -174,7 +161,19 @@ def _as_table(x: object) -> object:
 
 def with_constant(table: Table) -> Table:
     """Return the table with a column of ones appended."""
-    ones = np.ones((table.shape[0], 1), dtype=table.dtype)
     if issparse(table):
-        return frozen(csr_array(hstack([table, ones])))
-    return frozen(np.hstack([table, ones]))
+        return _with_last(table)
+    return frozen(np.hstack([table, np.ones((table.shape[0], 1), dtype=table.dtype)]))
+
+
+def _with_last(table: csr_array) -> csr_array:
+    """Return the sparse table with a one at the end of each row; scipy's own way takes twice the memory."""
+    n_stored = len(table.data) + table.shape[0]
+    dtype = get_index_dtype((table.indices,), max(n_stored, table.shape[1]))
+    start = table.indptr.astype(dtype) + np.arange(len(table.indptr), dtype=dtype)
+    is_given = np.ones(start[-1], dtype=np.bool_)
+    is_given[start[1:] - 1] = False
+    values = np.ones(start[-1], dtype=table.dtype)
+    columns = np.full(start[-1], table.shape[1], dtype=dtype)
+    values[is_given], columns[is_given] = table.data, table.indices
+    return frozen(csr_of(values, columns, start, table.shape[1] + 1))

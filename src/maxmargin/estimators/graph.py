@@ -29,12 +29,12 @@ from maxmargin.estimators._examples import Examples, Parts, check_margins_rescal
 from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._fields import COUNT, Fields, choice
 from maxmargin.estimators._inspection import LabelFeatureInspector, TransitionInspector, WeightTable
-from maxmargin.estimators._kernels import KernelEstimator
 from maxmargin.estimators._label_readers import GraphReader
 from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._readers import RowReader, named_by
+from maxmargin.estimators._scaled import C_OR_SCALE, C_TEXT, Rows, ScaledEstimator
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import check_parameters, transaction
@@ -45,6 +45,9 @@ from maxmargin.wording import described
 
 _Data = tuple[Graphs, IntArray, FloatArray]
 
+# Nodes that are close together say much the same: a graph of more nodes than this counts as one of so many.
+_NODES = 48
+
 
 class GraphSVC(
     Explainer,
@@ -53,7 +56,7 @@ class GraphSVC(
     ListMarginEstimator,
     ListMarginalEstimator[_Data, list[Labels]],
     LabellingEstimator[_Data, list[Labels]],
-    KernelEstimator[_Data, list[Labels]],
+    ScaledEstimator[_Data, list[Labels]],
 ):
     r"""Structural SVM for the labels of the nodes of graphs: trees, images, any other.
 
@@ -144,6 +147,10 @@ class GraphSVC(
         "rows": "nodes",
         "example": "graph",
         "examples": "graphs",
+        "C": C_TEXT,
+        "scale": "3",
+        "of_rows": " of nodes, and by m / 48 if graphs have m > 48 nodes on average",
+        "scale_of_kernels": "the sum counts as 3",
         "X": """
             X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
                 Arrays or sparse matrices with one row per node and per edge, and an int array of shape
@@ -189,6 +196,7 @@ class GraphSVC(
             A label unknown to `fit` is wrong.
             """,
     }
+    _scale = 3.0
     _summable = "graphs without cycles and inference='tree', as no other sum over labellings is exact"
     inference: str
     search: int
@@ -207,6 +215,7 @@ class GraphSVC(
         "n_edge_features_in_": COUNT,
     }
     _parameter_constraints: ClassVar[Constraints] = {
+        "C": C_OR_SCALE,
         "inference": [StrOptions({"auto", "tree", "cut", "messages"})],
         "search": [Interval(Integral, 0, None, closed="left")],
         "loss": [StrOptions(HAMMING), "array-like"],
@@ -216,7 +225,7 @@ class GraphSVC(
 
     def __init__(
         self,
-        C: float = 0.15,
+        C: float | str = "scale",
         *,
         inference: str = "auto",
         search: int = 10_000,
@@ -302,6 +311,24 @@ class GraphSVC(
         problem = rescaled(self._with_kernel(plain, graphs.nodes), self.rescaling, self._owner)
         self._n_weights = n_weights(problem)
         return signed(problem, self._marks(problem))
+
+    def _weighted_rows(self, examples: Examples[_Data]) -> tuple[Rows, FloatArray | None]:
+        (graphs, *_), weights = examples
+        return graphs.nodes, None if weights is None else np.repeat(weights, np.diff(graphs.offsets))
+
+    def _rows_per_example(self, examples: Examples[_Data]) -> float:
+        """Return the C of a graph in units of that of a node: less than one, where graphs have many nodes.
+
+        If the loss is an average over nodes, it is C times their number that says what a node counts.
+        """
+        (graphs, *_), weights = examples
+        size = float(np.average(np.diff(graphs.offsets), weights=weights))
+        return min(size, _NODES) if self._averages_nodes else min(1.0, _NODES / size)
+
+    @property
+    def _averages_nodes(self) -> bool:
+        """Whether the loss is an average over the nodes of a graph, and not a sum."""
+        return not (isinstance(self.loss, str) and self.loss == "hamming")
 
     def _class_costs(
         self, class_weight: str | Mapping[object, float], examples: Examples[_Data]

@@ -22,12 +22,12 @@ from maxmargin.estimators._label_readers import ClassReader
 from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator, known_states
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem, rescaled
+from maxmargin.estimators._scaled import C_OR_SCALE, C_TEXT
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.estimators._tables import (
-    C_OR_SCALE,
-    C_TEXT,
+    SCALE_OF_KERNELS,
     X_TEXT,
     Table,
     TableEstimator,
@@ -103,6 +103,8 @@ class MulticlassSVC(
         "examples": "examples",
         "C": C_TEXT,
         "scale": "3",
+        "of_rows": "",
+        "scale_of_kernels": SCALE_OF_KERNELS,
         "X": X_TEXT,
         "y": """
             y : array of shape (n_samples,)
@@ -236,9 +238,9 @@ class MulticlassSVC(
         return self._coef
 
     def _feature_tables(self) -> list[WeightTable]:
-        classes = self.classes_.tolist()
+        classes, weights = self.classes_.tolist(), self.coef_.T
         return [
-            WeightTable("example", self._feature_names(), classes, self.coef_.T),
+            WeightTable("example", self._feature_names(), classes, weights),
             WeightTable("intercept", NO_FEATURE, classes, self.intercept_[None]),
         ]
 

@@ -31,12 +31,12 @@ from maxmargin.estimators._label_readers import LabelSetReader
 from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
+from maxmargin.estimators._scaled import C_OR_SCALE, C_TEXT
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.estimators._tables import (
-    C_OR_SCALE,
-    C_TEXT,
+    SCALE_OF_KERNELS,
     X_TEXT,
     Table,
     TableEstimator,
@@ -135,6 +135,8 @@ class MultilabelSVC(
         "examples": "examples",
         "C": C_TEXT,
         "scale": "1",
+        "of_rows": "",
+        "scale_of_kernels": SCALE_OF_KERNELS,
         "X": X_TEXT,
         "y": """
             y : array of zeros and ones of shape (n_samples, n_labels), or array of shape (n_samples,)
@@ -359,9 +361,9 @@ class MultilabelSVC(
         return self.classes_.tolist()[-self._n_labels :]
 
     def _feature_tables(self) -> list[WeightTable]:
-        labels = self._label_names()
+        labels, weights = self._label_names(), self.coef_.T
         return [
-            WeightTable("example", self._feature_names(), labels, self.coef_.T),
+            WeightTable("example", self._feature_names(), labels, weights),
             WeightTable("intercept", NO_FEATURE, labels, self.intercept_[None]),
         ]
 

@@ -45,6 +45,7 @@ from maxmargin.problems.anchoring import (
 from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.moves import add_entry, new_move, reset
 from maxmargin.problems.problem import AnyProblem
+from maxmargin.wording import shown
 
 _PASSES = 2  # before blocks are joined
 # Sequences of this mean length are long: each has two of the first blocks or more.
@@ -72,7 +73,7 @@ class Anchored(_Anchored):
     def __new__(cls, inner: Any, length: int = 300) -> "Anchored":
         check_inner(cls.__name__, inner)
         if not (isinstance(length, int | np.integer) and length >= 1):
-            raise ValueError(f"Anchored: length must be an int >= 1, got {length!r}.")
+            raise ValueError(f"Anchored: length must be an int >= 1, got {shown(length)}.")
         return super().__new__(cls, inner, int(length))
 
 

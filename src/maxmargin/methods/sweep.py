@@ -7,7 +7,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import compiled_only, inner_kernel, kernel, python_generic
-from maxmargin.limits import OutOfTime, Pace
+from maxmargin.limits import OutOfTime, Pace, is_limited
 from maxmargin.methods import protocol
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._planes import add_plane
@@ -155,6 +155,7 @@ def sweep_all(
         moved, report = sweep(plain, method, state, w, some_visits(visits, done), scratch)
         done += moved
         if report == protocol.DONE:
+            protocol.notice(method, state)
             return state
         if report == protocol.FULL:
             state = enlarged(state, max(size.statistics, size.parts))
@@ -174,9 +175,9 @@ def sweep_in_time(
     at: FloatArray | None = None,
 ) -> tuple[State, int]:
     """Make visits until the deadline, as `sweep_all` does; return the state, and how many were made."""
-    done = 0
+    done, total = 0, n_visits(visits)
     with suppress(OutOfTime):
-        for first, stop in Pace().pieces(0, n_visits(visits)):
+        for first, stop in Pace().pieces(0, total) if is_limited() else [(0, total)]:
             state, done = sweep_all(problem, method, state, some_visits(visits, first, stop), at=at), stop
     return state, done
 
@@ -242,14 +243,17 @@ def _broken_oracle(i: int) -> BrokenOracle:
     )
 
 
-def broken_example(problem: AnyProblem, w: FloatArray, hinge: FloatArray) -> int:
-    """Return the first example whose hinge at w is undefined or, for an exact oracle, negative; or -1."""
+def broken_example(problem: AnyProblem, w: FloatArray, hinge: FloatArray, start: int = 0) -> int:
+    """Return the first example whose hinge at w is undefined or, for an exact oracle, negative; or -1.
+
+    ``hinge[t]`` is that of example ``start + t``.
+    """
     finite = np.isfinite(hinge)
     least = -np.inf
     if is_exact(problem.oracle):
         least = -protocol.ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0, where=finite))
     scratch = new_scratch(problem)
-    for i in np.flatnonzero(~(finite & (hinge >= least))):
+    for i in start + np.flatnonzero(~(finite & (hinge >= least))):
         loss_y, found = find_corner(problem, i, w, scratch)
         if not protocol.is_sound(found, loss_y + abs(found), scratch.block):
             return int(i)

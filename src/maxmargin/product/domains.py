@@ -17,7 +17,7 @@ from scipy.sparse.linalg import svds
 
 from maxmargin.arrays import FloatArray
 from maxmargin.problems.contents import essence
-from maxmargin.wording import described, shown
+from maxmargin.wording import described, quoted, shown
 
 # Below this many rows or columns, a dense decomposition is faster than Lanczos iterations.
 _SMALL = 64
@@ -40,7 +40,7 @@ class Domain:
         sides = shape if isinstance(shape, tuple) else (shape,)
         if not (sides and all(isinstance(side, Integral) and side >= 1 for side in sides)):
             raise ValueError(
-                f"{type(self).__name__}: shape must be an int >= 1 or a tuple of them, got {shape!r}."
+                f"{type(self).__name__}: shape must be an int >= 1 or a tuple of them, got {quoted(shape)}."
             )
         self.shape = tuple(map(int, sides))
 
@@ -114,7 +114,7 @@ class NuclearNormBall(_Ball):
     def __init__(self, shape: tuple[int, int], radius: float = 1.0) -> None:
         super().__init__(shape, radius)
         if len(self.shape) != 2:
-            raise ValueError(f"NuclearNormBall: shape must be rows and columns, got {shape!r}.")
+            raise ValueError(f"NuclearNormBall: shape must be rows and columns, got {quoted(shape)}.")
 
     def lmo(self, gradient: FloatArray) -> FloatArray:
         if min(self.shape) < _SMALL or not gradient.any():

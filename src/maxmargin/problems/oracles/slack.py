@@ -7,6 +7,11 @@ The paper replaces :math:`\psi_i(y)` by :math:`L_i(y) \, \psi_i(y)`, so that
 All outputs need the same margin, whatever their loss. Only the max oracle and psi change. An oracle that can
 be rescaled registers `check_rescalable`, `slack_workspace` and `slack_argmax`; `_slack_oracles` and
 `_slack_graph` have those of the models.
+
+The first fit with rescaled slacks compiles its own loops over examples. Weights of examples need none, as
+all loops multiply by them if there are any. The same is not done here: a loop that could rescale would have
+to compile both searches, and every first fit would wait for a search that few need. Nor can a loop call its
+oracle by a pointer: Numba compiles a call for the types of its arguments, and oracles are different types.
 """
 
 from typing import NamedTuple
