@@ -152,7 +152,7 @@ class ChainSVC(TrainsOnCluster, estimators.ChainSVC):
     """`maxmargin.ChainSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
-    is None or a dict. Set ``client`` after construction to use another than the current `distributed.Client`.
+    is None or a dict. Set ``client`` after construction to use another client than the current one.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
     """`maxmargin.MulticlassSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
-    is None or a dict. Set ``client`` after construction to use another than the current `distributed.Client`.
+    is None or a dict. Set ``client`` after construction to use another client than the current one.
 
     Attributes
     ----------

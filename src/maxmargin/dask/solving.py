@@ -50,7 +50,7 @@ def solve(
         By default the current one.
     timeout : float, optional
         Seconds after which a worker that does not answer counts as lost: the setting ``maxmargin.timeout`` of
-        `dask.config`, or 60. Tasks take about three seconds, however long a round is.
+        ``dask.config``, or 60. Tasks take about three seconds, however long a round is.
     tol, rtol, max_passes, time_limit, check_every, callbacks, random_state
         As for `maxmargin.solve`. Loading the partitions does not count towards ``time_limit``.
     sampling : {"permutation", "uniform"}

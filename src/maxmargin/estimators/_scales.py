@@ -6,12 +6,10 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from maxmargin.arrays import FloatArray, ValueArray
-from maxmargin.encoding.chunks import pieces
+from maxmargin.encoding.chunks import PIECE, pieces
 
 # Columns whose entries differ by this factor are worth a word.
 _SPREAD = 100.0
-# Entries of a sparse matrix that are looked at together.
-_STEP = 1 << 22
 # A variance that is a smaller share of the mean square may be rounding alone.
 _ROUNDING = 1e-12
 
@@ -74,7 +72,7 @@ def _column_scales(examples: object) -> FloatArray:
     elif issparse(matrix):
         rows: csr_array = matrix if matrix.format == "csr" else csr_array(matrix)  # type: ignore[attr-defined, assignment]
         squares, counts = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
-        step = max(_STEP, rows.shape[1])
+        step = max(PIECE, rows.shape[1])
         for first in range(0, len(rows.data), step):
             columns, values = rows.indices[first : first + step], rows.data[first : first + step]
             squares += np.bincount(columns, np.square(values, dtype=np.float64), rows.shape[1])
