@@ -232,7 +232,7 @@ class CorpusWriter:
                 (self.path / name).unlink(missing_ok=True)
 
 
-def _numbers(names: Iterable[Any]) -> "defaultdict[Any, int]":
+def _numbers(names: Iterable[object]) -> "defaultdict[Any, int]":
     """Return a dict of numbers in this order, which gives each new name the next one."""
     known = {name: k for k, name in enumerate(names)}
     return defaultdict(count(len(known)).__next__, known)

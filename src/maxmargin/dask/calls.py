@@ -66,7 +66,7 @@ class Calls:
             time.sleep(_POLL)
         return found
 
-    def submit(self, task: Callable[..., Any], job: Job) -> Future:
+    def submit(self, task: Callable[..., object], job: Job) -> Future:
         """Return the future of a call."""
         return self.client.submit(
             task, *job.arguments, workers=[job.address], allow_other_workers=False, pure=False
@@ -81,7 +81,9 @@ class Calls:
         except (OSError, TimeoutError, KeyError):  # the worker has gone meanwhile
             raise Trouble(set()) from None
 
-    def ask(self, task: Callable[..., Any], jobs: Sequence[Job], patience: float | None = None) -> list[Any]:
+    def ask(
+        self, task: Callable[..., object], jobs: Sequence[Job], patience: float | None = None
+    ) -> list[Any]:
         """Return the answers to calls of a task."""
         return self.gathered({self.submit(task, job): job for job in jobs}, patience)
 

@@ -205,7 +205,7 @@ class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
         self.classes_ = lesson.labels
         self._learn_kernel(None)
 
-    def _chosen_C(self, examples: Any) -> float:
+    def _chosen_C(self, examples: object) -> float:
         if self._moments is None:
             return float(self.C)
         variance = self._moments.variance

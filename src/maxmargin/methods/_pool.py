@@ -56,7 +56,7 @@ def prefetch_part(extent, i, pool):
 
 
 @singledispatch
-def enlarged(state: Any, slack: int) -> Any:
+def enlarged(state: object, slack: int) -> Any:
     """Return a state with more space in its pools, ``slack`` entries for any part and more.
 
     The state that is given must not be used any more: pools that have enough gaps are closed up in place.
