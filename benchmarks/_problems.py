@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from _crfsuite import MIN_COUNT
-from maxmargin.datasets import load_ocr
+from maxmargin.datasets import load_conll2000, load_ocr
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.problems import Chain, Multiclass
 from maxmargin.problems.chain import ChainProblem
@@ -30,9 +30,19 @@ def letters_problem(data: str | None) -> MulticlassProblem:
 
 def conll_problem(X: Any, y: Any) -> ChainProblem:
     """Return CoNLL-2000 as a problem, without rare features."""
+    return Chain.from_encoded(*_encoded(X, y))
+
+
+def conll_rows(data: str | None) -> tuple[Any, Any, Any, int]:
+    """Return the tokens of CoNLL-2000, where sentences begin, their labels and the number of labels."""
+    X, y, _, _ = load_conll2000(data_home=data)
+    return _encoded(X, y)
+
+
+def _encoded(X: Any, y: Any) -> tuple[Any, Any, Any, int]:
     rows, offsets = SequenceEncoder(min_count=MIN_COUNT).fit_transform(X)
     labels, classes = encode_labels(y, offsets, owner="benchmark")
-    return Chain.from_encoded(rows, offsets, labels, len(classes))
+    return rows, offsets, labels, len(classes)
 
 
 def if_there(measure: Callable[[], Any]) -> None:

@@ -2,9 +2,13 @@
 
     python benchmarks/memory.py [--quick]
 
+The first figure is that of `ChainSVC()` as it comes, which stops at a gap of a tenth of the objective. It has
+the active sets of the solver in it, which depend on the outputs and not on the features. All others are of
+three passes, for the cost of features alone.
+
 The features are embeddings as language models make them, 768 numbers for each of 20 tokens of 3,000
-sequences, or a table with as many rows; sparse ones have 20 numbers a row. Each case runs in a process of its
-own, which has imported the library and has trained on a few sequences, so that its kernels are compiled,
+sequences, or a table with as many rows; sparse ones have 192 numbers a row. Each case runs in a process of
+its own, which has imported the library and has trained on a few sequences, so that its kernels are compiled,
 before it makes the array. Growth is the largest resident memory during `fit` less that before it, as a
 multiple of the array. Pages of mapped files are not counted: the system takes them back when it needs them.
 
@@ -16,6 +20,7 @@ the objectives and weights of both are compared. They should be the same bits.
 """
 
 import argparse
+import gc
 import json
 import tempfile
 import warnings
@@ -40,27 +45,34 @@ from _measure import (
 from maxmargin import Accelerated, ChainSVC, MulticlassSVC, Pairwise, solve
 from maxmargin.problems import Chain
 
-N, LENGTH, WIDTH, LABELS, PER_ROW = 3000, 20, 768, 8, 20
+N, LENGTH, WIDTH, LABELS, PER_ROW = 3000, 20, 768, 8, 192
 PASSES, ROUNDS, PROCESSES = 3, 5, 3
-GROWTH = {"in place": Target(must=1.3, aim=0.3), "gathered": Target(must=1.3), "copied": Target(must=1.3)}
+WHOLE = "3-D array, to its tol"
+# The state of the solver is a third of the array in some cases, and is in all figures.
+GROWTH = {"in place": Target(must=1.3, aim=0.7), "gathered": Target(must=1.5)}
 # A table is copied to append the column of the intercept. Indices that a user could change are copied.
 CASES = {
+    WHOLE: "in place",
     "3-D array": "in place",
     "slices": "in place",
     "map of a file": "in place",
     "list of arrays": "gathered",
     "sparse matrices": "gathered",
-    "table": "copied",
-    "sparse table": "copied",
+    "table": "gathered",
+    "sparse table": "gathered",
     "predict, 3-D array": "in place",
 }
 SLOWER = Target(must=1.0)
 SAME = Target(must=1e-6)
+# How much noise there is in labels: two thirds of them follow from the features.
+NOISE = 0.5
 
 
-def labels(n: int) -> Any:
-    """Return labels that follow from nothing, so that all passes have work to do."""
-    return np.random.default_rng(1).integers(LABELS, size=(n, LENGTH))
+def labels(rows: Any) -> Any:
+    """Return the labels of all tokens, given their features: those of a random linear model, with noise."""
+    rng = np.random.default_rng(1)
+    scores = rows @ rng.standard_normal((WIDTH, LABELS), np.float32)
+    return (scores + NOISE * scores.std() * rng.standard_normal(scores.shape)).argmax(axis=1)
 
 
 def dense(n: int, dtype: str) -> Any:
@@ -76,35 +88,36 @@ def sparse(n: int, dtype: str) -> Any:
     rng, rows, apart = np.random.default_rng(0), n * LENGTH, WIDTH // PER_ROW
     columns = np.arange(PER_ROW) * apart + rng.integers(apart, size=(rows, PER_ROW))
     values = rng.standard_normal(columns.size, np.float32).astype(dtype)
-    start = np.arange(rows + 1) * PER_ROW
+    start = np.arange(rows + 1, dtype=np.int32) * PER_ROW
     return scipy.sparse.csr_array((values, columns.ravel().astype(np.int32), start), shape=(rows, WIDTH))
 
 
 def examples(case: str, n: int, dtype: str, folder: str) -> tuple[Any, Any, int]:
     """Return features and labels of a case, and the bytes of the features."""
-    y = labels(n)
-    if "sparse" in case:
-        X = sparse(n, dtype)
-        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-        if case == "sparse table":
-            return X, y.ravel(), size
-        return [X[LENGTH * i : LENGTH * (i + 1)] for i in range(n)], y, size
-    X = dense(n, dtype)
-    if case == "table":
-        return X.reshape(-1, WIDTH), y.ravel(), X.nbytes
+    X = sparse(n, dtype) if "sparse" in case else dense(n, dtype).reshape(-1, WIDTH)
+    y = labels(X)
+    arrays = (X.data, X.indices, X.indptr) if "sparse" in case else (X,)
+    size = sum(array.nbytes for array in arrays)
+    if "table" in case:
+        return X, y, size
+    spans = [slice(LENGTH * i, LENGTH * (i + 1)) for i in range(n)]
+    y = y.reshape(n, LENGTH)
+    if case in ("slices", "sparse matrices"):
+        return [X[span] for span in spans], y, size
+    if case == "list of arrays":
+        return [X[span].copy() for span in spans], y, size
+    X = X.reshape(n, LENGTH, WIDTH)
     if case == "map of a file":
         path = Path(folder) / "features.npy"
         np.save(path, X)
-        return np.load(path, mmap_mode="r"), y, X.nbytes
-    if case == "slices":
-        rows = X.reshape(-1, WIDTH)
-        return [rows[LENGTH * i : LENGTH * (i + 1)] for i in range(n)], y, X.nbytes
-    if case == "list of arrays":
-        return [x.copy() for x in X], y, X.nbytes
-    return X, y, X.nbytes
+        return np.load(path, mmap_mode="r"), y, size
+    return X, y, size
 
 
 def estimator(case: str) -> Any:
+    """Return an estimator that trains for a few passes, or to its own tolerance."""
+    if case == WHOLE:
+        return ChainSVC(verbose=0, random_state=0)
     made = MulticlassSVC if "table" in case else ChainSVC
     return made(max_iter=PASSES, tol=1e-6, verbose=0, random_state=0)
 
@@ -114,18 +127,18 @@ def measure_growth(case: str, n: int, dtype: str) -> None:
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         X, y, _ = examples(case, 5, dtype, folder)
-        estimator(case).fit(X, y).predict(X)
+        few = estimator(case).fit(X, y)
+        few.predict(X)
         X, y, size = examples(case, n, dtype, folder)
-        model, predicts = estimator(case), case.startswith("predict")
-        if predicts:
-            model.fit(X[:5], y[:5])
+        gc.collect()
         with PeakMemory(private_bytes) as memory:
             before = memory.peak
-            model.predict(X) if predicts else model.fit(X, y)
+            few.predict(X) if case.startswith("predict") else estimator(case).fit(X, y)
     print(json.dumps({"growth": (memory.peak - before) / size}))
 
 
 def growth_figures(n: int) -> list[Figure]:
+    """Return the growth of all cases, each measured in a process of its own."""
     figures = []
     for case, kind in CASES.items():
         for dtype in ("float32", "float64"):
@@ -137,7 +150,8 @@ def growth_figures(n: int) -> list[Figure]:
 
 def measure_passes(n: int) -> None:
     """Print the seconds of passes over float32 and over float64, and by how much their answers differ."""
-    X, y = dense(n, "float32"), labels(n).tolist()
+    X = dense(n, "float32")
+    y = labels(X.reshape(-1, WIDTH)).reshape(n, LENGTH).tolist()
     types = {"float32": X, "float64": X.astype(np.float64)}
     for array in types.values():
         array.flags.writeable = False

@@ -7,9 +7,9 @@ from types import ModuleType
 import pytest
 
 import maxmargin
-from maxmargin import datasets, displays, methods, problems, product
+from maxmargin import dask, datasets, displays, methods, problems, product
 
-MODULES = [maxmargin, problems, product, datasets, displays]
+MODULES = [maxmargin, problems, product, datasets, displays, dask]
 REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
 PAGES = sorted(

@@ -32,7 +32,7 @@ LAYERS = [
     ["display"],
     ["corpus"],
     ["estimators"],
-    ["displays"],
+    ["displays", "dask"],
     ["__init__"],
     ["demo", "_first_fits"],
     ["warm"],
@@ -170,11 +170,13 @@ def test_import_of_the_package_is_light():
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(said.stdout.split())
     assert "maxmargin.estimators.chain" in loaded
-    assert not loaded & {"pandas", "matplotlib", "pycrfsuite", "piqp", "maxmargin.warm", "maxmargin.datasets"}
+    heavy = {"pandas", "matplotlib", "pycrfsuite", "piqp", "dask", "maxmargin.warm", "maxmargin.datasets"}
+    assert not loaded & heavy
 
 
 def test_optional_packages_are_optional():
-    absent = "import sys; sys.modules.update(dict.fromkeys(('pandas', 'matplotlib', 'piqp')))"
+    optional = ("pandas", "matplotlib", "piqp", "dask", "distributed")
+    absent = f"import sys; sys.modules.update(dict.fromkeys({optional}))"
     program = absent + "; from maxmargin import *"
     subprocess.run([sys.executable, "-c", program], check=True)
     with pytest.raises(subprocess.CalledProcessError):  # the same, had they been needed

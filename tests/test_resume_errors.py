@@ -7,6 +7,7 @@ import pytest
 
 from maxmargin import BlockFrankWolfe, Status, WarmStart, solve
 from maxmargin.problems import Multiclass
+from maxmargin.wording import shown
 from support.catalogue import Case
 from support.growing import KINDS, LENGTHS, Growing, growing
 from support.warm_starts import ALL_METHODS, LAM, Counted, some_passes
@@ -42,7 +43,9 @@ def test_starts_that_are_none(start: Any, got: str) -> None:
 def test_keep(keep: Any) -> None:
     case, method = growing("multiclass", 0).first(4), BlockFrankWolfe(LAM)
     message = message_of(case, method, WarmStart(some_passes(case, method), keep))
-    assert message == (f"solve: keep of a WarmStart must be one of 'best', 'weights', 'dual', got {keep!r}.")
+    assert message == (
+        f"solve: keep of a WarmStart must be one of 'best', 'weights', 'dual', got {shown(keep)}."
+    )
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,7 @@ def test_what_encoders_made_is_neither_copied_nor_changed():
                 arrays = [rows]
             else:
                 assert np.shares_memory(held.columns, rows.indices) or rows is not tokens.rows
+                assert X is names or np.shares_memory(held.values, rows.data) or rows is not tokens.rows
                 arrays = [rows.data, rows.indices, rows.indptr]
             for array in arrays:
                 with pytest.raises(ValueError, match="read-only"):

@@ -137,6 +137,13 @@ def test_inner_steps(make, steps):
     assert message_of(ValueError, PROBLEM, make(0.1, steps)) == expected
 
 
+@pytest.mark.parametrize("bytes_", [0, -1, 2.5, None])
+@pytest.mark.parametrize("make", [Pairwise, Away, lambda *args: Accelerated(Pairwise(*args))])
+def test_budget(make, bytes_):
+    expected = f"solve: the method's budget must be an int >= 1, got {bytes_!r}."
+    assert message_of(ValueError, PROBLEM, make(0.1, 3, bytes_)) == expected
+
+
 @pytest.mark.parametrize(
     ("method", "got"),
     [

@@ -64,9 +64,11 @@ def _checked_numbers(method: Any) -> dict[str, float]:
     lam = method.lam if has_lam else regularisation(method)
     _expect(_is_positive(lam), "the method's lam", "a number > 0", lam)
     numbers: dict[str, float] = {"lam": float(lam)} if has_lam else {}
-    if hasattr(method, "inner_steps"):
-        _expect(_is_count(method.inner_steps), "the method's inner_steps", "an int >= 1", method.inner_steps)
-        numbers["inner_steps"] = int(method.inner_steps)
+    for name in ("inner_steps", "budget"):
+        if hasattr(method, name):
+            count = getattr(method, name)
+            _expect(_is_count(count), f"the method's {name}", "an int >= 1", count)
+            numbers[name] = int(count)
     return numbers
 
 
@@ -87,9 +89,9 @@ def checked_limits(tol: float, rtol: float, max_passes: int, time_limit: float |
     return Limits(float(tol), float(rtol), int(max_passes), seconds)
 
 
-def check_count(name: str, value: object) -> None:
-    """Raise unless a number of passes is valid."""
-    _expect(_is_count(value), name, "an int >= 1", value)
+def check_count(name: str, value: object, owner: str = "solve") -> None:
+    """Raise unless a number of passes, or of other things, is valid."""
+    _expect(_is_count(value), name, "an int >= 1", value, owner)
 
 
 def check_n_jobs(n_jobs: object) -> None:
@@ -149,7 +151,7 @@ def sampler(sampling: str, n: int) -> Sampler:
     return SAMPLINGS[sampling](n)
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Any, owner: str = "solve") -> np.random.Generator:
     """Return a Generator from a seed, a Generator, a RandomState or None."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
@@ -157,7 +159,7 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         expected = "an int >= 0, a Generator, a RandomState or None"
-        raise ValueError(_message("random_state", expected, random_state)) from None
+        raise ValueError(_message("random_state", expected, random_state, owner)) from None
 
 
 def _is_positive(value: object) -> bool:
@@ -172,10 +174,10 @@ def _is_registered(function: Any, subject: object) -> bool:
     return function.dispatch(type(subject)) is not function.dispatch(object)
 
 
-def _expect(holds: bool, name: str, expected: str, value: object) -> None:
+def _expect(holds: bool, name: str, expected: str, value: object, owner: str = "solve") -> None:
     if not holds:
-        raise ValueError(_message(name, expected, value))
+        raise ValueError(_message(name, expected, value, owner))
 
 
-def _message(name: str, expected: str, value: object) -> str:
-    return f"solve: {name} must be {expected}, got {shown(value)}."
+def _message(name: str, expected: str, value: object, owner: str) -> str:
+    return f"{owner}: {name} must be {expected}, got {shown(value)}."

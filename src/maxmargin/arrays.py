@@ -48,6 +48,19 @@ class CsrMatrix(SparseMatrix, Protocol):
     indptr: NDArray[np.integer]
 
 
+def csr_of(
+    data: NDArray[np.generic], indices: NDArray[np.integer], indptr: NDArray[np.integer], n_columns: int
+) -> csr_array:
+    """Return a csr_array of exactly these arrays.
+
+    scipy's constructor would make views of them, which are not frozen if the arrays are, and would give both
+    kinds of indices the same type, where kernels need int32 and int64.
+    """
+    matrix = csr_array((len(indptr) - 1, n_columns), dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix
+
+
 def is_sparse(X: object) -> TypeGuard[SparseMatrix]:
     """Return whether X is a sparse matrix of scipy, of any format."""
     return bool(issparse(X))
@@ -114,19 +127,19 @@ def lent(X: _Matrix) -> _Matrix:
         return X if fixed else np.asarray(_Loan(X, data=(_address(X), True)))  # type: ignore[return-value]
     if is_frozen(X.data):  # type: ignore[attr-defined]
         return X
-    matrix: Any = csr_array(X.shape, dtype=X.dtype)  # type: ignore[attr-defined]
-    for name in ("indices", "indptr"):
-        setattr(matrix, name, getattr(X, name))
-    matrix.data = lent(X.data)  # type: ignore[attr-defined]
-    return cast("_Matrix", matrix)
+    matrix = cast("CsrMatrix", X)
+    return cast("_Matrix", csr_of(lent(matrix.data), matrix.indices, matrix.indptr, matrix.shape[1]))
 
 
 def kept(X: _Matrix) -> _Matrix:
     """Return a frozen dense or CSR matrix: a copy, unless its arrays are frozen already."""
-    arrays = _arrays_of(X)
+    arrays: Any = _arrays_of(X)
     if all(map(is_frozen, arrays)) or arrays[0].dtype.hasobject:
         return X
-    return frozen(X.copy())  # type: ignore[attr-defined]
+    if isinstance(X, np.ndarray):
+        return cast("_Matrix", frozen(X.copy()))
+    data, indices, indptr = (array.copy() for array in arrays)
+    return cast("_Matrix", frozen(csr_of(data, indices, indptr, cast("CsrMatrix", X).shape[1])))
 
 
 def is_frozen(array: object) -> bool:

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from maxmargin._arguments import checked_problem
+from maxmargin._arguments import check_count, checked_problem, generator
 from maxmargin._probe import Finding, Probe
 from maxmargin.problems.maps.signs import SignedMap
 from maxmargin.problems.problem import Problem, sizes
+from maxmargin.wording import described
 
 
 class Report(NamedTuple):
@@ -93,8 +92,10 @@ def check_problem(
         problem = Problem(phi.inner if isinstance(phi, SignedMap) else phi, oracle)  # a linear map
     except (TypeError, ValueError) as error:
         return Report((Finding("functions", None, f"functions: {error}"),), 0)
-    rng, found = np.random.default_rng(random_state), dict[str, Finding]()
-    count = min(n_examples, sizes(problem).examples)
+    check_count("n_examples", n_examples, "check_problem")
+    rng, found = generator(random_state, "check_problem"), dict[str, Finding]()
+    count = min(int(n_examples), sizes(problem).examples)
+    _check_outputs(outputs, count)
     largest = 0.0
     for i in range(count):
         probe = Probe(problem, i, () if outputs is None else outputs[i], rng)
@@ -105,3 +106,12 @@ def check_problem(
         message = f"loss: no output seen of {count} examples has a loss above 0; there is nothing to learn."
         found["loss"] = Finding("loss", None, message)
     return Report(tuple(found.values()), count)
+
+
+def _check_outputs(outputs: object, count: int) -> None:
+    """Raise unless there are further outputs of each example, or none."""
+    if outputs is not None and (not isinstance(outputs, Sequence) or len(outputs) < count):
+        raise ValueError(
+            f"check_problem: outputs must be a sequence of outputs for each of {count} examples, "
+            f"got {described(outputs)}."
+        )

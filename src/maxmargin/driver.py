@@ -114,7 +114,7 @@ def solve(
     _arguments.check_count("check_every", check_every)
     _arguments.check_n_jobs(n_jobs)
     _arguments.check_sampling(sampling, method)
-    sampler, rng = _arguments.sampler(sampling, kinds.n_blocks(checked)), _arguments.generator(random_state)
+    sampler, rng = kinds.sampler(checked, sampling), _arguments.generator(random_state)
     called = _arguments.checked_callbacks(callbacks)
     settings = {"sampling": sampling, "check_every": int(check_every), "random_state": random_state}
     files = files_of(*_arguments.checked_files(checkpoint, start), checked, method, settings)

@@ -11,6 +11,7 @@ from maxmargin import _arguments, objective, resume
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import python_generic
 from maxmargin.methods.protocol import regularisation
+from maxmargin.methods.sampling import Sampler
 from maxmargin.objective import Certificate
 from maxmargin.problems import feature_map
 from maxmargin.problems.feature_map import is_metric
@@ -32,6 +33,12 @@ def checked(problem: object, method: object) -> tuple[AnyProblem, object]:
 def n_blocks(problem: AnyProblem) -> int:
     """Return the number of blocks, of which a pass visits as many: examples or sets."""
     return sizes(problem).examples
+
+
+@python_generic
+def sampler(problem: AnyProblem, sampling: str) -> Sampler:
+    """Return what draws the visits of passes; ``sampling`` is the name that the user gave."""
+    return _arguments.sampler(sampling, n_blocks(problem))
 
 
 @python_generic

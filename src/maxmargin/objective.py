@@ -98,7 +98,13 @@ def unmeasured(method: object, state: object, problem: AnyProblem) -> Certificat
 
 def primal(problem: AnyProblem, w: FloatArray, lam: float) -> float:
     """Return P(w), or an approximate oracle's upper bound on it; costs one oracle call per example."""
-    return _quadratic(problem, lam, w) + float(hinge_losses(problem, w).mean())
+    return _quadratic(problem, lam, w) + mean_hinge(problem, w)
+
+
+@python_generic
+def mean_hinge(problem: AnyProblem, w: FloatArray) -> float:
+    """Return the mean of `hinge_losses`."""
+    return float(hinge_losses(problem, w).mean())
 
 
 def _quadratic(problem: AnyProblem, lam: float, w: FloatArray) -> float:
@@ -129,7 +135,7 @@ def no_worse_than_zero(
     as they predict the same as w; or zero, if the first few are no better.
     """
     zero = np.zeros_like(w)
-    if _is_at_most_that_of(problem, zero, objective):
+    if reaches(problem, zero, objective):
         return w, objective
     least = primal(problem, zero, lam)
     for k in range(1, _SHRINKINGS + 1 if w.any() else 1):
@@ -140,7 +146,8 @@ def no_worse_than_zero(
     return zero, least
 
 
-def _is_at_most_that_of(problem: AnyProblem, zero: FloatArray, objective: float) -> bool:
+@python_generic
+def reaches(problem: AnyProblem, zero: FloatArray, objective: float) -> bool:
     """Whether the objective of zero weights is at least this.
 
     No hinge is negative, so it is enough to add up hinges until they reach it: the better the weights, the
@@ -163,29 +170,32 @@ def dual(point: Point, lam: float) -> float:
     return float(point.ell - 0.5 * lam * point.norm2)
 
 
-def hinge_losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
+def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | None = None) -> FloatArray:
     """Return the structured hinge loss of every example, plus its `shortfall`; raise if an oracle is broken.
+
+    Or of the examples ``start``, ..., ``end - 1`` alone.
 
     The pass is split into pieces, which threads share, and between which it can be interrupted.
     `OutOfTime` is raised at the deadline.
     """
     size, pace = map_sizes(problem.map), Pace()
-    out, w = np.empty(size.examples), checked_weights(problem, w)
+    end = size.examples if end is None else end
+    out, w = np.empty(end - start), checked_weights(problem, w)
     chunk = max(_CHUNK, _CHUNK_STATISTICS // max(size.statistics, 1))
     plain, weights = split_weights(problem)
 
     def measure(first: int) -> None:
         scratch = new_scratch(plain, w, weights)
-        for begin, stop in pace.pieces(first, min(first + chunk, len(out))):
-            hinges(plain, w, begin, out[begin:stop], scratch)
+        for begin, stop in pace.pieces(first, min(first + chunk, end)):
+            hinges(plain, w, begin, out[begin - start : stop - start], scratch)
 
-    pieces = range(0, len(out), chunk)
+    pieces = range(start, end, chunk)
     if can_compile(problem):
         run_all(measure, pieces)
     else:  # a user's Python object may not be thread-safe
         for first in pieces:
             measure(first)
-    broken = broken_example(problem, w, out)
+    broken = broken_example(problem, w, out, start)
     if broken >= 0:
         raise fault(problem, broken, w)
     # An approximate oracle may overlook the truth, whose margin is zero.

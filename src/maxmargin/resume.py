@@ -28,6 +28,7 @@ from maxmargin.problems.contents import is_same
 from maxmargin.problems.feature_map import adopted, inner, rebuilt
 from maxmargin.problems.oracle import output_size
 from maxmargin.problems.problem import AnyProblem, checked_weights, sizes
+from maxmargin.wording import shown
 
 # Tolerance for weights recomputed from the dual variables, relative to their length.
 _SAME = 1e-6
@@ -124,7 +125,8 @@ def as_warm_start(start: object) -> WarmStart:
         )
     if warm.keep not in list(_SHARES):
         raise ValueError(
-            f"solve: keep of a WarmStart must be one of {', '.join(map(repr, _SHARES))}, got {warm.keep!r}."
+            f"solve: keep of a WarmStart must be one of {', '.join(map(repr, _SHARES))}, "
+            f"got {shown(warm.keep)}."
         )
     return warm
 

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from maxmargin.history import History, Measurement
 from maxmargin.methods.sampling import Sampler, Visits, n_visits
 from maxmargin.objective import Certificate
 from maxmargin.persistence.checkpoint import Checkpoint, Identity, Keeper, NoKeeper, read_state
+from maxmargin.persistence.version import installed_version
 from maxmargin.problems.contents import fingerprint
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.resume import Beginning
@@ -160,10 +160,7 @@ def files_of(
 
 def _version() -> str:
     """Return the minor version, within which runs give the same bits; nothing, if it is not installed."""
-    try:
-        return ".".join(version("maxmargin").split(".")[:2])
-    except PackageNotFoundError:
-        return ""
+    return ".".join(installed_version().split(".")[:2])
 
 
 def _digest(name: str, subject: object) -> str:

@@ -3,10 +3,14 @@
 from collections.abc import Sized
 from numbers import Number, Real
 
+_LONGEST = 200  # characters of a value, such as a path
+_LONGEST_MESSAGE = 500
+
 
 def quoted(value: object) -> str:
-    """Return the representation of a value, shortened to fit into a message."""
+    """Return the representation of a value, on one line and shortened to fit into a message."""
     text = repr(value)
+    text = " ".join(text.split()) if "\n" in text else text
     return text if len(text) <= 40 else text[:37] + "..."
 
 
@@ -23,10 +27,19 @@ def described(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as users wrote it if it is short, else described."""
+    """Return a value as users wrote it if it is short, else shortened or described."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    return repr(value) if isinstance(value, str | Real | None) else described(value)
+    if not isinstance(value, str | Real | None):
+        return described(value)
+    text = repr(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def on_one_line(message: str) -> str:
+    """Return an error message as a single line, shortened to fit on a screen."""
+    line = " ".join(part.strip() for part in message.splitlines())
+    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 3] + "..."
 
 
 def note_example(error: Exception, owner: str, name: str, i: int) -> None:

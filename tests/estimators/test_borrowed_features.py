@@ -23,6 +23,8 @@ from maxmargin import (
 from maxmargin.encoding import chunks
 from maxmargin.estimators import _training
 from maxmargin.estimators._scales import mean_variance, scale_advice, total_variance
+from maxmargin.estimators._tables import with_constant
+from maxmargin.rows import as_rows
 
 RNG = np.random.default_rng(0)
 TOKENS = RNG.normal(size=(6, 3, 4)).astype(np.float32)
@@ -177,3 +179,15 @@ def test_scores_of_classes_are_computed_in_double():
     found = model.decision_function(TABLE)
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, expected[:, 1] - expected[:, 0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(7, 4), (3, 0), (0, 3)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_tables_get_a_column_of_ones_in_their_own_type(shape, dtype):
+    X = (RNG.normal(size=shape) * (RNG.random(shape) < 0.4)).astype(dtype)
+    found = with_constant(scipy.sparse.csr_array(X))
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found.toarray(), np.hstack([X, np.ones((len(X), 1))]))
+    np.testing.assert_array_equal(found.toarray(), with_constant(X))
+    if len(X):
+        assert np.shares_memory(as_rows(found).columns, found.indices)

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.preprocessing import StandardScaler
 
-from maxmargin import MulticlassSVC, pickle_training_data
+from maxmargin import MulticlassSVC, TokenTransformer, pickle_training_data
+from maxmargin.estimators import _pickles
 from support.estimators import KINDS
 
 
@@ -63,3 +66,17 @@ def test_kept_bytes_are_those_of_the_arrays() -> None:
     X = np.random.default_rng(0).normal(size=(500, 30))
     model = MulticlassSVC(warm_start=True, random_state=0, fit_intercept=False).fit(X, np.arange(500) % 3)
     assert X.nbytes < model.kept_bytes_ < 10 * X.nbytes
+
+
+@pytest.mark.parametrize("name", ["multiclass", "chain", "transformer"])
+def test_pickles_tell_of_another_version(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = TokenTransformer(StandardScaler()) if name == "transformer" else KINDS[name].new()
+    X, y = (KINDS["chain"] if name == "transformer" else KINDS[name])[1:3]
+    model.fit([np.eye(2)] if name == "transformer" else X, y)
+    pickle.loads(pickle.dumps(model))  # of this version: warnings are errors
+    monkeypatch.setattr(_pickles, "installed_version", lambda: "0.1.0")
+    data = pickle.dumps(model)
+    monkeypatch.setattr(_pickles, "installed_version", lambda: "99.0")
+    with pytest.warns(InconsistentVersionWarning, match=r"of maxmargin 0\.1\.0, this is 99\.0; it may not"):
+        again = pickle.loads(data)
+    assert vars(again).keys() == vars(pickle.loads(pickle.dumps(model))).keys()

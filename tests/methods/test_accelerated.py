@@ -33,6 +33,7 @@ from maxmargin.methods.protocol import point, regularisation, start
 from maxmargin.methods.sampling import ByGap, Permutation, some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass, Weighted
+from maxmargin.wording import shown
 from support import naive
 from support.active_sets import dual_variables
 from support.bitwise_runs import bits
@@ -391,7 +392,7 @@ def test_methods_that_cannot_be_accelerated(inner: Any) -> None:
 def test_kappas_that_are_none(kappa: Any) -> None:
     with pytest.raises(ValueError, match=r"^Accelerated: kappa must be a number >= 0 or None, got ") as e:
         Accelerated(Pairwise(LAM), kappa)
-    assert str(e.value).endswith(f"got {kappa!r}.")
+    assert str(e.value).endswith(f"got {shown(kappa)}.")
 
 
 def test_nothing_accelerated_is_averaged_again() -> None:

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from maxmargin.methods import _pool
+from maxmargin.methods._merging import fit_planes
 from maxmargin.methods._planes import (
     Planes,
     PlaneWork,
@@ -118,10 +120,18 @@ ROUND = ("include", "include", "include", "move", "drop")
 operations = st.lists(st.tuples(kinds, st.integers(0, N_BLOCKS - 1), st.integers(0, 299)), max_size=60)
 
 
+@pytest.mark.parametrize("large", [1, 1 << 21])
 @given(operations)
 @example([("include", 0, seed) for seed in range(60)])  # one block outgrows everything
 @example([(what, turn % 3, 5 * turn + k) for turn in range(40) for k, what in enumerate(ROUND)])
-def test_a_pool_holds_what_it_was_given(done: list[tuple[str, int, int]]) -> None:
+def test_a_pool_holds_what_it_was_given(large: int, done: list[tuple[str, int, int]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_pool, "_MANY", large)  # large pools are closed up in place
+        check_operations(done)
+
+
+def check_operations(done: list[tuple[str, int, int]]) -> None:
+    """Do the same to the pools and to lists of planes, and compare."""
     guarded, held = Guarded(truth_planes(N_BLOCKS, PARTS)), [[TRUTH] for _ in range(N_BLOCKS)]
     for what, i, seed in done:
         guarded = apply(guarded, held, what, i, seed)
@@ -165,6 +175,37 @@ def test_a_move_made_of_planes(planes: Planes) -> None:
         expected += scale * dense(planes_of(planes, i)[c], LENGTH)
     assert move.delta == pytest.approx(expected, abs=1e-14)
     assert set(np.flatnonzero(expected)) <= set(move.support[: move.size[0]].tolist())
+
+
+@pytest.mark.parametrize("most", [0, 8, 15, 1000])
+def test_merging_keeps_the_dual_point(planes: Planes, most: int) -> None:
+    move = new_move(LENGTH)
+    for i in range(N_BLOCKS):
+        before, others = planes_of(planes, i), [planes_of(planes, j) for j in range(N_BLOCKS) if j != i]
+        fit_planes(planes, i, most, move)
+        after = planes_of(planes, i)
+        assert sums(after) == pytest.approx(sums(before), abs=1e-14)
+        assert planes.entries[i, SIZE] <= most or len(after) == 1
+        assert [planes_of(planes, j) for j in range(N_BLOCKS) if j != i] == others
+        fits = sum(len(plane.entries) for plane in before) <= most
+        assert after == before if fits else all(plane.alpha > 0.0 for plane in after)
+        assert (move.size[0], move.delta.any()) == (0, False)
+    assert (planes.merges[0] > 0) == (most < 1000)
+
+
+def test_the_planes_of_largest_weight_stay_as_they_are(planes: Planes) -> None:
+    before = sorted((plane for plane in planes_of(planes, 0) if plane.alpha > 0.0), reverse=True)
+    assert len(before) >= 3
+    fit_planes(planes, 0, sum(len(plane.entries) for plane in before) - 1, new_move(LENGTH))
+    after = planes_of(planes, 0)
+    assert len(after) == len(before) - planes.merges[0] < len(before)
+    assert before[0] in after
+
+
+def sums(held: list[Plane]) -> Array:
+    """Return the sums of alpha, of the losses and of psi under alpha."""
+    terms = [plane.alpha * np.array([1.0, plane.loss, *dense(plane, LENGTH)]) for plane in held]
+    return np.sum(terms, axis=0)
 
 
 def test_a_new_plane_has_its_margin_and_no_weight() -> None:

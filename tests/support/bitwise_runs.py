@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +66,7 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "multiclass of sparse singles, BCFW": (lambda: multiclass_case(49, rows="sparse single"), _BLOCK),
     "multiclass of indicators, BCFW": (lambda: multiclass_case(50, n=9, rows="indicator"), _BLOCK),
     "chain, pairwise": (lambda: chain_case(51, (4, 2, 3), 4), Pairwise(LAM)),
+    "chain, pairwise with a budget": (lambda: chain_case(51, (6, 2, 5), 4), Pairwise(LAM, budget=100)),
     "chain, away": (lambda: chain_case(52), Away(LAM, inner_steps=3)),
     "chain, averaged pairwise": (lambda: chain_case(53), Averaged(Pairwise(LAM))),
     "chain, accelerated": (lambda: chain_case(54, (4, 2, 3), 4), Accelerated(Pairwise(LAM))),
@@ -227,7 +229,9 @@ def run(name: str) -> dict[str, list[str]]:
     made, method = RUNS[name]
     sampling = "gap" if name.endswith("by gap") else "permutation"
     limits = {"tol": 0.0, "max_passes": 24, "check_every": 3}
-    result = solve(made().problem, method, **limits, sampling=sampling, random_state=7)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*budget")
+        result = solve(made().problem, method, **limits, sampling=sampling, random_state=7)
     return {"weights": bits(result.weights)} | {
         column: bits(result.history[column]) for column in ("primal", "dual", "gap")
     }

@@ -42,6 +42,8 @@ def _features(rng: np.random.Generator, shape: tuple[int, int], rows: str) -> tu
 
     Whole numbers make ties; among so many few are zero, so that dense rows stay dense.
     """
+    if rows == "zero":
+        return np.zeros(shape), np.zeros(shape)
     if rows in ("dense", "whole", "single"):
         X = rng.integers(-4, 5, shape) if rows == "whole" else rng.normal(size=shape)
         X = X.astype(np.float32 if rows == "single" else np.float64)

@@ -5,7 +5,7 @@ unpadded, in the order of `Result.weights`: for a chain the feature weights labe
 then transitions row by row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -316,25 +316,29 @@ def block_curvatures(data: Enumerated, lam: float) -> Array:
     return np.array(widest) / (lam * n**2)
 
 
-def optimum(data: Enumerated, lam: float) -> Optimum:
+def optimum(data: Enumerated, lam: float, signed: Sequence[int] = ()) -> Optimum:
     """Solve the dual, a quadratic program over a product of simplices, by an active-set solver.
 
     The solver wants a definite matrix, which A'A is not: a few proximal steps take the place of a ridge.
+    Each weight that must not be negative has a multiplier >= 0, which is added to its entry of A alpha.
     """
-    A, b = np.vstack(data.psi), np.concatenate(data.losses)
-    n, m = len(data.losses), len(b)
+    n, signed = len(data.losses), np.asarray(signed, dtype=np.int64)
+    A = np.vstack([*data.psi, np.eye(data.psi[0].shape[1])[signed]])
+    b, m = np.r_[np.concatenate(data.losses), np.zeros(len(signed))], len(A)
     ends = np.cumsum([len(losses) for losses in data.losses])
-    G, owner = A @ A.T / (lam * n**2), np.repeat(np.arange(n), [len(losses) for losses in data.losses])
+    owner = np.repeat(np.arange(n), np.diff(ends, prepend=0))
+    G = A @ A.T / (lam * n**2)
     ridge = 1e-4 * (1.0 + np.trace(G) / m)
-    constraints = np.hstack([np.eye(n)[owner], np.eye(m)])
-    bounds = np.r_[np.ones(n), np.zeros(m)]
-    flat = np.concatenate(truth_alpha(data))
+    sums = np.vstack([np.eye(n)[owner], np.zeros((len(signed), n))])
+    constraints, bounds = np.hstack([sums, np.eye(m)]), np.r_[np.ones(n), np.zeros(m)]
+    flat = np.r_[np.concatenate(truth_alpha(data)), np.zeros(len(signed))]
     for _ in range(30):
         flat = quadprog.solve_qp(G + ridge * np.eye(m), b / n + ridge * flat, constraints, bounds, n)[0]
-    blocks = [np.maximum(block, 0.0) for block in np.split(flat, ends[:-1])]
+    blocks = [np.maximum(block, 0.0) for block in np.split(flat[: ends[-1]], ends[:-1])]
     alpha = [block / block.sum() for block in blocks]
     w = weights_of(data, alpha, lam)
-    return Optimum(alpha, w, primal(data, w, lam), dual(data, alpha, lam))
+    w[signed] = np.maximum(w[signed], 0.0)  # what the best multipliers add
+    return Optimum(alpha, w, primal(data, w, lam), dual_loss(data, alpha) - 0.5 * lam * float(w @ w))
 
 
 def signed_optimum(data: Enumerated, lam: float, signed: Array) -> Array:

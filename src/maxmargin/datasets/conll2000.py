@@ -8,6 +8,7 @@ from sys import intern
 
 from maxmargin.datasets._files import Source, damaged, locate, read_gzip
 from maxmargin.evaluation import Phrase, phrases
+from maxmargin.wording import shown
 
 _URL = "https://www.clips.uantwerpen.be/conll2000/chunking/"
 _START, _END = "<s>", "</s>"
@@ -178,9 +179,9 @@ def _pairs(
 def chunks(tags: Sequence[str]) -> set[Phrase]:
     """Return the (first, stop, type) of every chunk; raise if a tag is not one of IOB2."""
     for tag in tags:
-        prefix, _, chunk_type = tag.partition("-")
+        prefix, _, chunk_type = tag.partition("-") if isinstance(tag, str) else ("", "", "")
         if tag != "O" and (prefix not in ("B", "I") or not chunk_type):
-            raise ValueError(f"chunk_f1: expected tags 'O', 'B-type' or 'I-type'; got {tag!r}.")
+            raise ValueError(f"chunk_f1: expected tags 'O', 'B-type' or 'I-type'; got {shown(tag)}.")
     return set(phrases(tags))
 
 

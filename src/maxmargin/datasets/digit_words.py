@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.wording import shown
+
 # numpy.random takes longer to import than this package
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -92,7 +94,7 @@ def load_digit_words(
     _validate(n_train=n_train, n_test=n_test, noise=noise)
     scans, digits = load_digits(return_X_y=True)
     # Separate streams: the test set does not depend on n_train.
-    split, train, test = np.random.default_rng(random_state).spawn(3)
+    split, train, test = _generator(random_state).spawn(3)
     lexicon = _keyed_lexicon()
     words, rows = _divide(len(lexicon), split), _divide(len(scans), split)
     train_words, test_words = ([lexicon[i] for i in part] for part in words)
@@ -105,7 +107,17 @@ def load_digit_words(
 def _validate(*, n_train: int, n_test: int, noise: float) -> None:
     for name, value, least in (("n_train", n_train, 1), ("n_test", n_test, 1), ("noise", noise, 0)):
         if not value >= least:
-            raise ValueError(f"load_digit_words: {name} must be at least {least}; got {value!r}.")
+            raise ValueError(f"load_digit_words: {name} must be at least {least}; got {shown(value)}.")
+
+
+def _generator(random_state: "int | Generator | None") -> "Generator":
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "load_digit_words: random_state must be an int >= 0, a Generator or None; "
+            f"got {shown(random_state)}."
+        ) from None
 
 
 def _keyed_lexicon() -> list[IntArray]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.datasets._files import damaged, read_gzip, require
+from maxmargin.wording import shown
 
 _CALLER = "load_hansards"
 _URL = "https://web.eecs.umich.edu/~mihalcea/wpt/"
@@ -89,7 +90,7 @@ def load_hansards(*, data_home: str | os.PathLike[str] | None = None, n_text: in
     .. [1] R. Mihalcea and T. Pedersen, "An evaluation exercise for word alignment", HLT-NAACL 2003.
     """
     if n_text is not None and n_text < 0:
-        raise ValueError(f"{_CALLER}: n_text must be an int >= 0, got {n_text!r}.")
+        raise ValueError(f"{_CALLER}: n_text must be an int >= 0, got {shown(n_text)}.")
     trial, test = (_read_aligned(stem, data_home) for stem in ("trial", "test"))
     first, held_out = _slice(test, slice(_FROM_TEST)), _slice(test, slice(_FROM_TEST, None))
     train = AlignedPairs(trial.words + first.words, trial.sure + first.sure, trial.possible + first.possible)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.datasets._files import Source, damaged, locate, read_gzip
+from maxmargin.wording import shown
 
 _CALLER = "load_ocr"
 _SOURCE = Source(
@@ -73,7 +74,7 @@ def load_ocr(
     letters = _read_npz(path) if path.suffix == ".npz" else _read_letter_data(path)
     folds = sorted(set(letters.fold.tolist()))
     if fold not in folds:
-        raise ValueError(f"{_CALLER}: fold must be one of {folds}; got {fold!r}.")
+        raise ValueError(f"{_CALLER}: fold must be one of {folds}; got {shown(fold)}.")
     X, y = _words(letters)
     test = (letters.fold == fold).tolist()
     return (

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from maxmargin.datasets._files import damaged, read_gzip, require
+from maxmargin.wording import shown
 
 _CALLER = "load_ud_ewt"
 _URL = "https://universaldependencies.org"
@@ -83,7 +84,7 @@ def read_conllu(path: str | os.PathLike[str], *, tags: str = "both") -> Treebank
         If the file cannot be read, or a line is malformed.
     """
     if tags not in _TAGS:
-        raise ValueError(f"read_conllu: tags must be 'both', 'upos' or 'xpos', got {tags!r}.")
+        raise ValueError(f"read_conllu: tags must be 'both', 'upos' or 'xpos', got {shown(tags)}.")
     found = Treebank([], [])
     for rows in _sentences(Path(path)):
         found.X.append([(row[_FORM], "-".join(row[column] for column in _TAGS[tags])) for row in rows])

@@ -55,6 +55,8 @@ class Display:
 
 def final_step(estimator: BaseEstimator, owner: str, needs: str) -> BaseEstimator:
     """Return a fitted estimator, the last step of a pipeline; raise unless it has what a display needs."""
+    if not hasattr(estimator, "fit"):
+        raise TypeError(f"{owner}: estimator must be a fitted estimator, got {described(estimator)}.")
     check_is_fitted(estimator)
     model = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     if not hasattr(model, needs):

@@ -22,7 +22,7 @@ from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.labels import Labels, Words, encode_labels, without_label
 from maxmargin.encoding.matrices import checked_csr, in_order
 from maxmargin.encoding.tokens import first_not_finite
-from maxmargin.wording import described
+from maxmargin.wording import described, shown
 
 _FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
 Matrix = ValueArray | CsrMatrix
@@ -97,7 +97,7 @@ def encode_with_void(
     codes, found = encode_node_labels(y, graphs, owner=owner, classes=known)
     kind = "str" if found.dtype.kind == "U" else "int"
     if isinstance(void, str) != (kind == "str"):
-        raise TypeError(f"{owner}: void must be of type {kind}, as the labels of y are, got {void!r}.")
+        raise TypeError(f"{owner}: void must be of type {kind}, as the labels of y are, got {shown(void)}.")
     codes, found = without_label(codes, found, void)
     if not len(found) or (codes < 0).all():
         raise ValueError(f"{owner}: y has no label but {void!r}, which is void; give other labels.")

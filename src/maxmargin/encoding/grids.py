@@ -5,6 +5,8 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin.wording import quoted, shown
+
 # (down, right) steps to the neighbours with larger numbers, for each number of neighbours.
 _STEPS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
 
@@ -85,10 +87,10 @@ def edge_differences(values: ArrayLike, edges: ArrayLike) -> NDArray[np.float64]
 
 def _edges_by_direction(shape: tuple[int, int], connectivity: int) -> list[NDArray[np.int64]]:
     if connectivity not in _STEPS:
-        raise ValueError(f"grid_edges: connectivity must be 4 or 8, got {connectivity!r}.")
+        raise ValueError(f"grid_edges: connectivity must be 4 or 8, got {shown(connectivity)}.")
     valid = isinstance(shape, tuple | list) and len(shape) == 2
     if not valid or not all(isinstance(side, Integral) and int(side) >= 1 for side in shape):
-        raise ValueError(f"grid_edges: shape must be (rows, columns), both at least 1, got {shape!r}.")
+        raise ValueError(f"grid_edges: shape must be (rows, columns), both at least 1, got {quoted(shape)}.")
     number = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
     found = []
     for down, right in _STEPS[connectivity]:

@@ -106,6 +106,8 @@ def in_order(matrix: csr_array) -> csr_array:
 
     The values of columns that are there twice are added in float64, the type of all sums.
     """
+    if is_canonical(matrix.indptr, matrix.indices):
+        return matrix
     matrix.has_sorted_indices = matrix.has_canonical_format = False  # its own flags may be stale
     matrix.sort_indices()
     if not is_canonical(matrix.indptr, matrix.indices):

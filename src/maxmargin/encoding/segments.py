@@ -77,7 +77,7 @@ def _check_known(listed: list[list[Segment]], labels: list[Label], owner: str) -
         for segment in segments:
             if segment[2] not in labels:
                 raise ValueError(
-                    f"{owner}: sequence {i} of y has the segment {segment}, expected a label of the "
+                    f"{owner}: sequence {i} of y has the segment {quoted(segment)}, expected a label of the "
                     f"first call, one of {quoted(labels)}; call fit with all."
                 )
 
@@ -182,7 +182,8 @@ def _read_segments(items: list[object], length: int) -> list[Segment]:
     for before, after in pairwise(segments):
         if after[0] < before[1]:
             raise ValueError(
-                f"has the segments {before} and {after}, which overlap; a token can be in only one segment"
+                f"has the segments {quoted(before)} and {quoted(after)}, which overlap; a token can be in "
+                "only one segment"
             )
     return segments
 
@@ -196,10 +197,10 @@ def _segment(item: object, length: int) -> Segment:
     start, stop, label = int(fields[0]), int(fields[1]), fields[2]
     if not 0 <= start < stop <= length:
         raise ValueError(
-            f"has the segment {item}, expected 0 <= start < stop <= {length}, its number of tokens"
+            f"has the segment {quoted(item)}, expected 0 <= start < stop <= {length}, its number of tokens"
         )
     if not isinstance(label, str | Integral):
-        raise ValueError(f"has the segment {item}, expected a str or an int for its label")
+        raise ValueError(f"has the segment {quoted(item)}, expected a str or an int for its label")
     return start, stop, label
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from maxmargin.arrays import ValueArray, frozen
+from maxmargin.arrays import ValueArray, csr_of, frozen
 from maxmargin.encoding.chunks import CHUNK, chunk_edges
 
 Codes = NDArray[np.int32]
@@ -48,12 +48,8 @@ def sparse_rows(codes: Codes, counts: Counts, values: Values | None, n_features:
 
 
 def assemble(data: ValueArray, indices: Codes, indptr: Counts, n_features: int) -> csr_array:
-    """Return a csr_array of exactly these arrays, which must be in canonical form, and freeze them.
-
-    scipy's constructor would give indices and indptr the same type; kernels need int32 and int64.
-    """
-    rows = csr_array((len(indptr) - 1, n_features), dtype=data.dtype)
-    rows.data, rows.indices, rows.indptr = data, indices, indptr
+    """Return a csr_array of exactly these arrays, which must be in canonical form, and freeze them."""
+    rows = csr_of(data, indices, indptr, n_features)
     rows.has_sorted_indices = rows.has_canonical_format = True
     frozen(rows)
     return rows

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from maxmargin.estimators._sklearn_private import InvalidParameterError
-from maxmargin.wording import note_example
+from maxmargin.wording import note_example, on_one_line
 
 # Errors of these packages get the estimator's name. Those of other classes are the user's own, or have one.
 _LIBRARIES = {"builtins", "numpy", "pandas", "scipy"}
-_LONGEST = 500
 
 
 @contextmanager
@@ -17,7 +16,7 @@ def one_line(owner: str) -> Iterator[None]:
     try:
         yield
     except InvalidParameterError as error:  # its message has the owner
-        raise InvalidParameterError(_shortened(str(error))) from None
+        raise InvalidParameterError(on_one_line(str(error))) from None
     except (TypeError, ValueError) as error:
         message = str(error)
         if "feature names" in message:  # several lines, in a form that scikit-learn prescribes
@@ -25,10 +24,10 @@ def one_line(owner: str) -> Iterator[None]:
         if hasattr(error, "__notes__") or type(error).__module__.partition(".")[0] not in _LIBRARIES:
             raise  # from a user's function, which the note names
         named = message if message.startswith((f"{owner}:", "solve:")) else f"{owner}: {message}"
-        if _shortened(named) == message:
+        if on_one_line(named) == message:
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(_shortened(named)) from error
+        raise kind(on_one_line(named)) from error
 
 
 @contextmanager
@@ -39,8 +38,3 @@ def noted(owner: str, name: str, i: int) -> Iterator[None]:
     except Exception as error:
         note_example(error, owner, name, i)
         raise
-
-
-def _shortened(message: str) -> str:
-    line = " ".join(part.strip() for part in message.splitlines())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."

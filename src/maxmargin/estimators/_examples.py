@@ -27,7 +27,7 @@ from maxmargin.encoding.joined import joined
 from maxmargin.encoding.labels import Labels
 from maxmargin.history import Measurement
 from maxmargin.result import Result
-from maxmargin.wording import described
+from maxmargin.wording import described, shown
 
 # Users' data, part by part: X, y and, for some estimators, one more part.
 Parts = tuple[object, ...]
@@ -153,7 +153,7 @@ def check_fixed(class_weight: object, owner: str) -> None:
     """Raise if the weights of classes would change with every call of `partial_fit`."""
     if isinstance(class_weight, str):
         raise ValueError(
-            f"{owner}: class_weight must be None or a dict for partial_fit, got {class_weight!r}, whose "
+            f"{owner}: class_weight must be None or a dict for partial_fit, got {shown(class_weight)}, whose "
             "weights would change with every call."
         )
 

@@ -24,6 +24,10 @@ from maxmargin.problems import (
 _BLOCK = 4_000_000
 
 
+class NotLinear(AttributeError, ValueError):
+    """A model with a kernel has no weights of features; like scikit-learn's NotFittedError, of both kinds."""
+
+
 class KernelEstimator(MaxMarginEstimator[Data, Output]):
     """Base of the estimators that may have a kernel of rows: of examples, tokens or nodes."""
 
@@ -201,7 +205,7 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
     def _check_linear(self, name: str) -> None:
         """Raise the error of an attribute that only a linear model has."""
         if not self._is_linear:
-            raise AttributeError(f"{self._owner}: {name} is only available when using a linear kernel.")
+            raise NotLinear(f"{self._owner}: {name} is only available when using a linear kernel.")
 
 
 def _double(rows: RowFeatures) -> RowFeatures:

@@ -1,6 +1,7 @@
 """Pickles and copies of estimators: the model, and the training data only if the user asks."""
 
 import copy
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -8,10 +9,13 @@ from enum import Enum
 from typing import Self
 
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import InconsistentVersionWarning
 
 from maxmargin.estimators._state import twin
+from maxmargin.persistence.version import installed_version
 from maxmargin.problems.contents import n_bytes
 
+_VERSION = "_maxmargin_version"
 _WITH_DATA: ContextVar[bool] = ContextVar("with_data", default=False)
 
 
@@ -49,7 +53,33 @@ def pickle_training_data() -> Iterator[None]:
         _WITH_DATA.reset(token)
 
 
-class PicklesModel(BaseEstimator):  # type: ignore[misc]
+class OtherVersionWarning(InconsistentVersionWarning):  # type: ignore[misc]
+    """An estimator was pickled by another version of maxmargin."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.estimator_name}: the pickle is of maxmargin {self.original_sklearn_version}, this is "
+            f"{self.current_sklearn_version}; it may not work or predict as before. Fit again, or keep "
+            "models in files, by save and load."
+        )
+
+
+class TellsVersion(BaseEstimator):  # type: ignore[misc]
+    """Base of estimators whose pickles tell by which version they were made, as scikit-learn's do."""
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), _VERSION: installed_version()}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        state = dict(state)
+        found = state.pop(_VERSION, "of unknown version")
+        if found != installed_version():
+            versions = {"current_sklearn_version": installed_version(), "original_sklearn_version": found}
+            warnings.warn(OtherVersionWarning(estimator_name=type(self).__name__, **versions), stacklevel=2)
+        super().__setstate__(state)
+
+
+class PicklesModel(TellsVersion):
     """Base of estimators that keep what they train on in the attributes `_seen` and `_last`."""
 
     @property
@@ -58,7 +88,7 @@ class PicklesModel(BaseEstimator):  # type: ignore[misc]
         return n_bytes((vars(self).get("_seen"), vars(self).get("_last")))
 
     def __getstate__(self) -> dict[str, object]:
-        state: dict[str, object] = dict(super().__getstate__())
+        state = super().__getstate__()
         if not _WITH_DATA.get():
             state.pop("_last", None)
             if not isinstance(state.get("_seen"), LeftOut | None):

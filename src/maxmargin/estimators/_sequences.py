@@ -33,7 +33,8 @@ X_TEXT = """
 X : list of sequences
     Each is a 2-D array or sparse matrix with one row per token, or a list with one dict or one iterable of
     strings per token. All sequences of all calls are of the same kind. Empty sequences have an empty output,
-    and change nothing in training. `fit` also takes a corpus, or its directory, without y (`encode_files`).
+    and change nothing in training. Arrays may be read in place: do not change them during a call. `fit` also
+    takes a corpus, or its directory, without y (`encode_files`).
 """
 
 

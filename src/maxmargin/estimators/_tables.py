@@ -5,12 +5,12 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import csr_array, get_index_dtype, issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from maxmargin.arrays import FloatArray, IntArray, ValueArray, frozen, lent, value_dtypes
+from maxmargin.arrays import FloatArray, IntArray, ValueArray, csr_of, frozen, lent, value_dtypes
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.objects import as_objects
@@ -25,7 +25,10 @@ from maxmargin.estimators._state import snapshot
 Table: TypeAlias = ValueArray | csr_array
 Targets = NDArray[np.generic]
 
-X_TEXT = "X : array or sparse matrix of shape (n_samples, n_features)"
+X_TEXT = """
+X : array or sparse matrix of shape (n_samples, n_features)
+    It may be read in place: do not change it during a call.
+"""
 
 SCALE_OF_KERNELS = "it is 1"
 
@@ -158,7 +161,19 @@ def _as_table(x: object) -> object:
 
 def with_constant(table: Table) -> Table:
     """Return the table with a column of ones appended."""
-    ones = np.ones((table.shape[0], 1), dtype=table.dtype)
     if issparse(table):
-        return frozen(csr_array(hstack([table, ones])))
-    return frozen(np.hstack([table, ones]))
+        return _with_last(table)
+    return frozen(np.hstack([table, np.ones((table.shape[0], 1), dtype=table.dtype)]))
+
+
+def _with_last(table: csr_array) -> csr_array:
+    """Return the sparse table with a one at the end of each row; scipy's own way takes twice the memory."""
+    n_stored = len(table.data) + table.shape[0]
+    dtype = get_index_dtype((table.indices,), max(n_stored, table.shape[1]))
+    start = table.indptr.astype(dtype) + np.arange(len(table.indptr), dtype=dtype)
+    is_given = np.ones(start[-1], dtype=np.bool_)
+    is_given[start[1:] - 1] = False
+    values = np.ones(start[-1], dtype=table.dtype)
+    columns = np.full(start[-1], table.shape[1], dtype=dtype)
+    values[is_given], columns[is_given] = table.data, table.indices
+    return frozen(csr_of(values, columns, start, table.shape[1] + 1))

@@ -248,8 +248,7 @@ class ChainSVC(
         else:
             labels, self.classes_ = encode_labels(y, tokens.offsets, classes=known, owner=self._owner)
         if call.first:
-            self._order, self._gives_arrays = int(self.order), holds_arrays(y)
-            self._forbidden = encode_forbidden(self.forbidden, self.classes_, owner=self._owner)
+            self._learn_labels(self.classes_, holds_arrays(y))
         if self._forbidden_in_training is not None:
             check_allowed(
                 labels,
@@ -260,6 +259,11 @@ class ChainSVC(
                 advice=_ODD_LABELS,
             )
         return self._trained(tokens, labels, weights)
+
+    def _learn_labels(self, classes: Labels, gives_arrays: bool) -> None:
+        """Set what follows from the labels."""
+        self.classes_, self._order, self._gives_arrays = classes, int(self.order), gives_arrays
+        self._forbidden = encode_forbidden(self.forbidden, self.classes_, owner=self._owner)
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
         (tokens, labels), n_labels = examples.data, len(self.classes_)

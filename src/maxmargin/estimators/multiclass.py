@@ -238,9 +238,9 @@ class MulticlassSVC(
         return self._coef
 
     def _feature_tables(self) -> list[WeightTable]:
-        classes = self.classes_.tolist()
+        classes, weights = self.classes_.tolist(), self.coef_.T
         return [
-            WeightTable("example", self._feature_names(), classes, self.coef_.T),
+            WeightTable("example", self._feature_names(), classes, weights),
             WeightTable("intercept", NO_FEATURE, classes, self.intercept_[None]),
         ]
 

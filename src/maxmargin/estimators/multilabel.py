@@ -361,9 +361,9 @@ class MultilabelSVC(
         return self.classes_.tolist()[-self._n_labels :]
 
     def _feature_tables(self) -> list[WeightTable]:
-        labels = self._label_names()
+        labels, weights = self._label_names(), self.coef_.T
         return [
-            WeightTable("example", self._feature_names(), labels, self.coef_.T),
+            WeightTable("example", self._feature_names(), labels, weights),
             WeightTable("intercept", NO_FEATURE, labels, self.intercept_[None]),
         ]
 

@@ -18,6 +18,7 @@ from maxmargin.encoding.matrices import checked_csr
 from maxmargin.encoding.parts import Rows, Stack, flat_labels, put_back, stack_named, stack_parts
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.estimators._errors import one_line
+from maxmargin.estimators._pickles import TellsVersion
 from maxmargin.wording import described, shown
 
 
@@ -29,7 +30,7 @@ def _inner_has(name: str) -> Callable[["TokenTransformer"], bool]:
 # Lists are not tables: `set_output` is not for them.
 class TokenTransformer(  # type: ignore[call-arg]
     TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    TellsVersion,
     auto_wrap_output_keys=None,
 ):
     """Transform the features of tokens or nodes: scale them, or make new ones, in a pipeline.

@@ -15,12 +15,13 @@ block is its size times the loss :math:`L_i` of the corner. With :math:`\lambda 
 :math:`L_i`, and a very small :math:`\lambda` gives :math:`\lambda n L_i H_i / R_i^2`.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.compiling import is_wrapper
+from maxmargin.compiling import is_wrapper, python_generic
 from maxmargin.limits import share_of_time, until
 from maxmargin.methods import protocol
 from maxmargin.methods.block_exact import BlockExact, squared_lengths
@@ -33,51 +34,75 @@ from maxmargin.problems.problem import AnyProblem
 _FACTOR = 2.5  # c
 _EXAMPLES = 16, 64  # at least and at most
 _PART = 8  # at most a part like this of the examples is measured, if that is not too few
-_SMALL = 2.0**-100  # lam n of the steps that are measured
+_SMALL = 2.0**-100  # times lam n, about, is that of the steps that are measured
+_SMALLEST = 2.0**-1000  # that has an inverse
 _ROUNDING = 1e-9
 _SHARE = 0.02  # of a limited time, for a step of each example
 
 
-def first_kappa(method: Any, problem: AnyProblem) -> float:
-    """Return the initial kappa of a method, which may be wrapped.
+def first_kappa(method: object, problem: AnyProblem) -> float:
+    """Return the initial kappa of a method, which may be wrapped."""
+    return kappa_of(problem, method)
+
+
+@python_generic
+def kappa_of(problem: AnyProblem, method: object) -> float:
+    """Return the initial kappa; another kind of problem may measure it elsewhere."""
+    return kappa_by_steps(problem, method, map_sizes(problem.map).examples)
+
+
+def kappa_by_steps(problem: AnyProblem, method: object, n: int) -> float:
+    """Return the initial kappa for n examples, measured on a problem of some of them.
 
     Steps are measured at w = 0, and then again, for other examples, at the weights after a step of each of
     the first ones. Numbers that are not finite give zero: the run will detect them and name the example. If
     time is limited, fewer examples are measured.
     """
-    lam, n = protocol.regularisation(method), map_sizes(problem.map).examples
+    lam, here = protocol.regularisation(method), map_sizes(problem.map).examples
     steps = _block_method(method)
-    number = int(np.clip(n // _PART, *_EXAMPLES))
-    examples = np.unique(np.linspace(0, n - 1, number).astype(np.int64))
-    others = (examples + max(1, n // (2 * number))) % n
+    number = int(np.clip(here // _PART, *_EXAMPLES))
+    examples = np.unique(np.linspace(0, here - 1, number).astype(np.int64))
+    others = (examples + max(1, here // (2 * number))) % here
     try:
         with np.errstate(all="ignore"):
             if isinstance(steps, BlockExact):
                 return _kappa(lam, n, _exact_step_size(steps, problem, examples))
-            at_zero = _kappa(lam, n, _step_size(steps, problem, examples))
-            w = _after_steps(protocol.with_lam(steps, lam + at_zero), problem, examples)[0].w
-            return _kappa(lam, n, _step_size(steps, problem, others, at=w)) or at_zero
+            at_zero = _kappa(lam, n, _step_size(steps, problem, examples, lam))
+            share = n / here  # steps are as long as among n examples
+            w = _after_steps(protocol.with_lam(steps, (lam + at_zero) * share), problem, examples)[0].w
+            return _kappa(lam, n, _step_size(steps, problem, others, lam, at=w)) or at_zero
     except (protocol.BrokenOracle, protocol.ScaleError):
         return 0.0
 
 
 def _kappa(lam: float, n: int, size: float) -> float:
     """Return kappa for the mean size of steps; zero if it is undefined."""
+    # In units of a power of two, as squares of lam may be out of range.
+    unit = _power_below(lam)
+    lam, size = lam / unit, size * unit
     square = _FACTOR**2 * lam / (n * size) if size > 0.0 else 0.0
-    kappa = float(np.sqrt(0.25 * lam**2 + square)) - 0.5 * lam
-    return kappa if 0.0 < kappa < np.inf else 0.0
+    kappa = unit * (math.sqrt(0.25 * lam**2 + square) - 0.5 * lam)
+    return kappa if 0.0 < kappa < math.inf else 0.0
 
 
-def _step_size(method: Any, problem: AnyProblem, examples: IntArray, at: FloatArray | None = None) -> float:
+def _power_below(lam: float) -> float:
+    """Return the largest power of two that is not above lam."""
+    return math.ldexp(0.5, math.frexp(lam)[1])
+
+
+def _step_size(
+    method: Any, problem: AnyProblem, examples: IntArray, lam: float, at: FloatArray | None = None
+) -> float:
     r"""Return the mean of :math:`H_i / R_i^2` over the examples whose best output is not the truth."""
     n, w = map_sizes(problem.map).examples, np.zeros(map_sizes(problem.map).weights) if at is None else at
+    small = max(_SMALL * _power_below(lam * n), _SMALLEST)
     first, examples = _after_steps(protocol.with_lam(method, np.inf), problem, examples, w)
-    second, examples = _after_steps(protocol.with_lam(method, _SMALL / n), problem, examples, w)
+    second, examples = _after_steps(protocol.with_lam(method, small / n), problem, examples, w)
     losses, shares = first.ell[examples], second.ell[examples]
     sizes = shares[shares < losses] / losses[shares < losses]
     # An output that ties with the truth may seem the better one by rounding.
     moved = sizes[sizes > _ROUNDING * sizes.max(initial=0.0)]
-    return float(moved.mean()) / _SMALL if len(moved) else 0.0
+    return float(moved.mean()) / small if len(moved) else 0.0
 
 
 def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray) -> float:
@@ -89,7 +114,7 @@ def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray) -> fl
 
 
 def _after_steps(
-    method: Any, problem: AnyProblem, examples: IntArray, at: FloatArray | None = None
+    method: object, problem: AnyProblem, examples: IntArray, at: FloatArray | None = None
 ) -> tuple[Any, IntArray]:
     """Return the state after a step of some blocks, from the truth, and which; ``at`` as in `sweep_all`."""
     with until(share_of_time(_SHARE)):

@@ -7,15 +7,19 @@ and returns to Python, which calls `enlarged`, if there is none.
 """
 
 from functools import singledispatch
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from maxmargin.arrays import IntArray
 from maxmargin.compiling import helper
+from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.prefetch import prefetch
 
 START, SIZE, ROOM = 0, 1, 2
+# Entries: a pool with more is enlarged by half of it, and as many are copied at a time.
+_MANY, _PIECE = 1 << 21, 1 << 18
 
 
 def new_extents(n: int) -> IntArray:
@@ -52,19 +56,68 @@ def prefetch_part(extent, i, pool):
 
 
 @singledispatch
-def enlarged(state: Any, slack: int) -> Any:
-    """Return a state whose pools have three times the space in use, plus ``slack`` entries for any part."""
+def enlarged(state: object, slack: int) -> Any:
+    """Return a state with more space in its pools, ``slack`` entries for any part and more.
+
+    The state that is given must not be used any more: pools that have enough gaps are closed up in place.
+    """
     if not isinstance(state, tuple):
         return state
     return type(state)(*(enlarged(field, slack) for field in state))
+
+
+def closed_up(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
+    """Return extents without gaps, the number of entries, and the pools, or longer ones if these are short.
+
+    Large pools in which a third of the entries in use would be free are kept: the parts are moved to their
+    beginning. So a run needs one pool and not two.
+    """
+    size = extent[:, SIZE]
+    end, spare = int(size.sum()), 4 * (int(size.max(initial=0)) + slack)
+    if len(pools[0]) < _MANY or end + end // 3 + spare > len(pools[0]):
+        return packed(extent, slack, *pools)
+    order = np.argsort(extent[:, START], kind="stable")
+    start = np.empty_like(size)
+    start[order] = np.cumsum(size[order]) - size[order]
+    with uninterruptible():  # extents and pools change together
+        for pool in pools:
+            _slide(extent, order, pool)
+        extent[:, START], extent[:, ROOM] = start, size
+    return extent, np.array([end]), *pools
+
+
+@helper
+def _slide(extent, order, pool):
+    """Move the parts, in the order in which they begin, to the beginning of the pool."""
+    end = 0
+    for k in range(order.shape[0]):
+        first = extent[order[k], START]
+        for e in range(first, first + extent[order[k], SIZE]):
+            pool[end] = pool[e]
+            end += 1
 
 
 def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
     """Return extents without gaps, the number of entries, and copies of the pools in longer arrays."""
     size = extent[:, SIZE]
     start, end = np.cumsum(size) - size, int(size.sum())
-    entries = np.repeat(extent[:, START] - start, size) + np.arange(end)
-    longer = [np.empty(3 * end + 4 * (int(size.max(initial=0)) + slack), dtype=pool.dtype) for pool in pools]
-    for pool, copy in zip(pools, longer, strict=True):
-        np.take(pool, entries, out=copy[:end])
+    length = end + _free(end) + 4 * (int(size.max(initial=0)) + slack)
+    longer = [np.empty(length, dtype=pool.dtype) for pool in pools]
+    for first, stop in _pieces(start, end):
+        entries = np.repeat(extent[first:stop, START] - start[first:stop], size[first:stop])
+        begin = int(start[first])
+        entries += np.arange(begin, begin + len(entries))
+        for pool, copy in zip(pools, longer, strict=True):
+            copy[begin : begin + len(entries)] = pool[entries]
     return np.column_stack([start, size, size]), np.array([end]), *longer
+
+
+def _free(used: int) -> int:
+    """Return how much space a pool gets beyond its entries: twice as much again, or half if that is much."""
+    return max(used // 2, min(2 * used, _MANY))
+
+
+def _pieces(start: IntArray, end: int) -> list[tuple[int, int]]:
+    """Return ranges of parts, each of few parts or few entries: their numbers would take much space."""
+    cuts = np.unique(np.searchsorted(start, np.arange(0, end, _PIECE))).tolist()
+    return list(pairwise([cut for cut in cuts if cut < len(start)] + [len(start)]))

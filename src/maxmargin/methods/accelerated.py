@@ -51,6 +51,7 @@ from maxmargin.methods.steps import LineSearch, step_size
 from maxmargin.methods.sweep import advance
 from maxmargin.problems.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
 from maxmargin.problems.problem import AnyProblem
+from maxmargin.wording import shown
 
 _MOMENTUM = 0.3  # b
 _BAND = 0.15, 0.5  # of the smoothed step
@@ -80,10 +81,10 @@ class Accelerated(_Accelerated):
 
     __slots__ = ()
 
-    def __new__(cls, inner: Any, kappa: float | None = None) -> "Accelerated":
+    def __new__(cls, inner: object, kappa: float | None = None) -> "Accelerated":
         check_inner(cls.__name__, inner)
         if kappa is not None and not (isinstance(kappa, Real) and 0.0 <= float(kappa) < np.inf):
-            raise ValueError(f"Accelerated: kappa must be a number >= 0 or None, got {kappa!r}.")
+            raise ValueError(f"Accelerated: kappa must be a number >= 0 or None, got {shown(kappa)}.")
         return super().__new__(cls, inner, kappa)
 
 

@@ -45,6 +45,7 @@ from maxmargin.problems.anchoring import (
 from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.moves import add_entry, new_move, reset
 from maxmargin.problems.problem import AnyProblem
+from maxmargin.wording import shown
 
 _PASSES = 2  # before blocks are joined
 # Sequences of this mean length are long: each has two of the first blocks or more.
@@ -69,10 +70,10 @@ class Anchored(_Anchored):
 
     __slots__ = ()
 
-    def __new__(cls, inner: Any, length: int = 300) -> "Anchored":
+    def __new__(cls, inner: object, length: int = 300) -> "Anchored":
         check_inner(cls.__name__, inner)
         if not (isinstance(length, int | np.integer) and length >= 1):
-            raise ValueError(f"Anchored: length must be an int >= 1, got {length!r}.")
+            raise ValueError(f"Anchored: length must be an int >= 1, got {shown(length)}.")
         return super().__new__(cls, inner, int(length))
 
 
@@ -205,7 +206,7 @@ def _places(old: Anchors, new: Anchors, block: IntArray, head: int, width: int) 
 
 
 @python_generic
-def joined_state(method: Any, state: Any, problem: AnyProblem, places: Places) -> Any:
+def joined_state(method: object, state: object, problem: AnyProblem, places: Places) -> Any:
     """Return the state of a block method after blocks have been joined: what they hold adds up."""
     raise NotImplementedError
 
@@ -239,7 +240,7 @@ def _join_blocks(old, places, new, move):
             reset(move)
 
 
-def suited_to(problem: AnyProblem, method: Any) -> Any:
+def suited_to(problem: AnyProblem, method: object) -> Any:
     """Return the method for problems of long sequences if this is one, else the given method."""
     if not can_anchor(problem) or np.diff(chain_of(problem.oracle).tokens).mean() < _LONG:
         return method

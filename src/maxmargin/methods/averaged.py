@@ -27,6 +27,7 @@ from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, push_blocks, sweep_all
 from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.problem import AnyProblem
+from maxmargin.wording import shown
 
 
 class WeightedMean(NamedTuple):
@@ -62,10 +63,10 @@ class Averaged(_Averaged):
 
     __slots__ = ()
 
-    def __new__(cls, inner: Any, scheme: object = "weighted") -> "Averaged":
-        if isinstance(scheme, str) and scheme not in SCHEMES:
+    def __new__(cls, inner: object, scheme: object = "weighted") -> "Averaged":
+        if not (scheme in SCHEMES if isinstance(scheme, str) else _is_scheme(scheme)):
             raise ValueError(
-                f"Averaged: scheme must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}."
+                f"Averaged: scheme must be one of {', '.join(map(repr, SCHEMES))}, got {shown(scheme)}."
             )
         check_inner(cls.__name__, inner)
         return super().__new__(cls, inner, SCHEMES[scheme] if isinstance(scheme, str) else scheme)
@@ -101,6 +102,11 @@ class AveragedState(NamedTuple):
 
     inner: Any
     sums: Sums
+
+
+def _is_scheme(scheme: object) -> bool:
+    """Whether this is a user's own scheme."""
+    return next_weight.dispatch(type(scheme)) is not next_weight.dispatch(object)
 
 
 @generic

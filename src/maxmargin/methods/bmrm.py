@@ -28,6 +28,7 @@ from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance
 from maxmargin.problems.feature_map import inner
 from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.wording import shown
 
 
 class _BMRM(NamedTuple):
@@ -55,7 +56,7 @@ class BMRM(_BMRM):
 
     def __new__(cls, lam: float, mu: float = 0.1) -> "BMRM":
         if not (isinstance(mu, Real) and 0.0 < float(mu) <= 1.0):
-            raise ValueError(f"BMRM: mu must be a number in (0, 1], got {mu!r}.")
+            raise ValueError(f"BMRM: mu must be a number in (0, 1], got {shown(mu)}.")
         return super().__new__(cls, lam, float(mu))
 
 

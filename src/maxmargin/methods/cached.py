@@ -30,6 +30,7 @@ from maxmargin.methods.scratch import corner_at_scores
 from maxmargin.methods.sweep import advance, sweep_all, sweep_in_time
 from maxmargin.problems.feature_map import score
 from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.wording import shown
 
 # The cache pays if the oracle costs at least this much, in visits without it.
 _WORTHWHILE = 2.0
@@ -65,14 +66,14 @@ class Cached(_Cached):
     __slots__ = ()
 
     def __new__(
-        cls, inner: Any, oracle_cost: float | None = None, capacity: int = 50, life: int = 10
+        cls, inner: object, oracle_cost: float | None = None, capacity: int = 50, life: int = 10
     ) -> "Cached":
         check_inner(cls.__name__, inner)
         if oracle_cost is not None and not (isinstance(oracle_cost, Real) and 0.0 <= oracle_cost < np.inf):
-            raise ValueError(f"Cached: oracle_cost must be a number >= 0 or None, got {oracle_cost!r}.")
+            raise ValueError(f"Cached: oracle_cost must be a number >= 0 or None, got {shown(oracle_cost)}.")
         for name, value, least in (("capacity", capacity, 0), ("life", life, 1)):
             if not (isinstance(value, Integral) and value >= least):
-                raise ValueError(f"Cached: {name} must be an int >= {least}, got {value!r}.")
+                raise ValueError(f"Cached: {name} must be an int >= {least}, got {shown(value)}.")
         return super().__new__(cls, inner, oracle_cost, int(capacity), int(life))
 
 

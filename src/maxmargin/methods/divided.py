@@ -39,8 +39,9 @@ from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.problems.feature_map import inner, map_sizes
 from maxmargin.problems.problem import AnyProblem, take
+from maxmargin.wording import shown
 
-_ROUNDS = 8  # at most, in a pass
+_ROUNDS = 4  # for each part, at most, in a pass: the more parts, the more they interact
 _CAUTION = 1.3  # sigma / mean of rho
 _SMOOTHING = 0.2  # share of the last rho in the mean
 
@@ -63,10 +64,10 @@ class Divided(_Divided):
 
     __slots__ = ()
 
-    def __new__(cls, inner: Any, parts: int = 2) -> "Divided":
+    def __new__(cls, inner: object, parts: int = 2) -> "Divided":
         check_inner(cls.__name__, inner)
         if not (isinstance(parts, int | np.integer) and parts >= 1):
-            raise ValueError(f"Divided: parts must be an int >= 1, got {parts!r}.")
+            raise ValueError(f"Divided: parts must be an int >= 1, got {shown(parts)}.")
         return super().__new__(cls, inner, int(parts))
 
 
@@ -85,7 +86,7 @@ def part_parts(part: Part) -> list[Any]:
 
 
 @states.with_parts.register(Part)
-def part_with_parts(part: Part, new: Sequence[Any]) -> Part:
+def part_with_parts(part: Part, new: Sequence[object]) -> Part:
     return part._replace(state=new[0])
 
 
@@ -138,7 +139,7 @@ def _one_round(method: Divided, state: DividedState, problem: AnyProblem, order:
     """Move the blocks in this order, each in its part, and synchronise the weights."""
     n, n_parts = int(map_sizes(problem.map).examples), len(state.parts)
     ell = protocol.dual_loss(method, state)
-    sigma = min(_CAUTION * state.interaction, float(n_parts))
+    sigma = sigma_for(state.interaction, n_parts)
 
     def moved(p: int) -> Part:
         part, mine = state.parts[p], order[order % n_parts == p] // n_parts
@@ -157,10 +158,10 @@ def _one_round(method: Divided, state: DividedState, problem: AnyProblem, order:
     w, move = state.w, parts[0].state.w
     move /= sigma
     w += move
-    return state._replace(interaction=_interaction(state, rho, gain))
+    return state._replace(interaction=mean_interaction(state.interaction, rho, gain, n_parts))
 
 
-def _summed_moves(phi: Any, state: DividedState) -> tuple[float, float, float]:
+def _summed_moves(phi: object, state: DividedState) -> tuple[float, float, float]:
     """Write the sum d of the parts' moves to the weights of part 0; return rho, <w, d> and <d, d>.
 
     The parts' weights are free to be overwritten, since every round starts from the common ones.
@@ -176,14 +177,17 @@ def _summed_moves(phi: Any, state: DividedState) -> tuple[float, float, float]:
     return square / apart if apart > 0.0 else state.interaction, inner(phi, state.w, together), square
 
 
-def _interaction(state: DividedState, rho: float, gain: float) -> float:
+def sigma_for(interaction: float, n_parts: int) -> float:
+    """Return sigma for the running mean of rho."""
+    return min(_CAUTION * interaction, float(n_parts))
+
+
+def mean_interaction(before: float, rho: float, gain: float, n_parts: int) -> float:
     """Return the running mean of rho; after a loss of dual value, the safe number of parts."""
-    if gain < 0.0:
-        return float(len(state.parts))
-    return state.interaction + _SMOOTHING * (rho - state.interaction)
+    return float(n_parts) if gain < 0.0 else before + _SMOOTHING * (rho - before)
 
 
-def moved_part(method: Any, part: Part, w: FloatArray, order: IntArray) -> Part:
+def moved_part(method: object, part: Part, w: FloatArray, order: IntArray) -> Part:
     """Return a part after its visits, which start from the common weights."""
     part.state.w[:] = w
     return part._replace(state=sweep_all(part.problem, method, part.state, order, part.numbers))
@@ -192,7 +196,7 @@ def moved_part(method: Any, part: Part, w: FloatArray, order: IntArray) -> Part:
 @protocol.grain.register(Divided)
 def divided_grain(method: Divided, problem: AnyProblem) -> int:
     n = int(map_sizes(problem.map).examples)
-    return -(-n // affordable_walks(problem, _ROUNDS))
+    return -(-n // affordable_walks(problem, _ROUNDS * method.parts))
 
 
 @protocol.weights.register(Divided)

@@ -14,8 +14,15 @@ derivative of the dual is :math:`\frac1n \sum_c d_c H_i(y_c)`; the best step is
                 \langle \psi_i(y_c), \Phi_i^\top \Phi_i \delta \rangle .
 
 These steps do not need the weights. The sum of all moves is added to them once, at the end of the visit.
+
+**Memory.** The sets of sequences of many thousand tokens would grow without bound. Where a set would exceed
+its budget, the outputs of smallest dual weight are merged: two planes become their mean under
+:math:`\alpha`, with the sum of their dual variables. The dual point, and so w and the certificate, stay the
+same, and every later step is feasible, as it moves weight between distributions over outputs. If a budget has
+room for no more than a mean and an output, steps are those of `BlockFrankWolfe`.
 """
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +30,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import generic, helper, subroutine
 from maxmargin.methods import _planes, protocol
+from maxmargin.methods._merging import ENTRY_BYTES, fit_planes
 from maxmargin.methods._planes import Planes
 from maxmargin.methods._pool import SIZE, START, prefetch_part
 from maxmargin.methods.protocol import Carry, Point, Traits
@@ -32,6 +40,9 @@ from maxmargin.methods.sweep import push_planes
 from maxmargin.problems.feature_map import gram, norm2, push
 from maxmargin.problems.moves import reset
 from maxmargin.problems.problem import AnyProblem, sizes
+
+# Bytes: some ten outputs of a sequence of 20,000 tokens.
+BUDGET = 1 << 22
 
 
 class Pairwise(NamedTuple):
@@ -43,10 +54,15 @@ class Pairwise(NamedTuple):
         Regularisation, > 0.
     inner_steps : int
         Most steps within a block per call of its oracle; each but the last drops an output from its set.
+    budget : int
+        Most bytes of an active set, beside its mean and one output. A set that would take more has its
+        outputs of smallest dual weight merged into their mean. Certificates stay as exact, but late passes
+        gain less. Only sets of long sequences or large graphs get so large.
     """
 
     lam: float
     inner_steps: int = 3
+    budget: int = BUDGET
 
 
 class Away(NamedTuple):
@@ -58,10 +74,15 @@ class Away(NamedTuple):
         Regularisation, > 0.
     inner_steps : int
         Most steps within a block per call of its oracle; each but the last drops an output from its set.
+    budget : int
+        Most bytes of an active set, beside its mean and one output. A set that would take more has its
+        outputs of smallest dual weight merged into their mean. Certificates stay as exact, but late passes
+        gain less. Only sets of long sequences or large graphs get so large.
     """
 
     lam: float
     inner_steps: int = 3
+    budget: int = BUDGET
 
 
 class ActiveState(NamedTuple):
@@ -103,6 +124,8 @@ def pairwise_mean_margin(method, state, i, theta):
 @protocol.step.register(Pairwise)
 @protocol.step.register(Away)
 def pairwise_step(method, state, phi, i, loss_y, hinge, work):
+    most = method.budget // ENTRY_BYTES - work.corner.size[0]
+    fit_planes(state.planes, i, most, work.move)
     mean = protocol.mean_margin(method, state, i, work.theta)
     if not protocol.is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
         return protocol.BROKEN
@@ -256,6 +279,20 @@ def pairwise_dual_weights(method: Pairwise | Away, state: ActiveState, problem: 
     w = np.zeros(sizes(problem).weights)
     push_planes(problem.map, state.planes, 1.0, w, new_scratch(problem).block)
     return w
+
+
+@protocol.notice.register(Pairwise)
+@protocol.notice.register(Away)
+def pairwise_notice(method: Pairwise | Away, state: ActiveState) -> None:
+    merges = state.planes.merges
+    if merges[0] > 0 and merges[1] == 0:
+        merges[1] = 1
+        warnings.warn(
+            f"{type(method).__name__}: an active set would take more than budget={method.budget} bytes, so "
+            "its outputs of smallest dual weight were merged, and late passes gain less; for long sequences "
+            "use Anchored, or raise budget.",
+            stacklevel=2,
+        )
 
 
 @protocol.point.register(Pairwise)

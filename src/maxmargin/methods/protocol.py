@@ -25,6 +25,7 @@ from maxmargin.methods.sampling import Visits
 from maxmargin.methods.scratch import find_corner, score_terms
 from maxmargin.problems.feature_map import inner
 from maxmargin.problems.problem import AnyProblem
+from maxmargin.wording import shown
 
 State = TypeVar("State")
 Method = TypeVar("Method", bound="NamedMethod")
@@ -210,7 +211,7 @@ def start(method: PlainMethod[State], problem: AnyProblem) -> State:
     if not callable(getattr(method, "start", None)):
         raise TypeError(
             f"solve: method must be one of maxmargin's methods, such as BlockFrankWolfe(lam=0.01), "
-            f"got {method!r}."
+            f"got {shown(method)}."
         )
     return method.start(problem)
 
@@ -258,6 +259,11 @@ def has_room(method, state, i, sizes):
 @generic_with_default
 def foresee_block(method, state, i):
     """Prefetch the state of block i; optional."""
+
+
+@generic
+def notice(method: object, state: object) -> None:
+    """Warn the user, once in a run, of a limit that steps have met; by default there is none."""
 
 
 @generic

@@ -4,6 +4,7 @@ from numbers import Real
 from typing import NamedTuple
 
 from maxmargin.compiling import generic, helper
+from maxmargin.wording import shown
 
 
 class LineSearch(NamedTuple):
@@ -28,7 +29,7 @@ class Predefined(_Predefined):
 
     def __new__(cls, nu: float = 1.0) -> "Predefined":
         if not (isinstance(nu, Real) and 0.0 < float(nu) <= 1.0):
-            raise ValueError(f"Predefined: nu must be a number > 0 and at most 1, got {nu!r}.")
+            raise ValueError(f"Predefined: nu must be a number > 0 and at most 1, got {shown(nu)}.")
         return super().__new__(cls, float(nu))
 
 

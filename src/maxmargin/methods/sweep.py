@@ -155,6 +155,7 @@ def sweep_all(
         moved, report = sweep(plain, method, state, w, some_visits(visits, done), scratch)
         done += moved
         if report == protocol.DONE:
+            protocol.notice(method, state)
             return state
         if report == protocol.FULL:
             state = enlarged(state, max(size.statistics, size.parts))
@@ -242,14 +243,17 @@ def _broken_oracle(i: int) -> BrokenOracle:
     )
 
 
-def broken_example(problem: AnyProblem, w: FloatArray, hinge: FloatArray) -> int:
-    """Return the first example whose hinge at w is undefined or, for an exact oracle, negative; or -1."""
+def broken_example(problem: AnyProblem, w: FloatArray, hinge: FloatArray, start: int = 0) -> int:
+    """Return the first example whose hinge at w is undefined or, for an exact oracle, negative; or -1.
+
+    ``hinge[t]`` is that of example ``start + t``.
+    """
     finite = np.isfinite(hinge)
     least = -np.inf
     if is_exact(problem.oracle):
         least = -protocol.ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0, where=finite))
     scratch = new_scratch(problem)
-    for i in np.flatnonzero(~(finite & (hinge >= least))):
+    for i in start + np.flatnonzero(~(finite & (hinge >= least))):
         loss_y, found = find_corner(problem, i, w, scratch)
         if not protocol.is_sound(found, loss_y + abs(found), scratch.block):
             return int(i)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from maxmargin.arrays import FloatArray, aligned_zeros
-from maxmargin.wording import described
+from maxmargin.wording import described, shown
 
 
 def pad_columns(matrix: FloatArray, width: int) -> FloatArray:
@@ -20,7 +20,7 @@ def cost_matrix(loss: object, names: tuple[str, ...], n_labels: int, owner: str)
         if loss not in names:
             raise ValueError(
                 f"{owner}: loss must be one of {', '.join(map(repr, names))} or a cost matrix "
-                f"of shape ({n_labels}, {n_labels}), got {loss!r}."
+                f"of shape ({n_labels}, {n_labels}), got {shown(loss)}."
             )
         return 1.0 - np.eye(n_labels)
     cost = _numbers(loss, n_labels, owner)

@@ -16,6 +16,7 @@ from maxmargin.problems.oracles.arborescence import ArborescenceOracle
 from maxmargin.problems.problem import Problem, fitting
 from maxmargin.problems.subsets import spans
 from maxmargin.rows import Rows, as_indicators, as_rows, n_rows
+from maxmargin.wording import shown
 
 ArborescenceProblem = Problem[ArborescenceMap, ArborescenceOracle]
 LOSSES = ("normalized_hamming", "hamming")
@@ -70,7 +71,7 @@ class Arborescence:
     ) -> ArborescenceProblem:
         """Build a problem from arcs and heads."""
         if loss not in LOSSES:
-            raise ValueError(f"{owner}: loss must be {' or '.join(map(repr, LOSSES))}, got {loss!r}.")
+            raise ValueError(f"{owner}: loss must be {' or '.join(map(repr, LOSSES))}, got {shown(loss)}.")
         phi, sentences = Arborescence.for_prediction(
             arcs, projective=projective, single_root=single_root, owner=owner
         )

@@ -21,6 +21,7 @@ from maxmargin.problems.maps.matching import MatchingMap
 from maxmargin.problems.oracles.matching import MatchingOracle
 from maxmargin.problems.problem import Problem, fitting
 from maxmargin.problems.subsets import spans
+from maxmargin.wording import shown
 
 MatchingProblem = Problem[MatchingMap, MatchingOracle]
 
@@ -121,7 +122,7 @@ def _check_costs(wrong: object, missed: object, owner: str) -> None:
     """Raise unless both costs are finite and not negative."""
     for name, value in (("wrong", wrong), ("missed", missed)):
         if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-            raise ValueError(f"{owner}: {name} must be a finite number >= 0, got {value!r}.")
+            raise ValueError(f"{owner}: {name} must be a finite number >= 0, got {shown(value)}.")
 
 
 def _partners(pairs: MatchingOracle, truth: BoolArray, owner: str) -> IntArray:

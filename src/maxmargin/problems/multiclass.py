@@ -12,6 +12,7 @@ from maxmargin.problems.maps.multiclass import MulticlassMap
 from maxmargin.problems.oracles.multiclass import MulticlassOracle
 from maxmargin.problems.problem import Problem, fitting
 from maxmargin.rows import as_rows, n_rows, squared_norms
+from maxmargin.wording import on_one_line
 
 MulticlassProblem = Problem[MulticlassMap, MulticlassOracle]
 
@@ -34,9 +35,13 @@ class Multiclass:
         from sklearn.utils.validation import check_X_y
 
         features = sound(X, "Multiclass: X")
-        features, truth = check_X_y(
-            features, y, accept_sparse="csr", dtype=value_dtypes(X), estimator="Multiclass"
-        )
+        try:
+            features, truth = check_X_y(
+                features, y, accept_sparse="csr", dtype=value_dtypes(X), estimator="Multiclass"
+            )
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(on_one_line(f"Multiclass: {error}")) from None
         classes, labels = np.unique(truth, return_inverse=True)
         return Multiclass.from_encoded(features, labels, len(classes), loss=loss)
 

@@ -22,6 +22,7 @@ from maxmargin.problems.oracles.segments import SegmentsOracle
 from maxmargin.problems.problem import Problem, fitting
 from maxmargin.problems.subsets import spans
 from maxmargin.rows import as_rows, n_rows
+from maxmargin.wording import shown
 
 SegmentsProblem = Problem[SegmentsMap, SegmentsOracle]
 LOSSES = ("normalized_hamming", "hamming", "segments")
@@ -77,7 +78,9 @@ class Segments:
     ) -> SegmentsProblem:
         """Build a problem from the tokens' features, true segments and largest lengths of labels."""
         if loss not in LOSSES:
-            raise ValueError(f"{owner}: loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}.")
+            raise ValueError(
+                f"{owner}: loss must be one of {', '.join(map(repr, LOSSES))}, got {shown(loss)}."
+            )
         phi, segments = Segments.for_prediction(features, offsets, limits, owner=owner)
         check_choice(limits, owner)
         codes = _checked_codes(found.codes, phi, limits, owner)

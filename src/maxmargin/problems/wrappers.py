@@ -17,9 +17,9 @@ from maxmargin.problems.maps.signs import SignedMap, layout_order
 from maxmargin.problems.oracle import expectation
 from maxmargin.problems.oracles.slack import SlackRescaledOracle, check_rescalable
 from maxmargin.problems.oracles.weighted import WeightedOracle
-from maxmargin.problems.problem import AnyProblem, Problem, as_problem, missing_functions
+from maxmargin.problems.problem import Problem, as_problem, checked_pair
 from maxmargin.rows.kernel_functions import KernelFunction, PrecomputedKernel
-from maxmargin.wording import described
+from maxmargin.wording import described, shown
 
 
 def Weighted(problem: object, weights: object) -> Problem[object, WeightedOracle]:
@@ -32,22 +32,10 @@ def Weighted(problem: object, weights: object) -> Problem[object, WeightedOracle
     weights : array of shape (n,)
         Factor of the hinge of each example, > 0. Leave out examples that should not count.
     """
-    phi, oracle = _checked_problem(problem, "Weighted")
+    phi, oracle = checked_pair(problem, "Weighted")
     size = map_sizes(phi)
     statistics = size.statistics if has_implementation(oracle, expectation) else 0
     return Problem(phi, WeightedOracle(oracle, _checked_weights(weights, size.examples), statistics))
-
-
-def _checked_problem(problem: object, owner: str) -> AnyProblem:
-    """Return the problem as a pair; raise unless it defines all required functions."""
-    pair = as_problem(problem)
-    missing = missing_functions(pair)
-    if missing:
-        raise TypeError(
-            f"{owner}: problem must be a Problem, got {described(problem)}, which does not define "
-            f"{', '.join(missing)}."
-        )
-    return pair
 
 
 def _checked_weights(weights: object, n: int) -> FloatArray:
@@ -91,7 +79,7 @@ def SignConstrained(problem: object, nonnegative: object) -> Problem[SignedMap, 
     nonnegative : array of ints, or of bools with one entry per weight
         Which weights, in the order of ``Result.weights``; not coefficients of a kernel.
     """
-    phi, oracle = _checked_problem(problem, "SignConstrained")
+    phi, oracle = checked_pair(problem, "SignConstrained")
     base, known = (phi.inner, phi.where) if isinstance(phi, SignedMap) else (phi, np.zeros(0, dtype=np.int64))
     where = np.union1d(known, _chosen_places(base, nonnegative))
     return Problem(SignedMap(base, where), oracle)
@@ -146,7 +134,7 @@ def Kernelised(
     dtype : float64 or float32
         Type of the entries of the kernel matrix.
     """
-    phi, oracle = _checked_problem(problem, "Kernelised")
+    phi, oracle = checked_pair(problem, "Kernelised")
     layout = feature_map.row_layout(phi)
     _check_kernel(kernel, dtype, cache_size)
     return Problem(kernelised_map(phi, layout, features, kernel, cache_size, dtype), oracle)
@@ -159,6 +147,6 @@ def _check_kernel(kernel: object, dtype: object, cache_size: object) -> None:
             f"PrecomputedKernel, got {described(kernel)}."
         )
     if dtype not in (np.float64, np.float32):
-        raise ValueError(f"Kernelised: dtype must be float64 or float32, got {dtype!r}.")
+        raise ValueError(f"Kernelised: dtype must be float64 or float32, got {shown(dtype)}.")
     if not (isinstance(cache_size, Real) and float(cache_size) >= 0.0):
-        raise ValueError(f"Kernelised: cache_size must be a number >= 0, got {cache_size!r}.")
+        raise ValueError(f"Kernelised: cache_size must be a number >= 0, got {shown(cache_size)}.")

@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +16,7 @@ from scipy.sparse.linalg import svds
 
 from maxmargin.arrays import FloatArray
 from maxmargin.problems.contents import essence
-from maxmargin.wording import described, shown
+from maxmargin.wording import described, quoted, shown
 
 # Below this many rows or columns, a dense decomposition is faster than Lanczos iterations.
 _SMALL = 64
@@ -40,7 +39,7 @@ class Domain:
         sides = shape if isinstance(shape, tuple) else (shape,)
         if not (sides and all(isinstance(side, Integral) and side >= 1 for side in sides)):
             raise ValueError(
-                f"{type(self).__name__}: shape must be an int >= 1 or a tuple of them, got {shape!r}."
+                f"{type(self).__name__}: shape must be an int >= 1 or a tuple of them, got {quoted(shape)}."
             )
         self.shape = tuple(map(int, sides))
 
@@ -114,7 +113,7 @@ class NuclearNormBall(_Ball):
     def __init__(self, shape: tuple[int, int], radius: float = 1.0) -> None:
         super().__init__(shape, radius)
         if len(self.shape) != 2:
-            raise ValueError(f"NuclearNormBall: shape must be rows and columns, got {shape!r}.")
+            raise ValueError(f"NuclearNormBall: shape must be rows and columns, got {quoted(shape)}.")
 
     def lmo(self, gradient: FloatArray) -> FloatArray:
         if min(self.shape) < _SMALL or not gradient.any():
@@ -287,7 +286,7 @@ def _joined(parts: Iterable[FloatArray]) -> FloatArray:
     return np.concatenate([part.ravel() for part in parts])
 
 
-def _number(value: Any, is_right: Callable[[float], bool], expected: str) -> float:
+def _number(value: object, is_right: Callable[[float], bool], expected: str) -> float:
     if not (isinstance(value, Real) and is_right(float(value))):
         raise ValueError(f"{expected}, got {shown(value)}.")
     return float(value)

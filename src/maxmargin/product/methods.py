@@ -32,6 +32,7 @@ from maxmargin.objective import Certificate, certificate
 from maxmargin.product.domains import Domain
 from maxmargin.product.objectives import Followed, Line, follow
 from maxmargin.product.problem import ProductProblem
+from maxmargin.wording import shown
 
 _LINE_SEARCH = LineSearch()
 
@@ -76,10 +77,10 @@ class ConditionalGradient:
     def __post_init__(self) -> None:
         name = type(self).__name__
         if not isinstance(self.step, LineSearch | Predefined):
-            raise ValueError(f"{name}: step must be LineSearch() or Predefined(), got {self.step!r}.")
+            raise ValueError(f"{name}: step must be LineSearch() or Predefined(), got {shown(self.step)}.")
         if self.average is not None and self.average not in SCHEMES:
             known = ", ".join(map(repr, SCHEMES))
-            raise ValueError(f"{name}: average must be one of {known}, or None, got {self.average!r}.")
+            raise ValueError(f"{name}: average must be one of {known}, or None, got {shown(self.average)}.")
 
     def traits(self) -> Traits:
         """Return how the driver may run the method."""

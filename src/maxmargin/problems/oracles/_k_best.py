@@ -18,6 +18,7 @@ from maxmargin.problems.oracles.chain import ChainOracle
 from maxmargin.problems.oracles.second_order import SecondOrderOracle, trigram_span
 from maxmargin.problems.oracles.segments import SegmentsOracle, head_size, lay_out_segments
 from maxmargin.problems.problem import Problem, checked_weights, sizes
+from maxmargin.wording import shown
 
 SequenceOracle = ChainOracle | SecondOrderOracle | SegmentsOracle
 
@@ -54,7 +55,7 @@ class KBestSegments(NamedTuple):
 def check_k(k: object, owner: str) -> int:
     """Return k; raise unless it is an int >= 1."""
     if not (isinstance(k, Integral) and int(k) >= 1):
-        raise ValueError(f"{owner}: k must be an int >= 1, got {k!r}.")
+        raise ValueError(f"{owner}: k must be an int >= 1, got {shown(k)}.")
     return int(k)
 
 

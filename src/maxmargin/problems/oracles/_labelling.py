@@ -16,6 +16,7 @@ from maxmargin.inference.messages import best_by_messages, is_best
 from maxmargin.inference.search import SearchWork, best_by_search, search_work
 from maxmargin.inference.subsets import MOST_NODES, SubsetWork, best_subset, subset_work
 from maxmargin.inference.tree import best_on_tree, span
+from maxmargin.wording import shown
 
 
 class Neighbours(NamedTuple):
@@ -102,7 +103,7 @@ def labelling(
 ) -> Labelling:
     """Return the kind of inference of this name, prepared for some graphs; raise if they do not suit it."""
     if name not in LABELLINGS:
-        raise ValueError(f"{owner}: inference must be one of {LABELLINGS}, got {name!r}.")
+        raise ValueError(f"{owner}: inference must be one of {LABELLINGS}, got {shown(name)}.")
     if name == "messages":
         return Messages(PASSES, int(steps))
     if name == "tree":

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, UIntArray
+from maxmargin.arrays import FloatArray, IntArray, UIntArray, check_memory
 from maxmargin.compiling import helper
 from maxmargin.encoding.joint import Entries, flaw, joint_of
 from maxmargin.problems.contents import is_same
@@ -61,7 +61,7 @@ class CustomOracle:
         self,
         features: Callable[[Any, Any], Any],
         loss: Callable[[Any, Any], float],
-        argmax: Callable[..., Any],
+        argmax: Callable[..., object],
         X: object,
         y: object,
         n_features: int | None,
@@ -78,6 +78,7 @@ class CustomOracle:
         ]
         self.joint = joint_of(given, n_features, feature_names, owner)
         self._exact = bool(exact)
+        check_memory(8 * self.joint.size, f"{owner}: {self.joint.size} weights", "use fewer features")
         self._sums, self._seen = np.zeros(self.joint.size), np.zeros(self.joint.size, dtype=np.bool_)
         self._entries = [self._true_entries(i, truth) for i, truth in enumerate(given)]
         for i, truth in enumerate(self.truths):

@@ -1,0 +1,148 @@
+"""Long sequences: seconds and memory to a gap, and from which length blocks of tokens pay.
+
+    python benchmarks/long_sequences.py [--lengths 100 200 400 800 2000] [--tokens 200000]
+
+The data: labels that rarely change, and features that hardly tell them apart: 64 indicators of a symbol and
+of its two neighbours. 100 sequences of 20,000 tokens, 4 labels, Hamming loss, C = 0.01. Every fit runs in a
+new process, on one thread, with code that is compiled. Memory is the peak of the process: run twice, as the
+first run compiles, which takes memory too.
+
+With --lengths, ``Pairwise`` and ``Anchored`` are run in turn to a gap of 5 % on sequences of these lengths;
+the sequences have --tokens tokens in all.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["MKL_NUM_THREADS"] = "1"
+
+import argparse
+import json
+import resource
+import time
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from _measure import Figure, Target, print_figures, run_python
+
+N_LABELS, N_SYMBOLS, SWITCHES = 4, 4, 0.006
+C, GAP, FINE_GAP = 0.01, 0.05, 0.01
+SEQUENCES, LENGTH = 100, 20_000
+
+
+def long_sequences(n: int, length: int, seed: int = 0) -> tuple[list[csr_array], list[Any]]:
+    """Return n sequences: symbols drawn by labels that stay the same for some 170 tokens."""
+    rng = np.random.default_rng(seed)
+    symbols, X, y = rng.dirichlet(np.full(N_SYMBOLS, 3.0), N_LABELS).cumsum(axis=1), [], []
+    for _ in range(n):
+        starts = rng.random(length) < SWITCHES
+        starts[0] = True
+        labels = rng.integers(N_LABELS, size=starts.sum())[np.cumsum(starts) - 1]
+        drawn = (rng.random(length)[:, None] > symbols[labels]).sum(axis=1)
+        around = np.concatenate([[0], drawn, [0]])
+        columns = (around[:-2] * N_SYMBOLS + drawn) * N_SYMBOLS + around[2:]
+        shape = (length, N_SYMBOLS**3)
+        X.append(csr_array((np.ones(length), columns.astype(np.int32), np.arange(length + 1)), shape=shape))
+        y.append(labels.astype(np.int8))
+    return X, y
+
+
+def megabytes() -> float:
+    """Return the largest memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def fit(n: int, length: int, tol: float) -> dict[str, float]:
+    """Train, and return what it took."""
+    from maxmargin import ChainSVC
+
+    X, y = long_sequences(n, length)
+    warm_X, warm_y = long_sequences(2, 2_000, seed=1)
+    options: dict[str, Any] = {"C": C, "loss": "hamming", "random_state": 0, "check_every": 1}
+    ChainSVC(**options, tol=0.2).fit(warm_X, warm_y)  # compiles
+    before, begin = megabytes(), time.perf_counter()
+    model = ChainSVC(**options, tol=tol, max_iter=200).fit(X, y)
+    seconds, last = time.perf_counter() - begin, model.history_.rows[-1]
+    return {
+        "seconds": seconds,
+        "before": before,
+        "peak": megabytes(),
+        "passes": model.n_iter_,
+        "gap": last.gap / last.primal,
+    }
+
+
+def solve_in_turn(length: int, tokens: int) -> dict[str, float]:
+    """Return the seconds and passes of both methods to the gap on sequences of this length."""
+    from maxmargin import Accelerated, Anchored, BlockFrankWolfe, Pairwise, solve
+    from maxmargin.problems import Chain
+
+    problem = Chain.from_sequences(*long_sequences(tokens // length, length), loss="hamming")
+    lam, found = 1.0 / (C * (tokens // length)), {}
+    methods = {"pairwise": Pairwise(lam), "anchored": Anchored(BlockFrankWolfe(lam), min(300, length // 2))}
+    for timed in (False, True):
+        for name, method in methods.items():
+            limits = {"max_passes": 200, "time_limit": 60.0} if timed else {"max_passes": 3}
+            begin = time.process_time()
+            result = solve(
+                problem, Accelerated(method), tol=0.0, rtol=GAP, check_every=1, random_state=0, **limits
+            )
+            found[name] = time.process_time() - begin
+            found[f"{name} passes"] = len(result.history.rows)
+            found[f"{name} gap"] = result.gap / result.primal
+    return found
+
+
+def in_new_process(*arguments: object) -> dict[str, float]:
+    return dict(json.loads(run_python(__file__, *map(str, arguments))))
+
+
+def print_long() -> None:
+    """Print seconds and memory of 20,000 tokens a sequence."""
+    figures = []
+    for tol, must, most in ((GAP, Target(20.0), Target(500.0)), (FINE_GAP, None, None)):
+        found = in_new_process("--child", SEQUENCES, LENGTH, tol)
+        name, note = f"{LENGTH} tokens to {tol:.0%}", f"{found['before']:.0f} before"
+        figures += [
+            Figure(f"{name}: gap / objective", found["gap"], target=Target(tol)),
+            Figure(f"{name}: passes", found["passes"]),
+            Figure(f"{name}: seconds", found["seconds"], "s", must),
+            Figure(f"{name}: peak of the process", found["peak"], "MB", most, note),
+        ]
+    print_figures(figures)
+
+
+def print_lengths(lengths: list[int], tokens: int) -> None:
+    """Print what both methods take, by length."""
+    print(f"{'length':>8}  {'pairwise: s, passes, gap':>28}  {'anchored: s, passes, gap':>28}")
+    for length in lengths:
+        found = in_new_process("--turn", length, tokens)
+        cells = [
+            f"{found[name]:9.2f} {found[f'{name} passes']:8.0f} {found[f'{name} gap']:9.3f}"
+            for name in ("pairwise", "anchored")
+        ]
+        print(f"{length:8}  " + "  ".join(cells), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--lengths", type=int, nargs="+", help="compare both methods at these lengths")
+    parser.add_argument("--tokens", type=int, default=200_000, help="number of tokens in all, for --lengths")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--turn", nargs=2, type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        print(json.dumps(fit(int(options.child[0]), int(options.child[1]), float(options.child[2]))))
+    elif options.turn:
+        print(json.dumps(solve_in_turn(*options.turn)))
+    elif options.lengths:
+        print_lengths(options.lengths, options.tokens)
+    else:
+        print_long()
+
+
+if __name__ == "__main__":
+    main()

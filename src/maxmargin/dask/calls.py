@@ -1,0 +1,174 @@
+"""Tasks on workers and their answers. No call waits for ever: `Trouble` is raised instead."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from distributed import Client, Future, wait
+
+from maxmargin.dask.messages import Lost, PartitionError, Report, combined, failed, listed
+from maxmargin.limits import OutOfTime
+
+_POLL = 0.5  # seconds between two looks at who is there
+_FAN_IN = 2
+_SHORT = 1 << 16  # bytes of a message that is sent along with a task
+
+
+class Trouble(Exception):
+    """Some calls were not answered; ``addresses`` are the workers that have lost what they held."""
+
+    def __init__(self, addresses: set[str]) -> None:
+        super().__init__(", ".join(sorted(addresses)))
+        self.addresses = addresses
+
+
+class Job(NamedTuple):
+    """A call of a task on a worker; ``p`` is the partition that it is about, if it is about one."""
+
+    address: str
+    arguments: tuple[Any, ...]
+    p: int | None = None
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it only waits for the answers of others."""
+        return all(isinstance(given, Future) for given in self.arguments)
+
+
+class Calls:
+    """Calls of tasks, each on the worker that holds what it needs.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    timeout : float
+        Seconds after which a worker that does not answer is given up.
+    """
+
+    def __init__(self, client: Client, timeout: float) -> None:
+        self.client, self.timeout = client, timeout
+        self._given_up: set[str] = set()
+
+    def workers(self) -> dict[str, int]:
+        """Return the addresses of the workers that can be used, and their numbers of threads."""
+        there = self.client.nthreads()
+        return {address: max(1, n) for address, n in there.items() if address not in self._given_up}
+
+    def some_workers(self) -> dict[str, int]:
+        """Return the workers; wait for one if there is none."""
+        begin = time.monotonic()
+        while not (found := self.workers()):
+            if time.monotonic() - begin > self.timeout:
+                raise RuntimeError(
+                    f"maxmargin.dask: the cluster must have a worker, got none for {self.timeout:g} s; start "
+                    "one."
+                )
+            time.sleep(_POLL)
+        return found
+
+    def submit(self, task: Callable[..., object], job: Job) -> Future:
+        """Return the future of a call."""
+        return self.client.submit(
+            task, *job.arguments, workers=[job.address], allow_other_workers=False, pure=False
+        )
+
+    def message(self, message: object, n_bytes: int, address: str) -> Any:
+        """Return what to pass to tasks for a message: if it is long, workers get copies from each other."""
+        if n_bytes < _SHORT:
+            return message
+        try:
+            return self.client.scatter([message], workers=[address], hash=False)[0]
+        except (OSError, TimeoutError, KeyError):  # the worker has gone meanwhile
+            raise Trouble(set()) from None
+
+    def ask(
+        self, task: Callable[..., object], jobs: Sequence[Job], patience: float | None = None
+    ) -> list[Any]:
+        """Return the answers to calls of a task."""
+        return self.gathered({self.submit(task, job): job for job in jobs}, patience)
+
+    def gathered(self, futures: dict[Future, Job], patience: float | None = None) -> list[Any]:
+        """Return the answers of tasks, which travel as one."""
+        if not futures:
+            return []
+        job = Job(next(iter(futures.values())).address, tuple(futures))
+        root = self.submit(listed, job)
+        found: list[Any] = self._result(root, {**futures, root: job}, patience)
+        return found
+
+    def summed(
+        self, task: Callable[..., Report], jobs: Sequence[Job], patience: float | None = None
+    ) -> Report:
+        """Return the sum of reports, which workers add up in a tree."""
+        tree = {self.submit(task, job): job for job in jobs}
+        level = list(tree.items())
+        while len(level) > 1:
+            level = [self._combined(level[k : k + _FAN_IN]) for k in range(0, len(level), _FAN_IN)]
+            tree.update(level)
+        found: Report = self._result(level[0][0], tree, patience)
+        return found
+
+    def _combined(self, some: Sequence[tuple[Future, Job]]) -> tuple[Future, Job]:
+        job = Job(some[0][1].address, tuple(future for future, _ in some))
+        return self.submit(combined, job), job
+
+    def _result(self, root: Future, futures: dict[Future, Job], patience: float | None) -> Any:
+        self.wait(futures, self.timeout if patience is None else patience)
+        try:
+            return root.result(timeout=self.timeout)
+        except (TimeoutError, OSError):  # its worker was lost before the answer was here
+            raise Trouble(set()) from None
+
+    def wait(self, futures: dict[Future, Job], patience: float) -> None:
+        """Wait until all tasks have ended; raise `Trouble` if workers are lost, else the first error."""
+        begin, pending = time.monotonic(), set(futures)
+        try:
+            while pending:
+                ended = _ended(pending)
+                pending -= ended
+                if any(future.status != "finished" for future in ended):
+                    _raise_error({future: job for future, job in futures.items() if future.done()})
+                late = time.monotonic() - begin > patience
+                if pending and (late or not ended):
+                    self._check_there(_waited_for([futures[future] for future in pending]), late)
+        except BaseException:
+            self.client.cancel(list(pending), force=True)
+            raise
+
+    def _check_there(self, addresses: set[str], late: bool) -> None:
+        """Raise if some of these workers are gone, or all of them if they are late."""
+        gone = addresses - set(self.workers())
+        if gone:
+            raise Trouble(gone)
+        if late:
+            self._given_up |= addresses
+            raise Trouble(addresses)
+
+
+def _waited_for(jobs: Sequence[Job]) -> set[str]:
+    """Return the workers that calls wait for; a sum of answers is late only if no answer is."""
+    return {job.address for job in jobs if not job.is_sum} or {job.address for job in jobs}
+
+
+def _ended(pending: set[Future]) -> set[Future]:
+    try:
+        return set(wait(list(pending), timeout=_POLL, return_when="FIRST_COMPLETED").done)
+    except TimeoutError:
+        return set()
+
+
+def _raise_error(ended: dict[Future, Job]) -> None:
+    """Raise the error of a task that has failed: `Trouble` if Dask is to blame, not the data.
+
+    A sum fails with what it waits for, so it is to blame for nothing.
+    """
+    lost = set[str]()
+    for future, job in ended.items():
+        error = future.exception() if future.status == "error" and not job.is_sum else None
+        if isinstance(error, PartitionError | OutOfTime):
+            raise error
+        if isinstance(error, Lost):
+            lost.add(job.address)
+        elif error is not None and not type(error).__module__.startswith("distributed"):
+            raise failed(job.p, error) from error
+    raise Trouble(lost)

@@ -1,0 +1,216 @@
+"""Where the partitions of a run are, and how they get there again when a worker is lost."""
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import cloudpickle
+import dask
+import numpy as np
+from distributed import Future
+
+from maxmargin.dask import holding
+from maxmargin.dask.calls import Calls, Job, Trouble
+from maxmargin.dask.messages import Description, PartitionError
+from maxmargin.problems.problem import Sizes
+
+_MOST_LOSSES = 3  # of a partition, one after another
+_MOST_TROUBLES = 20  # one after another
+_LOADING = np.inf  # patience with tasks that take as long as they take
+
+
+class Part(NamedTuple):
+    """What one thread of a worker moves in a round."""
+
+    address: str
+    k: int
+    partitions: tuple[int, ...]
+
+
+class Fleet:
+    """The workers of a run and the partitions that they hold.
+
+    Parameters
+    ----------
+    calls : Calls
+    sources : list of tuples
+        The arguments of ``make`` for each partition: delayed objects, futures or plain ones.
+    make : callable
+        Makes the problem of a partition.
+    """
+
+    def __init__(self, calls: Calls, sources: Sequence[tuple[Any, ...]], make: Callable[..., object]) -> None:
+        self.calls, self.sources, self.make = calls, list(sources), make
+        self._make_bytes = len(cloudpickle.dumps(make))
+        self.run, self.epoch, self.method = uuid.uuid4().hex, 0, None
+        self.places: dict[int, str] = {}
+        self.about: dict[int, Description] = {}
+        self._tickets: dict[int, Future] = {}
+        self._losses, self._troubles = Counter[int](), 0
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of the whole problem."""
+        all_sizes = [self.about[p].sizes for p in range(len(self.sources))]
+        largest = Sizes(*map(max, zip(*all_sizes, strict=True)))
+        return largest._replace(examples=sum(each.examples for each in all_sizes))
+
+    def parts(self) -> list[Part]:
+        """Return the parts: the partitions of each worker, shared among its threads."""
+        threads, at = self.calls.workers(), dict[str, list[int]]()
+        for p, address in sorted(self.places.items()):
+            at.setdefault(address, []).append(p)
+        gone = set(at) - set(threads)
+        if gone or len(self.places) < len(self.sources):
+            raise Trouble(gone)
+        return shared(at, threads)
+
+    def load(self) -> None:
+        """Load all partitions that no worker holds, however often workers are lost meanwhile."""
+        while missing := [p for p in range(len(self.sources)) if p not in self.places]:
+            self._load_on(self._placed(missing), dict.fromkeys(missing))
+
+    def _placed(self, missing: Sequence[int]) -> dict[int, str]:
+        """Return a worker for each partition: one that has its data, else the one with the least to do."""
+        threads = self.calls.some_workers()
+        load = Counter(dict.fromkeys(threads, 0.0))
+        for p, address in self.places.items():
+            load[address] += self._size(p)
+        chosen = {} if self.about else self._where_data_are(missing, set(threads))
+        for p in missing:
+            if p not in chosen:
+                chosen[p] = min(threads, key=lambda address: (load[address] / threads[address], address))
+            load[chosen[p]] += self._size(p)
+        return chosen
+
+    def _where_data_are(self, missing: Sequence[int], usable: set[str]) -> dict[int, str]:
+        futures = {p: [part for part in self.sources[p] if isinstance(part, Future)] for p in missing}
+        known = [future for some in futures.values() for future in some]
+        at = self.calls.client.who_has(known) if known else {}
+        places = {p: [a for future in some for a in at.get(future.key, ())] for p, some in futures.items()}
+        return {p: next(a for a in some if a in usable) for p, some in places.items() if usable & set(some)}
+
+    def _size(self, p: int) -> int:
+        return int(self.about[p].sizes.examples) if p in self.about else 1
+
+    def _load_on(self, chosen: dict[int, str], states: dict[int, Any]) -> None:
+        """Load partitions on these workers; those whose worker is lost meanwhile stay without a place."""
+        try:
+            make = self.calls.message(self.make, self._make_bytes, min(chosen.values()))
+            futures = {p: self._loading(p, address, make, states[p]) for p, address in chosen.items()}
+            told = {answer: Job(chosen[p], (p,), p) for p, (_, answer) in futures.items()}
+            found = self.calls.gathered(told, _LOADING)
+            for p, about in zip(chosen, found, strict=True):
+                self._check(p, about)
+                self.about[p], self._tickets[p] = about, futures[p][0]
+            if self.method is not None:
+                self._begin(chosen, anew=False)
+            self.places.update(chosen)
+        except Trouble as trouble:
+            self._note(trouble, {**self.places, **chosen})
+
+    def _loading(self, p: int, address: str, make: object, state: object) -> list[Future]:
+        """Return the futures of a partition and of its description; the user's own tasks run anywhere."""
+        with dask.annotate(workers=[address], allow_other_workers=False):
+            held = dask.delayed(holding.load, pure=False)(self.run, p, make, state, *self.sources[p])
+            both = [held, dask.delayed(holding.describe, pure=False)(held)]
+        futures: list[Future] = self.calls.client.compute(both)
+        return futures
+
+    def _check(self, p: int, found: Description) -> None:
+        """Raise if a partition is not what it was, or does not go with the others."""
+        if found != self.about.get(p, found):
+            raise PartitionError(
+                f"maxmargin.dask: partition {p} must be the same when it is computed again, got other data; "
+                "fix seeds, or store the partitions in files."
+            )
+        first = next(iter(self.about.values()), found)
+        if (found.sizes.weights, found.kind) != (first.sizes.weights, first.kind):
+            raise PartitionError(
+                f"maxmargin.dask: partition {p} must have the {first.sizes.weights} weights of the others, "
+                f"of a {first.kind}, got {found.sizes.weights}, of a {found.kind}; give all the same "
+                "features and labels."
+            )
+
+    def start(self, method: Any) -> None:
+        """Put all dual variables at the truth."""
+        self.method = method
+        while True:
+            try:
+                self._begin(self.places, anew=True)
+                return
+            except Trouble as trouble:
+                self.recover(trouble)
+
+    def _begin(self, places: dict[int, str], anew: bool) -> None:
+        jobs = [Job(address, (self.run, p, self.method, anew), p) for p, address in places.items()]
+        self.calls.ask(holding.begin, jobs, _LOADING)
+
+    def recover(self, trouble: Trouble) -> None:
+        """Load what was lost elsewhere, with dual variables at the truth; a new epoch begins."""
+        self.epoch += 1
+        self._note(trouble, dict(self.places))
+        self.load()
+
+    def _note(self, trouble: Trouble, places: dict[int, str]) -> None:
+        """Count troubles and the partitions that were lost; raise if there is no end to it."""
+        self._troubles += 1
+        there = set(self.calls.workers())
+        lost = [p for p, address in places.items() if address in trouble.addresses or address not in there]
+        self._losses.update(lost)
+        for p in lost:
+            self.places.pop(p, None)
+            self._tickets.pop(p, None)
+        often = [str(p) for p in sorted(lost) if self._losses[p] >= _MOST_LOSSES]
+        if often:
+            raise PartitionError(
+                f"maxmargin.dask: partition {', '.join(often)} was lost with its worker {_MOST_LOSSES} times "
+                "in a row; see the workers' logs: they may be short of memory, or timeout too short."
+            )
+        if self._troubles >= _MOST_TROUBLES:
+            raise RuntimeError(
+                f"maxmargin.dask: workers must answer, got {_MOST_TROUBLES} calls in a row without one; "
+                "see the workers' logs."
+            )
+
+    def note_success(self) -> None:
+        """Note that all partitions have done a round."""
+        self._losses.clear()
+        self._troubles = 0
+
+    def balance(self) -> None:
+        """Give partitions, with their dual variables, to workers that have joined and have none."""
+        for p, address in moves(self.places, self.calls.workers()).items():
+            state = self.calls.submit(holding.state_of, Job(self.places[p], (self.run, p), p))
+            self._load_on({p: address}, {p: state})
+
+    def close(self) -> None:
+        """Let go of all partitions, so that workers free them."""
+        self._tickets.clear()
+        self.places.clear()
+
+
+def shared(at: dict[str, list[int]], threads: dict[str, int]) -> list[Part]:
+    """Return the partitions of workers, shared among their threads."""
+    return [
+        Part(address, k, tuple(mine[k :: threads[address]]))
+        for address, mine in sorted(at.items())
+        for k in range(min(threads[address], len(mine)))
+    ]
+
+
+def moves(places: dict[int, str], threads: dict[str, int]) -> dict[int, str]:
+    """Return which partitions to move to which idle workers, so that no worker has many more than others."""
+    places, moved = dict(places), dict[int, str]()
+    for address in sorted(set(threads) - set(places.values())):
+        count = Counter(places.values())
+        while True:
+            busiest = max(count, key=lambda each: (count[each] / threads.get(each, 1), each))
+            after = (count[address] + 1) / threads[address]
+            if count[busiest] < 2 or after > (count[busiest] - 1) / threads.get(busiest, 1):
+                break
+            p = max(p for p, at in places.items() if at == busiest)
+            places[p] = moved[p] = address
+            count.update({busiest: -1, address: 1})
+    return moved

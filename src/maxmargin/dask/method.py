@@ -1,0 +1,232 @@
+r"""A block method whose examples are on workers: `Divided` with parts elsewhere.
+
+A round is as in `maxmargin.methods.divided`: parts move from the common weights with steps that count
+:math:`\sigma` times, and :math:`w \leftarrow w + \frac1\sigma \sum_p d_p`. Then :math:`G \leftarrow G +
+\frac{\lambda n}{\sigma} \sum_p d_p` is the sum of :math:`\Phi_i z_i` (see `maxmargin.dask`).
+
+**How often parts meet.** A pass has R rounds, each of which costs `b` seconds besides the a / R of its
+visits. More rounds are better for convergence, up to eight in a pass, but not if they take more time than
+they save. So R is the largest number for which the rounds' own cost, R b, is at most a fixed share of a,
+both measured in the passes so far.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin import _arguments, kinds
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.compiling import is_wrapper
+from maxmargin.dask.calls import Trouble
+from maxmargin.dask.changes import add, dense
+from maxmargin.dask.messages import Report, Turn
+from maxmargin.dask.problem import Partitioned, Turns
+from maxmargin.dask.rounds import Round
+from maxmargin.limits import uncounted
+from maxmargin.methods import protocol
+from maxmargin.methods._walks import affordable_walks
+from maxmargin.methods.composition import needs
+from maxmargin.methods.divided import Divided, mean_interaction, sigma_for
+from maxmargin.methods.protocol import Point, Traits
+from maxmargin.methods.sampling import Visits, n_visits, some_visits
+from maxmargin.methods.sweep import advance
+from maxmargin.problems.feature_map import inner
+from maxmargin.wording import shown
+
+_ROUNDS = 8  # at most, in a pass
+_SHARE = 0.25  # of the time of visits, for all else
+
+
+class _Distributed(NamedTuple):
+    inner: Any
+    rounds: int | None
+
+
+class Distributed(_Distributed):
+    """A block method whose examples are on the workers of a cluster; used by `maxmargin.dask.solve`.
+
+    Parameters
+    ----------
+    inner : BlockFrankWolfe, Pairwise, Away or BlockExact
+        The method that moves the blocks.
+    rounds : int, optional
+        How often parts synchronise in a pass. By default this follows from what a round costs, so that runs
+        with the same seed need not give the same bits.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, inner: object, rounds: int | None = None) -> "Distributed":
+        if not protocol.is_method(inner) or needs("Divided", inner):
+            raise ValueError(
+                f"Distributed: inner must be BlockFrankWolfe, Pairwise, Away or BlockExact, got "
+                f"{shown(inner)}."
+            )
+        if rounds is not None and not (isinstance(rounds, int | np.integer) and rounds >= 1):
+            raise ValueError(f"Distributed: rounds must be an int >= 1 or None, got {rounds!r}.")
+        return super().__new__(cls, inner, rounds)
+
+
+class DistributedState(NamedTuple):
+    """What the client knows of a run.
+
+    Attributes
+    ----------
+    w : array
+        The common weights.
+    image : array
+        G, the sum of Phi_i z_i.
+    ell : float
+        The mean dual loss.
+    interaction : float
+        The running mean of rho: how much the moves of parts interact.
+    epoch : int
+        The epoch of the fleet in which this was true.
+    """
+
+    w: FloatArray
+    image: FloatArray
+    ell: float
+    interaction: float
+    epoch: int
+
+
+@kinds.checked.register(Partitioned)
+def partitioned_checked(problem: Partitioned, method: object) -> tuple[Partitioned, object]:
+    checked = innermost = _arguments.checked_method(method)
+    while is_wrapper(type(innermost)) and not isinstance(innermost, Distributed):
+        innermost = innermost.inner
+    if not isinstance(innermost, Distributed):
+        raise ValueError(
+            f"solve: method must be Distributed, accelerated or not, for a Partitioned problem, got "
+            f"{shown(method)}; use maxmargin.dask.solve."
+        )
+    _arguments.check_scale(problem, checked)  # type: ignore[arg-type]
+    return problem, checked
+
+
+@protocol.start.register(Distributed)
+def distributed_start(method: Distributed, problem: Partitioned) -> DistributedState:
+    fleet, d = problem.rounds.fleet, problem.map.sizes.weights
+    with uncounted():  # workers compile their kernels
+        fleet.start(method.inner)
+    return DistributedState(aligned_zeros(d), np.zeros(d), 0.0, np.inf, fleet.epoch)
+
+
+@advance.register(Distributed)
+def distributed_advance(
+    method: Distributed, state: DistributedState, problem: Partitioned, visits: Visits | IntArray
+) -> DistributedState:
+    length, total = protocol.grain(method, problem), n_visits(visits)
+    for first in range(0, max(total, 1), length):
+        turns: Any = some_visits(visits, first, first + length).order
+        state = _surely_one_round(method, state, problem, turns)
+    if turns.stop == problem.map.sizes.examples:
+        problem.rounds.end_pass()
+    return state
+
+
+def _surely_one_round(
+    method: Distributed, state: DistributedState, problem: Partitioned, turns: Turns
+) -> DistributedState:
+    """Make a round; if workers are lost, put the run together again and repeat it."""
+    fleet = problem.rounds.fleet
+    while True:
+        try:
+            if state.epoch != fleet.epoch:
+                state = _restored(method, state, problem)
+            return _one_round(method, state, problem, turns)
+        except Trouble as trouble:
+            fleet.recover(trouble)
+
+
+def _restored(method: Distributed, state: DistributedState, problem: Partitioned) -> DistributedState:
+    """Make the weights those of the dual variables that are left."""
+    rounds, n = problem.rounds, problem.map.sizes.examples
+    epoch = rounds.fleet.epoch
+    found = rounds.image(method.inner)
+    image = dense(found.change)
+    w, change = state.w, (image - state.image) / (protocol.regularisation(method) * n)
+    w += change
+    return state._replace(image=image, ell=found.ell / n, epoch=epoch)
+
+
+def _one_round(
+    method: Distributed, state: DistributedState, problem: Partitioned, turns: Turns
+) -> DistributedState:
+    """Move the blocks, each in its part, and synchronise the weights."""
+    rounds, n = problem.rounds, problem.map.sizes.examples
+    parts = rounds.fleet.parts()
+    before = min(state.interaction, float(len(parts)))
+    sigma = sigma_for(before, len(parts))
+    turn = Turn(method.inner, sigma, n, turns.seed, turns.sampling, turns.first, turns.stop)
+    found = rounds.one(turn, state.w, parts)
+    rho, gain = _measured(method, state, problem, found, sigma)
+    add(found.change, 1.0 / sigma, state.w)
+    add(found.change, protocol.regularisation(method) * n / sigma, state.image)
+    interaction = mean_interaction(before, before if rho is None else rho, gain, len(parts))
+    return state._replace(ell=found.ell / n, interaction=interaction)
+
+
+def _measured(
+    method: Distributed, state: DistributedState, problem: Partitioned, found: Report, sigma: float
+) -> tuple[float | None, float]:
+    """Return rho, if parts have moved, and by how much the dual has grown."""
+    d = dense(found.change)
+    square, slope = inner(problem.map, d, d), inner(problem.map, state.w, d)
+    gain = found.ell / problem.map.sizes.examples - state.ell
+    gain -= protocol.regularisation(method) * (slope / sigma + 0.5 * square / sigma**2)
+    return square / found.square if found.square > 0.0 else None, gain
+
+
+@protocol.grain.register(Distributed)
+def distributed_grain(method: Distributed, problem: Partitioned) -> int:
+    n, log = problem.map.sizes.examples, problem.rounds.earlier
+    most = affordable_walks(problem, _ROUNDS)  # type: ignore[arg-type]
+    in_a_pass = method.rounds or (affordable_rounds(log, n, most) if log else most)
+    return -(-n // min(in_a_pass, n))
+
+
+def affordable_rounds(log: list[Round], n: int, most: int) -> int:
+    """Return how many rounds of a pass of n visits cost little compared with the visits themselves."""
+    visits = sum(each.visits for each in log)
+    oracle = sum(each.oracle_seconds for each in log) * n / max(visits, 1)
+    cost = sum(each.seconds - each.oracle_seconds for each in log) / len(log)
+    return max(1, min(most, int(_SHARE * oracle / cost))) if cost > 0.0 else most
+
+
+@protocol.weights.register(Distributed)
+def distributed_weights(method: Distributed, state: DistributedState) -> FloatArray:
+    return state.w
+
+
+@protocol.oracle_calls.register(Distributed)
+def distributed_oracle_calls(method: Distributed, state: DistributedState, visits: int) -> int:
+    return visits
+
+
+@protocol.dual_loss.register(Distributed)
+def distributed_dual_loss(method: Distributed, state: DistributedState) -> float:
+    return state.ell
+
+
+@protocol.point.register(Distributed)
+def distributed_point(method: Distributed, state: DistributedState, problem: Partitioned) -> Point:
+    return protocol.dual_point(problem, state.w, state.ell)  # type: ignore[arg-type]
+
+
+@protocol.traits.register(Distributed)
+def distributed_traits(method: Distributed) -> Traits:
+    own = {"has_step": False, "notes_gaps": False, "projects": False, "wraps": True}
+    return protocol.traits(method.inner)._replace(**own)
+
+
+def on_workers(method: Any) -> Any:
+    """Return a method with its block method, or with `Divided`, in `Distributed`."""
+    if isinstance(method, Distributed):
+        return method
+    if isinstance(method, Divided):
+        return Distributed(method.inner)
+    if is_wrapper(type(method)):
+        return method._replace(inner=on_workers(method.inner))
+    return Distributed(method)

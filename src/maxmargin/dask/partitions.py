@@ -1,0 +1,70 @@
+"""Users' data as partitions: bags, arrays, and lists of delayed objects."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dask.bag
+from dask.delayed import Delayed
+from distributed import Future
+
+from maxmargin.wording import shown
+
+# What a partition is computed from: X, y and weights, or pairs of the first two.
+Source = tuple[Any, Any, Any]
+_FORMS = "a Dask bag, a Dask array or a list of delayed partitions"
+
+
+def sources(X: object, y: object, sample_weight: object, owner: str) -> list[Source]:
+    """Return what each partition is computed from; raise unless X, y and weights are divided alike."""
+    X_parts = _parts(X, "X", owner)
+    y_parts, weights = (
+        [None] * len(X_parts) if given is None else _parts(_divided_as(X, given), name, owner)
+        for name, given in (("y", y), ("sample_weight", sample_weight))
+    )
+    for name, parts in (("y", y_parts), ("sample_weight", weights)):
+        if len(parts) != len(X_parts):
+            raise ValueError(
+                f"{owner}: {name} must have the {len(X_parts)} partitions of X, got {len(parts)}; divide "
+                "both alike."
+            )
+    return list(zip(X_parts, y_parts, weights, strict=True))
+
+
+def _parts(data: Any, name: str, owner: str) -> list[Any]:
+    """Return the partitions of a collection."""
+    if hasattr(data, "to_delayed") and hasattr(data, "chunks"):
+        whole_rows = data.rechunk({1: -1}) if data.ndim == 2 else data
+        return list(whole_rows.to_delayed().ravel())
+    if isinstance(data, dask.bag.Bag):
+        return list(data.to_delayed())
+    if isinstance(data, list | tuple) and all(isinstance(part, Delayed | Future) for part in data):
+        return list(data)
+    raise TypeError(
+        f"{owner}: {name} must be {_FORMS}, got {shown(data)}; use maxmargin.{owner} for local data."
+    )
+
+
+def _divided_as(X: Any, data: Any) -> Any:
+    """Return an array with the rows of each chunk of X in a chunk."""
+    both = all(hasattr(each, "chunks") for each in (X, data))
+    return data.rechunk({0: X.chunks[0]}) if both and data.chunks[0] != X.chunks[0] else data
+
+
+def as_examples(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return X and y of a computed partition; without y, X are pairs, or a pair."""
+    if y is not None:
+        return _listed(X), _listed(y)
+    if isinstance(X, tuple) and len(X) == 2:
+        return _listed(X[0]), _listed(X[1])
+    pairs: Sequence[tuple[Any, Any]] = list(X)
+    return [x for x, _ in pairs], [labels for _, labels in pairs]
+
+
+def _listed(data: Any) -> Any:
+    """Return what can be read twice."""
+    return data if hasattr(data, "shape") or isinstance(data, list) else list(data)
+
+
+def is_nothing(X: Any) -> bool:
+    """Whether a partition is empty."""
+    return (X.shape[0] if hasattr(X, "shape") else len(X)) == 0

@@ -1,0 +1,172 @@
+"""What a run asks of its workers: rounds, hinges, and the sums of their dual variables."""
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.dask import holding
+from maxmargin.dask.calls import Job, Trouble
+from maxmargin.dask.changes import difference, encoded
+from maxmargin.dask.fleet import Fleet, Part
+from maxmargin.dask.messages import Report, Turn, Update
+from maxmargin.limits import OutOfTime, now, share_of_time
+
+_BEAT = 3.0  # seconds of a task
+_LAST = 16  # rounds that say what one costs
+
+
+class Round(NamedTuple):
+    """What a round took.
+
+    Attributes
+    ----------
+    visits : int
+        Number of examples visited.
+    parts : int
+        Number of parts that moved in parallel.
+    seconds : float
+        From the weights in the client to the sum of all moves in the client.
+    oracle_seconds : float
+        The longest time that a part took for its visits.
+    bytes_out, bytes_in : int
+        Length of the message with the weights, of which each worker gets a copy, and of the sum of all moves.
+    bytes_between : int
+        Length of the messages with the moves of all parts, of which workers made the sum.
+    """
+
+    visits: int
+    parts: int
+    seconds: float
+    oracle_seconds: float
+    bytes_out: int
+    bytes_in: int
+    bytes_between: int
+
+
+class Rounds:
+    """Rounds of a fleet, and what they took.
+
+    Parameters
+    ----------
+    fleet : Fleet
+
+    Attributes
+    ----------
+    log, earlier : list of Round
+        All rounds, and the last few before this pass.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet, self.log, self.earlier = fleet, list[Round](), list[Round]()
+        self._calls, self._version, self._measures = fleet.calls, 0, 0
+        self._sent, self._informed, self._epoch = np.zeros(0), set[str](), 0
+
+    def one(self, turn: Turn, w: FloatArray, parts: Sequence[Part]) -> Report:
+        """Let all parts move from the weights w; return the sum of what they have done."""
+        begin, fleet = time.perf_counter(), self.fleet
+        updates, n_bytes = self._updates(w, parts)
+        number = self._version
+
+        def move(part: Part, seconds: float) -> Job:
+            update = updates[part.address]
+            given = fleet.run, part.k, fleet.epoch, part.partitions, number, turn, update, seconds
+            return Job(part.address, given)
+
+        self._all_the_way(holding.move, move, parts)
+        wanted = fleet.epoch, number, turn.method
+        found = self._calls.summed(holding.collect, [_collecting(fleet.run, part, *wanted) for part in parts])
+        fleet.note_success()
+        took = time.perf_counter() - begin
+        visits, in_bytes = turn.stop - turn.first, found.change.n_bytes
+        self.log.append(Round(visits, len(parts), took, found.seconds, n_bytes, in_bytes, found.n_bytes))
+        return found
+
+    def _updates(self, w: FloatArray, parts: Sequence[Part]) -> tuple[dict[str, Any], int]:
+        """Return the message with the weights for each worker, and the length of the longest.
+
+        After a trouble nobody knows which message arrived, so all get the weights as they are.
+        """
+        self._version += 1
+        addresses, version = sorted({part.address for part in parts}), self._version
+        informed = self._informed & set(addresses) if self._epoch == self.fleet.epoch else set()
+        made: dict[bool, Update] = {}
+        if informed:
+            made[True] = Update(version, version - 1, difference(w, self._sent))
+        if set(addresses) - informed:
+            made[False] = Update(version, None, encoded(w))
+        longest = max(update.change.n_bytes for update in made.values())
+        sent = {known: self._calls.message(update, longest, addresses[0]) for known, update in made.items()}
+        self._sent, self._informed, self._epoch = w.copy(), set(addresses), self.fleet.epoch
+        return {address: sent[address in informed] for address in addresses}, longest
+
+    def _all_the_way(self, task: Any, job: Any, parts: Sequence[Part], must_end: bool = False) -> list[Any]:
+        """Call a task for each part again until it is done, or time is up; return the last answers."""
+        answers: dict[int, Any] = {}
+        open_parts = list(range(len(parts)))
+        while open_parts:
+            left = share_of_time(1.0) - now()
+            if left <= 0.0 and must_end:
+                raise OutOfTime
+            if left <= 0.0 and answers:
+                break
+            jobs = [job(parts[k], max(min(_BEAT, left), 0.01)) for k in open_parts]
+            answers.update(zip(open_parts, self._calls.ask(task, jobs), strict=True))
+            open_parts = [k for k in open_parts if not _is_done(answers[k])]
+        return [answers[k] for k in range(len(parts))]
+
+    def hinges(self, w: FloatArray) -> float:
+        """Return the sum of the hinges of all examples at w."""
+        fleet, parts = self.fleet, self.fleet.parts()
+        self._measures += 1
+        number, change = self._measures, encoded(w)
+        message = self._calls.message(change, change.n_bytes, parts[0].address)
+
+        def measure(part: Part, seconds: float) -> Job:
+            return Job(part.address, (fleet.run, part.k, part.partitions, number, message, seconds))
+
+        answers = self._all_the_way(holding.hinges, measure, parts, must_end=True)
+        return float(sum(found for _, found in answers))
+
+    def image(self, method: object) -> Report:
+        """Return the sum of Phi_i z_i over all examples, and that of their dual losses."""
+        fleet = self.fleet
+        jobs = [Job(at, (fleet.run, fleet.epoch, p, method), p) for p, at in sorted(fleet.places.items())]
+        return self._calls.summed(holding.image, jobs, np.inf)
+
+    def kappa(self, method: object, n: int) -> float:
+        """Return the median of the kappas that the partitions suggest."""
+        fleet = self.fleet
+        jobs = [Job(at, (fleet.run, p, method, n), p) for p, at in sorted(fleet.places.items())]
+        return float(np.median(self._calls.ask(holding.kappa, jobs, np.inf)))
+
+    def layout(self) -> IntArray:
+        """Return where the weights are that users see, in their order."""
+        fleet = self.fleet
+        found: IntArray = self._calls.ask(holding.layout, [Job(fleet.places[0], (fleet.run, 0), 0)], np.inf)[
+            0
+        ]
+        return found
+
+    def end_pass(self) -> None:
+        """Let workers that have joined take part; note what rounds have cost."""
+        self.earlier = self.log[-_LAST:]
+        self.fleet.balance()
+
+    def surely(self, question: Any) -> Any:
+        """Return the answer to a question, asked again after troubles."""
+        while True:
+            try:
+                return question()
+            except Trouble as trouble:
+                self.fleet.recover(trouble)
+
+
+def _collecting(run: str, part: Part, epoch: int, number: int, method: object) -> Job:
+    return Job(part.address, (run, part.k, epoch, part.partitions, number, method))
+
+
+def _is_done(answer: bool | tuple[bool, float]) -> bool:
+    return answer if isinstance(answer, bool) else answer[0]

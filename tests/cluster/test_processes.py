@@ -1,0 +1,68 @@
+"""Runs on workers that are processes: one of them is killed, or stops without a word.
+
+`tests/kill_workers.py` kills workers at random moments of many runs.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from maxmargin import Accelerated, Pairwise, Progress, Status, solve
+from maxmargin import dask as on_dask
+from maxmargin.problems import Multiclass
+
+pytestmark = pytest.mark.long
+
+LAM, PARTITIONS, TOL = 0.2, 4, 1e-6
+METHOD = Accelerated(Pairwise(LAM))
+
+
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    y = np.arange(48) % 3
+    return 0.7 * np.eye(3, 4)[y] + np.random.default_rng(3).normal(size=(48, 4)), y
+
+
+def part(p: int) -> Any:
+    X, y = rows()
+    return Multiclass.from_arrays(X[p::PARTITIONS], y[p::PARTITIONS])
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Two processes whose kernels are interpreted, and those that take their places."""
+    interpreted = {"distributed.nanny.pre-spawn-environ.NUMBA_DISABLE_JIT": "1"}
+    options: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": ":0", "memory_limit": 0}
+    with (
+        dask.config.set(interpreted),
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as cluster,
+        Client(cluster) as found,
+    ):
+        yield found
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_worker_that_is_lost(client: Client, number: int) -> None:
+    victim = min(client.run(os.getpid).values())
+
+    def strike(progress: Progress) -> None:
+        if progress.passes == 3:
+            os.kill(victim, number)
+
+    partitions = [dask.delayed(part)(p) for p in range(PARTITIONS)]
+    try:
+        found = on_dask.solve(
+            partitions, METHOD, tol=TOL, callbacks=[strike], check_every=1, random_state=0, timeout=15.0
+        )
+    finally:
+        os.kill(victim, signal.SIGKILL) if number == signal.SIGSTOP else None
+    optimum = solve(Multiclass.from_arrays(*rows()), METHOD, tol=1e-9, max_passes=5000).dual
+    assert found.status is Status.CONVERGED
+    assert found.primal == pytest.approx(optimum, abs=TOL)
+    assert all(row.dual <= optimum + 1e-8 <= row.primal + 2e-8 for row in found.history.rows)
+    assert found.stopped.problem.rounds.fleet.epoch > 0

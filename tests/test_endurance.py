@@ -1,0 +1,45 @@
+"""Short versions of the long runs and of the sweeps of faults."""
+
+from pathlib import Path
+
+import pytest
+
+import endurance
+import fault_sweeps
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def test_weights_do_not_drift() -> None:
+    assert endurance.drift(900, n=30) <= 1e-12
+
+
+def test_sixteen_threads_at_once() -> None:
+    assert endurance.threads(16, max_iter=2)
+
+
+def test_many_partial_fits() -> None:
+    gap, kept = endurance.partial(8)
+    assert gap < 1.0
+    assert 0.0 < kept < 10**4
+
+
+@pytest.mark.parametrize("fault", [*fault_sweeps.FAULTS, "terminate"])
+def test_faults_leave_nothing_behind(fault: str, tmp_path: Path) -> None:
+    """The first cases of each fault, of one stage each."""
+    numbers = [k for k in range(60) if fault_sweeps.drawn(k)[1] == fault][:3]
+    cases = [fault_sweeps.one_case(number, tmp_path) for number in numbers]
+    assert [case.get("wrong") for case in cases] == [None] * 3
+
+
+def test_sweeps_go_on_where_they_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def one_case(number: int, folder: Path) -> dict[str, object]:
+        seen.append(number)
+        return {"number": number, "came": "an answer"}
+
+    monkeypatch.setattr(fault_sweeps, "one_case", one_case)
+    assert fault_sweeps.main([str(tmp_path), "--cases", "3", "--seed", "7"]) == 0
+    assert fault_sweeps.main([str(tmp_path), "--cases", "5", "--seed", "7"]) == 0
+    assert seen == [7, 8, 9, 10, 11]
