@@ -61,9 +61,9 @@ def conll_part(data: str | None, p: int, parts: int) -> Any:
 
 
 def made_rows(p: int, n: int) -> tuple[csr_array, Any, Any]:
-    """Return sequences of 3 to 8 tokens: labels follow each other, and each likes some of the features."""
+    """Return sequences of 8 to 20 tokens: labels follow each other, and each likes some of the features."""
     rng = np.random.default_rng(p)
-    lengths = rng.integers(3, 9, size=n)
+    lengths = rng.integers(8, 21, size=n)
     offsets = np.r_[0, np.cumsum(lengths)]
     labels = np.cumsum(rng.choice([0, 1, 2], p=[0.2, 0.6, 0.2], size=offsets[-1])) % LABELS
     # Small numbers are frequent, as of words; half of the features say something of the label.

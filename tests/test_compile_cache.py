@@ -154,7 +154,7 @@ from maxmargin.problems import Multiclass
 X = np.array(X)
 frozen = X.copy()
 frozen.flags.writeable = False
-for variant in (X.astype(np.int16), np.asfortranarray(X), frozen):
+for variant in ((10 * X).astype(np.int16), np.asfortranarray(X), frozen):
     train(Multiclass, variant)
 train(Multiclass, lam=1)
 train(Multiclass, lam=np.float32(0.1))

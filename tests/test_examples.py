@@ -200,7 +200,7 @@ def test_nuclei_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setattr(plt, "show", lambda: shown.extend(axes.get_title() for axes in plt.gcf().axes))
     text = printed("plot_nuclei.py", capsys)
     assert "Instead: discs drawn at random." in text
-    assert number(r"within ([\d.e-]+) of", text) <= 5.0
+    assert number(r"within ([\d.e-]+) of", text) <= 0.05 * number(r"of (\d+) pixels", text)
     alone, cut = (number(rf"union, {name}: ([\d.]+)", text) for name in ("pixel by pixel", "cut"))
     assert cut > alone + 0.1
     assert shown == ["pixel by pixel", "cut"]

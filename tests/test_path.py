@@ -83,7 +83,7 @@ def test_a_path_costs_little_more_than_its_hardest_point(method: Any) -> None:
 def test_an_accelerated_path_costs_less_than_its_points() -> None:
     # From nothing it needs so few passes that there is less to gain.
     on_path, from_nothing = oracle_calls(None)
-    assert on_path.sum() <= 0.8 * from_nothing.sum()
+    assert on_path.sum() <= 0.9 * from_nothing.sum()
     assert on_path[-1] < from_nothing[-1]
 
 

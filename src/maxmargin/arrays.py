@@ -61,6 +61,15 @@ def csr_of(
     return matrix
 
 
+def index_dtype(indices: NDArray[np.integer], most: int) -> np.dtype[np.integer]:
+    """Return the type for both index arrays of a CSR matrix: int32 if it holds these and up to ``most``.
+
+    As scipy's `get_index_dtype`, which is not public in its oldest version that we allow.
+    """
+    fits = np.can_cast(indices.dtype, np.int32) and most <= np.iinfo(np.int32).max
+    return np.dtype(np.int32 if fits else np.int64)
+
+
 def is_sparse(X: object) -> TypeGuard[SparseMatrix]:
     """Return whether X is a sparse matrix of scipy, of any format."""
     return bool(issparse(X))

@@ -108,7 +108,7 @@ def check_problem(
     return Report(tuple(found.values()), count)
 
 
-def _check_outputs(outputs: Any, count: int) -> None:
+def _check_outputs(outputs: object, count: int) -> None:
     """Raise unless there are further outputs of each example, or none."""
     if outputs is not None and (not isinstance(outputs, Sequence) or len(outputs) < count):
         raise ValueError(

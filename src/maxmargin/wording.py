@@ -9,7 +9,8 @@ _LONGEST_MESSAGE = 500
 
 def quoted(value: object) -> str:
     """Return the representation of a value, on one line and shortened to fit into a message."""
-    text = " ".join(repr(value).split())
+    text = repr(value)
+    text = " ".join(text.split()) if "\n" in text else text
     return text if len(text) <= 40 else text[:37] + "..."
 
 

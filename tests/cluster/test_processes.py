@@ -36,7 +36,8 @@ def part(p: int) -> Any:
 @pytest.fixture
 def client() -> Iterator[Client]:
     """Two processes whose kernels are interpreted, and those that take their places."""
-    interpreted = {"distributed.nanny.pre-spawn-environ.NUMBA_DISABLE_JIT": "1"}
+    # Not pre-spawn-environ, which Dask sets in this process, too.
+    interpreted = {"distributed.nanny.environ.NUMBA_DISABLE_JIT": "1"}
     options: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": ":0", "memory_limit": 0}
     with (
         dask.config.set(interpreted),

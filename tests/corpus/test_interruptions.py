@@ -67,7 +67,7 @@ def test_interruptions_at_every_stage(tmp_path: Path, module: Any, name: str, mi
     for file in files:
         file.write_text(TEXT)
     expected = contents(Path(encode_files(files, tmp_path / "whole", min_count=min_count).path))
-    for calls in range(0, 60, 3):
+    for calls in (0, 1, 2, *range(3, 60, 3)):
         out, is_stopped = tmp_path / f"out{calls}", False
         for _ in stopping_after(calls, module, name):
             try:
@@ -80,7 +80,7 @@ def test_interruptions_at_every_stage(tmp_path: Path, module: Any, name: str, mi
             with pytest.raises(FileError, match="an encoding that was interrupted"):
                 open_corpus(out)
         found = encode_files(files, out, min_count=min_count)
-        assert contents(out) | {"journal.json": b""} == expected | {"journal.json": b""}
+        assert contents(out) == expected
         assert len(found.X) == 24
     assert calls
 

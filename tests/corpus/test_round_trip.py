@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction import FeatureHasher
 
 from maxmargin import ChainSVC, SegmentSVC, encode_files, load, open_corpus
+from maxmargin.arrays import is_mapped
 from maxmargin.corpus import Corpus, reading
 from maxmargin.corpus.hashing import HashingEncoder
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.formats.templates import parse_template
 from maxmargin.formats.word_features import word_features
+from maxmargin.problems import Chain
 
 NAMES = st.text("ab=:\\é\t ", min_size=1, max_size=3).filter(lambda name: "\t" not in name)
 LABELS = st.sampled_from(["B-X", "I-X", "O"])
@@ -136,6 +138,25 @@ def test_training_is_the_same_bit_for_bit(tmp_path: Path, corpus: Corpus) -> Non
     model.save(tmp_path / "model")
     assert load(tmp_path / "model").predict(X) == expected.predict(X) == model.predict(corpus.X)
     assert model.score(corpus.X, corpus.y) == expected.score(X, y)
+
+
+def test_nothing_is_copied(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = []
+    build = Chain.from_encoded
+    monkeypatch.setattr(
+        Chain, "from_encoded", lambda *a, **k: problems.append(build(*a, **k)) or problems[-1]
+    )
+    ChainSVC(random_state=0, C=1.0).fit(corpus)
+    (phi, oracle), rows = problems[0], corpus.X.tokens.rows
+    for used, mapped in (
+        (phi.rows.start, rows.indptr),
+        (phi.rows.columns, rows.indices),
+        (oracle.labels, corpus.y.codes),
+    ):
+        assert is_mapped(used)
+        assert np.shares_memory(used, mapped)
+        with pytest.raises(ValueError, match="read-only"):
+            mapped[0] = 1
 
 
 def test_hashed_names(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ sys.modules["sklearn.utils._param_validation"] = types.ModuleType("sklearn.utils
 sklearn.utils._param_validation = sys.modules["sklearn.utils._param_validation"]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    import maxmargin
+    import maxmargin.estimators.chain
 mine = [w for w in caught if str(w.message).startswith("maxmargin")]
 assert len(mine) == 1 and mine[0].category is RuntimeWarning, mine
 assert "do not check their parameters" in str(mine[0].message)

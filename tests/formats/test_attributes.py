@@ -77,20 +77,31 @@ def test_labels_may_be_missing_where_they_are_not_needed(tmp_path: Path) -> None
     assert found.X.listed() == [[["x"], ["y"]]]
 
 
-@given(st.lists(st.lists(st.text("ab", max_size=3), min_size=1, max_size=4), max_size=8))
-def test_fields_are_numbered_as_a_dict_does(lines: list[list[str]]) -> None:
-    fields = number_fields("".join("\t".join(line) + "\n" for line in lines).encode())
+@given(
+    st.lists(st.lists(st.text("ab", max_size=3), min_size=1, max_size=9), max_size=30),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_fields_are_numbered_as_a_dict_does(lines: list[list[str]], end: str) -> None:
+    fields = number_fields("".join("\t".join(line) + end for line in lines).encode())
     numbers: dict[str, int] = {}
     expected = [numbers.setdefault(field, len(numbers)) for line in lines for field in line]
     assert fields.codes.tolist() == expected
     assert fields.counts.tolist() == list(map(len, lines))
-    assert len(fields.starts) == len(numbers)
+    assert fields.lengths.tolist() == list(map(len, numbers))
 
 
 def test_the_table_of_fields_grows() -> None:
     names = [f"{k:x}" for k in range(3000)]
     fields = number_fields(("\t".join(names) + "\n" + "\t".join(names) + "\n").encode())
     assert fields.codes.tolist() == 2 * list(range(3000))
+
+
+@pytest.mark.parametrize("n", [63, 64, 65, 128])
+def test_fields_fill_batches(n: int) -> None:
+    text = "\t".join(f"{k % 50}\r" for k in range(n)) + "x\n"
+    fields = number_fields(text.encode())
+    assert fields.codes.tolist() == [*(k % 50 for k in range(n - 1)), 50]
+    assert fields.counts.tolist() == [n]
 
 
 def test_the_last_line_must_end() -> None:

@@ -1,7 +1,13 @@
 """Templates against strings worked out by hand from CRF++'s documentation."""
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from maxmargin.encoding.numbered import numbered
+from maxmargin.formats import numbered_features
+from maxmargin.formats.column_features import ColumnFeatures
 from maxmargin.formats.sources import Malformed
 from maxmargin.formats.templates import parse_template
 
@@ -78,3 +84,34 @@ def test_faults_name_file_and_line(text: str, message: str) -> None:
     with pytest.raises(Malformed) as caught:
         parse_template(text, "t")
     assert str(caught.value).startswith(message)
+
+
+ENTRIES = st.sampled_from(["a", "B", "a/b", "_B-1", "é", "%s", "1x"])
+MACROS = st.lists(
+    st.sampled_from(["U1:%x[0,0]", "U2:%x[-1,0]/%x[0,1]", "U2:%x[2,1]", "U3", "U:%x[-8,0]%x[8,1]%x[0,0]"]),
+    min_size=1,
+) | st.lists(
+    st.sampled_from(["u1:%X[0,0]", 'u2:%m[-1,0,"."]/%t[6,1,"a"]', "u3:%x[@2,1]", "u4:%x[@-1,0]%x[-6,0]"]),
+    min_size=1,
+)
+
+
+@settings(deadline=None)
+@given(
+    sentences=st.lists(st.lists(st.tuples(ENTRIES, ENTRIES), min_size=1, max_size=5), min_size=1, max_size=5),
+    macros=MACROS,
+    is_default=st.booleans(),
+    large=st.sampled_from([1, 1 << 40]),
+)
+def test_features_of_many_sentences_are_numbered_as_those_of_each(
+    sentences: list[list[tuple[str, str]]], macros: list[str], is_default: bool, large: int
+) -> None:
+    features = ColumnFeatures(None if is_default else "\n".join(macros), 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbered_features, "_LARGE", large)
+        found = features.numbered([[[*row, "label"] for row in rows] for rows in sentences])
+    expected = numbered([features.of([[*row, "label"] for row in rows]) for rows in sentences], "strings", "")
+    assert found.names == expected.names
+    assert np.array_equal(found.codes, expected.codes)
+    assert np.array_equal(found.counts, expected.counts)
+    assert np.array_equal(found.offsets, expected.offsets)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import BlockFrankWolfe
+from maxmargin.methods import _pool
 from maxmargin.methods._blocks import (
     Blocks,
     add_to_block,
@@ -42,8 +43,16 @@ def random_delta(rng: np.random.Generator) -> Array:
     return rng.normal(size=LENGTH) * (rng.random(LENGTH) < rng.random())
 
 
+@pytest.mark.parametrize("large", [1, 1 << 21])
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40))
-def test_a_pool_holds_what_was_added(seed: int, n_moves: int) -> None:
+def test_a_pool_holds_what_was_added(large: int, seed: int, n_moves: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_pool, "_MANY", large)  # large pools are closed up in place
+        check_moves(seed, n_moves)
+
+
+def check_moves(seed: int, n_moves: int) -> None:
+    """Add random vectors to the blocks, and compare."""
     rng = np.random.default_rng(seed)
     blocks, expected = guarded(empty_blocks(N_BLOCKS, LENGTH)), np.zeros((N_BLOCKS, LENGTH))
     for _ in range(n_moves):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from maxmargin.methods import _pool
 from maxmargin.methods._merging import fit_planes
 from maxmargin.methods._planes import (
     Planes,
@@ -119,10 +120,18 @@ ROUND = ("include", "include", "include", "move", "drop")
 operations = st.lists(st.tuples(kinds, st.integers(0, N_BLOCKS - 1), st.integers(0, 299)), max_size=60)
 
 
+@pytest.mark.parametrize("large", [1, 1 << 21])
 @given(operations)
 @example([("include", 0, seed) for seed in range(60)])  # one block outgrows everything
 @example([(what, turn % 3, 5 * turn + k) for turn in range(40) for k, what in enumerate(ROUND)])
-def test_a_pool_holds_what_it_was_given(done: list[tuple[str, int, int]]) -> None:
+def test_a_pool_holds_what_it_was_given(large: int, done: list[tuple[str, int, int]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_pool, "_MANY", large)  # large pools are closed up in place
+        check_operations(done)
+
+
+def check_operations(done: list[tuple[str, int, int]]) -> None:
+    """Do the same to the pools and to lists of planes, and compare."""
     guarded, held = Guarded(truth_planes(N_BLOCKS, PARTS)), [[TRUTH] for _ in range(N_BLOCKS)]
     for what, i, seed in done:
         guarded = apply(guarded, held, what, i, seed)

@@ -25,12 +25,12 @@ class Model(NamedTuple):
     estimator: Any
     task: Task
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Any:
         """Return the outputs of examples, in the form of the task."""
         tags = getattr(self.estimator, "predict_tags", None)
         return self.task.outputs(self.estimator.predict(X) if tags is None else tags(X))
 
-    def margins(self, X: Any) -> Any:
+    def margins(self, X: object) -> Any:
         """Return the margins of predictions; each token of a segment has that of the segment."""
         found = self.estimator.predict_margins(X)
         if not hasattr(self.estimator, "predict_tags"):

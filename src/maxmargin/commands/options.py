@@ -54,7 +54,7 @@ _EVALUATE = """\
 """
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: object) -> None:
     """Add the commands to the parser."""
     _add_train(_command(commands, "train", "train a model on a data file", _TRAIN))
     _add_encode(_command(commands, "encode", "encode data files that are larger than memory", _ENCODE))

@@ -65,7 +65,7 @@ class Task:
         """Yield the examples of a file, some at a time or all at once; ``labelled`` if outputs are needed."""
         raise NotImplementedError
 
-    def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
+    def lines(self, item: object, output: object, margins: object) -> list[str]:
         """Return the lines of an example with its prediction, and its margins if they are not None."""
         raise NotImplementedError
 

@@ -106,7 +106,7 @@ _HASH_OF_FLAGS = hash(Flags())
 class KernelCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler without the passes for array expressions, which would allocate, and for closures."""
 
-    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *others: Any) -> None:
+    def __init__(self, typingctx: object, targetctx: object, library: object, *others: object) -> None:
         *types_of_call, flags, local_types = others
         super().__init__(typingctx, targetctx, library, *types_of_call, KernelFlags(flags), local_types)
 

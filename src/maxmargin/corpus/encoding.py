@@ -1,7 +1,9 @@
 """Encode files of sequences into a corpus."""
 
+import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
@@ -99,7 +101,7 @@ def _read_all(paths: list[str], reader: Reader, writer: CorpusWriter, verbose: i
     """Append what is left of the files."""
     sizes = [size for _, size, _ in writer.inputs]
     begin = writer.place
-    with WorkLine("encode", sum(sizes), verbose) as line:
+    with _few_collections() as collect, WorkLine("encode", sum(sizes), verbose) as line:
         for k in range(begin.files, len(paths)):
             with Source(paths[k]) as source:
                 source.skip(begin.lines if k == begin.files else 0)
@@ -107,9 +109,22 @@ def _read_all(paths: list[str], reader: Reader, writer: CorpusWriter, verbose: i
                     writer.append(block.X, block.y)
                     writer.note(Place(k, block.stop))
                     line.update(sum(sizes[:k]) + source.position)
+                    collect()
             if _identity(paths[k]) != writer.inputs[k]:
                 raise ValueError(f"encode: {paths[k]} has changed while it was read; encode again.")
             writer.place = Place(k + 1)
+
+
+@contextmanager
+def _few_collections() -> Iterator[Callable[[], object]]:
+    """Look for cycles only when asked: the lists of a block have none, and looking takes long."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield (lambda: gc.collect(1)) if was_enabled else (lambda: None)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _identity(path: str) -> list[Any]:

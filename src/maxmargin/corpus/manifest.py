@@ -107,7 +107,7 @@ def read_manifest(directory: Path) -> Manifest:
     return _parsed(path, found)
 
 
-def _parsed(path: Path, found: Any) -> Manifest:
+def _parsed(path: Path, found: object) -> Manifest:
     if not isinstance(found, dict) or found.get("kind") != _KIND:
         fail(path, "the manifest of a corpus", quoted(found))
     version, header = found.get("version"), found.get("header")
@@ -126,7 +126,7 @@ def _parsed(path: Path, found: Any) -> Manifest:
     return manifest
 
 
-def _digest_of(header: Any) -> str:
+def _digest_of(header: object) -> str:
     text = json.dumps(header, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

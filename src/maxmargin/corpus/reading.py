@@ -1,6 +1,6 @@
 """Read files of sequences block by block, with the place up to which they were read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from maxmargin.encoding.kinds import Kind
@@ -14,7 +14,7 @@ from maxmargin.formats.sources import Source
 from maxmargin.persistence.container import Json
 
 # Tokens, or bytes, that are read at a time.
-_TOKENS, _BYTES = 20_000, 1 << 24
+_TOKENS, _BYTES = 50_000, 1 << 24
 _OWNER = "encode"
 FORMATS = (COLUMNS, ATTRIBUTES, JSON)
 
@@ -54,12 +54,8 @@ class ColumnReader:
     def blocks(self, source: Source) -> Iterator[Block]:
         """Yield the sentences of a file, some at a time."""
         sentences = read_columns(source, widths=(self.features.columns,))
-        found = (
-            (self.features.of(s.rows), s.column(-1), s.line - 1 + len(s.rows))
-            for s in sentences
-            if not s.starts_document
-        )
-        return _grouped(found)
+        found = ((s.rows, s.column(-1), s.line - 1 + len(s.rows)) for s in sentences if not s.starts_document)
+        return _grouped(found, self.features.numbered)
 
 
 class AttributeReader:
@@ -81,7 +77,7 @@ class JsonReader:
 
     def blocks(self, source: Source) -> Iterator[Block]:
         """Yield the sequences of a file, some at a time."""
-        return _grouped((s.tokens, s.labels, s.line) for s in read_json_lines(source))
+        return _grouped(((s.tokens, s.labels, s.line) for s in read_json_lines(source)), _numbered)
 
 
 def reader_of(path: str, form: str, template: str | None) -> Reader:
@@ -97,7 +93,9 @@ def reader_of(path: str, form: str, template: str | None) -> Reader:
     return AttributeReader() if found == ATTRIBUTES else JsonReader()
 
 
-def _grouped(sequences: Iterable[tuple[list[Any], list[Any], int]]) -> Iterator[Block]:
+def _grouped(
+    sequences: Iterable[tuple[list[Any], list[Any], int]], number: Callable[[list[Any]], NumberedSequences]
+) -> Iterator[Block]:
     """Yield sequences, given as tokens, labels and last line, in blocks of about as many tokens."""
     X: list[Any] = []
     y: list[list[Any]] = []
@@ -107,10 +105,10 @@ def _grouped(sequences: Iterable[tuple[list[Any], list[Any], int]]) -> Iterator[
         y.append(labels)
         n_tokens += len(tokens)
         if n_tokens >= _TOKENS:
-            yield Block(_numbered(X), y, stop)
+            yield Block(number(X), y, stop)
             X, y, n_tokens = [], [], 0
     if X:
-        yield Block(_numbered(X), y, stop)
+        yield Block(number(X), y, stop)
 
 
 def _numbered(X: list[Any]) -> NumberedSequences:

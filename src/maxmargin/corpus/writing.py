@@ -99,6 +99,7 @@ class CorpusWriter:
         if (self.path / NAME).exists():
             found = read_manifest(self.path)
             if (found.recipe, found.inputs) == (self.recipe, self.inputs):
+                self._remove(keep=set(found.arrays))  # it may have been killed before it did
                 return True
             raise ValueError(
                 f"encode: {self.path} must be a new directory, got a corpus of other files or settings; "
@@ -231,7 +232,7 @@ class CorpusWriter:
                 (self.path / name).unlink(missing_ok=True)
 
 
-def _numbers(names: Iterable[Any]) -> "defaultdict[Any, int]":
+def _numbers(names: Iterable[object]) -> "defaultdict[Any, int]":
     """Return a dict of numbers in this order, which gives each new name the next one."""
     known = {name: k for k, name in enumerate(names)}
     return defaultdict(count(len(known)).__next__, known)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from distributed import Client, Future, wait
+from distributed import Client, Future, Scheduler, wait
 
 from maxmargin.dask.messages import Lost, PartitionError, Report, combined, failed, listed
 from maxmargin.limits import OutOfTime
@@ -66,7 +66,7 @@ class Calls:
             time.sleep(_POLL)
         return found
 
-    def submit(self, task: Callable[..., Any], job: Job) -> Future:
+    def submit(self, task: Callable[..., object], job: Job) -> Future:
         """Return the future of a call."""
         return self.client.submit(
             task, *job.arguments, workers=[job.address], allow_other_workers=False, pure=False
@@ -81,7 +81,9 @@ class Calls:
         except (OSError, TimeoutError, KeyError):  # the worker has gone meanwhile
             raise Trouble(set()) from None
 
-    def ask(self, task: Callable[..., Any], jobs: Sequence[Job], patience: float | None = None) -> list[Any]:
+    def ask(
+        self, task: Callable[..., object], jobs: Sequence[Job], patience: float | None = None
+    ) -> list[Any]:
         """Return the answers to calls of a task."""
         return self.gathered({self.submit(task, job): job for job in jobs}, patience)
 
@@ -139,8 +141,21 @@ class Calls:
         if gone:
             raise Trouble(gone)
         if late:
-            self._given_up |= addresses
+            self._give_up(addresses)
             raise Trouble(addresses)
+
+    def _give_up(self, addresses: set[str]) -> None:
+        """Remove workers that hang: the scheduler would wait for what they hold, and give them tasks.
+
+        A worker that was removed and can go on ends; its nanny starts another one.
+        """
+        self._given_up |= addresses
+        self.client.run_on_scheduler(_remove, addresses=sorted(addresses))
+
+
+async def _remove(dask_scheduler: Scheduler, addresses: Sequence[str]) -> None:
+    for address in addresses:
+        await dask_scheduler.remove_worker(address, stimulus_id=f"maxmargin-{time.time()}")
 
 
 def _waited_for(jobs: Sequence[Job]) -> set[str]:

@@ -152,7 +152,7 @@ class ChainSVC(TrainsOnCluster, estimators.ChainSVC):
     """`maxmargin.ChainSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
-    is None or a dict. Set ``client`` after construction to use another than the current `distributed.Client`.
+    is None or a dict. Set ``client`` after construction to use another client than the current one.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
     """`maxmargin.MulticlassSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
-    is None or a dict. Set ``client`` after construction to use another than the current `distributed.Client`.
+    is None or a dict. Set ``client`` after construction to use another client than the current one.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
         self.classes_ = lesson.labels
         self._learn_kernel(None)
 
-    def _chosen_C(self, examples: Any) -> float:
+    def _chosen_C(self, examples: object) -> float:
         if self._moments is None:
             return float(self.C)
         variance = self._moments.variance

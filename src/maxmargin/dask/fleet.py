@@ -40,7 +40,7 @@ class Fleet:
         Makes the problem of a partition.
     """
 
-    def __init__(self, calls: Calls, sources: Sequence[tuple[Any, ...]], make: Callable[..., Any]) -> None:
+    def __init__(self, calls: Calls, sources: Sequence[tuple[Any, ...]], make: Callable[..., object]) -> None:
         self.calls, self.sources, self.make = calls, list(sources), make
         self._make_bytes = len(cloudpickle.dumps(make))
         self.run, self.epoch, self.method = uuid.uuid4().hex, 0, None
@@ -110,7 +110,7 @@ class Fleet:
         except Trouble as trouble:
             self._note(trouble, {**self.places, **chosen})
 
-    def _loading(self, p: int, address: str, make: Any, state: Any) -> list[Future]:
+    def _loading(self, p: int, address: str, make: object, state: object) -> list[Future]:
         """Return the futures of a partition and of its description; the user's own tasks run anywhere."""
         with dask.annotate(workers=[address], allow_other_workers=False):
             held = dask.delayed(holding.load, pure=False)(self.run, p, make, state, *self.sources[p])

@@ -104,6 +104,6 @@ def combined(first: Report, *others: Report) -> Report:
     return first
 
 
-def listed(*answers: Any) -> list[Any]:
+def listed(*answers: object) -> list[Any]:
     """Task: return answers together, so that they travel as one."""
     return list(answers)

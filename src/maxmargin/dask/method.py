@@ -56,7 +56,7 @@ class Distributed(_Distributed):
 
     __slots__ = ()
 
-    def __new__(cls, inner: Any, rounds: int | None = None) -> "Distributed":
+    def __new__(cls, inner: object, rounds: int | None = None) -> "Distributed":
         if not protocol.is_method(inner) or needs("Divided", inner):
             raise ValueError(
                 f"Distributed: inner must be BlockFrankWolfe, Pairwise, Away or BlockExact, got "
@@ -92,7 +92,7 @@ class DistributedState(NamedTuple):
 
 
 @kinds.checked.register(Partitioned)
-def partitioned_checked(problem: Partitioned, method: Any) -> tuple[Partitioned, object]:
+def partitioned_checked(problem: Partitioned, method: object) -> tuple[Partitioned, object]:
     checked = innermost = _arguments.checked_method(method)
     while is_wrapper(type(innermost)) and not isinstance(innermost, Distributed):
         innermost = innermost.inner

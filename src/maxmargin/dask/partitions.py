@@ -14,7 +14,7 @@ Source = tuple[Any, Any, Any]
 _FORMS = "a Dask bag, a Dask array or a list of delayed partitions"
 
 
-def sources(X: Any, y: Any, sample_weight: Any, owner: str) -> list[Source]:
+def sources(X: object, y: object, sample_weight: object, owner: str) -> list[Source]:
     """Return what each partition is computed from; raise unless X, y and weights are divided alike."""
     X_parts = _parts(X, "X", owner)
     y_parts, weights = (

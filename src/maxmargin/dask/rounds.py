@@ -130,13 +130,13 @@ class Rounds:
         answers = self._all_the_way(holding.hinges, measure, parts, must_end=True)
         return float(sum(found for _, found in answers))
 
-    def image(self, method: Any) -> Report:
+    def image(self, method: object) -> Report:
         """Return the sum of Phi_i z_i over all examples, and that of their dual losses."""
         fleet = self.fleet
         jobs = [Job(at, (fleet.run, fleet.epoch, p, method), p) for p, at in sorted(fleet.places.items())]
         return self._calls.summed(holding.image, jobs, np.inf)
 
-    def kappa(self, method: Any, n: int) -> float:
+    def kappa(self, method: object, n: int) -> float:
         """Return the median of the kappas that the partitions suggest."""
         fleet = self.fleet
         jobs = [Job(at, (fleet.run, p, method, n), p) for p, at in sorted(fleet.places.items())]
@@ -164,7 +164,7 @@ class Rounds:
                 self.fleet.recover(trouble)
 
 
-def _collecting(run: str, part: Part, epoch: int, number: int, method: Any) -> Job:
+def _collecting(run: str, part: Part, epoch: int, number: int, method: object) -> Job:
     return Job(part.address, (run, part.k, epoch, part.partitions, number, method))
 
 

@@ -50,7 +50,7 @@ def solve(
         By default the current one.
     timeout : float, optional
         Seconds after which a worker that does not answer counts as lost: the setting ``maxmargin.timeout`` of
-        `dask.config`, or 60. Tasks take about three seconds, however long a round is.
+        ``dask.config``, or 60. Tasks take about three seconds, however long a round is.
     tol, rtol, max_passes, time_limit, check_every, callbacks, random_state
         As for `maxmargin.solve`. Loading the partitions does not count towards ``time_limit``.
     sampling : {"permutation", "uniform"}
@@ -97,7 +97,7 @@ def solve(
 @contextmanager
 def a_fleet(
     sources: Sequence[tuple[Any, ...]],
-    make: Callable[..., Any],
+    make: Callable[..., object],
     client: Client | None = None,
     timeout: float | None = None,
 ) -> Iterator[Partitioned]:
@@ -137,7 +137,7 @@ def _as_task(partition: object) -> Any:
     return partition if is_task else dask.delayed(partition, pure=False, traverse=False)
 
 
-def _as_it_is(problem: Any) -> Any:
+def _as_it_is(problem: object) -> Any:
     return problem
 
 
@@ -157,7 +157,7 @@ def the_client(client: Client | None) -> Client:
     return client
 
 
-def _checked_timeout(timeout: Any) -> float:
+def _checked_timeout(timeout: object) -> float:
     found = dask.config.get("maxmargin.timeout", _TIMEOUT) if timeout is None else timeout
     if not (isinstance(found, Real) and float(found) > 0.0):
         raise ValueError(f"maxmargin.dask: timeout must be a number of seconds > 0, got {shown(found)}.")

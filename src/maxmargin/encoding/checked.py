@@ -1,6 +1,7 @@
 """Checks of encoded examples. Kernels do not check indices, so this happens before.
 
-Each function returns a copy in the form that kernels are compiled for, or raises.
+Each function returns arrays in the form that kernels are compiled for, or raises. They are copies, except of
+arrays that nothing can change, such as mapped files.
 """
 
 from numbers import Integral
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.arrays import BoolArray, FloatArray, IntArray, owned
+from maxmargin.encoding.chunks import pieces
 from maxmargin.encoding.graphs import Graphs
 from maxmargin.encoding.links import Links
 from maxmargin.wording import described
@@ -40,11 +42,15 @@ def checked_numbers(
     array = _integers(values, owner, name)
     if len(array) != length:
         raise ValueError(f"{owner}: {name} must be {length} ints, got {len(array)}; give one for each.")
-    outside = (array < begin) | (array >= stop)
-    if outside.any():
-        at = int(outside.argmax())
-        most = int(np.broadcast_to(stop, length)[at]) - 1
-        raise ValueError(f"{owner}: {name} must be from {begin} to {most}, got {array[at]} at position {at}.")
+    for piece in pieces(length):
+        limit = stop[piece] if isinstance(stop, np.ndarray) else stop
+        outside = (array[piece] < begin) | (array[piece] >= limit)
+        if outside.any():
+            at = piece.start + int(outside.argmax())
+            most = int(np.broadcast_to(stop, length)[at]) - 1
+            raise ValueError(
+                f"{owner}: {name} must be from {begin} to {most}, got {array[at]} at position {at}."
+            )
     return array
 
 
@@ -146,10 +152,10 @@ def checked_links(links: Links, owner: str) -> Links:
 
 
 def _integers(values: ArrayLike, owner: str, name: str) -> IntArray:
-    """Return a copy of a vector of ints."""
+    """Return a vector of ints."""
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(
             f"{owner}: {name} must be a vector of ints, got {described(values)} of dtype {array.dtype}."
         )
-    return np.array(array, dtype=np.int64)
+    return owned(array, np.int64)

@@ -11,8 +11,8 @@ from maxmargin.encoding.tokens import Offsets
 from maxmargin.wording import described, quoted
 
 Label = str | int | None
-# Pairs that an error lists.
-_MOST = 5
+# Pairs that an error lists, and sequences that are looked at together.
+_MOST, _SEQUENCES = 5, 1 << 14
 
 
 def encode_forbidden(forbidden: object, classes: ArrayLike, *, owner: str) -> BoolArray | None:
@@ -88,19 +88,34 @@ def check_allowed(
     advice: str = "correct y or remove the pairs from forbidden",
 ) -> None:
     """Raise if the numbered labels of sequences contain forbidden transitions; the error reports all."""
+    pairs: Counter[tuple[int, int]] = Counter()
+    n_wrong, first = 0, ""
+    for begin in range(0, len(offsets) - 1, _SEQUENCES):
+        part = offsets[begin : begin + _SEQUENCES + 1]
+        found, where, place = _forbidden_pairs(labels[part[0] : part[-1]], part - part[0], forbidden)
+        if len(where) and not n_wrong:
+            first = f"token {place} of sequence {begin + where[0]}"
+        n_wrong += len(np.unique(where))
+        pairs += found
+    if n_wrong:
+        raise ValueError(
+            f"{owner}: y has forbidden pairs in {n_wrong} of {len(offsets) - 1} sequences, first at {first}: "
+            f"{_listed(pairs, classes)}; {advice}."
+        )
+
+
+def _forbidden_pairs(
+    labels: IntArray, offsets: Offsets, forbidden: BoolArray
+) -> "tuple[Counter[tuple[int, int]], IntArray, int]":
+    """Return the forbidden pairs of some sequences, the sequence of each, and the token of the first."""
     border, lengths = len(forbidden) - 1, np.diff(offsets)
     # One path through all sequences: a border between two is the end of one and the start of the next.
     path, begins = np.full(len(labels) + len(offsets), border), offsets + np.arange(len(offsets))
     path[np.arange(len(labels)) + 1 + np.repeat(np.arange(len(lengths)), lengths)] = labels
     wrong = np.flatnonzero(forbidden[path[:-1], path[1:]])
-    if len(wrong):
-        where = np.searchsorted(begins, wrong, side="right") - 1
-        first = f"token {wrong[0] - begins[where[0]]} of sequence {where[0]}"
-        pairs = Counter(zip(path[wrong].tolist(), path[wrong + 1].tolist(), strict=True))
-        raise ValueError(
-            f"{owner}: y has forbidden pairs in {len(np.unique(where))} of {len(lengths)} sequences, first "
-            f"at {first}: {_listed(pairs, classes)}; {advice}."
-        )
+    where = np.searchsorted(begins, wrong, side="right") - 1
+    pairs = Counter(zip(path[wrong].tolist(), path[wrong + 1].tolist(), strict=True))
+    return pairs, where, int(wrong[0] - begins[where[0]]) if len(wrong) else 0
 
 
 def _listed(pairs: "Counter[tuple[int, int]]", classes: ArrayLike) -> str:

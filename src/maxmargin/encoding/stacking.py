@@ -5,9 +5,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, get_index_dtype
+from scipy.sparse import csr_array
 
-from maxmargin.arrays import CsrMatrix, csr_of, frozen, is_sparse, joint_view, value_dtype
+from maxmargin.arrays import CsrMatrix, csr_of, frozen, index_dtype, is_sparse, joint_view, value_dtype
 from maxmargin.encoding.kinds import is_empty, is_numeric, kind_of, mixture
 from maxmargin.encoding.matrices import as_csr, check_entries, in_order
 from maxmargin.encoding.sparse_rows import assemble
@@ -82,7 +82,7 @@ def csr_rows(sequences: list[object], owner: str) -> tuple[csr_array, Offsets]:
     data = np.concatenate([block.data for block in blocks])
     indices = np.concatenate([block.indices for block in blocks])
     counts = np.concatenate([np.diff(block.indptr) for block in blocks])
-    indptr = np.append(0, np.cumsum(counts, dtype=np.int64)).astype(get_index_dtype((indices,), len(data)))
+    indptr = np.append(0, np.cumsum(counts, dtype=np.int64)).astype(index_dtype(indices, len(data)))
     rows = csr_of(data, indices.astype(indptr.dtype, copy=False), indptr, blocks[0].shape[1])
     _check_indices(rows, given, owner)
     return in_order(rows), offsets

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from maxmargin.arrays import FloatArray, ValueArray
-from maxmargin.encoding.chunks import pieces
+from maxmargin.encoding.chunks import PIECE, pieces
 
 # Columns whose entries differ by this factor are worth a word.
 _SPREAD = 100.0
@@ -70,9 +70,13 @@ def _column_scales(examples: object) -> FloatArray:
             squares += np.square(matrix[piece], dtype=np.float64).sum(axis=0)
             counts += np.count_nonzero(matrix[piece], axis=0)
     elif issparse(matrix):
-        rows = csr_array(matrix)
-        squares = np.bincount(rows.indices, np.square(rows.data, dtype=np.float64), rows.shape[1])
-        counts = np.bincount(rows.indices, rows.data != 0.0, rows.shape[1])
+        rows: csr_array = matrix if matrix.format == "csr" else csr_array(matrix)  # type: ignore[attr-defined, assignment]
+        squares, counts = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+        step = max(PIECE, rows.shape[1])
+        for first in range(0, len(rows.data), step):
+            columns, values = rows.indices[first : first + step], rows.data[first : first + step]
+            squares += np.bincount(columns, np.square(values, dtype=np.float64), rows.shape[1])
+            counts += np.bincount(columns, values != 0.0, rows.shape[1])
     else:  # zeros and ones, or objects
         return np.zeros(0)
     used = counts > 0

@@ -5,12 +5,12 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, get_index_dtype, issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from maxmargin.arrays import FloatArray, IntArray, ValueArray, csr_of, frozen, lent, value_dtypes
+from maxmargin.arrays import FloatArray, IntArray, ValueArray, csr_of, frozen, index_dtype, lent, value_dtypes
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.objects import as_objects
@@ -169,7 +169,7 @@ def with_constant(table: Table) -> Table:
 def _with_last(table: csr_array) -> csr_array:
     """Return the sparse table with a one at the end of each row; scipy's own way takes twice the memory."""
     n_stored = len(table.data) + table.shape[0]
-    dtype = get_index_dtype((table.indices,), max(n_stored, table.shape[1]))
+    dtype = index_dtype(table.indices, max(n_stored, table.shape[1]))
     start = table.indptr.astype(dtype) + np.arange(len(table.indptr), dtype=dtype)
     is_given = np.ones(start[-1], dtype=np.bool_)
     is_given[start[1:] - 1] = False

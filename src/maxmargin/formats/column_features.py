@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from maxmargin.encoding.numbered import NumberedSequences
 from maxmargin.formats.columns import split_fields
+from maxmargin.formats.numbered_features import number_features
 from maxmargin.formats.sources import Malformed, Source
 from maxmargin.formats.templates import parse_template
-from maxmargin.formats.word_features import word_features
+from maxmargin.formats.word_features import described, word_features, word_template
 
 
 class ColumnFeatures:
@@ -31,6 +33,12 @@ class ColumnFeatures:
                 f"{template_name}: expected columns below {columns - 1}, as the data have {columns} and the "
                 f"last is the label, got column {needed - 1}"
             )
+
+    def numbered(self, sentences: Sequence[Sequence[Sequence[str]]]) -> NumberedSequences:
+        """Return the features of each token of many sentences, numbered."""
+        if self.parsed is not None:
+            return number_features(self.parsed, sentences)
+        return number_features(word_template(self.columns - 1), sentences, described)
 
     def of(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the features of each token of a sentence, whose label is not read."""

@@ -99,11 +99,11 @@ class _Line:
             expected = "strings" if kind is str else "whole numbers"
             self._fail(f"labels that are {expected}, as those before", others[0])
 
-    def _fail(self, expected: str, got: Any) -> NoReturn:
+    def _fail(self, expected: str, got: object) -> NoReturn:
         raise self.source.error(self.line.number, expected, quoted(got))
 
 
-def _is_value(value: Any) -> bool:
+def _is_value(value: object) -> bool:
     """Whether a value is a string or a number that fits into a float."""
     if isinstance(value, int):
         return abs(value) < 2**1023

@@ -40,7 +40,10 @@ class Macro(NamedTuple):
 
     def features(self, columns: list[list[str]], n_before: int, n: int) -> list[str]:
         """Return the feature of each of n tokens."""
-        texts = [cell.texts(columns[cell.column], n_before, n) for cell in self.cells]
+        return self.joined([cell.texts(columns[cell.column], n_before, n) for cell in self.cells], n)
+
+    def joined(self, texts: list[list[str]], n: int) -> list[str]:
+        """Return n features, given the n texts of each macro."""
         if len(texts) == 1:
             before, after = self.text.split("%s")
             return [before + text + after for text in texts[0]]
@@ -63,17 +66,18 @@ class Template:
     ----------
     n_columns : int
         The number of columns that the macros need.
+    before, after : lists of str
     """
 
     def __init__(
         self, macros: Iterable[Macro], before: Sequence[str], after: Sequence[str], *, transitions: bool
     ) -> None:
         self.macros, self.transitions = tuple(macros), transitions
-        self._before, self._after = before, after
+        self.before, self.after = list(before), list(after)
         self.n_columns = 1 + max((cell.column for macro in self.macros for cell in macro.cells), default=-1)
 
     def features(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the features of each token of a sentence, in the order of the templates."""
-        columns = [[*self._before, *column, *self._after] for column in zip(*rows, strict=True)]
-        made = [macro.features(columns, len(self._before), len(rows)) for macro in self.macros]
+        columns = [[*self.before, *column, *self.after] for column in zip(*rows, strict=True)]
+        made = [macro.features(columns, len(self.before), len(rows)) for macro in self.macros]
         return [list(features) for features in zip(*made, strict=True)]

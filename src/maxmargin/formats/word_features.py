@@ -29,12 +29,12 @@ def word_features(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     >>> word_features([["Dr", "NNP"], ["No", "NNP"]])[1][:4]
     ['word[-2]=_B-1', 'word[-1]=Dr', 'word[0]=No', 'word[1]=_B+1']
     """
-    described = [[*_described(row[0]), *row[1:]] for row in rows]
-    return _template(len(rows[0])).features(described)
+    rows_of = [[*described(row[0]), *row[1:]] for row in rows]
+    return word_template(len(rows[0])).features(rows_of)
 
 
 @lru_cache(maxsize=1 << 16)
-def _described(word: str) -> tuple[str, ...]:
+def described(word: str) -> tuple[str, ...]:
     """Return what is known of a word by its spelling, in the order of `_OF_WORD`."""
     shape = "".join(map(_class_of, word))
     form = "".join(c for k, c in enumerate(shape) if k == 0 or c != shape[k - 1])
@@ -50,7 +50,7 @@ def _class_of(letter: str) -> str:
 
 
 @lru_cache
-def _template(n_columns: int) -> Template:
+def word_template(n_columns: int) -> Template:
     """Return the templates for sentences of this many columns."""
     of_word = {name: column for column, name in enumerate(_OF_WORD)}
     macros = [*_windows("word", 0, 1), _window("word", 0, -1, 2), _window("word", 0, 0, 2)]

@@ -12,10 +12,10 @@ from maxmargin.methods._pool import (
     START,
     can_claim,
     claim,
+    closed_up,
     enlarged,
     longer_extents,
     new_extents,
-    packed,
     prefetch_part,
 )
 from maxmargin.problems.moves import next_mark
@@ -42,7 +42,7 @@ def empty_blocks(n: int, slack: int) -> Blocks:
 
 @enlarged.register
 def blocks_enlarged(blocks: Blocks, slack: int) -> Blocks:
-    extent, used, where, value = packed(blocks.extent, slack, blocks.where, blocks.value)
+    extent, used, where, value = closed_up(blocks.extent, slack, blocks.where, blocks.value)
     return Blocks(where, value, extent, used)
 
 

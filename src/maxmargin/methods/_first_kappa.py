@@ -40,18 +40,18 @@ _ROUNDING = 1e-9
 _SHARE = 0.02  # of a limited time, for a step of each example
 
 
-def first_kappa(method: Any, problem: AnyProblem) -> float:
+def first_kappa(method: object, problem: AnyProblem) -> float:
     """Return the initial kappa of a method, which may be wrapped."""
     return kappa_of(problem, method)
 
 
 @python_generic
-def kappa_of(problem: AnyProblem, method: Any) -> float:
+def kappa_of(problem: AnyProblem, method: object) -> float:
     """Return the initial kappa; another kind of problem may measure it elsewhere."""
     return kappa_by_steps(problem, method, map_sizes(problem.map).examples)
 
 
-def kappa_by_steps(problem: AnyProblem, method: Any, n: int) -> float:
+def kappa_by_steps(problem: AnyProblem, method: object, n: int) -> float:
     """Return the initial kappa for n examples, measured on a problem of some of them.
 
     Steps are measured at w = 0, and then again, for other examples, at the weights after a step of each of
@@ -114,7 +114,7 @@ def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray) -> fl
 
 
 def _after_steps(
-    method: Any, problem: AnyProblem, examples: IntArray, at: FloatArray | None = None
+    method: object, problem: AnyProblem, examples: IntArray, at: FloatArray | None = None
 ) -> tuple[Any, IntArray]:
     """Return the state after a step of some blocks, from the truth, and which; ``at`` as in `sweep_all`."""
     with until(share_of_time(_SHARE)):

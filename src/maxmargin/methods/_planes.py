@@ -6,14 +6,25 @@ hinge. A set stores planes instead of outputs, so the oracle need not compute th
 example are contiguous, in one pool for planes and one for their entries.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
-from maxmargin.methods._pool import ROOM, SIZE, START, can_claim, claim, enlarged, new_extents, packed
+from maxmargin.methods._pool import (
+    ROOM,
+    SIZE,
+    START,
+    can_claim,
+    claim,
+    closed_up,
+    enlarged,
+    new_extents,
+    packed,
+)
 from maxmargin.problems.moves import add_entry
 
 # Initial space for the planes of an example and for their entries; a plane has at most ``parts`` entries.
@@ -105,9 +116,14 @@ def _new_work(capacity: int) -> PlaneWork:
 
 @enlarged.register
 def planes_enlarged(planes: Planes, slack: int) -> Planes:
+    return _with_pools(closed_up, planes, slack)
+
+
+def _with_pools(renew: Callable[..., tuple[Any, ...]], planes: Planes, slack: int) -> Planes:
+    """Return the sets in pools that are renewed by `packed` or `closed_up`."""
     pools = planes.alpha, planes.loss, planes.stop
-    extent, used, alpha, loss, stop = packed(planes.extent, _FIRST_ROOM, *pools)
-    entries, used_entries, where, value = packed(planes.entries, slack, planes.where, planes.value)
+    extent, used, alpha, loss, stop = renew(planes.extent, _FIRST_ROOM, *pools)
+    entries, used_entries, where, value = renew(planes.entries, slack, planes.where, planes.value)
     work = _new_work(2 * int(planes.extent[:, SIZE].max()) + _FIRST_WORK)
     return Planes(
         alpha, loss, stop, extent, used, where, value, entries, used_entries, work, planes.merges.copy()
@@ -118,7 +134,7 @@ def copied_planes(planes: Planes, n: int, slack: int) -> Planes:
     """Return a copy of the sets, padded with empty ones to n sets."""
     more = new_extents(n - len(planes.extent))
     extent, entries = np.concatenate([planes.extent, more]), np.concatenate([planes.entries, more])
-    return enlarged(planes._replace(extent=extent, entries=entries), slack)
+    return _with_pools(packed, planes._replace(extent=extent, entries=entries), slack)
 
 
 def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:

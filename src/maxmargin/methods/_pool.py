@@ -14,6 +14,7 @@ import numpy as np
 
 from maxmargin.arrays import IntArray
 from maxmargin.compiling import helper
+from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.prefetch import prefetch
 
 START, SIZE, ROOM = 0, 1, 2
@@ -55,11 +56,45 @@ def prefetch_part(extent, i, pool):
 
 
 @singledispatch
-def enlarged(state: Any, slack: int) -> Any:
-    """Return a state whose pools have free space, and at least ``slack`` entries of it for any part."""
+def enlarged(state: object, slack: int) -> Any:
+    """Return a state with more space in its pools, ``slack`` entries for any part and more.
+
+    The state that is given must not be used any more: pools that have enough gaps are closed up in place.
+    """
     if not isinstance(state, tuple):
         return state
     return type(state)(*(enlarged(field, slack) for field in state))
+
+
+def closed_up(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
+    """Return extents without gaps, the number of entries, and the pools, or longer ones if these are short.
+
+    Large pools in which a third of the entries in use would be free are kept: the parts are moved to their
+    beginning. So a run needs one pool and not two.
+    """
+    size = extent[:, SIZE]
+    end, spare = int(size.sum()), 4 * (int(size.max(initial=0)) + slack)
+    if len(pools[0]) < _MANY or end + end // 3 + spare > len(pools[0]):
+        return packed(extent, slack, *pools)
+    order = np.argsort(extent[:, START], kind="stable")
+    start = np.empty_like(size)
+    start[order] = np.cumsum(size[order]) - size[order]
+    with uninterruptible():  # extents and pools change together
+        for pool in pools:
+            _slide(extent, order, pool)
+        extent[:, START], extent[:, ROOM] = start, size
+    return extent, np.array([end]), *pools
+
+
+@helper
+def _slide(extent, order, pool):
+    """Move the parts, in the order in which they begin, to the beginning of the pool."""
+    end = 0
+    for k in range(order.shape[0]):
+        first = extent[order[k], START]
+        for e in range(first, first + extent[order[k], SIZE]):
+            pool[end] = pool[e]
+            end += 1
 
 
 def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:

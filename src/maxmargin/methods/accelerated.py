@@ -81,7 +81,7 @@ class Accelerated(_Accelerated):
 
     __slots__ = ()
 
-    def __new__(cls, inner: Any, kappa: float | None = None) -> "Accelerated":
+    def __new__(cls, inner: object, kappa: float | None = None) -> "Accelerated":
         check_inner(cls.__name__, inner)
         if kappa is not None and not (isinstance(kappa, Real) and 0.0 <= float(kappa) < np.inf):
             raise ValueError(f"Accelerated: kappa must be a number >= 0 or None, got {shown(kappa)}.")

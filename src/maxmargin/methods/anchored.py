@@ -70,7 +70,7 @@ class Anchored(_Anchored):
 
     __slots__ = ()
 
-    def __new__(cls, inner: Any, length: int = 300) -> "Anchored":
+    def __new__(cls, inner: object, length: int = 300) -> "Anchored":
         check_inner(cls.__name__, inner)
         if not (isinstance(length, int | np.integer) and length >= 1):
             raise ValueError(f"Anchored: length must be an int >= 1, got {shown(length)}.")
@@ -206,7 +206,7 @@ def _places(old: Anchors, new: Anchors, block: IntArray, head: int, width: int) 
 
 
 @python_generic
-def joined_state(method: Any, state: Any, problem: AnyProblem, places: Places) -> Any:
+def joined_state(method: object, state: object, problem: AnyProblem, places: Places) -> Any:
     """Return the state of a block method after blocks have been joined: what they hold adds up."""
     raise NotImplementedError
 
@@ -240,7 +240,7 @@ def _join_blocks(old, places, new, move):
             reset(move)
 
 
-def suited_to(problem: AnyProblem, method: Any) -> Any:
+def suited_to(problem: AnyProblem, method: object) -> Any:
     """Return the method for problems of long sequences if this is one, else the given method."""
     if not can_anchor(problem) or np.diff(chain_of(problem.oracle).tokens).mean() < _LONG:
         return method

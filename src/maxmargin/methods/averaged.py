@@ -63,7 +63,7 @@ class Averaged(_Averaged):
 
     __slots__ = ()
 
-    def __new__(cls, inner: Any, scheme: object = "weighted") -> "Averaged":
+    def __new__(cls, inner: object, scheme: object = "weighted") -> "Averaged":
         if not (scheme in SCHEMES if isinstance(scheme, str) else _is_scheme(scheme)):
             raise ValueError(
                 f"Averaged: scheme must be one of {', '.join(map(repr, SCHEMES))}, got {shown(scheme)}."

@@ -66,7 +66,7 @@ class Cached(_Cached):
     __slots__ = ()
 
     def __new__(
-        cls, inner: Any, oracle_cost: float | None = None, capacity: int = 50, life: int = 10
+        cls, inner: object, oracle_cost: float | None = None, capacity: int = 50, life: int = 10
     ) -> "Cached":
         check_inner(cls.__name__, inner)
         if oracle_cost is not None and not (isinstance(oracle_cost, Real) and 0.0 <= oracle_cost < np.inf):

@@ -64,7 +64,7 @@ class Divided(_Divided):
 
     __slots__ = ()
 
-    def __new__(cls, inner: Any, parts: int = 2) -> "Divided":
+    def __new__(cls, inner: object, parts: int = 2) -> "Divided":
         check_inner(cls.__name__, inner)
         if not (isinstance(parts, int | np.integer) and parts >= 1):
             raise ValueError(f"Divided: parts must be an int >= 1, got {shown(parts)}.")
@@ -86,7 +86,7 @@ def part_parts(part: Part) -> list[Any]:
 
 
 @states.with_parts.register(Part)
-def part_with_parts(part: Part, new: Sequence[Any]) -> Part:
+def part_with_parts(part: Part, new: Sequence[object]) -> Part:
     return part._replace(state=new[0])
 
 
@@ -161,7 +161,7 @@ def _one_round(method: Divided, state: DividedState, problem: AnyProblem, order:
     return state._replace(interaction=mean_interaction(state.interaction, rho, gain, n_parts))
 
 
-def _summed_moves(phi: Any, state: DividedState) -> tuple[float, float, float]:
+def _summed_moves(phi: object, state: DividedState) -> tuple[float, float, float]:
     """Write the sum d of the parts' moves to the weights of part 0; return rho, <w, d> and <d, d>.
 
     The parts' weights are free to be overwritten, since every round starts from the common ones.
@@ -187,7 +187,7 @@ def mean_interaction(before: float, rho: float, gain: float, n_parts: int) -> fl
     return float(n_parts) if gain < 0.0 else before + _SMOOTHING * (rho - before)
 
 
-def moved_part(method: Any, part: Part, w: FloatArray, order: IntArray) -> Part:
+def moved_part(method: object, part: Part, w: FloatArray, order: IntArray) -> Part:
     """Return a part after its visits, which start from the common weights."""
     part.state.w[:] = w
     return part._replace(state=sweep_all(part.problem, method, part.state, order, part.numbers))

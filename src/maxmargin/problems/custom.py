@@ -11,7 +11,7 @@ from maxmargin.problems.problem import Problem, fitting
 def Custom(
     features: Callable[[Any, Any], Any],
     loss: Callable[[Any, Any], float],
-    argmax: Callable[..., Any],
+    argmax: Callable[..., object],
     X: object,
     y: object,
     *,

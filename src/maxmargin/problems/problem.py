@@ -121,17 +121,16 @@ def take(problem: Problem[MapT, OracleT], indices: Sequence[int] | IntArray) -> 
         Of the same classes, so no new kernels are compiled. A half written as a Python object must define
         ``take(indices)``.
     """
-    chosen = np.asarray(indices)
-    checked_pair(problem, "take")
-    n = map_sizes(problem.map).examples
+    pair, chosen = checked_pair(problem, "take"), np.asarray(indices)
+    n = map_sizes(pair.map).examples
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not len(chosen):
         raise ValueError(f"take: indices must be one or more ints, got {described(indices)}.")
     outside = chosen[(chosen < 0) | (chosen >= n)]
     if len(outside):
         raise ValueError(f"take: indices must be from 0 to {n - 1}, got {outside[0]}.")
     chosen = plain(chosen, np.int64)
-    of_map = take_half(problem.map, chosen)
-    return Problem(of_map, of_map if problem.map is problem.oracle else take_half(problem.oracle, chosen))
+    of_map = take_half(pair.map, chosen)
+    return Problem(of_map, of_map if pair.map is pair.oracle else take_half(pair.oracle, chosen))
 
 
 def checked_weights(problem: AnyProblem, w: ArrayLike) -> FloatArray:

@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -287,7 +286,7 @@ def _joined(parts: Iterable[FloatArray]) -> FloatArray:
     return np.concatenate([part.ravel() for part in parts])
 
 
-def _number(value: Any, is_right: Callable[[float], bool], expected: str) -> float:
+def _number(value: object, is_right: Callable[[float], bool], expected: str) -> float:
     if not (isinstance(value, Real) and is_right(float(value))):
         raise ValueError(f"{expected}, got {shown(value)}.")
     return float(value)

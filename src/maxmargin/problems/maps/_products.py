@@ -1,8 +1,10 @@
 r"""Inner products of the tokens of a sequence, which give the image and the length of a move.
 
 For the rows X of a sequence's features and a direction D, one row of labels per position, steps within the
-block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` only. The matrix
-:math:`X X^\top` is tabulated for every sequence but the longest ones.
+block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` only. The matrices
+:math:`X X^\top` of sequences that are not long are tabulated, if all tables together take less memory than
+the features do, or little. Else the table of a sequence is computed when a step needs it. Moves of long
+sequences go through an array like the weights.
 """
 
 from typing import NamedTuple
@@ -13,11 +15,22 @@ from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import helper, kernel, subroutine
 from maxmargin.compiling.prefetch import prefetch
 from maxmargin.loops import add_product, add_scaled, clear, count_nonzero
+from maxmargin.problems.maps._tables import TableWork, compute_table, new_table_work
 from maxmargin.problems.subsets import spans
-from maxmargin.rows import Rows, row_add, row_clear, row_dot, row_push, row_scores, rows_prefetch
+from maxmargin.rows import (
+    Rows,
+    row_add,
+    row_clear,
+    row_dot,
+    row_push,
+    row_scores,
+    rows_prefetch,
+)
 
 # Longest sequence whose inner products are tabulated; a token takes 8 bytes times the length.
 _TABULATED = 128
+# Bytes that tables may take even if the features take less.
+_LITTLE = 1 << 28
 # A move with at most this many nonzeros per position is multiplied entry by entry.
 _FEW = 10
 # Contiguous entries of a long vector that take as long as one random access.
@@ -50,10 +63,19 @@ def tabulated(rows: Rows, tokens: IntArray) -> Products:
         return no_products(len(tokens))
     lengths = tokens[:, 1] - tokens[:, 0]
     entries = np.where(lengths <= _TABULATED, lengths, 0) ** 2
+    if 8 * int(entries.sum()) > max(_LITTLE, sum(getattr(part, "nbytes", 0) for part in rows)):
+        return no_products(len(tokens))
     places = spans(np.concatenate([[0], np.cumsum(entries)]))
     products = Products(np.zeros(int(entries.sum())), places)
     _fill_products(products, rows, tokens, np.zeros(rows.n_columns))
     return products
+
+
+def table_work(rows: Rows, tokens: IntArray, product_spans: IntArray) -> TableWork:
+    """Return work space for the tables of those short sequences that have none."""
+    lengths = tokens[:, 1] - tokens[:, 0]
+    short = (lengths <= _TABULATED) & (product_spans[:, 0] == product_spans[:, 1])
+    return new_table_work(rows, tokens[short])
 
 
 def stream_buffer(rows: Rows, longest: int, width: int) -> FloatArray:
@@ -97,7 +119,11 @@ def products_norm2(phi, i, D, G, sums, work):
     """
     if has_table(phi, i):
         return table_norm2(phi, i, D, sums, work.nonzero)
-    stream_products(phi, i, D, G, work)
+    if D.shape[0] <= _TABULATED:
+        compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
+        _sum_products(work.table.values, 0, D, sums, work.nonzero)
+        return _sum(sums)
+    _stream_products(phi, i, D, G, work)
     for t in range(D.shape[0]):
         add_product(1.0, D[t], G[t], sums)
     return _sum(sums)
@@ -106,7 +132,7 @@ def products_norm2(phi, i, D, G, sums, work):
 @subroutine
 def table_norm2(phi, i, D, sums, positions):
     r"""Return :math:`\operatorname{tr} D^\top X_i X_i^\top D`, from the table, plus the sum of ``sums``."""
-    _sum_products(phi, i, D, sums, positions)
+    _sum_products(phi.products, phi.product_spans[i, 0], D, sums, positions)
     return _sum(sums)
 
 
@@ -118,17 +144,20 @@ def _sum(values):
     return total
 
 
-@subroutine
-def _sum_products(phi, i, D, sums, positions):
-    """``sums += sum_st products[s, t] D_s * D_t`` over the positions where D is not zero, label by label."""
+@helper
+def _sum_products(products, begin, D, sums, positions):
+    """``sums += sum_st products[s, t] D_s * D_t`` over the positions where D is not zero, label by label.
+
+    The table begins at ``products[begin]``.
+    """
     length, count = D.shape[0], _list_positions(D, positions)
     for a in range(count):
         s = positions[a]
-        first = phi.product_spans[i, 0] + s * length
-        add_product(phi.products[first + s], D[s], D[s], sums)
+        first = begin + s * length
+        add_product(products[first + s], D[s], D[s], sums)
         for b in range(a):
             t = positions[b]
-            add_product(2.0 * phi.products[first + t], D[s], D[t], sums)
+            add_product(2.0 * products[first + t], D[s], D[t], sums)
 
 
 @helper
@@ -185,41 +214,57 @@ def multiply_products(phi, i, move, D, G):
 @subroutine
 def multiply_products_behind(head, phi, i, move, D, G):
     """``G = X_i X_i^T D``, from the table; D follows ``head`` other entries of the move."""
+    _multiply_table(head, phi.products, phi.product_spans[i, 0], move, D, G)
+
+
+@helper
+def _multiply_table(head, products, begin, move, D, G):
+    """``G = X X^T D``, from the table that begins at ``products[begin]``."""
     for t in range(G.shape[0]):
         clear(G[t])
     if move.size[0] <= _FEW * G.shape[0]:
-        _multiply_entries(head, phi, i, move, G)
+        _multiply_entries(head, products, begin, move, G)
     else:
-        _multiply_rows(phi, i, D, G)
+        _multiply_rows(products, begin, D, G)
 
 
-@subroutine
-def _multiply_entries(head, phi, i, move, G):
+@helper
+def _multiply_entries(head, products, begin, move, G):
     """``G += X_i X_i^T D``, from the table, nonzero by nonzero; entries of the move after D are skipped."""
     length, end = G.shape[0], head + G.size
     for c in range(move.size[0]):
         p = move.support[c]
         if head <= p < end:
             t, k = position_and_label(p, head, G.shape[1])
-            first = phi.product_spans[i, 0] + t * length
-            column = phi.products[first : first + length]
+            first = begin + t * length
+            column = products[first : first + length]
             for s in range(length):
                 G[s, k] += column[s] * move.delta[p]
 
 
-@subroutine
-def _multiply_rows(phi, i, D, G):
+@helper
+def _multiply_rows(products, begin, D, G):
     """``G += X_i X_i^T D``, from the table, for each nonzero row of D."""
     length = G.shape[0]
     for s in range(length):
         if count_nonzero(D[s]) > 0:
             for t in range(length):
-                add_scaled(phi.products[phi.product_spans[i, 0] + s * length + t], D[s], G[t])
+                add_scaled(products[begin + s * length + t], D[s], G[t])
 
 
 @subroutine
-def stream_products(phi, i, D, G, work):
-    """``G = X_i X_i^T D``, without a table, for long sequences: ``X_i^T D`` first, then ``X_i`` times it."""
+def compute_products(head, phi, i, move, D, G, work):
+    """``G = X_i X_i^T D``, without a table; D follows ``head`` other entries of the move."""
+    if D.shape[0] <= _TABULATED:
+        compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
+        _multiply_table(head, work.table.values, 0, move, D, G)
+    else:
+        _stream_products(phi, i, D, G, work)
+
+
+@subroutine
+def _stream_products(phi, i, D, G, work):
+    """``G = X_i X_i^T D`` for long sequences: ``X_i^T D`` first, then ``X_i`` times it."""
     rows, first = phi.rows, phi.tokens[i, 0]
     for t in range(D.shape[0]):
         if count_nonzero(D[t]) > 0:

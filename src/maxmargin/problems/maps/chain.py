@@ -16,6 +16,7 @@ from maxmargin.loops import add_product, add_scaled, clear, copy
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import chain_statistics, padded
 from maxmargin.problems.maps import _products
+from maxmargin.problems.maps._tables import TableWork
 from maxmargin.problems.subsets import indexed_by_example
 from maxmargin.rows import Rows, row_push_few, row_scores
 
@@ -64,10 +65,13 @@ class ChainMapWork(NamedTuple):
         The feature vector of a move, for sequences without a table of inner products.
     nonzero : array
         Positions or labels where a move is not zero.
+    table : TableWork
+        The inner products of the tokens of one sequence, for those without a table.
     """
 
     stream: FloatArray
     nonzero: UIntArray
+    table: TableWork
 
 
 @feature_map.map_sizes.register(ChainMap)
@@ -80,7 +84,8 @@ def chain_map_sizes(phi):
 @feature_map.map_workspace.register(ChainMap)
 def chain_map_workspace(phi: ChainMap) -> ChainMapWork:
     nonzero = np.zeros(max(phi.longest, phi.width) + 1, dtype=np.uint32)
-    return ChainMapWork(_products.stream_buffer(phi.rows, phi.longest, phi.width), nonzero)
+    stream = _products.stream_buffer(phi.rows, phi.longest, phi.width)
+    return ChainMapWork(stream, nonzero, _products.table_work(phi.rows, phi.tokens, phi.product_spans))
 
 
 @feature_map.statistics_size.register(ChainMap)
@@ -115,7 +120,7 @@ def chain_gram(phi, i, move, image, work):
     if _products.has_table(phi, i):
         _products.multiply_products(phi, i, move, D, G)
     else:
-        _products.stream_products(phi, i, D, G, work)
+        _products.compute_products(K * phi.width, phi, i, move, D, G, work)
     add_scaled(1.0, D[0], G[0])
     add_scaled(1.0, D[length - 1], G[length - 1])
 

@@ -78,7 +78,8 @@ def segments_map_sizes(phi):
 def segments_map_workspace(phi: SegmentsMap) -> ChainMapWork:
     row = SEGMENT_ROWS * phi.width
     nonzero = np.zeros(max(phi.longest, row) + 1, dtype=np.uint32)
-    return ChainMapWork(_products.stream_buffer(phi.rows, phi.longest, row), nonzero)
+    stream = _products.stream_buffer(phi.rows, phi.longest, row)
+    return ChainMapWork(stream, nonzero, _products.table_work(phi.rows, phi.tokens, phi.product_spans))
 
 
 @feature_map.statistics_size.register(SegmentsMap)
@@ -112,7 +113,7 @@ def segments_gram(phi, i, move, image, work):
     if _products.has_table(phi, i):
         _products.multiply_products_behind(head, phi, i, move, D, G)
     else:
-        _products.stream_products(phi, i, D, G, work)
+        _products.compute_products(head, phi, i, move, D, G, work)
     add_scaled(1.0, D[0][width : 2 * width], G[0][width : 2 * width])
 
 

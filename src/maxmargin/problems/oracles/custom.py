@@ -61,7 +61,7 @@ class CustomOracle:
         self,
         features: Callable[[Any, Any], Any],
         loss: Callable[[Any, Any], float],
-        argmax: Callable[..., Any],
+        argmax: Callable[..., object],
         X: object,
         y: object,
         n_features: int | None,

@@ -1,0 +1,138 @@
+"""The table of inner products of the tokens of one sequence, computed when a step needs it.
+
+Few features of a sequence are shared by many tokens. So entries are entered one by one into a hash table of
+features, which has for each the last entry with it, and each entry refers to the one before: two tokens are
+met at their common features only. Terms are added in the order of columns, as from a table of all sequences,
+so that both have the same bits.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling import generic, helper, subroutine
+from maxmargin.rows import DenseRows, IndicatorRows, Rows, SparseRows
+
+# Spreads column numbers over slots.
+_SPREAD, _SHIFT = 40503, 7
+
+
+class TableWork(NamedTuple):
+    """Work space.
+
+    Attributes
+    ----------
+    values : array
+        The table, row by row.
+    span : array of shape (2,)
+        The tokens that it is of.
+    slots : array
+        A hash table of features: the number of the last entry with each, plus one; a power of two long.
+    before : array
+        For each entry the number of the one before with the same feature, plus one; zero if it is the first.
+    owner : array
+        The token of each entry.
+    """
+
+    values: FloatArray
+    span: IntArray
+    slots: IntArray
+    before: IntArray
+    owner: IntArray
+
+
+def new_table_work(rows: Rows, tokens: IntArray) -> TableWork:
+    """Return work space for the tables of sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``."""
+    longest = int((tokens[:, 1] - tokens[:, 0]).max(initial=0))
+    entries = 0
+    if not isinstance(rows, DenseRows):
+        entries = int((rows.start[tokens[:, 1]] - rows.start[tokens[:, 0]]).max(initial=0))
+    slots = 1 << (2 * entries).bit_length()
+    counts = longest**2, 2, slots, entries, entries
+    return TableWork(np.zeros(counts[0]), *(np.zeros(size, dtype=np.int64) for size in counts[1:]))
+
+
+@subroutine
+def compute_table(rows, first, stop, work):
+    """Write the inner products of the rows first, ..., stop - 1, unless they are there."""
+    if work.span[0] == first and work.span[1] == stop:
+        return
+    fill_table(rows, first, stop, work)
+    work.span[0], work.span[1] = first, stop
+
+
+@generic
+def fill_table(rows, first, stop, work):
+    """Write the inner products of the rows first, ..., stop - 1."""
+    raise NotImplementedError
+
+
+@fill_table.register(DenseRows)
+def dense_rows_fill_table(rows, first, stop, work):
+    length = stop - first
+    for s in range(length):
+        for t in range(length):
+            total = 0.0
+            for f in range(rows.n_columns):
+                total += np.float64(rows.values[first + t, f]) * np.float64(rows.values[first + s, f])
+            work.values[s * length + t] = total
+
+
+@fill_table.register(SparseRows)
+def sparse_rows_fill_table(rows, first, stop, work):
+    _clear(work, stop - first)
+    begin, length = rows.start[first], stop - first
+    for t in range(length):
+        for p in range(rows.start[first + t], rows.start[first + t + 1]):
+            x = np.float64(rows.values[p])
+            e = _enter(rows.columns, begin, p, t, work)
+            work.values[t * length + t] += x * x
+            while e > 0:
+                work.values[work.owner[e - 1] * length + t] += x * np.float64(rows.values[begin + e - 1])
+                e = work.before[e - 1]
+    _mirror(work.values, length)
+
+
+@fill_table.register(IndicatorRows)
+def indicator_rows_fill_table(rows, first, stop, work):
+    _clear(work, stop - first)
+    begin, length = rows.start[first], stop - first
+    for t in range(length):
+        for p in range(rows.start[first + t], rows.start[first + t + 1]):
+            e = _enter(rows.columns, begin, p, t, work)
+            while e > 0:
+                work.values[work.owner[e - 1] * length + t] += 1.0
+                e = work.before[e - 1]
+        work.values[t * length + t] = 1.0 * (rows.start[first + t + 1] - rows.start[first + t])
+    _mirror(work.values, length)
+
+
+@helper
+def _clear(work, length):
+    for k in range(length * length):
+        work.values[k] = 0.0
+    for k in range(work.slots.shape[0]):
+        work.slots[k] = 0
+
+
+@helper
+def _enter(columns, begin, p, t, work):
+    """Enter entry p, of token t; return the number of the one before with its feature, plus one, or zero."""
+    mask = work.slots.shape[0] - 1
+    slot = ((np.int64(columns[p]) * _SPREAD) >> _SHIFT) & mask
+    while work.slots[slot] > 0 and columns[begin + work.slots[slot] - 1] != columns[p]:
+        slot = (slot + 1) & mask
+    e = work.slots[slot]
+    work.slots[slot] = p - begin + 1
+    work.before[p - begin] = e
+    work.owner[p - begin] = t
+    return e
+
+
+@helper
+def _mirror(values, length):
+    """Copy what is above the diagonal to below it."""
+    for s in range(length):
+        for t in range(s):
+            values[s * length + t] = values[t * length + s]
