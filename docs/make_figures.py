@@ -6,6 +6,7 @@ building it runs none of this.
 
 import runpy
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,14 +15,29 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from maxmargin import Accelerated, ChainSVC, Pairwise, solve
+from maxmargin import (
+    Accelerated,
+    Averaged,
+    BlockFrankWolfe,
+    ChainSVC,
+    Checkpoint,
+    FrankWolfe,
+    MulticlassSVC,
+    Pairwise,
+    solve,
+)
 from maxmargin.datasets import load_conll2000, load_digit_words, load_ocr
+from maxmargin.displays import FeaturesDisplay
 from maxmargin.problems import Chain
 
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS.parent / "examples"
-BLUE, VERMILION, GREY = "#0072B2", "#D55E00", "#777777"
+BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 # Text stays text, and the same data give the same file.
 STYLE = {"svg.fonttype": "none", "font.size": 9, "axes.grid": False, "figure.constrained_layout.use": True}
 
@@ -77,10 +93,13 @@ def draw_choosing_c() -> None:
 
 def draw_certificate() -> None:
     """Draw the two bounds of a run, and the gap between them."""
-    X, y, _, _ = load_digit_words(n_train=300, n_test=1, random_state=0)
-    problem = Chain.from_sequences(X, y)
     history = solve(
-        problem, Accelerated(Pairwise(lam=1 / 300)), tol=1e-4, check_every=1, max_passes=60, random_state=0
+        digit_words(),
+        Accelerated(Pairwise(lam=1 / 300)),
+        tol=1e-4,
+        check_every=1,
+        max_passes=60,
+        random_state=0,
     ).history
     upper, lower = np.minimum.accumulate(history.primal), np.maximum.accumulate(history.dual)
     _, (left, right) = plt.subplots(1, 2, figsize=(7.0, 2.8))
@@ -113,6 +132,81 @@ def draw_large_data() -> None:
     axes.set(xlabel="training sentences", ylabel="processor seconds of fit", xlim=(0, None), ylim=(0, None))
 
 
+def draw_methods() -> None:
+    """Draw the gap of several methods against passes."""
+    problem, lam = digit_words(), 1 / 300
+    methods = {
+        "FrankWolfe": (FrankWolfe(lam), GREEN, ":"),
+        "BlockFrankWolfe": (BlockFrankWolfe(lam), GREY, "-."),
+        "Averaged(BlockFrankWolfe)": (Averaged(BlockFrankWolfe(lam), "weighted"), VERMILION, "--"),
+        "Accelerated(Pairwise)": (Accelerated(Pairwise(lam)), BLUE, "-"),
+    }
+    axes = curves(6.0, 3.2)
+    for name, (method, color, line) in methods.items():
+        history = solve(problem, method, tol=0.0, check_every=1, max_passes=100, random_state=0).history
+        gap = np.minimum.accumulate(history.primal) - np.maximum.accumulate(history.dual)
+        axes.loglog(history.passes, gap, line, color=color, label=name)
+        print(f"methods: {name}, gap {gap[-1]:.3g} after {history.passes[-1]:.0f} passes")
+    axes.set(xlabel="passes", ylabel="gap", xlim=(1, 100))
+    axes.legend(frameon=False)
+
+
+def draw_checkpoint() -> None:
+    """Draw the gap of a run that was cut and continued, and of one that was not."""
+    problem, method = digit_words(), Accelerated(Pairwise(lam=1 / 300))
+
+    def run(passes: int, **other: Any) -> Any:
+        return solve(problem, method, tol=0.0, check_every=1, max_passes=passes, **other)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run"
+        cut = run(12, checkpoint=Checkpoint(path, every="1 pass"), random_state=0)
+        rest, whole = run(40, start=path), run(40, random_state=0)
+    print(f"checkpoint: same weights: {np.array_equal(rest.weights, whole.weights)}")
+    axes = curves(5.5, 3.0)
+    axes.semilogy(
+        whole.history.passes, whole.history.gap, color=GREY, linewidth=5, alpha=0.35, label="never stopped"
+    )
+    for history, line, color, name in (
+        (rest.history, "--", BLUE, "continued from the file"),
+        (cut.history, "-", VERMILION, "until it was stopped"),
+    ):
+        axes.semilogy(history.passes, history.gap, line, color=color, label=name)
+    axes.set(xlabel="passes", ylabel="gap")
+    axes.legend(frameon=False)
+
+
+def draw_units() -> None:
+    """Draw the accuracy on columns of different units, as they come and standardised."""
+    X, y = load_breast_cancer(return_X_y=True)
+    axes, Cs = curves(5.5, 3.0), np.geomspace(1e-4, 10, 11)
+    for steps, line, color, name in (
+        ([StandardScaler()], "o-", BLUE, "standardised"),
+        ([], "s--", VERMILION, "as they come"),
+    ):
+        models = (make_pipeline(*steps, MulticlassSVC(C=C, max_iter=200, random_state=0)) for C in Cs)
+        right = [100 * cross_val_score(model, X, y, cv=5).mean() for model in models]
+        print(f"units: {name}, {', '.join(f'{score:.1f}' for score in right)} %")
+        axes.semilogx(Cs, right, line, color=color, label=name)
+    axes.set(xlabel="C", ylabel="right in cross-validation, %")
+    axes.legend(frameon=False)
+
+
+def draw_weights() -> None:
+    """Draw the largest weights of two labels."""
+    X, y, _, _ = load_conll2000()
+    model = ChainSVC(min_count=3, random_state=0).fit(X, y)
+    _, (left, right) = plt.subplots(1, 2, figsize=(7.5, 3.2))
+    FeaturesDisplay.from_estimator(model, "B-NP", k=10, ax=left)
+    FeaturesDisplay.from_estimator(model, "B-VP", k=10, ax=right)
+
+
+def digit_words() -> Any:
+    """Return the problem of 300 words of scanned digits."""
+    X, y, _, _ = load_digit_words(n_train=300, n_test=1, random_state=0)
+    return Chain.from_sequences(X, y)
+
+
 def curves(width: float, height: float) -> Any:
     """Return the axes of a new figure, with a grid."""
     _, axes = plt.subplots(figsize=(width, height))
@@ -123,15 +217,19 @@ def curves(width: float, height: float) -> Any:
 FIGURES: dict[str, Callable[[], None]] = {
     "alignment": of_example("plot_alignment", 5.5, 5.0),
     "certificate": draw_certificate,
+    "checkpoint": draw_checkpoint,
     "choosing_c": draw_choosing_c,
     "kernels": of_example("plot_kernels", 5.5, 4.0),
     "large_data": draw_large_data,
     "margins": draw_margins,
+    "methods": draw_methods,
     "nuclei": of_example("plot_nuclei", 7.0, 3.0),
     "own_oracle": of_example("plot_own_oracle", 4.0, 5.2),
     "parsing": of_example("plot_parsing", 7.0, 2.4),
     "phrases": of_example("plot_phrases", 6.5, 3.2),
     "scene": of_example("plot_scene", 5.0, 4.2),
+    "units": draw_units,
+    "weights": draw_weights,
     "snakes": of_example("plot_snakes", 7.0, 2.4),
     "words": of_example("plot_words", 5.5, 4.8),
 }
