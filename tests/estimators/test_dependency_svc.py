@@ -79,6 +79,8 @@ def test_learns_from_words_and_tags():
     assert model.coef_.shape == (model.n_features_in_,)
     assert model.predict([[("The", "DET"), ("cat", "NOUN"), ("sleeps", "VERB")]])[0].tolist() == [2, 3, 0]
     assert fitted(SENTENCES, min_count=2).n_features_in_ < model.n_features_in_
+    with pytest.raises(ValueError, match=r"^DependencySVC: no feature of X occurs in min_count=99 true arcs"):
+        fitted(SENTENCES, min_count=99)
 
 
 def test_score_is_the_share_of_right_heads():

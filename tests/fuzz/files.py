@@ -169,7 +169,7 @@ def _template(draw: Draw, folder: Path) -> None:
     text = content.decode("utf-8", errors="replace")
     with little_memory(len(content)):
         found = outcome(parse_template, text)
-        if not isinstance(found, Refused):
+        if not isinstance(found, Refused) and found.n_columns <= 2:  # callers compare it with their data
             outcome(found.features, [["the", "DT"], ["dog", "NN"]])
 
 

@@ -202,6 +202,11 @@ class DependencySVC(
         tagged = encode_tagged(sentences, owner=self._owner)
         heads = encode_heads(y, tagged.offsets, owner=self._owner, **self._trees)
         self._encoder = ArcEncoder(min_count=self.min_count).fit(tagged, heads)
+        if not self._encoder.n_features_in_:
+            raise ValueError(
+                f"{self._owner}: no feature of X occurs in min_count={self.min_count} true arcs; lower "
+                "min_count."
+            )
         return self._encoder.transform(tagged), heads
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
