@@ -73,6 +73,8 @@ def test_features_of_a_sentence_of_one_word() -> None:
 
 def test_an_empty_sentence_has_no_features() -> None:
     assert window_features([]) == []
+    with pytest.raises(ValueError, match=r"^window_features: sentence must be a sequence of pairs"):
+        window_features("He runs.")
 
 
 def test_equal_features_are_one_object() -> None:

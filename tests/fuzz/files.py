@@ -191,7 +191,7 @@ def _command(draw: Draw, folder: Path) -> None:
         last = err.rstrip("\n").splitlines()[-1:]
         assert last, f"no word: {given}"
         assert last[0].startswith("maxmargin"), err
-    elif "--json" in given and out and "--help" not in given:
+    elif "--json" in given and out and not {"--help", "--version"} & set(given):
         json.loads(out)
 
 

@@ -113,7 +113,7 @@ def mutated(draw: Draw, value: Any, depth: int = 0) -> Any:
         return value | {key: mutated(draw, value[key], depth + 1)}
     if isinstance(value, np.ndarray) and value.size:
         return _mutated_array(draw, value)
-    if sp.issparse(value):
+    if sp.issparse(value) and value.ndim == 2:
         return draw(st.sampled_from([value.tocoo, value.tocsc, value.tolil, value.todok, value.toarray]))()
     if isinstance(value, int):
         return draw(st.sampled_from([-1, 100, 2**40, -7, "a", None, 1.5, 2**70, True, value + 1]))

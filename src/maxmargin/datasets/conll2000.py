@@ -8,7 +8,7 @@ from sys import intern
 
 from maxmargin.datasets._files import Source, damaged, locate, read_gzip
 from maxmargin.evaluation import Phrase, phrases
-from maxmargin.wording import shown
+from maxmargin.wording import described, shown
 
 _URL = "https://www.clips.uantwerpen.be/conll2000/chunking/"
 _START, _END = "<s>", "</s>"
@@ -119,10 +119,15 @@ def window_features(sentence: Sequence[tuple[str, str]]) -> list[list[str]]:
     >>> window_features([("He", "PRP"), ("runs", "VBZ")])[1][5:7]
     ['word[-1:0]=He runs', 'word[0:1]=runs </s>']
     """
-    columns = [
-        [_START] * _REACH + [token[column] for token in sentence] + [_END] * _REACH
-        for column in (_WORD, _POS)
-    ]
+    try:
+        columns = [
+            [_START] * _REACH + [token[column] for token in sentence] + [_END] * _REACH
+            for column in (_WORD, _POS)
+        ]
+    except (IndexError, KeyError, TypeError):
+        raise ValueError(
+            f"window_features: sentence must be a sequence of pairs (word, pos), got {described(sentence)}."
+        ) from None
     by_template = [
         [intern(f"{name}{' '.join(span)}") for span in _spans(columns[column], first, last)]
         for name, (column, first, last) in zip(_NAMES, _TEMPLATES, strict=True)
