@@ -43,3 +43,7 @@ def test_refuses() -> None:
         grid_edges((2, 2), 6)
     with pytest.raises(ValueError, match=r"^grid_edges: shape must be \(rows, columns\), .* got \(0, 2\)"):
         grid_edges((0, 2))
+    with pytest.raises(
+        ValueError, match=r"^grid_edges: the edges of a grid of shape .* must fit into the memory"
+    ):
+        grid_edges((3, 2**40))

@@ -5,6 +5,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin.arrays import check_memory
 from maxmargin.wording import quoted, shown
 
 # (down, right) steps to the neighbours with larger numbers, for each number of neighbours.
@@ -91,6 +92,8 @@ def _edges_by_direction(shape: tuple[int, int], connectivity: int) -> list[NDArr
     valid = isinstance(shape, tuple | list) and len(shape) == 2
     if not valid or not all(isinstance(side, Integral) and int(side) >= 1 for side in shape):
         raise ValueError(f"grid_edges: shape must be (rows, columns), both at least 1, got {quoted(shape)}.")
+    n_bytes = 8 * int(shape[0]) * int(shape[1]) * (1 + 2 * len(_STEPS[connectivity]))
+    check_memory(n_bytes, f"grid_edges: the edges of a grid of shape {quoted(shape)}", "give a smaller one")
     number = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
     found = []
     for down, right in _STEPS[connectivity]:
