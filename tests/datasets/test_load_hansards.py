@@ -90,6 +90,11 @@ def test_error_rate_is_one_minus_its_shares(sure: Any, possible: Any, predicted:
     assert alignment_error_rate(sure, possible, predicted) == pytest.approx(expected)
 
 
+def test_error_rate_of_numbers_that_are_too_large() -> None:
+    with pytest.raises(ValueError, match=r"^alignment_error_rate: links must be pairs of numbers of words"):
+        alignment_error_rate([[(0, 10**30)]], [[]], [[]])
+
+
 def test_error_rate_of_predicted_targets() -> None:
     sure, possible = [[(0, 0)], [(1, 2)]], [[(0, 0), (1, 1)], [(1, 2)]]
     assert alignment_error_rate(sure, possible, [np.array([0, 1]), [-1, 2]]) == 0.0

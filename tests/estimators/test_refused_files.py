@@ -40,6 +40,7 @@ def set_in(header: dict[str, Any], name: str, value: Any) -> None:
         ("multiclass", {"functions": ["C"]}, "without its functions, which are not stored; give them"),
         ("multiclass", {"functions": ["no"]}, "expected 'functions' to be some of C, loss"),
         ("multiclass-kernel", {"_support": ["dense", 3, 10**12]}, "bytes for a file of this size"),
+        ("multiclass-kernel", {"_support": ["sparse", 10**30, 4]}, "expected at most 2**32 features"),
         ("multiclass-texts", {"_has_objects": False}, "support rows must be of the kind"),
         ("chain", {"_order": 2}, "expected a value for 'weights.trigrams', got none"),
         ("chain", {"_order": 3}, "expected '_order' to be one of 1, 2, got 3"),

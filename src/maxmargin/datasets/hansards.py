@@ -136,7 +136,12 @@ def alignment_error_rate(
 
 
 def _link_set(links: LinksOrTargets) -> set[Link]:
-    entries = np.array(list(links), dtype=np.int64)
+    try:
+        entries = np.array(list(links), dtype=np.int64)
+    except OverflowError:
+        raise ValueError(
+            "alignment_error_rate: links must be pairs of numbers of words, got a number above 2**63."
+        ) from None
     if entries.ndim == 1:
         return {(j, k) for j, k in enumerate(entries.tolist()) if k >= 0}
     return {(j, k) for j, k in entries.tolist()}

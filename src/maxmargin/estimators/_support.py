@@ -19,6 +19,9 @@ from maxmargin.problems import (
 )
 from maxmargin.wording import quoted
 
+# Numbers of columns are uint32.
+_MOST_FEATURES = 2**32
+
 # Features of rows: a matrix, or an array of users' objects for a kernel of their own.
 RowFeatures: TypeAlias = np.ndarray[Any, Any] | csr_array
 Function = LinearKernel | PolynomialKernel | GaussianKernel | SigmoidKernel | PrecomputedKernel
@@ -95,6 +98,8 @@ def _read_support(stored: Stored, name: str) -> Support:
     if types != [str, int, int] or min(cast("list[int]", found)[1:]) < 0:
         stored.fail(f"a kind of rows and two counts for {name!r}", quoted(found))
     kind, n_features, n_columns = cast("tuple[str, int, int]", found)
+    if n_features > _MOST_FEATURES:
+        stored.fail(f"at most 2**32 features for {name!r}", quoted(n_features))
     numbers = stored.take_ints(name + ".numbers", None)
     stored.check_room(8 * len(numbers) * n_columns, f"{name!r} to be coefficients")
     coefficients = np.zeros((len(numbers), n_columns))
