@@ -32,11 +32,13 @@ PAGE = "experiments.md"
 
 
 def figures(profile: str, docs: Path) -> None:
-    """Draw the figures, and fill the page with them and with their numbers."""
-    results = Results(_store.read(profile))
+    """Draw the figures, fill the page with them and with their numbers, and publish all results beside it."""
+    frame = _store.read(profile, docs)
+    results = Results(frame)
     drawn = draw_all(results, docs / "figures")
     sections = {name: figure_section(results, name) for name in drawn}
     fill(docs / PAGE, {"bounds": bounds_section(results), "claims": claims_section(results), **sections})
+    _store.publish(frame, profile, docs)
     print(f"Drew {', '.join(drawn)} and filled {docs / PAGE}.")
 
 

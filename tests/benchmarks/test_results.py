@@ -1,6 +1,7 @@
 """From results to curves, claims, tables and pages."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 
@@ -108,3 +109,22 @@ def test_names_of_one_kind_add_up_and_those_of_several_narrow_down():
     assert chosen(full(), ["crfsuite-ap"], seeds=3)[0].limits.seeds == 1  # no more than the plan has
     with pytest.raises(SystemExit, match=r"^--only: expected names of .*BCFW, .* got 'SGD'$"):
         chosen(full(), ["SGD", "OCR"])
+
+
+def test_published_results_stand_in_for_those_that_are_not_stored(frame, tmp_path, monkeypatch):
+    import _store
+
+    monkeypatch.setattr(_store, "OUTPUTS", tmp_path / "outputs")
+    with pytest.raises(SystemExit, match="No results in"):
+        _store.read("full", tmp_path)
+    _store.publish(frame.sample(frac=1.0, random_state=0), "full", tmp_path)
+    order = ["method", "seed", "passes"]
+    read = _store.read("full", tmp_path)
+    pd.testing.assert_frame_equal(read, frame.sort_values(order, ignore_index=True), check_dtype=False)
+    anew = frame[frame["method"] == "BCFW"].assign(primal=1.25)
+    names = {new: old for old, new in _store._RENAMED.items()}
+    folder = tmp_path / "outputs" / "full"
+    folder.mkdir(parents=True)
+    anew.rename(columns=names).to_parquet(folder / "OCR_1-over-n_BCFW.parquet")
+    both = _store.read("full", tmp_path).groupby("method")["primal"].max().to_dict()
+    assert both == {"BCFW": 1.25, "BCFW-wavg": 2.0, "FW": 6.0}
