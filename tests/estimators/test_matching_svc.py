@@ -61,6 +61,24 @@ def test_predictions_of_several_links_have_the_highest_score():
         assert found + further * model.places_[0] == pytest.approx(best, abs=1e-12)
 
 
+@pytest.mark.parametrize("size", [(2, 3), (3, 1)])
+def test_more_places_than_targets_count_as_the_targets(size):
+    """A source has one link per target at most; with one target, predictions are lists of links still."""
+    pairs = [i for i, given in enumerate(SIZES) if given == size]
+    data = [X[i] for i in pairs], [LINKS[i] for i in pairs]
+    model, expected = (fitted(*data, fertility=fertility) for fertility in (10**9, max(size[1], 2)))
+    assert model.places_.tolist() == expected.places_.tolist()
+    assert model.coef_.tolist() == expected.coef_.tolist()
+    assert all(isinstance(links, list) for links in model.predict(data[0]))
+
+
+def test_later_pairs_with_more_links_than_places():
+    model = MatchingSVC(fertility=9, random_state=0, verbose=0).partial_fit([np.ones((2, 3, 1))], [[0, 1]])
+    model.partial_fit([np.ones((1, 5, 1))], [[(0, 1), (0, 2), (0, 4)]])
+    with pytest.raises(ValueError, match="pair 0 of y has 4 links, but the pairs of the first"):
+        model.partial_fit([np.ones((1, 5, 1))], [[(0, k) for k in range(4)]])
+
+
 @pytest.mark.parametrize("possible", [None, [[(0, 0)]] * len(X)])
 def test_certificate_by_enumeration(possible):
     C, wrong, missed = 0.5, 0.7, 2.0

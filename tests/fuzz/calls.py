@@ -44,7 +44,7 @@ _VALUES: dict[str, list[Any]] = {
     "min_count": [1, 2, 10**9, 0],
     "class_weight": [None, "balanced", {0: 2.0}, {0: 0.0}, {0: 1e300}, {9: 1}],
     "max_length": [None, 1, 0, 10**9, {"A": 2}, {"A": 10**12}, {"Z": 2}, 2.5],
-    "fertility": [1, 2, 3, 0, 50, 10**12],
+    "fertility": [1, 2, 3, 0, 50, 10**6, 10**12],
     "wrong": [0, 1, -1, 1e300],
     "inference": ["auto", "tree", "cut", "messages"],
     "structure": ["tree", "full", "none"],

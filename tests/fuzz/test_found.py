@@ -16,6 +16,8 @@ from maxmargin import (
     check_problem,
     datasets,
     displays,
+    edge_differences,
+    product,
     solve,
 )
 from maxmargin.problems import Custom, Matching, Multiclass, take
@@ -53,6 +55,16 @@ REFUSED = {
     "a tag that is no text": lambda: datasets.chunk_f1([[["B-NP"]]], [["O"]]),
     "an estimator that is none": lambda: displays.FeaturesDisplay.from_estimator([SPARSE]),
     "fewer outputs than examples": lambda: check_problem(Multiclass.from_arrays(X, Y), outputs=[]),
+    "differences of a long text": lambda: edge_differences("x" * 5000, [[0, 1]]),
+    "positions of a long text": lambda: displays.GraphDisplay(
+        ["a", "b"], edges=[[0, 1]], positions="x" * 5000
+    ),
+    "edges to nodes that are not there": lambda: displays.GraphDisplay(["a"], edges=[[0, 1]]),
+    "edges that are no numbers of nodes": lambda: displays.GraphDisplay(["a", "b"], edges=[[0.5, 1.0]]),
+    "a shape of one side": lambda: displays.GraphDisplay(["a", "b"], shape=(2,)),  # type: ignore[arg-type]
+    "a start of a long text": lambda: product.ProductProblem(
+        product.Quadratic(np.eye(2), np.zeros(2)), product.Simplex(2), x0="x" * 5000
+    ),
     "a number of examples that is none": lambda: check_problem(Multiclass.from_arrays(X, Y), n_examples="a"),
     "a seed of several lines": lambda: datasets.load_digit_words(random_state=SPARSE),
     "a picture of no links": lambda: displays.AlignmentDisplay.from_predictions(None, ["a"], ["b"]),

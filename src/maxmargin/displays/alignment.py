@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.arrays import FloatArray
 from maxmargin.displays._canvas import MISSED, RIGHT, WRONG, Display, as_words, final_step
+from maxmargin.encoding.kinds import checked_floats
 from maxmargin.encoding.links import encode_links, encode_masks
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class AlignmentDisplay(Display):
         AlignmentDisplay
         """
         model = final_step(estimator, cls.__name__, "places_")
-        features = np.asarray(x, dtype=np.float64)
+        features = checked_floats(x, cls.__name__, "x")
         scores = features @ model.coef_ + model.intercept_ if estimator is model else None
         predicted = estimator.predict([x])[0]
         masks = _masks(predicted, sure, possible, features.shape[:2], cls.__name__)

@@ -9,6 +9,8 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.displays._canvas import WRONG, Colours, Display, check_lengths, colours_of
+from maxmargin.encoding.kinds import checked_floats
+from maxmargin.wording import described, quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,12 +51,12 @@ class GraphDisplay(Display):
         self.true_labels = None if true_labels is None else np.ravel(true_labels).tolist()
         check_lengths(self.labels, self.true_labels, ("labels", "true_labels"), owner)
         n = len(self.labels)
-        if shape is not None and shape[0] * shape[1] != n:
-            raise ValueError(f"{owner}: shape must be that of an image of {n} pixels, got {tuple(shape)}.")
+        if shape is not None and (len(shape) != 2 or shape[0] * shape[1] != n):
+            raise ValueError(f"{owner}: shape must be that of an image of {n} pixels, got {quoted(shape)}.")
         if shape is None and edges is None:
             raise ValueError(f"{owner}: give edges, or the shape of the image whose pixels are the nodes.")
         self.shape = None if shape is None else (int(shape[0]), int(shape[1]))
-        self.edges = np.zeros((0, 2), dtype=np.int64) if edges is None else np.asarray(edges).reshape(-1, 2)
+        self.edges = np.zeros((0, 2), dtype=np.int64) if edges is None else _edges(edges, n, owner)
         self.positions = positions if shape is not None else _positions(positions, self.edges, n, owner)
 
     @classmethod
@@ -175,10 +177,19 @@ def _wrong(labels: list[object], truth: list[object] | None) -> IntArray:
     return np.array([v for v, (label, true) in enumerate(pairs) if label != true], dtype=np.int64)
 
 
+def _edges(edges: ArrayLike, n: int, owner: str) -> IntArray:
+    """Return the ends of edges; raise unless they are nodes."""
+    ends = np.asarray(edges)
+    valid = ends.size == 0 or (ends.ndim == 2 and ends.shape[1] == 2 and ends.dtype.kind in "iu")
+    if not valid or (ends.size and not 0 <= ends.min() <= ends.max() < n):
+        raise ValueError(f"{owner}: edges must be pairs of nodes 0 to {n - 1}, got {described(edges)}.")
+    return ends.reshape(-1, 2).astype(np.int64)
+
+
 def _positions(positions: ArrayLike | None, edges: IntArray, n: int, owner: str) -> FloatArray:
     """Return where nodes are: as given, or by the two smoothest functions on the graph."""
     if positions is not None:
-        found = np.asarray(positions, dtype=np.float64)
+        found = checked_floats(positions, owner, "positions")
         if found.shape != (n, 2):
             raise ValueError(f"{owner}: positions must have shape ({n}, 2), got {found.shape}.")
         return found

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from maxmargin.arrays import BoolArray, FloatArray, IntArray, owned
 from maxmargin.encoding.chunks import pieces
 from maxmargin.encoding.graphs import Graphs
+from maxmargin.encoding.kinds import checked_floats
 from maxmargin.encoding.links import Links
 from maxmargin.wording import described
 
@@ -119,7 +120,7 @@ def checked_graphs(graphs: Graphs, n_nodes: int, n_edges: int, owner: str) -> Gr
 
 def checked_importance(weights: object, n_nodes: int, owner: str) -> FloatArray:
     """Return how much each node counts in the loss."""
-    array = np.array(weights, dtype=np.float64)
+    array = checked_floats(weights, owner, "weights").copy()
     if array.shape != (n_nodes,) or not ((array >= 0.0) & (array < np.inf)).all():
         raise ValueError(
             f"{owner}: weights must be {n_nodes} finite numbers >= 0, one per node, got {described(weights)}."

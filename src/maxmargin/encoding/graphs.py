@@ -18,7 +18,7 @@ from maxmargin.arrays import (
     is_sparse,
     value_dtype,
 )
-from maxmargin.encoding.kinds import is_numeric
+from maxmargin.encoding.kinds import checked_floats, is_numeric
 from maxmargin.encoding.labels import Labels, Words, encode_labels, without_label
 from maxmargin.encoding.matrices import checked_csr, in_order
 from maxmargin.encoding.tokens import first_not_finite
@@ -125,7 +125,9 @@ def encode_node_weights(weights: object, graphs: Graphs, *, owner: str) -> Float
             f"{owner}: node_weights must be a list of {len(lengths)} arrays, one per graph, got "
             f"{described(weights)}."
         )
-    found = [np.asarray(item, dtype=np.float64).ravel() for item in given]
+    found = [
+        checked_floats(item, owner, f"node_weights of graph {i}").ravel() for i, item in enumerate(given)
+    ]
     for i, (array, length) in enumerate(zip(found, lengths, strict=True)):
         if len(array) != length or not (array >= 0.0).all() or not 0.0 < array.sum() < np.inf:
             raise ValueError(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.arrays import check_memory
+from maxmargin.encoding.kinds import checked_floats
 from maxmargin.wording import quoted, shown
 
 # (down, right) steps to the neighbours with larger numbers, for each number of neighbours.
@@ -65,7 +66,7 @@ def edge_differences(values: ArrayLike, edges: ArrayLike) -> NDArray[np.float64]
     -------
     array of shape (n_edges, n_features)
     """
-    array, ends = np.asarray(values, dtype=np.float64), np.asarray(edges)
+    array, ends = checked_floats(values, "edge_differences", "values"), np.asarray(edges)
     if array.ndim < 2 or array.shape[-1] == 0:
         raise ValueError(
             f"edge_differences: values must have a row of features per node, got shape {array.shape}."

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from maxmargin.arrays import is_sparse
+from maxmargin.arrays import FloatArray, is_sparse
 from maxmargin.wording import described, quoted
 
 Kind = Literal["dense", "sparse", "dicts", "strings"]
@@ -152,3 +152,11 @@ def mixture(i: int, sequence: object, kind: Kind, owner: str) -> TypeError:
         f"{owner}: sequence {i} of X is {got}, but the first is {NOUNS[kind]}; "
         "give all sequences the same form."
     )
+
+
+def checked_floats(values: object, owner: str, name: str) -> FloatArray:
+    """Return an array of float64; raise unless all values are numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{owner}: {name} must be numbers, got {described(values)}.") from None

@@ -59,6 +59,7 @@ class MatchingSVC(
         Cost of missing a true link.
     fertility : int, default=1
         Largest number of links of a source, each but the first at a learnt score; a target has one at most.
+        More than the largest number of targets of the pairs in `fit` counts as that number, or as two.
     %(fit_intercept)s
         Without it, the features must tell when to make no link.
     %(training)s
@@ -70,7 +71,7 @@ class MatchingSVC(
     intercept_ : float
         b, the score of any link.
     places_ : array of shape (fertility - 1,)
-        c, the scores of a source's second, third, ... link.
+        c, the scores of a source's second, third, ... link; fewer if ``fertility`` counts as less.
     %(certificate)s
     n_features_in_ : int
 
@@ -175,12 +176,16 @@ class MatchingSVC(
     def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
         X, y, possible = parts
         if call.first:
-            self._fertility, self._has_constant = int(self.fertility), bool(self.fit_intercept)
+            self._has_constant = bool(self.fit_intercept)
             links = encode_links(X, owner=self._owner, constant=self._has_constant)
+            # No true link takes a place beyond the number of targets. Two places tell lists of links apart.
+            self._fertility = min(int(self.fertility), max(2, int(links.targets.max())))
             self.n_features_in_ = links.n_features - self._has_constant
         else:
             links = self._known_links(X)
-        truth = encode_matchings(y, links, owner=self._owner, fertility=self._fertility)
+        truth = encode_matchings(y, links, owner=self._owner, fertility=int(self.fertility))
+        if not call.first:
+            self._check_places(truth, links)
         free: _Masks = np.zeros(links.offsets[-1], dtype=np.bool_)
         if possible is not None:
             free = encode_masks(possible, links, owner=self._owner, name="possible")
@@ -189,6 +194,17 @@ class MatchingSVC(
         if not len(some.sources):
             raise ValueError(f"{self._owner}: no pair of X has a source and a target, expected at least one.")
         return Examples((some, truth, free), present_weights(weights, np.diff(links.offsets)))
+
+    def _check_places(self, truth: _Masks, links: Links) -> None:
+        """Raise if a source has more links than the pairs of the first `partial_fit` had targets."""
+        shapes = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
+        for i, (part, shape) in enumerate(zip(np.split(truth, links.offsets[1:-1]), shapes, strict=True)):
+            most = int(part.reshape(shape).sum(axis=1).max(initial=0))
+            if most > self._fertility:
+                raise ValueError(
+                    f"{self._owner}: a source of pair {i} of y has {most} links, but the pairs of the first "
+                    f"partial_fit allow {self._fertility}; give the largest pairs to it."
+                )
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
         return Matching.from_encoded(

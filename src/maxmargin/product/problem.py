@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin import kinds
 from maxmargin.arrays import FloatArray
+from maxmargin.encoding.kinds import checked_floats
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import ROUNDING, BrokenOracle, Carry
 from maxmargin.methods.steps import Predefined
@@ -42,7 +43,7 @@ class ProductProblem:
         _check_objective(objective, self.domain.size)
         self.predefined = Predefined(self.domain.nu)
         zero = np.zeros(self.domain.size)
-        point = np.ravel(self.domain.lmo(zero) if x0 is None else np.asarray(x0, dtype=np.float64))
+        point = np.ravel(self.domain.lmo(zero) if x0 is None else checked_floats(x0, "ProductProblem", "x0"))
         if point.shape != zero.shape or not self.domain.contains(point):
             raise ValueError(
                 f"ProductProblem: x0 must be a point of the domain, of {self.domain.size} numbers, "
