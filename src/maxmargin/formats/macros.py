@@ -38,6 +38,11 @@ class Macro(NamedTuple):
     text: str
     cells: tuple[Cell, ...]
 
+    @property
+    def parts(self) -> list[str]:
+        """The text before, between and behind macros."""
+        return self.text.split("%s")
+
     def features(self, columns: list[list[str]], n_before: int, n: int) -> list[str]:
         """Return the feature of each of n tokens."""
         return self.joined([cell.texts(columns[cell.column], n_before, n) for cell in self.cells], n)
@@ -45,7 +50,7 @@ class Macro(NamedTuple):
     def joined(self, texts: list[list[str]], n: int) -> list[str]:
         """Return n features, given the n texts of each macro."""
         if len(texts) == 1:
-            before, after = self.text.split("%s")
+            before, after = self.parts
             return [before + text + after for text in texts[0]]
         return [self.text % text for text in zip(*texts, strict=True)] if texts else [self.text] * n
 

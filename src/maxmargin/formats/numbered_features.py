@@ -1,11 +1,12 @@
 """Features of the tokens of many sentences by a template, numbered without a text for each.
 
 The entries of each column are numbered first. A feature then is a combination of numbers, and only distinct
-combinations become texts: words and their neighbours occur again and again.
+combinations become texts: words and their neighbours occur again and again. Texts are looked up in a dict
+only where two combinations may have the same one.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,13 +20,18 @@ from maxmargin.formats.macros import Cell, Macro, Template
 
 # Products of numbers beyond this are numbered anew, so that they do not overflow.
 _LARGE = 1 << 40
+_MOST = 1 << 62
 
 
 class _Column(NamedTuple):
-    """The distinct entries of a column, what stands before and behind sentences, and each token's number."""
+    """The distinct entries of a column, what stands before and behind sentences, and each token's number.
+
+    ``repeats`` is whether an entry reads as what stands before or behind sentences does.
+    """
 
     texts: list[str]
     codes: NDArray[np.integer]
+    repeats: bool
 
 
 def number_features(
@@ -47,16 +53,33 @@ def number_features(
     table = _Table(list(chain.from_iterable(sentences)), lengths, template, described)
     made = [table.made(macro) for macro in template.macros]
     # In order of first appearance: token by token, and by the order of templates within a token.
-    firsts = np.concatenate([first * len(made) + k for k, (_, first, _) in enumerate(made)])
-    order = np.argsort(firsts)
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    begins = np.cumsum([0, *(len(first) for _, first, _ in made)])
-    codes = np.stack([rank[begin + which] for begin, (*_, which) in zip(begins, made, strict=False)], axis=1)
-    texts = list(chain.from_iterable(texts for texts, _, _ in made))
-    names, number = learn([[texts[k] for k in order.tolist()]], len(order))
-    counts = np.full(len(codes), len(made), dtype=np.int64)
-    return NumberedSequences(names, number[codes.ravel()], None, counts, offsets_of(lengths))
+    order = np.argsort(np.concatenate([features.first * len(made) + k for k, features in enumerate(made)]))
+    number = np.empty(len(order), dtype=np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    begins = np.cumsum([0, *(len(features.first) for features in made)])
+    which = [number[begin + features.which] for begin, features in zip(begins, made, strict=False)]
+    codes = np.stack(which, axis=1).ravel()
+    texts = list(chain.from_iterable(features.texts for features in made))
+    names = [texts[k] for k in order.tolist()]
+    if not _have_own_texts(template.macros):
+        names, number = learn([names], len(names))
+        codes = number[codes]
+    counts = np.full(len(table.rows), len(made), dtype=np.int64)
+    return NumberedSequences(names, codes, None, counts, offsets_of(lengths))
+
+
+def _have_own_texts(macros: Sequence[Macro]) -> bool:
+    """Whether no two templates make the same feature: their beginnings tell them apart."""
+    heads = sorted(macro.parts[0] for macro in macros)
+    return not any(second.startswith(first) for first, second in pairwise(heads))
+
+
+class _Features(NamedTuple):
+    """The distinct features that a template makes, the first token with each, and each token's."""
+
+    texts: list[str]
+    first: IntArray
+    which: IntArray
 
 
 class _Table:
@@ -84,10 +107,11 @@ class _Table:
         first = np.repeat(np.cumsum(lengths) - lengths, lengths)
         self.place, self.length = np.arange(len(rows)) - first, np.repeat(lengths, lengths)
         self._columns: dict[int, _Column] = {}
+        self._letters: dict[tuple[str, int], bool] = {}
         self._shifted: dict[tuple[int, int, bool], NDArray[np.int64]] = {}
 
-    def made(self, macro: Macro) -> tuple[list[str], IntArray, IntArray]:
-        """Return the distinct features that a template makes, the first token with each, and each token's."""
+    def made(self, macro: Macro) -> _Features:
+        """Return the features that a template makes."""
         key, size = np.zeros(len(self.rows), dtype=np.int64), 1
         for cell in macro.cells:
             if size > _LARGE:
@@ -95,8 +119,30 @@ class _Table:
                 size = len(distinct)
             width = len(self.column(cell.column).texts)
             key, size = key * width + self.shifted(cell), size * width
-        _, first, which = np.unique(key, return_index=True, return_inverse=True)
-        return macro.joined([self._texts(cell, first) for cell in macro.cells], len(first)), first, which
+        first, which = _distinct(key)
+        texts = macro.joined([self._texts(cell, first) for cell in macro.cells], len(first))
+        if self._is_one_to_one(macro):
+            return _Features(texts, first, which)
+        texts, number = learn([texts], len(texts))
+        firsts = np.full(len(texts), len(key))
+        np.minimum.at(firsts, number, first)
+        return _Features(texts, firsts, number[which].astype(np.int64))
+
+    def _is_one_to_one(self, macro: Macro) -> bool:
+        """Whether different entries are sure to make different features.
+
+        They do if what follows an entry begins with a character that no entry there has.
+        """
+        if any(cell.change is not None or self.column(cell.column).repeats for cell in macro.cells):
+            return False
+        before = zip(macro.cells[:-1], macro.parts[1:-1], strict=True)
+        return all(part and not self._occurs(part[0], cell.column) for cell, part in before)
+
+    def _occurs(self, letter: str, c: int) -> bool:
+        """Whether an entry of a column has a letter."""
+        if (letter, c) not in self._letters:
+            self._letters[letter, c] = any(letter in text for text in self.column(c).texts)
+        return self._letters[letter, c]
 
     def _texts(self, cell: Cell, tokens: IntArray) -> list[str]:
         """Return what a macro stands for at some tokens."""
@@ -115,10 +161,14 @@ class _Table:
         if self.described is None or c >= n_described:
             k = c if self.described is None else c - n_described + 1
             texts, codes = learn([[row[k] for row in self.rows]], len(self.rows))
-            return _Column([*texts, *self.before[::-1], *self.after], codes)
+            return self._with_edges(texts, codes)
         words, codes = learn([[row[0] for row in self.rows]], len(self.rows))
         texts, of_words = learn([[self.described(word)[c] for word in words]], len(words))
-        return _Column([*texts, *self.before[::-1], *self.after], of_words[codes])
+        return self._with_edges(texts, of_words[codes])
+
+    def _with_edges(self, texts: list[str], codes: NDArray[np.integer]) -> _Column:
+        edges = [*self.before[::-1], *self.after]
+        return _Column([*texts, *edges], codes, not set(edges).isdisjoint(texts))
 
     def shifted(self, cell: Cell) -> NDArray[np.int64]:
         """Return the number of the entry that a macro refers to, for each token."""
@@ -134,3 +184,19 @@ class _Table:
             found = np.where(target < 0, n - 1 - target, codes[place])
             self._shifted[key] = np.where(target >= self.length, n + n_before + target - self.length, found)
         return self._shifted[key]
+
+
+def _distinct(key: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the first place of each distinct number, and the number of each place among the distinct ones.
+
+    Numbers are sorted together with their places, which is faster than to sort places by numbers.
+    """
+    n = len(key)
+    if int(key.max(initial=0)) >= _MOST // max(n, 1):
+        key = np.unique(key, return_inverse=True)[1]
+    value, place = np.divmod(np.sort(key * n + np.arange(n)), max(n, 1))
+    is_first = np.ones(n, dtype=np.bool_)
+    np.not_equal(value[1:], value[:-1], out=is_first[1:])
+    which = np.empty(n, dtype=np.int64)
+    which[place] = np.cumsum(is_first) - 1
+    return place[is_first], which

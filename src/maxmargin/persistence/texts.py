@@ -14,8 +14,12 @@ _NUL = b"\0"
 
 def as_bytes(texts: Iterable[str]) -> Bytes:
     """Return texts as an array: each in UTF-8, followed by one byte that ends it."""
-    encoded = [text.encode("utf-8", "surrogatepass") + _END for text in texts]
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8)
+    texts = [*texts, ""]
+    joined = "\0".join(texts).encode("utf-8", "surrogatepass")
+    if joined.count(_NUL) < len(texts):  # no text has one
+        return np.frombuffer(joined.replace(_NUL, _END), dtype=np.uint8)
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return np.frombuffer(_END.join(encoded), dtype=np.uint8)
 
 
 def as_texts(array: Bytes) -> list[str]:
