@@ -6,6 +6,8 @@ import pytest
 
 import endurance
 import fault_sweeps
+import memory_limits
+import process_sweeps
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -43,3 +45,14 @@ def test_sweeps_go_on_where_they_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     assert fault_sweeps.main([str(tmp_path), "--cases", "3", "--seed", "7"]) == 0
     assert fault_sweeps.main([str(tmp_path), "--cases", "5", "--seed", "7"]) == 0
     assert seen == [7, 8, 9, 10, 11]
+
+
+def test_memory_that_runs_out_for_real() -> None:
+    """Of one stage without kernels, at few limits."""
+    assert memory_limits.main(["encode", "--step", str(4 << 20)]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", process_sweeps.FAULTS)
+def test_faults_around_a_process(fault: str, tmp_path: Path) -> None:
+    assert "wrong" not in process_sweeps.one_case(0, tmp_path, fault)

@@ -5,38 +5,22 @@ A line ``u:%x[-1,0]`` makes one feature of each token. Beside ``%x[row,column]``
 of the entry that matches. A capital, as in ``%X``, makes letters small, and ``@`` before a row counts from
 the start of the sentence, from 1, or from its end, from -1. Rows before a sentence read ``_x-1``, ...,
 ``_x-4`` and then ``_x-#``, rows after it ``_x+1``, ... All from a ``#`` on is a comment. The line ``b`` asks
-for a weight of each pair of neighbouring labels.
-
-In a regexp, ``.`` is any character; ``\a``, ``\d``, ``\l``, ``\p``, ``\s``, ``\u`` and ``\w`` are letters,
-digits, small letters, punctuation, spaces, capitals, and letters or digits, of ASCII, and their capitals all
-other characters. ``*`` repeats what stands before it, as few times as will do, and ``?`` makes it optional;
-``^`` and ``$`` are the ends. Wapiti reads bytes; here, a character is one of Unicode.
+for a weight of each pair of neighbouring labels. `maxmargin.formats.regexps` has the syntax of regexps.
 """
 
 import re
 from collections.abc import Callable
-from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punctuation
 
 from maxmargin.formats.macros import Cell, Macro, Template
+from maxmargin.formats.regexps import Search, parsed, searching
 from maxmargin.formats.sources import Malformed, malformed
 from maxmargin.wording import quoted
 
 _COMMAND = re.compile(
     r"%([xtmXTM])\[\s*(@?)\s*([-+]?\d{1,9})\s*,\s*(\d{1,9})\s*(?:,\s*\"((?:[^\"\\]|\\.)*)\"\s*)?\]"
 )
-_CLASSES = {
-    "a": ascii_letters,
-    "d": digits,
-    "l": ascii_lowercase,
-    "p": punctuation,
-    "s": " \t\n\r\f\v",
-    "u": ascii_uppercase,
-    "w": ascii_letters + digits,
-}
 # How far rows may look, and where edges cease to be counted.
 _REACH, _COUNTED = 100, 4
-# Matching takes longer by a factor for each repetition, and templates come with models from anywhere.
-_REPETITIONS = 8
 
 
 def looks_like_wapiti(text: str) -> bool:
@@ -90,7 +74,7 @@ def _cell(command: str, at: str, row: str, column: str, regexp: str | None) -> C
         raise ValueError(f"rows from -{_REACH} to {_REACH}")
     if (command.lower() == "x") != (regexp is None):
         raise ValueError("a regexp in %t and %m, and none in %x")
-    change = None if regexp is None else _change(command.lower(), re.compile(translated(regexp), re.DOTALL))
+    change = None if regexp is None else _change(command.lower(), searching(parsed(regexp)))
     if command.isupper():
         change = str.lower if change is None else _small(change)
     return Cell(int(row), int(column), bool(at), change)
@@ -100,42 +84,13 @@ def _small(change: Callable[[str], str]) -> Callable[[str], str]:
     return lambda entry: change(entry).lower()
 
 
-def _change(command: str, regexp: re.Pattern[str]) -> Callable[[str], str]:
+def _change(command: str, search: Search) -> Callable[[str], str]:
     """Return the change of a test, or of a match."""
 
     def tested(entry: str) -> str:
-        return "false" if regexp.search(entry) is None else "true"
+        return "false" if search(entry) is None else "true"
 
     def matched(entry: str) -> str:
-        found = regexp.search(entry)
-        return "" if found is None else found[0]
+        return search(entry) or ""
 
     return tested if command == "t" else matched
-
-
-def translated(regexp: str) -> str:
-    """Return a regexp of Wapiti as one of Python; raise ValueError with what was expected."""
-    items = re.findall(r"\\.|.", regexp, re.DOTALL)
-    if sum(item in ("*", "?") for item in items) > _REPETITIONS:
-        raise ValueError(f"at most {_REPETITIONS} of * and ? in a regexp")
-    found = []
-    for k, item in enumerate(items):
-        if item == "^" and k == 0:
-            found.append(r"\A")
-        elif item == "$" and k == len(items) - 1:
-            found.append(r"\Z")
-        elif item in ("*", "?"):
-            if k == 0 or items[k - 1] in ("*", "?") or (k == 1 and items[0] == "^"):
-                raise ValueError(f"a character before {item} in a regexp (write \\{item} for itself)")
-            found.append("*?" if item == "*" else "?")
-        else:
-            found.append(_character(item))
-    return "".join(found)
-
-
-def _character(item: str) -> str:
-    """Return what a character, or one behind a backslash, matches."""
-    known = _CLASSES.get(item[1:].lower()) if len(item) == 2 else None
-    if known is not None:
-        return f"[{'^' if item[1].isupper() else ''}{re.escape(known)}]"
-    return "." if item == "." else re.escape(item[-1])
