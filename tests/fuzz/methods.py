@@ -47,7 +47,7 @@ PLAIN = {
     "perceptron": Perceptron,
 }
 # The costs of oracles are not timed, so that runs are the same every time.
-_WRAPPERS = {
+WRAPPERS = {
     "Accelerated": [Accelerated, lambda inner: Accelerated(inner, 0.3)],
     "Averaged": [lambda inner, scheme=s: Averaged(inner, scheme) for s in ("weighted", "uniform", "suffix")],
     "Cached": [lambda inner: Cached(inner, 8.0), lambda inner: Cached(inner, 3.0, 2, 2)],
@@ -63,9 +63,9 @@ def methods(draw: Any, lam: float) -> Any:
     """Draw a method, in up to two wrappers."""
     method = PLAIN[draw(st.sampled_from(sorted(PLAIN)))](lam)
     for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
-        name = draw(st.sampled_from(sorted(_WRAPPERS)))
+        name = draw(st.sampled_from(sorted(WRAPPERS)))
         if not needs(name, method):
-            method = draw(st.sampled_from(_WRAPPERS[name]))(method)
+            method = draw(st.sampled_from(WRAPPERS[name]))(method)
     return method
 
 

@@ -28,7 +28,9 @@ from support.own_functions import custom
 from support.slack import rescaled
 
 SEEDS = st.integers(0, 2**32 - 1)
+WRAPPED = ("slack", "weighted", "signs")
 _ROWS = st.sampled_from((*ROWS, "zero"))
+Rows = st.SearchStrategy[str]
 _COUNTS = st.integers(1, 3)
 _SIZES = st.lists(_COUNTS, min_size=1, max_size=3).map(tuple)
 _HAMMING = st.sampled_from(("normalized_hamming", "hamming"))
@@ -69,32 +71,32 @@ def posed(case: Case, name: str, is_exact: bool = True) -> Posed:
 
 
 @st.composite
-def _multiclass(draw: Any) -> Case:
+def _multiclass(draw: Any, rows: Rows) -> Case:
     return multiclass_case(
         draw(SEEDS),
         draw(st.integers(1, 5)),
         draw(st.integers(2, 5)),
         n_features=draw(_COUNTS),
         loss=draw(st.sampled_from(("zero_one", "matrix"))),
-        rows=draw(_ROWS),
+        rows=draw(rows),
     )
 
 
 @st.composite
-def _chain(draw: Any, order: int) -> Case:
+def _chain(draw: Any, rows: Rows, order: int) -> Case:
     return chain_case(
         draw(SEEDS),
         draw(_SIZES),
         draw(st.integers(2, 3)),
         n_features=draw(_COUNTS),
         loss=draw(st.sampled_from(CHAIN_LOSSES)),
-        rows=draw(_ROWS),
+        rows=draw(rows),
         order=order,
     )
 
 
 @st.composite
-def _segments(draw: Any) -> Case:
+def _segments(draw: Any, rows: Rows) -> Case:
     limits = draw(st.sampled_from([(2,), (2, 1), (1, 1), (3, 1), (2, 2)]))
     return segment_case(
         draw(SEEDS),
@@ -102,7 +104,7 @@ def _segments(draw: Any) -> Case:
         limits,
         n_features=draw(_COUNTS),
         loss=draw(st.sampled_from(SEGMENT_LOSSES)),
-        rows=draw(_ROWS),
+        rows=draw(rows),
         outside=len(limits) > 1 and limits[-1] == 1,
     )
 
@@ -120,7 +122,7 @@ def _matching(draw: Any) -> Case:
 
 
 @st.composite
-def _trees(draw: Any) -> Case:
+def _trees(draw: Any, rows: Rows) -> Case:
     return tree_case(
         draw(SEEDS),
         draw(_SIZES),
@@ -128,12 +130,12 @@ def _trees(draw: Any) -> Case:
         projective=draw(st.booleans()),
         n_features=draw(_COUNTS),
         loss=draw(_HAMMING),
-        rows=draw(_ROWS),
+        rows=draw(rows),
     )
 
 
 @st.composite
-def _graph(draw: Any, inference: str) -> Case:
+def _graph(draw: Any, rows: Rows, inference: str) -> Case:
     n_labels = 2 if inference == "cut" else draw(st.integers(2, 3))
     return graph_case(
         draw(SEEDS),
@@ -142,22 +144,27 @@ def _graph(draw: Any, inference: str) -> Case:
         inference=inference,
         n_features=draw(_COUNTS),
         loss=draw(st.sampled_from(CHAIN_LOSSES)),
-        rows=draw(_ROWS),
+        rows=draw(rows),
         weighted=draw(st.booleans()),
     )
 
 
-CASES: dict[str, st.SearchStrategy[Case]] = {
-    "multiclass": _multiclass(),
-    "chain": _chain(1),
-    "second order": _chain(2),
-    "segments": _segments(),
-    "matching": _matching(),
-    "trees": _trees(),
-    "tree": _graph("tree"),
-    "cut": _graph("cut"),
-    "messages": _graph("messages"),
-}
+def cases(rows: Rows) -> dict[str, st.SearchStrategy[Case]]:
+    """Return what draws a case of each model, with rows of these kinds."""
+    return {
+        "multiclass": _multiclass(rows),
+        "chain": _chain(rows, 1),
+        "second order": _chain(rows, 2),
+        "segments": _segments(rows),
+        "matching": _matching(),
+        "trees": _trees(rows),
+        "tree": _graph(rows, "tree"),
+        "cut": _graph(rows, "cut"),
+        "messages": _graph(rows, "messages"),
+    }
+
+
+CASES = cases(_ROWS)
 
 
 @st.composite
@@ -204,13 +211,17 @@ def problems(draw: Any, models: tuple[str, ...] = (*CASES, "custom", "kernel")) 
         found = _some(
             found, draw(st.lists(st.integers(0, len(found.data.losses) - 1), min_size=1, max_size=4))
         )
-    if draw(st.integers(0, 3)) == 0:
-        found = _with_slack(found)
-    if draw(st.integers(0, 3)) == 0:
-        found = _weighted(found, draw(SEEDS), draw(st.sampled_from([0.5, 1.0, 2.0])))
-    if draw(st.integers(0, 3)) == 0:
-        found = _signed(found, draw(SEEDS))
-    return found
+    wrappers = [name for name in WRAPPED if draw(st.integers(0, 3)) == 0]
+    return wrapped(draw, found, wrappers)
+
+
+def wrapped(draw: Any, given: Posed, wrappers: list[str]) -> Posed:
+    """Draw the parameters of some wrappers of a problem."""
+    if "slack" in wrappers:
+        given = _with_slack(given)
+    if "weighted" in wrappers:
+        given = _weighted(given, draw(SEEDS), draw(st.sampled_from([0.5, 1.0, 2.0])))
+    return _signed(given, draw(SEEDS)) if "signs" in wrappers else given
 
 
 def _some(given: Posed, indices: list[int]) -> Posed:

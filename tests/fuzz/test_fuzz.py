@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fuzz import run
 from fuzz.calls import calls
+from fuzz.compiled import of_one_type
 from fuzz.files import files
 from fuzz.garbage import Draw
 from fuzz.solves import solves
@@ -41,6 +42,13 @@ def test_a_few_cases(
 
     check()
     assert count >= examples // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 9])
+def test_a_few_compiled_cases(number: int) -> None:
+    """Compiled runs of one type have valid certificates, and the bits of interpreted ones."""
+    assert run.piece(of_one_type(number), number) >= 25
 
 
 def test_long_runs_count_their_cases_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
