@@ -2,7 +2,6 @@
 
 import argparse
 import time
-from typing import Any
 
 from maxmargin.commands.output import result
 from maxmargin.corpus import Corpus, encode_files
@@ -20,16 +19,17 @@ def run(arguments: argparse.Namespace) -> int:
         hash_bits=arguments.hash_bits,
         verbose=0 if arguments.quiet else 2,
     )
-    data = _summary(corpus) | {"seconds": time.perf_counter() - begin}
+    seconds = time.perf_counter() - begin
+    manifest = corpus.manifest
     text = (
-        f"{corpus.path}: {data['sequences']} sequences, {data['tokens']} tokens, {data['features']} "
-        f"features, {len(data['labels'])} labels; {data['seconds']:.1f} s"
+        f"{corpus.path}: {len(corpus.X)} sequences, {len(corpus.y.codes)} tokens, {manifest.n_columns} "
+        f"features, {len(manifest.classes)} labels; {seconds:.1f} s"
     )
-    result(text, data, arguments.json)
+    result(text, _summary(corpus) | {"seconds": seconds}, arguments.json)
     return 0
 
 
-def _summary(corpus: Corpus) -> dict[str, Any]:
+def _summary(corpus: Corpus) -> dict[str, object]:
     return {
         "corpus": corpus.path,
         "format": corpus.manifest.recipe.format,

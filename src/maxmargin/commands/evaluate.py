@@ -1,13 +1,13 @@
 """``maxmargin evaluate``: scores of a model on a data file, or of predictions in files."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any
 
 from maxmargin.commands.models import is_model, load_model
 from maxmargin.commands.output import noted_warnings, result
 from maxmargin.commands.reports import Report, report
+from maxmargin.encoding.labels import Label
 from maxmargin.evaluation import alignment_error_rate
 from maxmargin.formats.columns import read_columns
 from maxmargin.formats.conllu import read_conllu
@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _of_model(path: str, data: str) -> Report:
     """Return the scores of a model on a data file."""
     model = load_model(path)
-    truth: list[Any] = []
-    predicted: list[Any] = []
-    items: list[Any] = []
+    truth: list[object] = []
+    predicted: list[object] = []
+    items: list[object] = []
     with Source(data) as source, noted_warnings():
         for batch in model.task.batches(source, labelled=True):
             truth += batch.y
@@ -78,7 +78,7 @@ def _of_trees(source: Source, predicted: str) -> Report:
     return report("heads", [sentence.heads() for sentence in sentences], found, sentences)
 
 
-def _labels(source: Source, form: str) -> Iterator[list[str]]:
+def _labels(source: Source, form: str) -> Iterator[Sequence[Label]]:
     """Yield the labels of each sentence: the last columns, or the first of attribute files."""
     if form == ATTRIBUTES:
         from maxmargin.formats.attributes import read_attributes

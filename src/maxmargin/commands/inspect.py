@@ -1,10 +1,30 @@
 """``maxmargin inspect``: what a model has learnt."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
-from maxmargin.commands.models import load_model
+from maxmargin.commands.models import Estimator, load_model
 from maxmargin.commands.output import result
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_Row = dict[str, object]
+
+
+class _Findings(TypedDict, total=False):
+    """What is printed."""
+
+    estimator: str
+    format: str
+    features: int
+    labels: list[object] | None
+    C: float
+    gap: float
+    certified: bool
+    passes: int
+    top_features: list[_Row]
+    top_transitions: list[_Row]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -12,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = load_model(arguments.model)
     estimator, task = model
     labels = getattr(estimator, "classes_", None)
-    data: dict[str, Any] = {
+    data: _Findings = {
         "estimator": type(estimator).__name__,
         "format": task.name,
         "features": int(estimator.n_features_in_),
@@ -23,13 +43,14 @@ def run(arguments: argparse.Namespace) -> int:
         "passes": estimator.n_iter_,
         "top_features": _rows(_top_features(estimator, arguments)),
     }
-    if hasattr(estimator, "top_transitions"):
-        data["top_transitions"] = _rows(estimator.top_transitions(arguments.k))
+    top_transitions = getattr(estimator, "top_transitions", None)
+    if top_transitions is not None:
+        data["top_transitions"] = _rows(top_transitions(arguments.k))
     result(_text(data), data, arguments.json)
     return 0
 
 
-def _top_features(estimator: Any, arguments: argparse.Namespace) -> Any:
+def _top_features(estimator: Estimator, arguments: argparse.Namespace) -> "DataFrame":
     if arguments.label is None:
         return estimator.top_features(k=arguments.k)
     labels = getattr(estimator, "classes_", None)
@@ -41,26 +62,29 @@ def _top_features(estimator: Any, arguments: argparse.Namespace) -> Any:
     return estimator.top_features(known[arguments.label], k=arguments.k)
 
 
-def _rows(frame: Any) -> list[dict[str, Any]]:
+def _rows(frame: "DataFrame") -> list[_Row]:
     """Return the rows of a frame as plain data."""
-    found: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    found: list[_Row] = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return found
 
 
-def _text(data: dict[str, Any]) -> str:
+def _text(data: _Findings) -> str:
     certified = f"gap {data['gap']:.3g}" if data["certified"] else "no certificate"
     labels = "" if data["labels"] is None else f", {len(data['labels'])} labels"
     lines = [
         f"{data['estimator']} from {data['format']}: {data['features']} features{labels}, C = {data['C']:g}, "
         f"{certified} after {data['passes']} passes"
     ]
-    for name in ("top_features", "top_transitions"):
-        if data.get(name):
-            lines += ["", f"{name.replace('_', ' ')}:", *_table(data[name])]
+    for name, rows in (
+        ("features", data["top_features"]),
+        ("transitions", data.get("top_transitions")),
+    ):
+        if rows:
+            lines += ["", f"top {name}:", *_table(rows)]
     return "\n".join(lines)
 
 
-def _table(rows: list[dict[str, Any]]) -> list[str]:
+def _table(rows: list[_Row]) -> list[str]:
     """Return the lines of a table: the weight first, then what it is of."""
     return [
         "\t".join(

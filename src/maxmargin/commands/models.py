@@ -1,11 +1,18 @@
 """Models of the command line: an estimator, and the task that says how its data are read."""
 
 import os
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
-from maxmargin.commands.tasks import Attributes, Columns, JsonLines, Task, Trees
+from maxmargin.commands.tasks import Attributes, Columns, JsonLines, SomeTask, Trees
+from maxmargin.persistence.container import Json
 from maxmargin.wording import quoted
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from maxmargin.history import History
 
 ESTIMATORS = {
     "chain": "ChainSVC",
@@ -14,29 +21,63 @@ ESTIMATORS = {
     "multiclass": "MulticlassSVC",
     "multilabel": "MultilabelSVC",
 }
-TASKS: dict[str, type[Task]] = {
+TASKS: dict[str, type[SomeTask]] = {
     cls.__name__: cls for cls in (Attributes, Classes, Columns, JsonLines, LabelSets, SequenceRows, Trees)
 }
+
+Segment = tuple[int, int, object]  # where it begins and ends, and its label
+
+
+class Estimator(Protocol):
+    """What commands use of an estimator."""
+
+    C: float
+    tol: float
+    n_features_in_: int
+    n_iter_: int
+    gap_: float
+    certified_: bool
+    history_: "History"
+
+    def set_params(self, **parameters: object) -> object:
+        """Change parameters."""
+
+    def fit(self, X: object, y: object) -> object:
+        """Train."""
+
+    def predict(self, X: object) -> object:
+        """Return the outputs of examples."""
+
+    def predict_margins(self, X: object) -> Sequence[object]:
+        """Return the margins of the predictions, of each example."""
+
+    def top_features(self, label: object = None, k: int = 20) -> "DataFrame":
+        """Return the largest weights of features."""
+
+    def save(self, path: str, *, notes: object) -> None:
+        """Write the model to a file."""
 
 
 class Model(NamedTuple):
     """An estimator and its task."""
 
-    estimator: Any
-    task: Task
+    estimator: Estimator
+    task: SomeTask
 
-    def predict(self, X: object) -> Any:
+    def predict(self, X: object) -> Sequence[object]:
         """Return the outputs of examples, in the form of the task."""
         tags = getattr(self.estimator, "predict_tags", None)
         return self.task.outputs(self.estimator.predict(X) if tags is None else tags(X))
 
-    def margins(self, X: object) -> Any:
+    def margins(self, X: object) -> Sequence[object]:
         """Return the margins of predictions; each token of a segment has that of the segment."""
         found = self.estimator.predict_margins(X)
-        if not hasattr(self.estimator, "predict_tags"):
+        tags = getattr(self.estimator, "predict_tags", None)
+        if tags is None:
             return found
-        lengths = map(len, self.estimator.predict_tags(X))
-        segments = self.estimator.predict(X)
+        lengths = map(len, tags(X))
+        segments = cast("list[list[Segment]]", self.estimator.predict(X))
+        found = cast("list[list[float]]", found)
         return [_spread(*parts) for parts in zip(segments, found, lengths, strict=True)]
 
     def save(self, path: str) -> None:
@@ -45,11 +86,12 @@ class Model(NamedTuple):
         self.estimator.save(path, notes=notes)
 
 
-def new_estimator(name: str, parameters: dict[str, Any]) -> Any:
+def new_estimator(name: str, parameters: dict[str, object]) -> Estimator:
     """Return an estimator that is not fitted yet."""
     import maxmargin
 
-    return getattr(maxmargin, ESTIMATORS[name])(**parameters)
+    estimator: Estimator = getattr(maxmargin, ESTIMATORS[name])(**parameters)
+    return estimator
 
 
 def load_model(path: str) -> Model:
@@ -75,15 +117,16 @@ def is_model(path: str) -> bool:
     return head[8:] == b"{" and int.from_bytes(head[:8], "little") < os.path.getsize(path)
 
 
-def _restored(notes: Any, path: str) -> Task:
+def _restored(notes: object, path: str) -> SomeTask:
     """Return the task that was stored; raise if it is none, as files come from anywhere."""
-    cls = TASKS.get(notes.get("task", "")) if isinstance(notes, dict) else None
+    stored: dict[str, Json] = notes if isinstance(notes, dict) else {}
+    cls = TASKS.get(str(stored.get("task")))
     if cls is None:
         raise ValueError(
             f"{path}: expected a model that 'maxmargin train' wrote, got one without its data format; "
             "use it from Python"
         )
-    settings = notes.get("settings")
+    settings = stored.get("settings")
     if not isinstance(settings, dict) or settings.keys() != cls.kinds.keys():
         raise ValueError(f"{path}: expected the settings of {cls.__name__}, got {quoted(settings)}")
     for name, kind in cls.kinds.items():
@@ -92,7 +135,7 @@ def _restored(notes: Any, path: str) -> Task:
     return cls(**settings)
 
 
-def _spread(segments: list[tuple[int, int, Any]], margins: Any, length: int) -> list[float]:
+def _spread(segments: list[Segment], margins: list[float], length: int) -> list[float]:
     """Return the margin of each token's segment, infinity outside of segments."""
     found = [float("inf")] * length
     for (start, stop, _), margin in zip(segments, margins, strict=True):

@@ -2,10 +2,12 @@
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 # Kept here as well as in `models` and `detection`, which import NumPy: the help should come at once.
 ESTIMATORS = ("chain", "segments", "parser", "multiclass", "multilabel")
@@ -54,7 +56,7 @@ _EVALUATE = """\
 """
 
 
-def add_commands(commands: object) -> None:
+def add_commands(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add the commands to the parser."""
     _add_train(_command(commands, "train", "train a model on a data file", _TRAIN))
     _add_encode(_command(commands, "encode", "encode data files that are larger than memory", _ENCODE))
@@ -63,7 +65,9 @@ def add_commands(commands: object) -> None:
     _add_inspect(_command(commands, "inspect", "print what a model has learnt", ""))
 
 
-def _command(commands: Any, name: str, text: str, epilog: str) -> Any:
+def _command(
+    commands: "argparse._SubParsersAction[Parser]", name: str, text: str, epilog: str
+) -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = commands.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=epilog, formatter_class=form
@@ -221,11 +225,12 @@ class _OneOrTwo(argparse.Action):
         self,
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
-        values: Any,
+        values: str | Sequence[object] | None,
         option: str | None = None,
     ) -> None:
-        if len(values) > 2:
-            parser.error(f"expected one or two files, got {len(values)}")
+        n = len(values or ())
+        if n > 2:
+            parser.error(f"expected one or two files, got {n}")
         setattr(namespace, self.dest, values)
 
 
@@ -255,7 +260,7 @@ def _new_file(text: str) -> str:
     return text
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def _setting(text: str) -> tuple[str, object]:
     """Read a parameter: its value as JSON if it is, else as a text."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():

@@ -4,9 +4,9 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO
 
 from maxmargin.formats.sources import STANDARD
 
@@ -17,7 +17,7 @@ def note(text: str, *, quiet: bool = False) -> None:
         print(f"maxmargin: {text}", file=sys.stderr, flush=True)
 
 
-def result(text: str, data: dict[str, Any], as_json: bool) -> None:
+def result(text: str, data: Mapping[str, object], as_json: bool) -> None:
     """Write a result to standard output."""
     print(json.dumps(data, ensure_ascii=False) if as_json else text, flush=True)
 

@@ -1,18 +1,23 @@
 """``maxmargin train --search``: C by cross-validation."""
 
 import argparse
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import cast
 
+from maxmargin.commands.models import Estimator
 from maxmargin.commands.output import note
-from maxmargin.commands.tasks import Batch, Task
+from maxmargin.commands.tasks import Labels, SomeTask, TrainingSet
 from maxmargin.encoding.numbered import NumberedSequences
 from maxmargin.evaluation import are_phrase_tags, phrase_scores
 
+Scorer = Callable[[Estimator, object, Sequence[Sequence[str]]], float]
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 FOLDS = 3
 
 
-def chosen_C(estimator: Any, batch: Batch, task: Task, arguments: argparse.Namespace) -> float:
+def chosen_C(
+    estimator: Estimator, batch: TrainingSet, task: SomeTask, arguments: argparse.Namespace
+) -> float:
     """Return the best of some values around the estimator's C, by cross-validation, and say what it found."""
     from sklearn.model_selection import GridSearchCV, KFold
 
@@ -29,18 +34,17 @@ def chosen_C(estimator: Any, batch: Batch, task: Task, arguments: argparse.Names
     return best
 
 
-def _scoring(batch: Batch, task: Task) -> tuple[Any, str]:
+def _scoring(batch: TrainingSet, task: SomeTask) -> tuple[Scorer | None, str]:
     """Return the score to choose by, and its name: F1 of phrases, or that of the estimator."""
-    is_text = task.outcome == "labels" and isinstance(
-        next(label for labels in batch.y for label in labels), str
-    )
-    if is_text and are_phrase_tags(label for labels in batch.y for label in labels):
+    y = cast("Sequence[Labels]", batch.y) if task.outcome == "labels" else ()
+    labels = [label for sequence in y for label in sequence]
+    if labels and isinstance(labels[0], str) and are_phrase_tags(map(str, labels)):
         return _phrase_f1, "F1 of phrases"
     return None, {"labels": "accuracy", "heads": "UAS", "classes": "accuracy", "sets": "subset accuracy"}[
         task.outcome
     ]
 
 
-def _phrase_f1(model: Any, X: Any, y: Any) -> float:
-    tags = getattr(model, "predict_tags", model.predict)
-    return phrase_scores(y, tags(X)).overall.f1
+def _phrase_f1(model: Estimator, X: object, y: Sequence[Sequence[str]]) -> float:
+    predicted: object = getattr(model, "predict_tags", model.predict)(X)
+    return phrase_scores(y, cast("Sequence[Sequence[str]]", predicted)).overall.f1

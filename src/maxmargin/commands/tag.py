@@ -2,7 +2,6 @@
 
 import argparse
 import time
-from typing import Any
 
 from maxmargin.commands.models import load_model
 from maxmargin.commands.output import note, noted_warnings, opened
@@ -18,7 +17,7 @@ def run(arguments: argparse.Namespace) -> int:
     examples = parts = 0
     with Source(arguments.file) as source, opened(arguments.output) as stream, noted_warnings():
         for batch in model.task.batches(source, labelled=False):
-            margins: Any = model.margins(batch.X) if arguments.margins else [None] * len(batch.items)
+            margins = model.margins(batch.X) if arguments.margins else [None] * len(batch.items)
             found = zip(batch.items, model.predict(batch.X), margins, strict=True)
             stream.writelines(f"{line}\n" for example in found for line in model.task.lines(*example))
             examples, parts = examples + len(batch.items), parts + batch.size

@@ -4,41 +4,72 @@ The settings of a task are stored with a model, so that new files are read as th
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
+from maxmargin.encoding.labels import Label
 from maxmargin.formats.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON
 from maxmargin.formats.sources import Malformed, Source
+from maxmargin.persistence.container import Json
+
+if TYPE_CHECKING:
+    from maxmargin.formats.columns import Sentence
+    from maxmargin.formats.conllu import Sentence as Tree
+    from maxmargin.formats.json_lines import JsonSequence
 
 # Tokens that are read, tagged and written at a time, so that memory does not grow with the file; words of
 # sentences to parse, each of which has features with all others; and bytes of files that are read as such.
 TOKENS, WORDS, BLOCK = 50_000, 5_000, 1 << 25
 # What the start of a document is tagged with, and its margin.
 _OUTSIDE, _NOTHING = "O", "_"
-Settings = dict[str, Any]
-_Example = tuple[Any, Any, Any]  # x, y and the item
+Settings = dict[str, Json]
+Labels = Sequence[Label]
+Margins = Iterable[float]
+# What the text of a prediction is made from, an output, and its margins.
+ItemT = TypeVar("ItemT")
+OutputT = TypeVar("OutputT")
+MarginsT = TypeVar("MarginsT")
 
 
-class Batch(NamedTuple):
+class Example(NamedTuple, Generic[ItemT, OutputT]):
+    """An example of a file: its input by parts, its output and its item."""
+
+    x: Sequence[object]
+    y: OutputT
+    item: ItemT
+
+
+class Batch(NamedTuple, Generic[ItemT, OutputT]):
     """Some examples of a file.
 
     Attributes
     ----------
-    X, y : objects
-        Inputs and outputs as estimators take them.
+    X : object
+        Inputs as estimators take them.
+    y : sequence
+        The output of each example.
     items : sequence
         What the text of predictions is made from, one item per example.
     size : int
         The number of tokens or rows.
     """
 
-    X: Any
-    y: Any
-    items: Sequence[Any]
+    X: object
+    y: Sequence[OutputT]
+    items: Sequence[ItemT]
     size: int
 
 
-class Task:
-    """Base of tasks.
+class TrainingSet(NamedTuple):
+    """All examples of a file, as estimators take them, and the numbers of examples and of tokens or rows."""
+
+    X: object
+    y: object
+    n: int
+    size: int
+
+
+class Task(Generic[ItemT, OutputT, MarginsT]):
+    """Base of tasks, by what their items, outputs and margins are.
 
     A subclass has the names of its format and of the estimators for it, the first of them the default; says
     what is predicted, and what an example and a part of it are called; defines `batches` and `lines`; and
@@ -61,28 +92,37 @@ class Task:
         """What is stored with a model."""
         return {name: getattr(self, name) for name in self.kinds}
 
-    def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
+    def batches(
+        self, source: Source, *, labelled: bool, whole: bool = False
+    ) -> Iterator[Batch[ItemT, OutputT]]:
         """Yield the examples of a file, some at a time or all at once; ``labelled`` if outputs are needed."""
         raise NotImplementedError
 
-    def lines(self, item: object, output: object, margins: object) -> list[str]:
+    def lines(self, item: ItemT, output: OutputT, margins: MarginsT | None) -> list[str]:
         """Return the lines of an example with its prediction, and its margins if they are not None."""
         raise NotImplementedError
 
-    def outputs(self, predicted: Any) -> Sequence[Any]:
+    def outputs(self, predicted: object) -> Sequence[OutputT]:
         """Return predictions in the form of the outputs of `batches`."""
-        found: Sequence[Any] = predicted
-        return found
+        return cast("Sequence[OutputT]", predicted)
 
-    def training(self, source: Source) -> Batch:
+    def training(self, source: Source) -> TrainingSet:
         """Return all examples of a file; raise if there are none."""
+        found = self._all(source)
+        return TrainingSet(found.X, found.y, len(found.y), found.size)
+
+    def _all(self, source: Source) -> Batch[ItemT, OutputT]:
         found = next(self.batches(source, labelled=True, whole=True), None)
         if found is None or not found.size:
             raise Malformed(f"{source.name}: expected a {self.nouns[0]}, got none")
         return found
 
 
-class Columns(Task):
+# A task that was chosen by a file: whatever its types are, `lines` takes what `batches` and `outputs` return.
+SomeTask = Task[Any, Any, Any]
+
+
+class Columns(Task["Sentence", Labels, Margins]):
     """Sentences in columns, with a template of features or the default features of words.
 
     Parameters
@@ -113,20 +153,22 @@ class Columns(Task):
         known = f"template: {len(parsed.macros)} features per token"
         return known if parsed.transitions else f"{known}; pairs of labels have weights, with or without 'B'"
 
-    def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
+    def batches(
+        self, source: Source, *, labelled: bool, whole: bool = False
+    ) -> Iterator[Batch["Sentence", Labels]]:
         from maxmargin.formats.columns import read_columns
 
         widths = (self.columns,) if labelled else (self.columns - 1, self.columns)
         sentences = read_columns(source, widths=widths)
         return _grouped(map(self._example, sentences), None if whole else TOKENS)
 
-    def _example(self, sentence: Any) -> _Example:
+    def _example(self, sentence: "Sentence") -> Example["Sentence", Labels]:
         """Return the features, the labels and the sentence; a line that starts a document has no tokens."""
         if sentence.starts_document:
-            return [], [], sentence
-        return self._features.of(sentence.rows), sentence.column(-1), sentence
+            return Example([], [], sentence)
+        return Example(self._features.of(sentence.rows), sentence.column(-1), sentence)
 
-    def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
+    def lines(self, item: "Sentence", output: Labels, margins: Margins | None) -> list[str]:
         if item.starts_document:
             added = [[_OUTSIDE] if margins is None else [_OUTSIDE, _NOTHING]]
         else:
@@ -136,13 +178,15 @@ class Columns(Task):
         return [*map(item.separator.join, rows), ""]
 
 
-def _grouped(examples: Iterable[_Example], size: int | None) -> Iterator[Batch]:
-    """Yield examples, given as (x, y, item), in batches of about this many tokens, or all in one."""
-    kept: list[_Example] = []
+def _grouped(
+    examples: Iterable[Example[ItemT, OutputT]], size: int | None
+) -> Iterator[Batch[ItemT, OutputT]]:
+    """Yield examples in batches of about this many tokens, or all in one."""
+    kept: list[Example[ItemT, OutputT]] = []
     n_tokens = 0
     for example in examples:
         kept.append(example)
-        n_tokens += len(example[0])
+        n_tokens += len(example.x)
         if size is not None and n_tokens >= size:
             yield _batch(kept, n_tokens)
             kept, n_tokens = [], 0
@@ -150,12 +194,11 @@ def _grouped(examples: Iterable[_Example], size: int | None) -> Iterator[Batch]:
         yield _batch(kept, n_tokens)
 
 
-def _batch(examples: list[_Example], size: int) -> Batch:
-    X, y, items = map(list, zip(*examples, strict=True))
-    return Batch(X, y, items, size)
+def _batch(examples: list[Example[ItemT, OutputT]], size: int) -> Batch[ItemT, OutputT]:
+    return Batch([e.x for e in examples], [e.y for e in examples], [e.item for e in examples], size)
 
 
-class Attributes(Task):
+class Attributes(Task[Labels, Labels, Margins]):
     """Sequences of tokens with attributes, as CRFsuite has them."""
 
     name = ATTRIBUTES
@@ -166,17 +209,19 @@ class Attributes(Task):
     def note(self) -> str:
         return "attributes as they are"
 
-    def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
+    def batches(
+        self, source: Source, *, labelled: bool, whole: bool = False
+    ) -> Iterator[Batch[Labels, Labels]]:
         from maxmargin.formats.attributes import read_attributes
 
         for X, y, _ in read_attributes(source, labelled=labelled, size=None if whole else BLOCK):
             yield Batch(X, y, y, int(X.offsets[-1]))
 
-    def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
+    def lines(self, item: Labels, output: Labels, margins: Margins | None) -> list[str]:
         return [*with_margins(output, margins), ""]
 
 
-class JsonLines(Task):
+class JsonLines(Task["JsonSequence", Labels, Margins]):
     """Sequences of tokens with named features, in lines of JSON."""
 
     name = JSON
@@ -187,17 +232,19 @@ class JsonLines(Task):
     def note(self) -> str:
         return "features by their names"
 
-    def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
+    def batches(
+        self, source: Source, *, labelled: bool, whole: bool = False
+    ) -> Iterator[Batch["JsonSequence", Labels]]:
         from maxmargin.formats.json_lines import read_json_lines
 
         found = read_json_lines(source, labelled=labelled)
-        return _grouped(((s.tokens, s.labels, s) for s in found), None if whole else TOKENS)
+        return _grouped((Example(s.tokens, s.labels, s) for s in found), None if whole else TOKENS)
 
-    def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
+    def lines(self, item: "JsonSequence", output: Labels, margins: Margins | None) -> list[str]:
         return [*with_margins(output, margins), ""]
 
 
-class Trees(Task):
+class Trees(Task["Tree", list[int], Margins]):
     """Sentences with the heads of their words, in CoNLL-U.
 
     Parameters
@@ -223,14 +270,16 @@ class Trees(Task):
     def note(self) -> str:
         return f"features of words and tags ({self.tags})"
 
-    def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch]:
+    def batches(
+        self, source: Source, *, labelled: bool, whole: bool = False
+    ) -> Iterator[Batch["Tree", list[int]]]:
         from maxmargin.formats.conllu import read_conllu
 
         sentences = read_conllu(source, labelled=labelled)
-        examples = ((s.tagged(self.tags), s.heads() if labelled else [], s) for s in sentences)
+        examples = (Example(s.tagged(self.tags), s.heads() if labelled else [], s) for s in sentences)
         return _grouped(examples, None if whole else WORDS)
 
-    def lines(self, item: Any, output: Any, margins: Any) -> list[str]:
+    def lines(self, item: "Tree", output: list[int], margins: Margins | None) -> list[str]:
         notes = None if margins is None else [f"Margin={text}" for text in margin_texts(margins)]
         return [*item.with_heads([int(head) for head in output], notes), ""]
 

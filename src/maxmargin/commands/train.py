@@ -3,12 +3,12 @@
 import argparse
 import os
 import time
-from typing import Any
+from collections.abc import Callable
 
-from maxmargin.commands.models import Model, new_estimator
+from maxmargin.commands.models import Estimator, Model, new_estimator
 from maxmargin.commands.output import note, noted_warnings, result
 from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
-from maxmargin.commands.tasks import Attributes, Batch, Columns, JsonLines, Task, Trees
+from maxmargin.commands.tasks import Attributes, Columns, JsonLines, SomeTask, TrainingSet, Trees
 from maxmargin.formats.detection import (
     ATTRIBUTES,
     COLUMNS,
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     task, batch = _encoded(arguments) if os.path.isdir(arguments.file) else _read(arguments)
     chosen = arguments.estimator or task.estimators[0]
     examples, parts = (f"{noun}s" for noun in task.nouns)
-    note(f"{len(batch.items)} {examples}, {batch.size} {parts}; {task.note}", quiet=arguments.quiet)
+    note(f"{batch.n} {examples}, {batch.size} {parts}; {task.note}", quiet=arguments.quiet)
     read = time.perf_counter()
     estimator = new_estimator(chosen, _parameters(arguments))
     with noted_warnings():
@@ -38,23 +38,24 @@ def run(arguments: argparse.Namespace) -> int:
             estimator.set_params(C=chosen_C(estimator, batch, task, arguments))
         _fit(estimator, batch, arguments)
     fitted = time.perf_counter()
-    Model(estimator, task).save(arguments.model)
+    model = Model(estimator, task)
+    model.save(arguments.model)
     if arguments.resume:
         os.remove(_checkpoint(arguments))
     seconds = {"reading": read - begin, "training": fitted - read, "writing": time.perf_counter() - fitted}
-    data = _summary(estimator, batch, task, arguments) | {"seconds": seconds}
-    result(_text(data), data, arguments.json)
+    data = _summary(model, batch, arguments.model) | {"seconds": seconds}
+    result(_text(model, arguments.model, sum(seconds.values())), data, arguments.json)
     return 0
 
 
-def _read(arguments: argparse.Namespace) -> tuple[Task, Batch]:
+def _read(arguments: argparse.Namespace) -> tuple[SomeTask, TrainingSet]:
     """Return the task of a file, and all its examples."""
     with Source(arguments.file) as source:
         task = _task(source, arguments)
         return task, task.training(source)
 
 
-def _encoded(arguments: argparse.Namespace) -> tuple[Task, Batch]:
+def _encoded(arguments: argparse.Namespace) -> tuple[SomeTask, TrainingSet]:
     """Return the task and the examples of a directory that ``encode`` has written."""
     from maxmargin.corpus import open_corpus
 
@@ -65,13 +66,13 @@ def _encoded(arguments: argparse.Namespace) -> tuple[Task, Batch]:
         )
     corpus = open_corpus(arguments.file)
     recipe = corpus.manifest.recipe
-    cls: Any = next(task for task in (Attributes, Columns, JsonLines) if task.name == recipe.format)
-    task: Task = cls(**recipe.settings)
+    classes: tuple[type[SomeTask], ...] = (Attributes, Columns, JsonLines)
+    task = next(cls for cls in classes if cls.name == recipe.format)(**recipe.settings)
     _check_estimator(task, arguments)
-    return task, Batch(corpus.X, corpus.y, corpus.y, len(corpus.y.codes))
+    return task, TrainingSet(corpus.X, corpus.y, len(corpus.X), len(corpus.y.codes))
 
 
-def _fit(estimator: Any, batch: Batch, arguments: argparse.Namespace) -> None:
+def _fit(estimator: Estimator, batch: TrainingSet, arguments: argparse.Namespace) -> None:
     """Train; with a checkpoint beside the model if the run is to be resumed after a crash."""
     if arguments.resume:
         path = _checkpoint(arguments)
@@ -86,7 +87,7 @@ def _checkpoint(arguments: argparse.Namespace) -> str:
     return f"{arguments.model}.checkpoint"
 
 
-def _task(source: Source, arguments: argparse.Namespace) -> Task:
+def _task(source: Source, arguments: argparse.Namespace) -> SomeTask:
     """Return the task of a file, by its first lines and the arguments."""
     found = detect(source)
     if arguments.format != "auto" and arguments.format != found.name:
@@ -99,21 +100,21 @@ def _task(source: Source, arguments: argparse.Namespace) -> Task:
     return task
 
 
-def _check_estimator(task: Task, arguments: argparse.Namespace) -> None:
+def _check_estimator(task: SomeTask, arguments: argparse.Namespace) -> None:
     estimator = arguments.estimator
     if estimator is not None and estimator not in task.estimators:
         expected = " or ".join(task.estimators)
         raise ValueError(f"--estimator: expected {expected} for the format {task.name}, got {estimator}")
 
 
-def _columns(source: Source, arguments: argparse.Namespace) -> Task:
+def _columns(source: Source, arguments: argparse.Namespace) -> SomeTask:
     from maxmargin.formats.column_features import column_features
 
     features = column_features(source, arguments.template)
     return Columns(features.template, features.columns)
 
 
-def _rows(source: Source, arguments: argparse.Namespace) -> Task:
+def _rows(source: Source, arguments: argparse.Namespace) -> SomeTask:
     """Return the task of rows with sets of labels if that is asked for, or if the first label is a set."""
     labels = source.peek().decode("utf-8", "replace").split(None, 1)[0]
     is_set = (
@@ -122,7 +123,7 @@ def _rows(source: Source, arguments: argparse.Namespace) -> Task:
     return LabelSets() if is_set else Classes()
 
 
-_TASKS: dict[str, Any] = {
+_TASKS: dict[str, Callable[[Source, argparse.Namespace], SomeTask]] = {
     COLUMNS: _columns,
     ATTRIBUTES: lambda source, arguments: Attributes(),
     SVMHMM: lambda source, arguments: SequenceRows(),
@@ -132,7 +133,7 @@ _TASKS: dict[str, Any] = {
 }
 
 
-def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
+def _parameters(arguments: argparse.Namespace) -> dict[str, object]:
     """Return the parameters of the estimator: those that were given, and those of a command."""
     names = ("C", "loss", "tol", "max_iter", "time_limit", "min_count")
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
@@ -140,34 +141,42 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     return {**fixed, **given, **dict(arguments.set or ())}
 
 
-def _summary(estimator: Any, batch: Batch, task: Task, arguments: argparse.Namespace) -> dict[str, Any]:
+def _summary(model: Model, batch: TrainingSet, path: str) -> dict[str, object]:
     """Return what is known of a trained model."""
-    labels = getattr(task, "labels", None) or getattr(estimator, "classes_", None)
-    history = estimator.history_
+    estimator, task = model
     return {
-        "model": arguments.model,
+        "model": path,
         "format": task.name,
         "estimator": type(estimator).__name__,
-        f"{task.nouns[0]}s": len(batch.items),
+        f"{task.nouns[0]}s": batch.n,
         f"{task.nouns[1]}s": batch.size,
         "features": int(estimator.n_features_in_),
-        "labels": None if labels is None else list(getattr(labels, "tolist", lambda: labels)()),
+        "labels": _labels(model),
         "C": estimator.C,
         "tol": estimator.tol,
-        "objective": float(history.primal.min()),
+        "objective": _objective(estimator),
         "gap": estimator.gap_,
         "certified": estimator.certified_,
         "passes": estimator.n_iter_,
     }
 
 
-def _text(data: dict[str, Any]) -> str:
-    seconds = sum(data["seconds"].values())
-    labels = "" if data["labels"] is None else f", {len(data['labels'])} labels"
-    certificate = (
-        f"within {data['gap'] / max(data['objective'], 1e-300):.1%} of it" if data["certified"] else "unknown"
-    )
+def _labels(model: Model) -> list[object] | None:
+    """Return the labels that the task has read, or else those that the estimator knows, if any."""
+    labels = getattr(model.task, "labels", None) or getattr(model.estimator, "classes_", None)
+    return None if labels is None else list(getattr(labels, "tolist", lambda: labels)())
+
+
+def _objective(estimator: Estimator) -> float:
+    return float(estimator.history_.primal.min())
+
+
+def _text(model: Model, path: str, seconds: float) -> str:
+    estimator, labels = model.estimator, _labels(model)
+    objective = _objective(estimator)
+    share = f"within {estimator.gap_ / max(objective, 1e-300):.1%} of it"
     return (
-        f"{data['model']}: {data['estimator']} with {data['features']} features{labels}; objective "
-        f"{data['objective']:.5g}, the optimum is {certificate}; {data['passes']} passes, {seconds:.1f} s"
+        f"{path}: {type(estimator).__name__} with {int(estimator.n_features_in_)} features"
+        f"{'' if labels is None else f', {len(labels)} labels'}; objective {objective:.5g}, the optimum is "
+        f"{share if estimator.certified_ else 'unknown'}; {estimator.n_iter_} passes, {seconds:.1f} s"
     )

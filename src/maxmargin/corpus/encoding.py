@@ -5,10 +5,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any
 
 from maxmargin.corpus.hashing import MOST_BITS
-from maxmargin.corpus.manifest import Recipe
+from maxmargin.corpus.manifest import Input, Recipe
 from maxmargin.corpus.opening import Corpus, open_corpus
 from maxmargin.corpus.reading import FORMATS, Reader, reader_of
 from maxmargin.corpus.writing import CorpusWriter, Place
@@ -99,7 +98,7 @@ def encode_files(
 
 def _read_all(paths: list[str], reader: Reader, writer: CorpusWriter, verbose: int) -> None:
     """Append what is left of the files."""
-    sizes = [size for _, size, _ in writer.inputs]
+    sizes = [int(size) for _, size, _ in writer.inputs]
     begin = writer.place
     with _few_collections() as collect, WorkLine("encode", sum(sizes), verbose) as line:
         for k in range(begin.files, len(paths)):
@@ -127,7 +126,7 @@ def _few_collections() -> Iterator[Callable[[], object]]:
             gc.enable()
 
 
-def _identity(path: str) -> list[Any]:
+def _identity(path: str) -> Input:
     """Return what tells whether a file has changed: its name, its size, and the time of its last change."""
     status = os.stat(path)
     return [path, status.st_size, status.st_mtime_ns]

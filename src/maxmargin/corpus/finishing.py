@@ -8,15 +8,16 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from maxmargin.arrays import UIntArray
 from maxmargin.corpus.manifest import DTYPES, Recipe, StoredArray, digest, map_array
 from maxmargin.display import WorkLine
-from maxmargin.encoding.labels import sorted_classes
+from maxmargin.encoding.labels import Label, sorted_classes
 from maxmargin.encoding.sparse_rows import assemble, drop_columns
 from maxmargin.persistence.texts import as_bytes
 
@@ -35,12 +36,12 @@ class Growing:
         The number of entries to keep of a file that is there.
     """
 
-    def __init__(self, path: Path, dtype: np.dtype[Any], length: int) -> None:
+    def __init__(self, path: Path, dtype: np.dtype[np.number], length: int) -> None:
         self.dtype, self.length = dtype, length
         self._stream: IO[bytes] = open(path, "ab")  # noqa: SIM115
         self._stream.truncate(length * dtype.itemsize)
 
-    def append(self, array: NDArray[Any]) -> None:
+    def append(self, array: NDArray[np.number]) -> None:
         """Append entries."""
         self._stream.write(np.ascontiguousarray(array, dtype=self.dtype).data)
         self.length += len(array)
@@ -73,11 +74,11 @@ class Draft(NamedTuple):
 
     path: Path
     raw: dict[str, str]
-    labels: list[Any]
+    labels: list[Label]
     names: list[str] | None
     recipe: Recipe
 
-    def array(self, name: str) -> NDArray[Any]:
+    def array(self, name: str) -> NDArray[np.number]:
         """Return what was appended to an array."""
         return map_array(self.path, name, self.raw[name])
 
@@ -85,7 +86,7 @@ class Draft(NamedTuple):
 class Finished(NamedTuple):
     """The labels in order, the number of columns, and what the manifest says of each array."""
 
-    classes: list[Any]
+    classes: list[Label]
     n_columns: int
     arrays: dict[str, StoredArray]
 
@@ -107,7 +108,7 @@ def finished(draft: Draft, verbose: int) -> Finished:
         return Finished(classes, n_columns, dict(_digests(draft.path, names, size, line)))
 
 
-def _number_labels(draft: Draft, classes: list[Any]) -> None:
+def _number_labels(draft: Draft, classes: list[Label]) -> None:
     """Write the numbers of labels in the order of the classes."""
     place = {label: k for k, label in enumerate(classes)}
     number, before = np.array([place[label] for label in draft.labels]), draft.array("labels")
@@ -118,7 +119,7 @@ def _number_labels(draft: Draft, classes: list[Any]) -> None:
 
 def _leave_out(draft: Draft, names: list[str], line: WorkLine) -> int:
     """Write rows and names without the names of too few tokens; return how many are left."""
-    kept = _counts(draft.array("columns"), len(names)) >= draft.recipe.min_count
+    kept = _counts(cast("UIntArray", draft.array("columns")), len(names)) >= draft.recipe.min_count
     _check_any(kept.any(), draft.recipe)
     with ExitStack() as stack:
         out = {name: stack.enter_context(_Written(draft.path, name)) for name in draft.raw if name in _ROWED}
@@ -145,7 +146,7 @@ def _check_any(is_any: object, recipe: Recipe) -> None:
         )
 
 
-def _counts(columns: NDArray[np.uint32], n_columns: int) -> NDArray[np.int64]:
+def _counts(columns: UIntArray, n_columns: int) -> NDArray[np.int64]:
     """Return the number of tokens with each column."""
     counts = np.zeros(n_columns, dtype=np.int64)
     for first in range(0, len(columns), _ENTRIES):

@@ -7,11 +7,12 @@ opened. It is a JSON object with the kind and version of the format, a header, a
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.encoding.labels import Label
 from maxmargin.persistence.atomic import write_atomically
 from maxmargin.persistence.container import Json, fail, loads
 from maxmargin.wording import quoted
@@ -20,7 +21,7 @@ NAME = "manifest.json"
 _KIND, _VERSION = "corpus", 1
 # The arrays and their types. The rows of tokens are a CSR matrix: starts, columns and, unless all values are
 # one, values; offsets say where sequences begin among the tokens. Names are texts in UTF-8.
-DTYPES: dict[str, np.dtype[Any]] = {
+DTYPES: dict[str, np.dtype[np.number]] = {
     "columns": np.dtype("<u4"),
     "starts": np.dtype("<i8"),
     "values": np.dtype("<f8"),
@@ -28,6 +29,8 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "offsets": np.dtype("<i8"),
     "names": np.dtype("u1"),
 }
+# What tells whether a file has changed: its name, its size, and the time of its last change.
+Input = list[str | int]
 OPTIONAL = {"values", "names"}
 _LONGEST = 1 << 28
 _PIECE = 1 << 22  # bytes
@@ -78,9 +81,9 @@ class Manifest(NamedTuple):
     arrays: dict[str, StoredArray]
     n_columns: int
     kind: str
-    classes: list[Any]
+    classes: list[Label]
     recipe: Recipe
-    inputs: list[Any]
+    inputs: list[Input]
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
@@ -139,7 +142,7 @@ def digest(array: NDArray[np.generic]) -> str:
     return found.hexdigest()
 
 
-def map_array(directory: Path, name: str, file: str | None = None) -> NDArray[Any]:
+def map_array(directory: Path, name: str, file: str | None = None) -> NDArray[np.number]:
     """Return the array of a file, mapped for reading."""
     path, dtype = directory / (file or name), DTYPES[name]
     if not path.stat().st_size:

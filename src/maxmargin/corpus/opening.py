@@ -1,18 +1,20 @@
 """Open a corpus: map its arrays, and check everything that kernels rely on."""
 
+import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, NotRequired, SupportsIndex, TypedDict, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from maxmargin.arrays import CsrMatrix, FloatArray, IntArray, UIntArray
 from maxmargin.corpus.manifest import DTYPES, NAME, Manifest, digest, map_array, read_manifest
 from maxmargin.encoding.kinds import Kind
-from maxmargin.encoding.labels import Labels, sorted_classes
+from maxmargin.encoding.labels import Label, Labels, sorted_classes
 from maxmargin.encoding.packed import are_distinct
 from maxmargin.encoding.sparse_rows import assemble
 from maxmargin.encoding.tokens import Tokens
@@ -22,9 +24,38 @@ from maxmargin.persistence.texts import as_texts
 # Entries that are checked at a time, and bytes of the largest array whose digest is always compared.
 _CHUNK, _SMALL = 1 << 22, 1 << 24
 _MOST_COLUMNS = 2**31 - 1
+ItemT = TypeVar("ItemT")
+Scalar = TypeVar("Scalar", bound=np.number)
+# A sequence of names, of values by name, or of rows.
+CorpusSequence = list[list[str]] | list[dict[str, float]] | CsrMatrix
 
 
-class CorpusSequences(Sequence[Any]):
+class _Mapped(Sequence[ItemT]):
+    """Items that are made from mapped arrays when they are asked for; a subclass defines `_item`."""
+
+    def __init__(self, offsets: IntArray) -> None:
+        self.offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> ItemT: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[ItemT]: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> ItemT | list[ItemT]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._item(*_bounds(self.offsets, operator.index(index)))
+
+    def _item(self, first: int, stop: int) -> ItemT:
+        """Return the item of these tokens."""
+        raise NotImplementedError
+
+
+class CorpusSequences(_Mapped[CorpusSequence]):
     """The sequences of a corpus, which estimators take as X.
 
     Items are made when they are asked for: lists of tokens, each a list of names or, if features have values,
@@ -41,16 +72,11 @@ class CorpusSequences(Sequence[Any]):
     """
 
     def __init__(self, tokens: Tokens, names: list[str] | None, hash_bits: int | None, kind: str) -> None:
+        super().__init__(tokens.offsets)
         self.tokens, self.names, self.hash_bits = tokens, names, hash_bits
         self.kind = cast("Kind", kind)
 
-    def __len__(self) -> int:
-        return len(self.tokens.offsets) - 1
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        first, stop = _bounds(self.tokens.offsets, index)
+    def _item(self, first: int, stop: int) -> CorpusSequence:
         rows = cast("csr_array", self.tokens.rows)
         edges = rows.indptr[first : stop + 1]
         columns, values = (part[edges[0] : edges[-1]] for part in (rows.indices, rows.data))
@@ -68,7 +94,7 @@ class CorpusSequences(Sequence[Any]):
         return f"<{len(self)} sequences of {len(self.tokens.rows.indptr) - 1} tokens>"  # type: ignore[union-attr]
 
 
-class CorpusLabels(Sequence[Any]):
+class CorpusLabels(_Mapped[list[Label]]):
     """The labels of a corpus, which estimators take as y; items are lists of labels.
 
     Attributes
@@ -82,21 +108,27 @@ class CorpusLabels(Sequence[Any]):
     """
 
     def __init__(self, codes: NDArray[np.int64], classes: Labels, offsets: NDArray[np.int64]) -> None:
-        self.codes, self.classes, self.offsets = codes, classes, offsets
+        super().__init__(offsets)
+        self.codes, self.classes = codes, classes
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
+    def _item(self, first: int, stop: int) -> list[Label]:
+        return cast("list[Label]", self.classes[self.codes[first:stop]].tolist())
 
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        first, stop = _bounds(self.offsets, index)
-        return self.classes[self.codes[first:stop]].tolist()
-
-    def __iter__(self) -> Iterator[Any]:
-        labels = self.classes.tolist()
+    def __iter__(self) -> Iterator[list[Label]]:
+        labels: list[Label] = list(self.classes.tolist())
         for first, stop in pairwise(self.offsets):
             yield [labels[code] for code in self.codes[first:stop].tolist()]
+
+
+class _Arrays(TypedDict):
+    """The arrays of a corpus."""
+
+    columns: UIntArray
+    starts: IntArray
+    values: NotRequired[FloatArray]
+    labels: IntArray
+    offsets: IntArray
+    names: NotRequired[NDArray[np.uint8]]
 
 
 class _Corpus(NamedTuple):
@@ -126,7 +158,7 @@ class Corpus(_Corpus):
         n, n_tokens = len(self.X), len(self.y.codes)
         return f"<Corpus {self.path}: {n} sequences, {n_tokens} tokens, {columns} features, {labels} labels>"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str]]:
         return open_corpus, (self.path,)
 
 
@@ -167,7 +199,8 @@ def open_corpus(path: str | os.PathLike[str], *, verify: bool = False) -> Corpus
     """
     directory = Path(path)
     manifest = read_manifest(directory)
-    arrays = {name: _mapped(directory, name, manifest, verify) for name in manifest.arrays}
+    found = {name: _mapped(directory, name, manifest, verify) for name in manifest.arrays}
+    arrays = cast("_Arrays", found)  # by `DTYPES`
     classes = _checked_classes(directory, manifest)
     _check_rows(directory, arrays, manifest.n_columns)
     _check_labels(directory, arrays, len(classes))
@@ -189,7 +222,7 @@ def _bounds(offsets: NDArray[np.int64], index: int) -> tuple[int, int]:
     return int(offsets[index % n]), int(offsets[index % n + 1])
 
 
-def _mapped(directory: Path, name: str, manifest: Manifest, verify: bool) -> NDArray[Any]:
+def _mapped(directory: Path, name: str, manifest: Manifest, verify: bool) -> NDArray[np.number]:
     """Return an array; raise unless its file has the size and, if it is small, the digest that it should."""
     path, stored = directory / name, manifest.arrays[name]
     size = stored.length * DTYPES[name].itemsize
@@ -205,12 +238,13 @@ def _mapped(directory: Path, name: str, manifest: Manifest, verify: bool) -> NDA
 def _checked_classes(directory: Path, manifest: Manifest) -> Labels:
     classes = manifest.classes
     kinds = set(map(type, classes))
-    if kinds not in ({str}, {int}) or sorted(set(classes)) != classes:
+    # Strings or numbers: either can be sorted.
+    if kinds not in ({str}, {int}) or sorted(set(cast("list[str]", classes))) != classes:
         fail(directory / NAME, "labels in order, all strings or all whole numbers", str(classes))
     return sorted_classes(classes, str(directory))
 
 
-def _check_rows(directory: Path, arrays: dict[str, NDArray[Any]], n_columns: int) -> None:
+def _check_rows(directory: Path, arrays: _Arrays, n_columns: int) -> None:
     """Raise unless sequences are made of tokens, tokens of columns, and values are numbers."""
     columns, starts, values = arrays["columns"], arrays["starts"], arrays.get("values")
     if not 0 < n_columns <= _MOST_COLUMNS:
@@ -222,12 +256,12 @@ def _check_rows(directory: Path, arrays: dict[str, NDArray[Any]], n_columns: int
     for part in _parts(columns):
         if part.max() >= n_columns:
             fail(directory / "columns", f"columns below {n_columns}", str(part.max()))
-    for part in () if values is None else _parts(values):
-        if not np.isfinite(part.sum()) and not np.isfinite(part).all():
+    for numbers in () if values is None else _parts(values):
+        if not np.isfinite(numbers.sum()) and not np.isfinite(numbers).all():
             fail(directory / "values", "finite numbers", "others")
 
 
-def _check_labels(directory: Path, arrays: dict[str, NDArray[Any]], n_labels: int) -> None:
+def _check_labels(directory: Path, arrays: _Arrays, n_labels: int) -> None:
     for part in _parts(arrays["labels"]):
         if part.min() < 0 or part.max() >= n_labels:
             got = f"one of {part.min()} to {part.max()}"
@@ -246,11 +280,11 @@ def _check_offsets(path: Path, offsets: NDArray[np.int64], length: int | None, l
             fail(path, "offsets that do not fall", "others")
 
 
-def _parts(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+def _parts(array: NDArray[Scalar]) -> Iterator[NDArray[Scalar]]:
     return (array[first : first + _CHUNK] for first in range(0, len(array), _CHUNK))
 
 
-def _checked_names(directory: Path, stored: NDArray[Any] | None, manifest: Manifest) -> list[str] | None:
+def _checked_names(directory: Path, stored: NDArray[np.uint8] | None, manifest: Manifest) -> list[str] | None:
     """Return the names of the columns, None if they were hashed."""
     bits, path = manifest.recipe.hash_bits, directory / "names"
     if bits is not None:

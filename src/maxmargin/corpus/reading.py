@@ -1,9 +1,10 @@
 """Read files of sequences block by block, with the place up to which they were read."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from maxmargin.encoding.kinds import Kind
+from maxmargin.encoding.labels import Label
 from maxmargin.encoding.numbered import NumberedSequences, numbered
 from maxmargin.formats.attributes import read_attributes
 from maxmargin.formats.column_features import ColumnFeatures, column_features
@@ -16,6 +17,7 @@ from maxmargin.persistence.container import Json
 # Tokens, or bytes, that are read at a time.
 _TOKENS, _BYTES = 50_000, 1 << 24
 _OWNER = "encode"
+Token = TypeVar("Token")
 FORMATS = (COLUMNS, ATTRIBUTES, JSON)
 
 
@@ -23,7 +25,7 @@ class Block(NamedTuple):
     """Some sequences, their labels, and the number of lines of the file up to their end."""
 
     X: NumberedSequences
-    y: list[list[Any]]
+    y: Sequence[Sequence[Label]]
     stop: int
 
 
@@ -94,11 +96,12 @@ def reader_of(path: str, form: str, template: str | None) -> Reader:
 
 
 def _grouped(
-    sequences: Iterable[tuple[list[Any], list[Any], int]], number: Callable[[list[Any]], NumberedSequences]
+    sequences: Iterable[tuple[list[Token], Sequence[Label], int]],
+    number: Callable[[list[list[Token]]], NumberedSequences],
 ) -> Iterator[Block]:
     """Yield sequences, given as tokens, labels and last line, in blocks of about as many tokens."""
-    X: list[Any] = []
-    y: list[list[Any]] = []
+    X: list[list[Token]] = []
+    y: list[Sequence[Label]] = []
     n_tokens = stop = 0
     for tokens, labels, stop in sequences:
         X.append(tokens)
@@ -111,7 +114,7 @@ def _grouped(
         yield Block(number(X), y, stop)
 
 
-def _numbered(X: list[Any]) -> NumberedSequences:
+def _numbered(X: list[list[Token]]) -> NumberedSequences:
     first = next((token for tokens in X for token in tokens), None)
     kind: Kind = "dicts" if isinstance(first, dict) else "strings"
-    return numbered(X, kind, _OWNER)
+    return numbered(list[object](X), kind, _OWNER)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, NamedTuple, Self, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from scipy.sparse import csr_array
 
 from maxmargin.corpus.finishing import Draft, Growing, finished
 from maxmargin.corpus.hashing import hashed_rows
-from maxmargin.corpus.manifest import DTYPES, NAME, Manifest, Recipe, read_manifest, write_manifest
+from maxmargin.corpus.manifest import DTYPES, NAME, Input, Manifest, Recipe, read_manifest, write_manifest
+from maxmargin.encoding.labels import Label
 from maxmargin.encoding.numbered import NumberedSequences
 from maxmargin.encoding.sparse_rows import sparse_rows
 from maxmargin.limits import now
@@ -31,6 +32,7 @@ from maxmargin.persistence.texts import as_bytes, as_texts
 from maxmargin.wording import quoted
 
 _JOURNAL, _LOCK = "journal.json", "lock"
+Name = TypeVar("Name", bound=str | int)
 # What files are called before rare names are left out, and labels numbered in order.
 _BEFORE = "all."
 # Seconds between notes in the journal, and entries that are written at a time.
@@ -42,6 +44,15 @@ class Place(NamedTuple):
 
     files: int = 0
     lines: int = 0
+
+
+class _Journal(TypedDict):
+    """The last note of an encoding."""
+
+    place: Place
+    lengths: dict[str, int]
+    labels: list[Label]
+    kind: str
 
 
 class CorpusWriter:
@@ -64,7 +75,9 @@ class CorpusWriter:
         Whether the directory is finished already.
     """
 
-    def __init__(self, path: str | os.PathLike[str], recipe: Recipe, inputs: list[Any] | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], recipe: Recipe, inputs: list[Input] | None = None
+    ) -> None:
         self.path, self.recipe, self.inputs = Path(path), recipe, inputs or []
         self._files: dict[str, Growing] = {}
         self.path.mkdir(parents=True, exist_ok=True)
@@ -91,7 +104,7 @@ class CorpusWriter:
         self._lock.close()
 
     @property
-    def _identity(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, object]:
         return {"recipe": self.recipe._asdict(), "inputs": self.inputs}
 
     def _check_finished(self) -> bool:
@@ -116,13 +129,13 @@ class CorpusWriter:
             )
         return False
 
-    def _journal(self) -> dict[str, Any]:
+    def _journal(self) -> _Journal:
         """Return the last note of an encoding with the same inputs and recipe; an empty one if none is."""
         try:
             found = json.loads((self.path / _JOURNAL).read_bytes())
             is_same = found["identity"] == json.loads(json.dumps(self._identity))
             if is_same and all(map(self._reaches, found["lengths"], found["lengths"].values())):
-                return dict(found)
+                return cast("_Journal", found)
         except (FileNotFoundError, KeyError, TypeError, ValueError):
             pass
         self._remove()
@@ -133,7 +146,7 @@ class CorpusWriter:
         file = self._file(name)
         return file.exists() and file.stat().st_size >= length * DTYPES[name].itemsize
 
-    def _begin(self, journal: dict[str, Any]) -> None:
+    def _begin(self, journal: _Journal) -> None:
         """Open the files as they were when the journal was written."""
         self.place, self._kind, self._noted = Place(*journal["place"]), journal["kind"], now()
         lengths = journal["lengths"]
@@ -232,7 +245,7 @@ class CorpusWriter:
                 (self.path / name).unlink(missing_ok=True)
 
 
-def _numbers(names: Iterable[object]) -> "defaultdict[Any, int]":
+def _numbers(names: Iterable[Name]) -> "defaultdict[Name, int]":
     """Return a dict of numbers in this order, which gives each new name the next one."""
     known = {name: k for k, name in enumerate(names)}
     return defaultdict(count(len(known)).__next__, known)

@@ -20,6 +20,7 @@ class Words(NamedTuple):
 
 
 SEQUENCES = Words("sequence", "token")
+Label = str | int
 Labels = NDArray[np.int64] | NDArray[np.str_]
 
 

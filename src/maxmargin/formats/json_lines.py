@@ -9,19 +9,25 @@ ignored, and so are blank lines.
 import json
 from collections.abc import Iterator
 from math import isfinite
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, cast
 
+from maxmargin.encoding.labels import Label
 from maxmargin.formats.sources import Line, Malformed, Source
+from maxmargin.persistence.container import Json
 from maxmargin.wording import quoted
 
 _KINDS: dict[type, str] = {list: "a list of strings", dict: "an object of names and values"}
 
 
+# The names of features, or their values by name.
+Token = list[str] | dict[str, bool | int | float | str]
+
+
 class JsonSequence(NamedTuple):
     """A sequence: its tokens, their labels, and the number of its line."""
 
-    tokens: list[Any]
-    labels: list[Any]
+    tokens: list[Token]
+    labels: list[Label]
     line: int
 
 
@@ -58,7 +64,7 @@ class _Line:
     def sequence(self, labelled: bool, kind: type | None, of_labels: type | None) -> JsonSequence:
         """Return the sequence; raise unless tokens and labels are of these kinds, of any if it is None."""
         data = self._parsed()
-        tokens = data.get("tokens") if isinstance(data, dict) else None
+        tokens = data.get("tokens")
         if not isinstance(tokens, list):
             self._fail('an object with a list of "tokens"', self.line.text)
         for token in tokens:
@@ -66,31 +72,32 @@ class _Line:
             if type(token) is not kind or kind not in _KINDS:
                 expected = _KINDS.get(kind, " or ".join(_KINDS.values()))
                 self._fail(f"each token to be {expected}", token)
-            self._check_token(token)
+            self._check_token(cast("Token", token))
         labels = data.get("labels", None if labelled else [])
         if not isinstance(labels, list) or (labelled and len(labels) != len(tokens)):
             self._fail(f'"labels", a list of {len(tokens)}, one for each token', labels)
         self._check_labels(labels, of_labels)
-        return JsonSequence(tokens, labels, self.line.number)
+        return JsonSequence(cast("list[Token]", tokens), cast("list[Label]", labels), self.line.number)
 
-    def _parsed(self) -> Any:
+    def _parsed(self) -> dict[str, Json]:
         try:
-            return json.loads(self.line.text)
+            found: Json = json.loads(self.line.text)
         except (ValueError, RecursionError) as error:
             raise Malformed(
                 f"{self.source.name}:{self.line.number}: expected a JSON object, got {error}"
             ) from None
+        return found if isinstance(found, dict) else {}
 
-    def _check_token(self, token: Any) -> None:
+    def _check_token(self, token: Token) -> None:
         if isinstance(token, list):
-            wrong = [name for name in token if type(name) is not str]
+            wrong: list[object] = [name for name in token if type(name) is not str]
         else:
             wrong = [value for value in token.values() if not _is_value(value)]
         if wrong:
             expected = "names that are strings" if isinstance(token, list) else "finite numbers or strings"
             self._fail(expected, wrong[0])
 
-    def _check_labels(self, labels: list[Any], kind: type | None) -> None:
+    def _check_labels(self, labels: list[Json], kind: type | None) -> None:
         wrong = [label for label in labels if type(label) not in (str, int)]
         if wrong:
             self._fail("labels that are strings or whole numbers", wrong[0])

@@ -7,7 +7,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 from maxmargin.wording import quoted
 
@@ -53,8 +53,8 @@ class Source:
         self.n_skipped = 0
         self.name = "standard input" if is_standard else os.fspath(path)
         # Standard input stays open for others.
-        self._file: Any = None if is_standard else io.BufferedReader(io.FileIO(path), _PEEK)
-        self._stream: Any = sys.stdin.buffer if is_standard else self._file
+        self._file = None if is_standard else io.BufferedReader(io.FileIO(path), _PEEK)
+        self._stream = cast("io.BufferedReader[io.RawIOBase]", self._file or sys.stdin.buffer)
         try:
             self._begin()
         except BaseException:
@@ -64,7 +64,8 @@ class Source:
     def _begin(self) -> None:
         """Decompress what is compressed, and skip a byte order mark."""
         if self._stream.peek(2)[:2] == _GZIP_MAGIC:
-            self._stream = io.BufferedReader(gzip.GzipFile(fileobj=self._stream), _PEEK)  # type: ignore[type-var]
+            unzipped = cast("io.RawIOBase", gzip.GzipFile(fileobj=self._stream))
+            self._stream = io.BufferedReader(unzipped, _PEEK)
         if self.peek().startswith(_BYTE_ORDER_MARK):
             self._stream.read(len(_BYTE_ORDER_MARK))
 
@@ -79,7 +80,7 @@ class Source:
     def peek(self) -> bytes:
         """Return the first bytes that are not read yet, without reading them."""
         with _sound_gzip(self):
-            head: bytes = self._stream.peek(_PEEK)
+            head = self._stream.peek(_PEEK)
         return head
 
     def skip(self, n_lines: int) -> None:
@@ -90,7 +91,7 @@ class Source:
     @property
     def position(self) -> int:
         """How many bytes of the file have been read, compressed if they are; zero for standard input."""
-        return 0 if self._file is None else int(self._file.tell())
+        return 0 if self._file is None else self._file.tell()
 
     def lines(self) -> Iterator[Line]:
         """Yield the lines, without their ends."""
