@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from distributed import Client, Future, Scheduler, wait
 
@@ -12,6 +12,8 @@ from maxmargin.limits import OutOfTime
 _POLL = 0.5  # seconds between two looks at who is there
 _FAN_IN = 2
 _SHORT = 1 << 16  # bytes of a message that is sent along with a task
+
+Answer = TypeVar("Answer")
 
 
 class Trouble(Exception):
@@ -26,7 +28,7 @@ class Job(NamedTuple):
     """A call of a task on a worker; ``p`` is the partition that it is about, if it is about one."""
 
     address: str
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
     p: int | None = None
 
     @property
@@ -72,7 +74,7 @@ class Calls:
             task, *job.arguments, workers=[job.address], allow_other_workers=False, pure=False
         )
 
-    def message(self, message: object, n_bytes: int, address: str) -> Any:
+    def message(self, message: object, n_bytes: int, address: str) -> object:
         """Return what to pass to tasks for a message: if it is long, workers get copies from each other."""
         if n_bytes < _SHORT:
             return message
@@ -82,19 +84,19 @@ class Calls:
             raise Trouble(set()) from None
 
     def ask(
-        self, task: Callable[..., object], jobs: Sequence[Job], patience: float | None = None
-    ) -> list[Any]:
+        self, task: Callable[..., Answer], jobs: Sequence[Job], patience: float | None = None
+    ) -> list[Answer]:
         """Return the answers to calls of a task."""
-        return self.gathered({self.submit(task, job): job for job in jobs}, patience)
+        answers = self.gathered({self.submit(task, job): job for job in jobs}, patience)
+        return cast("list[Answer]", answers)
 
-    def gathered(self, futures: dict[Future, Job], patience: float | None = None) -> list[Any]:
+    def gathered(self, futures: dict[Future, Job], patience: float | None = None) -> list[object]:
         """Return the answers of tasks, which travel as one."""
         if not futures:
             return []
         job = Job(next(iter(futures.values())).address, tuple(futures))
         root = self.submit(listed, job)
-        found: list[Any] = self._result(root, {**futures, root: job}, patience)
-        return found
+        return cast("list[object]", self._result(root, {**futures, root: job}, patience))
 
     def summed(
         self, task: Callable[..., Report], jobs: Sequence[Job], patience: float | None = None
@@ -105,14 +107,13 @@ class Calls:
         while len(level) > 1:
             level = [self._combined(level[k : k + _FAN_IN]) for k in range(0, len(level), _FAN_IN)]
             tree.update(level)
-        found: Report = self._result(level[0][0], tree, patience)
-        return found
+        return cast("Report", self._result(level[0][0], tree, patience))
 
     def _combined(self, some: Sequence[tuple[Future, Job]]) -> tuple[Future, Job]:
         job = Job(some[0][1].address, tuple(future for future, _ in some))
         return self.submit(combined, job), job
 
-    def _result(self, root: Future, futures: dict[Future, Job], patience: float | None) -> Any:
+    def _result(self, root: Future, futures: dict[Future, Job], patience: float | None) -> object:
         self.wait(futures, self.timeout if patience is None else patience)
         try:
             return root.result(timeout=self.timeout)

@@ -1,12 +1,12 @@
 """Estimators that train on a Dask cluster; predictions are made where they are asked for."""
 
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 from distributed import Client
 
 from maxmargin import estimators
-from maxmargin.dask.lessons import NEXT, Lesson, learn_from
+from maxmargin.dask.lessons import NEXT, Lesson, Prototype, learn_from
 from maxmargin.dask.method import on_workers
 from maxmargin.dask.partitions import as_examples, sources
 from maxmargin.dask.rounds import Round
@@ -14,9 +14,11 @@ from maxmargin.dask.solving import a_fleet, the_client
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.estimators._base import MaxMarginEstimator
 from maxmargin.estimators._examples import weighed
+from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._state import transaction, twin
 from maxmargin.persistence.container import Path
 from maxmargin.problems import Weighted
+from maxmargin.problems.problem import AnyProblem
 from maxmargin.wording import shown
 
 # Parameters that a cluster cannot serve, and what they must be.
@@ -32,7 +34,7 @@ class FarExamples(NamedTuple):
     weights: None = None
 
 
-def encoded_problem(prototype: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+def encoded_problem(prototype: Prototype, X: object, y: object, sample_weight: object) -> AnyProblem:
     """Return the problem of a partition, encoded as the prototype has learnt."""
     draft = twin(prototype, dict(vars(prototype)))
     parts, weights = weighed(draft._validate(as_examples(X, y), NEXT), sample_weight, draft._owner)
@@ -41,7 +43,7 @@ def encoded_problem(prototype: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     return problem if examples.weights is None else Weighted(problem, examples.weights)
 
 
-class TrainsOnCluster(MaxMarginEstimator[Any, Any]):
+class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
     """Base of the estimators that train on a cluster; a subclass defines `_take_in`."""
 
     client: Client | None = None
@@ -104,7 +106,7 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any]):
                 f"{given['class_weight']!r}; give the weights as a dict."
             )
 
-    def to_local(self) -> Any:
+    def to_local(self) -> Prototype:
         """Return the same model as an estimator of the local class.
 
         Returns
@@ -114,7 +116,7 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any]):
         """
         local = next(cls for cls in type(self).__mro__ if cls.__module__.startswith("maxmargin.estimators."))
         own = ("client", "rounds_")
-        model: Any = object.__new__(local)
+        model = cast("Prototype", object.__new__(local))
         model.__dict__ = {name: value for name, value in vars(self).items() if name not in own}
         return model
 
@@ -128,7 +130,7 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any]):
         """
         self.to_local().save(path, dtype=dtype, notes=notes)
 
-    def _prototype(self) -> Any:
+    def _prototype(self) -> Prototype:
         """Return the estimator as workers need it, without what only the client uses."""
         prototype = self.to_local()
         prototype.callbacks, prototype.verbose = None, 0
@@ -138,7 +140,7 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any]):
         """Hook: set the attributes that encoding and prediction need."""
         raise NotImplementedError
 
-    def _method(self, lam: float, problem: Any) -> object:
+    def _method(self, lam: float, problem: Problem) -> object:
         return on_workers(super()._method(lam, problem))
 
     def _remember_nothing(self) -> None:

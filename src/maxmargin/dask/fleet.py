@@ -3,7 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import cloudpickle
 import dask
@@ -40,10 +40,13 @@ class Fleet:
         Makes the problem of a partition.
     """
 
-    def __init__(self, calls: Calls, sources: Sequence[tuple[Any, ...]], make: Callable[..., object]) -> None:
+    def __init__(
+        self, calls: Calls, sources: Sequence[tuple[object, ...]], make: Callable[..., object]
+    ) -> None:
         self.calls, self.sources, self.make = calls, list(sources), make
         self._make_bytes = len(cloudpickle.dumps(make))
-        self.run, self.epoch, self.method = uuid.uuid4().hex, 0, None
+        self.run, self.epoch = uuid.uuid4().hex, 0
+        self.method: object = None
         self.places: dict[int, str] = {}
         self.about: dict[int, Description] = {}
         self._tickets: dict[int, Future] = {}
@@ -94,14 +97,14 @@ class Fleet:
     def _size(self, p: int) -> int:
         return int(self.about[p].sizes.examples) if p in self.about else 1
 
-    def _load_on(self, chosen: dict[int, str], states: dict[int, Any]) -> None:
+    def _load_on(self, chosen: dict[int, str], states: dict[int, object]) -> None:
         """Load partitions on these workers; those whose worker is lost meanwhile stay without a place."""
         try:
             make = self.calls.message(self.make, self._make_bytes, min(chosen.values()))
             futures = {p: self._loading(p, address, make, states[p]) for p, address in chosen.items()}
             told = {answer: Job(chosen[p], (p,), p) for p, (_, answer) in futures.items()}
             found = self.calls.gathered(told, _LOADING)
-            for p, about in zip(chosen, found, strict=True):
+            for p, about in zip(chosen, cast("list[Description]", found), strict=True):
                 self._check(p, about)
                 self.about[p], self._tickets[p] = about, futures[p][0]
             if self.method is not None:
@@ -133,7 +136,7 @@ class Fleet:
                 "features and labels."
             )
 
-    def start(self, method: Any) -> None:
+    def start(self, method: object) -> None:
         """Put all dual variables at the truth."""
         self.method = method
         while True:

@@ -10,7 +10,7 @@ earlier epoch, which was on its way when its client gave it up, changes nothing.
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -24,6 +24,7 @@ from maxmargin.dask.messages import Description, Lost, PartitionError, Report, T
 from maxmargin.limits import OutOfTime, Pace, now, until
 from maxmargin.methods import protocol
 from maxmargin.methods._first_kappa import kappa_by_steps
+from maxmargin.methods.protocol import NamedMethod
 from maxmargin.methods.sweep import sweep_all
 from maxmargin.objective import hinge_losses
 from maxmargin.problems.contents import fingerprint
@@ -126,7 +127,7 @@ def _held(key: _Key, p: int) -> Held:
     return found
 
 
-def _join(key: _Key, p: int, problem: AnyProblem, state: Any) -> Held:
+def _join(key: _Key, p: int, problem: AnyProblem, state: object) -> Held:
     """Return a partition that tasks find from now on."""
     with _LOCK:
         bench = _BENCHES.get(key) or Bench()
@@ -135,7 +136,7 @@ def _join(key: _Key, p: int, problem: AnyProblem, state: Any) -> Held:
     return held
 
 
-def load(run: str, p: int, make: Any, state: Any, *data: Any) -> Held:
+def load(run: str, p: int, make: Callable[..., object], state: object, *data: object) -> Held:
     """Task: hold a partition on this worker; ``make(*data)`` is its problem."""
     with naming(p):
         problem = _checked(p, make(*data))
@@ -162,10 +163,10 @@ def _checked(p: int, made: object) -> AnyProblem:
     return problem
 
 
-def _has_own_product(phi: Any) -> bool:
+def _has_own_product(phi: object) -> bool:
     """Whether weights are not measured by the dot product, which is what the client uses."""
     is_own = hasattr(phi, "inner_product") or inner.dispatch(type(phi)) is not inner.dispatch(object)
-    return is_own or (is_wrapper(type(phi)) and _has_own_product(phi.inner))
+    return is_own or (is_wrapper(type(phi)) and hasattr(phi, "inner") and _has_own_product(phi.inner))
 
 
 def describe(held: Held) -> Description:
@@ -179,7 +180,7 @@ def describe(held: Held) -> Description:
     return Description(sizes(problem), kind, is_bounded(problem.oracle), digest)
 
 
-def begin(run: str, p: int, method: Any, anew: bool = True) -> None:
+def begin(run: str, p: int, method: NamedMethod, anew: bool = True) -> None:
     """Task: put the dual variables at the truth, if ``anew`` or if there are none; compile the kernels."""
     held = _held(here(run), p)
     with naming(p), held.lock:
@@ -196,13 +197,13 @@ def layout(run: str, p: int) -> IntArray:
     return np.concatenate([np.ravel(part) for part in unpack(problem.map, numbers)]).astype(np.int64)
 
 
-def kappa(run: str, p: int, method: Any, n: int) -> float:
+def kappa(run: str, p: int, method: NamedMethod, n: int) -> float:
     """Task: return the kappa for n examples that this partition suggests."""
     with naming(p):
         return kappa_by_steps(_held(here(run), p).problem, method, n)
 
 
-def state_of(run: str, p: int) -> Any:
+def state_of(run: str, p: int) -> object:
     """Task: return the state of a partition, for another worker."""
     return _held(here(run), p).state
 
@@ -259,7 +260,9 @@ def _visit(part: _Part, held: Held, turn: Turn) -> bool:
         part.seconds += time.perf_counter() - started
 
 
-def collect(run: str, k: int, epoch: int, partitions: Sequence[int], number: int, method: Any) -> Report:
+def collect(
+    run: str, k: int, epoch: int, partitions: Sequence[int], number: int, method: NamedMethod
+) -> Report:
     """Task: report what part k has done in a round."""
     key = here(run)
     bench = _bench(key)
@@ -274,7 +277,7 @@ def collect(run: str, k: int, epoch: int, partitions: Sequence[int], number: int
         return Report(change, float(d @ d), ell, part.seconds, change.n_bytes)
 
 
-def image(run: str, epoch: int, p: int, method: Any) -> Report:
+def image(run: str, epoch: int, p: int, method: NamedMethod) -> Report:
     """Task: report the sum of Phi_i z_i of a partition, and its dual losses."""
     key = here(run)
     _bench(key).check(epoch)
@@ -284,7 +287,7 @@ def image(run: str, epoch: int, p: int, method: Any) -> Report:
         return Report(change, 0.0, _ell(method, held), 0.0, change.n_bytes)
 
 
-def _ell(method: Any, held: Held) -> float:
+def _ell(method: NamedMethod, held: Held) -> float:
     return held.size * float(protocol.dual_loss(method, held.state))
 
 

@@ -3,11 +3,11 @@
 Names are numbered in the order of their first appearance, partition after partition, as on one machine.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import dask
 import numpy as np
-from distributed import Client
+from distributed import Client, Future
 from scipy.sparse import csr_array
 
 from maxmargin.arrays import FloatArray
@@ -15,14 +15,16 @@ from maxmargin.compiling import python_generic
 from maxmargin.dask.messages import PartitionError, failed, naming
 from maxmargin.dask.partitions import Source, as_examples, is_nothing
 from maxmargin.encoding import SequenceEncoder, encode_labels
-from maxmargin.encoding.labels import holds_arrays
-from maxmargin.estimators._base import Call
-from maxmargin.estimators._examples import label_weights, weighed
+from maxmargin.encoding.labels import Labels, holds_arrays
+from maxmargin.estimators._base import Call, MaxMarginEstimator
+from maxmargin.estimators._examples import Parts, label_weights, weighed
 from maxmargin.estimators._sequences import SequenceEstimator
 from maxmargin.estimators._state import twin
 
 FIRST, NEXT = (Call(first=first, more=False, warm=False) for first in (True, False))
 _FAN_IN = 4
+# An estimator of the local class, as workers need it.
+Prototype = MaxMarginEstimator[tuple[object, ...], object]
 
 
 class Moments(NamedTuple):
@@ -59,7 +61,7 @@ class Lesson(NamedTuple):
 
     numbers: dict[int, int]
     weight: float
-    labels: Any
+    labels: Labels
     names: dict[str, int] | None
     attributes: dict[str, Any]
     moments: Moments | None
@@ -70,7 +72,7 @@ class Lesson(NamedTuple):
         return sum(self.numbers.values())
 
 
-def learn_from(client: Client, sources: list[Source], prototype: Any) -> Lesson:
+def learn_from(client: Client, sources: list[Source], prototype: Prototype) -> Lesson:
     """Return what all partitions teach; raise if there is no example."""
     task, merge = dask.delayed(learnt, pure=False), dask.delayed(merged, pure=False)
     shared = dask.delayed(prototype, pure=False, traverse=False)
@@ -91,11 +93,11 @@ def learn_from(client: Client, sources: list[Source], prototype: Any) -> Lesson:
     return found
 
 
-def _broken(parts: list[Any]) -> list[tuple[int, Any]]:
+def _broken(parts: list[Future]) -> list[tuple[int, Future]]:
     return [(p, part) for p, part in enumerate(parts) if part.status == "error"]
 
 
-def learnt(p: int, prototype: Any, X: Any, y: Any, sample_weight: Any) -> Lesson:
+def learnt(p: int, prototype: Prototype, X: object, y: object, sample_weight: object) -> Lesson:
     """Task: return what a partition teaches."""
     with naming(p):
         X, y = as_examples(X, y)
@@ -109,13 +111,15 @@ def learnt(p: int, prototype: Any, X: Any, y: Any, sample_weight: Any) -> Lesson
 
 
 @python_generic
-def lesson(draft: Any, p: int, parts: tuple[Any, ...], weights: FloatArray | None) -> Lesson:
+def lesson(draft: Prototype, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
     """Return what the rows of a table teach an estimator."""
-    X, y = parts
-    given, labels = np.ones(len(y)) if weights is None else weights, np.unique(y)
+    X, y = cast("tuple[FloatArray | csr_array, Labels]", parts)
+    given = np.ones(len(y)) if weights is None else weights
+    labels = cast("Labels", np.unique(y))
     if draft.class_weight is not None:
         codes = np.searchsorted(labels, y)
-        given = given * label_weights(draft.class_weight, labels, codes, weights, draft._owner)[codes]
+        each = label_weights(draft.class_weight, labels, codes, weights, draft._owner)
+        given = np.multiply(given, each[codes])
     moments = None
     if isinstance(draft.C, str):
         square = X.multiply(X) if isinstance(X, csr_array) else np.square(X)
@@ -124,7 +128,7 @@ def lesson(draft: Any, p: int, parts: tuple[Any, ...], weights: FloatArray | Non
 
 
 @lesson.register(SequenceEstimator)
-def sequence_lesson(draft: Any, p: int, parts: tuple[Any, ...], weights: FloatArray | None) -> Lesson:
+def sequence_lesson(draft: Prototype, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
     """Return what sequences teach: names, and in how many tokens they occur."""
     X, y = parts
     encoder = SequenceEncoder(owner=draft._owner)

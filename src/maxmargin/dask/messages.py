@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from maxmargin.dask.changes import Change, total
 from maxmargin.limits import OutOfTime
+from maxmargin.methods.protocol import NamedMethod
 from maxmargin.problems.problem import Sizes
 
 
@@ -34,7 +35,7 @@ class Turn(NamedTuple):
         Which of the n visits of the pass.
     """
 
-    method: Any
+    method: NamedMethod
     sigma: float
     n: int
     seed: int
@@ -104,6 +105,6 @@ def combined(first: Report, *others: Report) -> Report:
     return first
 
 
-def listed(*answers: object) -> list[Any]:
+def listed(*answers: object) -> list[object]:
     """Task: return answers together, so that they travel as one."""
     return list(answers)

@@ -10,7 +10,7 @@ they save. So R is the largest number for which the rounds' own cost, R b, is at
 both measured in the passes so far.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def distributed_advance(
 ) -> DistributedState:
     length, total = protocol.grain(method, problem), n_visits(visits)
     for first in range(0, max(total, 1), length):
-        turns: Any = some_visits(visits, first, first + length).order
+        turns = cast("Turns", some_visits(visits, first, first + length).order)
         state = _surely_one_round(method, state, problem, turns)
     if turns.stop == problem.map.sizes.examples:
         problem.rounds.end_pass()

@@ -1,17 +1,32 @@
 """Users' data as partitions: bags, arrays, and lists of delayed objects."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sized
+from typing import Protocol, TypeGuard, cast
 
 import dask.bag
+import numpy as np
 from dask.delayed import Delayed
 from distributed import Future
+from numpy.typing import NDArray
 
 from maxmargin.wording import shown
 
 # What a partition is computed from: X, y and weights, or pairs of the first two.
-Source = tuple[Any, Any, Any]
+Source = tuple[object, object, object]
 _FORMS = "a Dask bag, a Dask array or a list of delayed partitions"
+
+
+class ChunkedArray(Protocol):
+    """What is used of a Dask array."""
+
+    ndim: int
+    chunks: tuple[tuple[int, ...], ...]
+
+    def rechunk(self, chunks: dict[int, object]) -> "ChunkedArray":
+        """Return the array in other chunks."""
+
+    def to_delayed(self) -> NDArray[np.object_]:
+        """Return the chunks."""
 
 
 def sources(X: object, y: object, sample_weight: object, owner: str) -> list[Source]:
@@ -30,9 +45,9 @@ def sources(X: object, y: object, sample_weight: object, owner: str) -> list[Sou
     return list(zip(X_parts, y_parts, weights, strict=True))
 
 
-def _parts(data: Any, name: str, owner: str) -> list[Any]:
+def _parts(data: object, name: str, owner: str) -> list[object]:
     """Return the partitions of a collection."""
-    if hasattr(data, "to_delayed") and hasattr(data, "chunks"):
+    if _is_array(data):
         whole_rows = data.rechunk({1: -1}) if data.ndim == 2 else data
         return list(whole_rows.to_delayed().ravel())
     if isinstance(data, dask.bag.Bag):
@@ -44,27 +59,32 @@ def _parts(data: Any, name: str, owner: str) -> list[Any]:
     )
 
 
-def _divided_as(X: Any, data: Any) -> Any:
+def _is_array(data: object) -> TypeGuard[ChunkedArray]:
+    return hasattr(data, "to_delayed") and hasattr(data, "chunks")
+
+
+def _divided_as(X: object, data: object) -> object:
     """Return an array with the rows of each chunk of X in a chunk."""
-    both = all(hasattr(each, "chunks") for each in (X, data))
-    return data.rechunk({0: X.chunks[0]}) if both and data.chunks[0] != X.chunks[0] else data
+    if _is_array(X) and _is_array(data) and data.chunks[0] != X.chunks[0]:
+        return data.rechunk({0: X.chunks[0]})
+    return data
 
 
-def as_examples(X: Any, y: Any) -> tuple[Any, Any]:
+def as_examples(X: object, y: object) -> tuple[object, object]:
     """Return X and y of a computed partition; without y, X are pairs, or a pair."""
     if y is not None:
         return _listed(X), _listed(y)
     if isinstance(X, tuple) and len(X) == 2:
         return _listed(X[0]), _listed(X[1])
-    pairs: Sequence[tuple[Any, Any]] = list(X)
+    pairs = list(cast("Iterable[tuple[object, object]]", X))
     return [x for x, _ in pairs], [labels for _, labels in pairs]
 
 
-def _listed(data: Any) -> Any:
+def _listed(data: object) -> object:
     """Return what can be read twice."""
-    return data if hasattr(data, "shape") or isinstance(data, list) else list(data)
+    return data if hasattr(data, "shape") or isinstance(data, list) else list(cast("Iterable[object]", data))
 
 
-def is_nothing(X: Any) -> bool:
+def is_nothing(X: object) -> bool:
     """Whether a partition is empty."""
-    return (X.shape[0] if hasattr(X, "shape") else len(X)) == 0
+    return (X.shape[0] if hasattr(X, "shape") else len(cast("Sized", X))) == 0

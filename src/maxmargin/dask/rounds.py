@@ -1,8 +1,8 @@
 """What a run asks of its workers: rounds, hinges, and the sums of their dual variables."""
 
 import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from maxmargin.dask.fleet import Fleet, Part
 from maxmargin.dask.messages import Report, Turn, Update
 from maxmargin.limits import OutOfTime, now, share_of_time
 
+Answer = TypeVar("Answer")
+# Whether a task has ended, or that and what it has found so far.
+Done = TypeVar("Done", bool, tuple[bool, float])
 _BEAT = 3.0  # seconds of a task
 _LAST = 16  # rounds that say what one costs
 
@@ -84,7 +87,7 @@ class Rounds:
         self.log.append(Round(visits, len(parts), took, found.seconds, n_bytes, in_bytes, found.n_bytes))
         return found
 
-    def _updates(self, w: FloatArray, parts: Sequence[Part]) -> tuple[dict[str, Any], int]:
+    def _updates(self, w: FloatArray, parts: Sequence[Part]) -> tuple[dict[str, object], int]:
         """Return the message with the weights for each worker, and the length of the longest.
 
         After a trouble nobody knows which message arrived, so all get the weights as they are.
@@ -102,9 +105,15 @@ class Rounds:
         self._sent, self._informed, self._epoch = w.copy(), set(addresses), self.fleet.epoch
         return {address: sent[address in informed] for address in addresses}, longest
 
-    def _all_the_way(self, task: Any, job: Any, parts: Sequence[Part], must_end: bool = False) -> list[Any]:
+    def _all_the_way(
+        self,
+        task: Callable[..., Done],
+        job: Callable[[Part, float], Job],
+        parts: Sequence[Part],
+        must_end: bool = False,
+    ) -> list[Done]:
         """Call a task for each part again until it is done, or time is up; return the last answers."""
-        answers: dict[int, Any] = {}
+        answers: dict[int, Done] = {}
         open_parts = list(range(len(parts)))
         while open_parts:
             left = share_of_time(1.0) - now()
@@ -155,7 +164,7 @@ class Rounds:
         self.earlier = self.log[-_LAST:]
         self.fleet.balance()
 
-    def surely(self, question: Any) -> Any:
+    def surely(self, question: Callable[[], Answer]) -> Answer:
         """Return the answer to a question, asked again after troubles."""
         while True:
             try:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
-from typing import Any
 
 import dask
 from dask.delayed import Delayed
@@ -96,7 +95,7 @@ def solve(
 
 @contextmanager
 def a_fleet(
-    sources: Sequence[tuple[Any, ...]],
+    sources: Sequence[tuple[object, ...]],
     make: Callable[..., object],
     client: Client | None = None,
     timeout: float | None = None,
@@ -131,13 +130,13 @@ def rounds_of(result: Result) -> list[Round]:
     return list(problem.rounds.log)
 
 
-def _as_task(partition: object) -> Any:
+def _as_task(partition: object) -> Delayed:
     """Return a partition as a task, which Dask does not look into."""
     is_task = isinstance(partition, Delayed | Future)
     return partition if is_task else dask.delayed(partition, pure=False, traverse=False)
 
 
-def _as_it_is(problem: object) -> Any:
+def _as_it_is(problem: object) -> object:
     return problem
 
 
