@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from fuzz.garbage import Draw
 from fuzz.outcomes import Refused, outcome
+from fuzz.tagging import tagging
 from fuzz.texts import COMMANDS, FORMATS, PIECES, TEXTS
 from maxmargin import Accelerated, Checkpoint, Pairwise, cli, solve
 from maxmargin.formats.attributes import read_attributes
@@ -66,7 +67,7 @@ def damaged(draw: Draw, content: bytes) -> bytes:
     }[what]
 
 
-def _edited(draw: Draw, content: bytes) -> bytes:
+def edited(draw: Draw, content: bytes) -> bytes:
     """Draw another value somewhere in the header of a model or a checkpoint."""
     outer, inner, body = parts(content)
     place = draw(st.sampled_from([outer, inner]))
@@ -85,7 +86,7 @@ def _model(draw: Draw, folder: Path) -> None:
     from maxmargin import load
 
     name = draw(st.sampled_from(sorted(FILES)))
-    change = draw(st.sampled_from([damaged, _edited]))
+    change = draw(st.sampled_from([damaged, edited]))
     file, sample = folder / "model", SAMPLES[name]
     file.write_bytes(change(draw, FILES[name]))
     with little_memory(file.stat().st_size):
@@ -117,7 +118,7 @@ def _checkpoint(draw: Draw, folder: Path) -> None:
     if draw(st.booleans()):
         changed = content[: draw(st.integers(0, len(content) - 1))]
     else:
-        changed = _edited(draw, content)
+        changed = edited(draw, content)
     file = folder / "run"
     file.write_bytes(changed)
     with little_memory(len(changed)):
@@ -212,7 +213,9 @@ def run_command(arguments: list[str], folder: Path) -> tuple[int, str, str]:
     return code, out.buffer.getvalue().decode("utf-8"), err.getvalue()  # type: ignore[attr-defined]
 
 
-_KINDS = (_model,) * 4 + (_checkpoint,) * 2 + (_data,) * 6 + (_template,) * 2 + (_command,) * 3
+_KINDS = (
+    (_model,) * 4 + (_checkpoint,) * 2 + (_data,) * 6 + (_template,) * 2 + (_command,) * 3 + (tagging,) * 3
+)
 
 
 def files(draw: Draw) -> int:
