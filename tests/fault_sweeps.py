@@ -2,7 +2,8 @@
 
 ``python tests/fault_sweeps.py FOLDER --cases 200 --seed 0`` lets faults happen at random moments, and notes
 each case in FOLDER/cases.jsonl, so that the same command goes on where it stopped. After each fault, the same
-stage in the same process and folder must give the bits of a run without faults.
+stage in the same process and folder must give the bits of a run without faults. With ``--allocations``, each
+allocation of every stage fails once.
 """
 
 import argparse
@@ -159,19 +160,18 @@ def interrupted(stage: str, folder: Path, seconds: float, rng: np.random.Generat
 
 
 @contextlib.contextmanager
-def short_of_memory(stage: str, folder: Path, seconds: float, rng: np.random.Generator) -> Iterator[None]:
-    """Let one of the allocations of NumPy fail, of those that are not small."""
-    left = int(rng.integers(0, 40))
+def counted(fails_at: int) -> Iterator[list[int]]:
+    """Count the allocations of NumPy that are not small, and let the one of this number fail."""
+    count = [0]
 
-    def failing(name: str) -> Any:
+    def counting(name: str) -> Any:
         real = getattr(np, name)
 
         def allocate(*args: Any, **options: Any) -> Any:
-            nonlocal left
             array = real(*args, **options)
             if array.nbytes >= _LEAST_BYTES:
-                left -= 1
-                if left == 0:
+                count[0] += 1
+                if count[0] == fails_at:
                     raise MemoryError(f"Unable to allocate {array.nbytes} bytes")
             return array
 
@@ -179,7 +179,16 @@ def short_of_memory(stage: str, folder: Path, seconds: float, rng: np.random.Gen
 
     with contextlib.ExitStack() as stack:
         for name in ("empty", "zeros", "ones", "full", "concatenate", "array"):
-            stack.enter_context(mock.patch.object(np, name, failing(name)))
+            stack.enter_context(mock.patch.object(np, name, counting(name)))
+        yield count
+
+
+@contextlib.contextmanager
+def short_of_memory(stage: str, folder: Path, seconds: float, rng: np.random.Generator) -> Iterator[None]:
+    """Let one of the allocations of a stage fail."""
+    with counted(0) as count:
+        STAGES[stage](folder)
+    with counted(int(rng.integers(1, count[0] + 1))):
         yield
 
 
@@ -216,6 +225,22 @@ def within_process(stage: str, fault: str, folder: Path, rng: np.random.Generato
         came = type(error).__name__
     assert STAGES[stage](folder) == expected, f"another answer after {came}"
     return came
+
+
+def at_each_allocation(stage: str, folder: Path) -> dict[str, Any]:
+    """Let each allocation of a stage fail, one after another, and repeat the stage after each."""
+    expected, _ = reference(stage, folder)
+    with counted(0) as count:
+        STAGES[stage](folder)
+    found: dict[str, Any] = {"stage": stage, "fault": "memory", "allocations": count[0], "failed": 0}
+    for number in range(1, count[0] + 1):
+        try:
+            with counted(number):
+                STAGES[stage](folder)
+        except MemoryError:
+            found["failed"] += 1
+        assert STAGES[stage](folder) == expected, f"another answer after allocation {number} failed"
+    return found
 
 
 def terminated(stage: str, folder: Path, rng: np.random.Generator) -> str:
@@ -279,7 +304,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--allocations", action="store_true", help="let each allocation fail, in every stage")
     parsed = parser.parse_args(arguments)
+    if parsed.allocations:
+        parsed.folder.mkdir(parents=True, exist_ok=True)
+        with interpreted(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for stage in STAGES:
+                print(at_each_allocation(stage, parsed.folder), flush=True)
+        return 0
     with interpreted():
         known = sweep(parsed.folder, parsed.cases, parsed.seed)
     wrong = [case for case in known if "wrong" in case]

@@ -34,6 +34,11 @@ def test_faults_leave_nothing_behind(fault: str, tmp_path: Path) -> None:
     assert [case.get("wrong") for case in cases] == [None] * 3
 
 
+def test_each_allocation_may_fail(tmp_path: Path) -> None:
+    found = fault_sweeps.at_each_allocation("certificates", tmp_path)
+    assert 0 < found["failed"] <= found["allocations"]
+
+
 def test_sweeps_go_on_where_they_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 
