@@ -1,6 +1,6 @@
 """What a cluster of two workers gains: passes against threads, and seconds against one thread.
 
-    python benchmarks/dask_scale.py [--only made] [--sequences 300000] [--data DIRECTORY]
+    python benchmarks/dask_scale.py [--only made] [--sequences 300000] [--check-every 2] [--data DIRECTORY]
 
 The workers are processes of one thread each on this machine. Starting them, loading the partitions and
 compiling are left out of all seconds. A round is shown as the cost model of docs/guides/scaling.md has it:
@@ -31,12 +31,14 @@ from maxmargin import Accelerated, Divided, Pairwise, Result, solve
 from maxmargin.dask.method import Distributed, on_workers
 from maxmargin.dask.rounds import Round
 from maxmargin.dask.solving import a_fleet
+from maxmargin.methods import divided
 from maxmargin.problems import Chain, Multiclass
 from maxmargin.problems.problem import sizes
 
 WORKERS, MADE_PARTITIONS = 2, 6
 LABELS, FEATURES, PER_TOKEN = 6, 20_000, 8
 C = 0.15  # the default of ChainSVC
+PARTS = 1, 2, 4, 8, 16, 32, 64
 LENGTHS = 10_000, 100_000, 500_000, 2_000_000
 
 
@@ -60,18 +62,18 @@ def conll_part(data: str | None, p: int, parts: int) -> Any:
     return Chain.from_encoded(rows[tokens], np.r_[0, np.cumsum(lengths)], labels[tokens], n_labels)
 
 
-def made_rows(p: int, n: int) -> tuple[csr_array, Any, Any]:
+def made_rows(p: int, n: int, features: int = FEATURES) -> tuple[csr_array, Any, Any]:
     """Return sequences of 8 to 20 tokens: labels follow each other, and each likes some of the features."""
     rng = np.random.default_rng(p)
     lengths = rng.integers(8, 21, size=n)
     offsets = np.r_[0, np.cumsum(lengths)]
     labels = np.cumsum(rng.choice([0, 1, 2], p=[0.2, 0.6, 0.2], size=offsets[-1])) % LABELS
     # Small numbers are frequent, as of words; half of the features say something of the label.
-    columns = (FEATURES * rng.random((len(labels), PER_TOKEN)) ** 3).astype(np.int64)
+    columns = (features * rng.random((len(labels), PER_TOKEN)) ** 3).astype(np.int64)
     telling = rng.random(columns.shape) < 0.25
-    columns = np.where(telling, columns - columns % LABELS + labels[:, None], columns) % FEATURES
+    columns = np.where(telling, columns - columns % LABELS + labels[:, None], columns) % features
     start = np.arange(len(labels) + 1) * PER_TOKEN
-    rows = csr_array((np.ones(columns.size), columns.ravel(), start), shape=(len(labels), FEATURES))
+    rows = csr_array((np.ones(columns.size), columns.ravel(), start), shape=(len(labels), features))
     rows.sum_duplicates()
     rows.data[:] = 1.0
     return rows, offsets, labels
@@ -83,11 +85,11 @@ def made_part(n: int, p: int) -> Any:
     return Chain.from_encoded(rows, offsets, labels, LABELS)
 
 
-def made_whole(n: int) -> Any:
+def made_whole(n: int, features: int = FEATURES) -> Any:
     """Return all made sequences."""
     from scipy.sparse import vstack
 
-    parts = [made_rows(p, n // MADE_PARTITIONS) for p in range(MADE_PARTITIONS)]
+    parts = [made_rows(p, n // MADE_PARTITIONS, features) for p in range(MADE_PARTITIONS)]
     lengths = np.concatenate([np.diff(offsets) for _, offsets, _ in parts])
     rows = csr_array(vstack([rows for rows, _, _ in parts]))
     return Chain.from_encoded(
@@ -176,13 +178,14 @@ def conll(client: Client, data: str | None) -> None:
     )
 
 
-def made(client: Client, n: int) -> None:
-    lam, limits = 1.0 / (C * n), {"tol": 0.0, "rtol": 0.05, "max_passes": 300, "check_every": 2}
+def made(client: Client, n: int, check_every: int) -> None:
+    lam = 1.0 / (C * n)
+    limits = {"tol": 0.0, "rtol": 0.05, "max_passes": 300, "check_every": check_every}
     method = Accelerated(Pairwise(lam))
     make = partial(made_part, n)
     found, seconds, rounds = on_cluster(client, make, MADE_PARTITIONS, method, **limits)
     one, one_seconds = here(made_whole(n), method, 1, **limits)
-    name = f"{n} made sequences to 5 %"
+    name = f"{n} made sequences to 5 %, looked at every {check_every} passes"
     print_figures(
         [
             Figure(f"{name}: passes, one thread", one.history.rows[-1].passes),
@@ -195,24 +198,58 @@ def made(client: Client, n: int) -> None:
             ),
             Figure(f"{name}: seconds, two workers", seconds, "s"),
             Figure(f"{name}: two workers / one thread", seconds / one_seconds, "x", Target(0.85)),
+            Figure(f"{name}: last gap, one thread", one.gap / one.primal),
+            Figure(f"{name}: last gap, two workers", found.gap / found.primal),
             *rounds_figures(name, rounds),
         ]
     )
 
 
+@contextmanager
+def meeting(rounds: int) -> Iterator[None]:
+    """Let the parts of `Divided` meet so many times in a pass."""
+    before = divided.affordable_walks
+    divided.affordable_walks = lambda problem, most: rounds
+    try:
+        yield
+    finally:
+        divided.affordable_walks = before
+
+
+def parts(n: int) -> None:
+    """Simulate clusters in this process: the passes of many parts, which meet more or less often."""
+    whole, lam = made_whole(n, FEATURES * n // 300_000), 1.0 / (C * n)
+    limits: dict[str, Any] = {"tol": 0.0, "rtol": 0.05, "max_passes": 100, "check_every": 1}
+    for rounds in (8, 32, 128):
+        figures = []
+        for n_parts in PARTS if rounds == 32 else PARTS[1:]:
+            with meeting(rounds):
+                method = Accelerated(Divided(Pairwise(lam), n_parts))
+                found = solve(whole, method, random_state=0, **limits)
+            name = f"{n} made sequences to 5 %: passes of {n_parts} parts, {rounds} rounds in a pass"
+            figures.append(Figure(name, found.history.rows[-1].passes))
+        print_figures(figures)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--only", default="", help="only problems whose names begin so: conll, made, messages"
+        "--only", default="", help="only problems whose names begin so: conll, made, messages, parts"
     )
     parser.add_argument("--sequences", type=int, default=300_000)
+    parser.add_argument("--check-every", type=int, default=2, help="passes between two certificates of made")
     parser.add_argument("--data", help="directory with CoNLL-2000 (default: $MAXMARGIN_DATA)")
+    parser.add_argument("--simulated", type=int, default=30_000, help="sequences of parts")
     options = parser.parse_args()
+    if "parts".startswith(options.only):
+        parts(options.simulated)
+    if options.only and "parts".startswith(options.only):
+        return
     with a_cluster() as client:
         if "conll".startswith(options.only):
             if_there(lambda: conll(client, options.data))
         if "made".startswith(options.only):
-            made(client, options.sequences)
+            made(client, options.sequences, options.check_every)
         if "messages".startswith(options.only):
             messages(client)
 

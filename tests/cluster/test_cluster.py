@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -209,6 +210,28 @@ def test_chains_of_a_bag(client: Client, tmp_path: Any) -> None:
     loaded = load(tmp_path / "model")
     assert type(loaded) is maxmargin.ChainSVC
     assert loaded.predict(sequences) == found.predict(sequences)
+
+
+@pytest.mark.parametrize("hash_bits", [None, pytest.param(6, marks=pytest.mark.long)])
+def test_chains_of_a_directory(client: Client, tmp_path: Path, hash_bits: int | None) -> None:
+    words = [[0, 1], [2], [3, 4, 1], [0, 2], [5, 4], [1]]
+    lines = ["".join(f"w{j} {'AB'[j % 2]}\n" for j in each) for each in words]
+    (tmp_path / "data").write_text("\n".join(lines))
+    corpus = maxmargin.encode_files(tmp_path / "data", tmp_path / "corpus", hash_bits=hash_bits)
+    options: dict[str, Any] = {"C": 0.1, "tol": 0.2, "random_state": 0, "verbose": 0}
+    expected = maxmargin.ChainSVC(**options).fit(corpus)
+    model = on_dask.ChainSVC(**options)
+    for given in (tmp_path / "corpus", corpus):  # the second fit forgets the first
+        found = model.fit(given)
+        assert len(found.rounds_) >= 1
+        assert found.history_.dual[-1] <= expected.history_.primal[-1]
+        assert expected.history_.dual[-1] <= found.history_.primal[-1]
+        assert found.feature_names_ == expected.feature_names_
+        assert found.predict(corpus.X) == [["AB"[j % 2] for j in each] for each in words]
+    with pytest.raises(ValueError, match="a corpus is for fit with kernel='linear' and min_count=1"):
+        on_dask.ChainSVC(min_count=2).fit(corpus)
+    with pytest.raises(TypeError, match="MulticlassSVC: X must be a Dask bag"):
+        on_dask.MulticlassSVC().fit(tmp_path / "corpus")
 
 
 @pytest.mark.long

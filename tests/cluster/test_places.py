@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.dask.fleet import moves, shared
-from maxmargin.dask.method import affordable_rounds
+from maxmargin.dask.method import best_rounds
 from maxmargin.dask.rounds import Round
 
 WORKERS = "abcdef"
@@ -44,10 +44,17 @@ def test_the_threads_of_a_worker_share_its_partitions() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("cost", "expected"), [(0.0, 8), (0.01, 8), (0.1, 2), (1.0, 1)], ids=["free", "cheap", "dear", "dearest"]
-)
-def test_parts_meet_as_often_as_it_pays(cost: float, expected: int) -> None:
-    # 100 visits a second, so a pass of 100 takes a second.
-    log = [Round(50, 2, 0.5 + cost, 0.5, 0, 0, 0), Round(25, 2, 0.25 + cost, 0.25, 0, 0, 0)]
-    assert affordable_rounds(log, 100, 8) == expected
+@pytest.mark.parametrize("parts", [2, 8])
+@pytest.mark.parametrize("cost", [0.001, 0.01, 0.1, 1.0])
+def test_parts_meet_as_often_as_it_pays(cost: float, parts: int) -> None:
+    # 50 visits a second and part, so a pass of 100 takes 2 seconds of a part.
+    log = [Round(25 * parts, parts, 0.5 + cost, 0.5, 0, 0, 0), Round(50 * parts, parts, 1 + cost, 1, 0, 0, 0)]
+
+    def seconds(rounds: int) -> float:
+        return (1.0 + 0.6 * parts / rounds) * (2.0 + cost * rounds)
+
+    assert seconds(best_rounds(log, 100 * parts)) <= 1.001 * min(map(seconds, range(1, 257)))
+
+
+def test_rounds_that_cost_nothing() -> None:
+    assert best_rounds([Round(50, 2, 0.5, 0.5, 0, 0, 0)], 100) == 256

@@ -16,6 +16,7 @@ from maxmargin import ChainSVC, SegmentSVC, encode_files, load, open_corpus
 from maxmargin.arrays import is_mapped
 from maxmargin.corpus import Corpus, reading
 from maxmargin.corpus.hashing import HashingEncoder
+from maxmargin.corpus.opening import open_part, sequence_lengths
 from maxmargin.encoding import SequenceEncoder, encode_labels
 from maxmargin.formats.templates import parse_template
 from maxmargin.formats.word_features import word_features
@@ -251,3 +252,23 @@ def test_what_a_corpus_cannot_do(corpus: Corpus) -> None:
         ChainSVC().fit("nowhere")
     with pytest.raises(TypeError, match="y must be a list of label sequences, got None"):
         ChainSVC().fit([[["a"]]])
+
+
+def test_parts_of_a_corpus_are_its_slices(tmp_path: Path) -> None:
+    data = "A\tw\tv:2\nB\tw\n\nB\tu\n\nA\tv\nA\tx\nB\tw:3\n\n"
+    (tmp_path / "data").write_text(data)
+    corpus = encode_files(tmp_path / "data", tmp_path / "corpus")
+    assert sequence_lengths(corpus.path).tolist() == [2, 1, 3]
+    for first, stop in ((0, 1), (1, 3), (0, 3)):
+        part = open_part(corpus.path, first, stop)
+        assert part.X[:] == corpus.X[first:stop]
+        assert part.y[:] == corpus.y[first:stop]
+        assert part.X.names == corpus.X.names
+        assert is_mapped(part.X.tokens.rows.indices)
+        assert is_mapped(part.y.codes)
+        again = pickle.loads(pickle.dumps(part))
+        assert again.X[:] == part.X[:]
+        assert again.span == (first, stop)
+    for first, stop in ((-1, 2), (2, 2), (1, 4)):
+        with pytest.raises(ValueError, match="must be among 3 sequences"):
+            open_part(corpus.path, first, stop)

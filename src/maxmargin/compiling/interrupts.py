@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+# What waits for the ends of blocks of the main thread, from the outermost block to the innermost.
+_HELD: list[list[tuple[int, FrameType | None]]] = []
+
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
@@ -32,6 +35,11 @@ def uninterruptible() -> Iterator[None]:
             deliver()
 
 
+def is_held_back() -> bool:
+    """Whether a Ctrl-C waits for the end of a block in this thread."""
+    return threading.current_thread() is threading.main_thread() and any(_HELD)
+
+
 @contextmanager
 def _held_back(at_most: float) -> Iterator[Callable[[], None]]:
     """Hold back this many interrupts; yield a function that restores the handler and delivers them to it.
@@ -44,6 +52,7 @@ def _held_back(at_most: float) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     held: list[tuple[int, FrameType | None]] = []
+    _HELD.append(held)
 
     def hold(number: int, frame: FrameType | None) -> None:
         held.append((number, frame))
@@ -60,3 +69,4 @@ def _held_back(at_most: float) -> Iterator[Callable[[], None]]:
         yield deliver
     finally:
         signal.signal(signal.SIGINT, handler)
+        _HELD.pop()

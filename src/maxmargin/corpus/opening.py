@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from maxmargin.arrays import CsrMatrix, FloatArray, IntArray, UIntArray
+from maxmargin.arrays import CsrMatrix, FloatArray, IntArray, UIntArray, frozen
 from maxmargin.corpus.manifest import DTYPES, NAME, Manifest, digest, map_array, read_manifest
 from maxmargin.encoding.kinds import Kind
 from maxmargin.encoding.labels import Label, Labels, sorted_classes
@@ -136,6 +136,7 @@ class _Corpus(NamedTuple):
     X: CorpusSequences
     y: CorpusLabels
     manifest: Manifest
+    span: tuple[int, int] | None = None
 
 
 class Corpus(_Corpus):
@@ -149,6 +150,8 @@ class Corpus(_Corpus):
     y : CorpusLabels
     manifest : Manifest
         What the directory holds, and how it was made.
+    span : (int, int) or None
+        The first sequence and the one after the last, if it is a part of the directory.
     """
 
     __slots__ = ()
@@ -158,8 +161,8 @@ class Corpus(_Corpus):
         n, n_tokens = len(self.X), len(self.y.codes)
         return f"<Corpus {self.path}: {n} sequences, {n_tokens} tokens, {columns} features, {labels} labels>"
 
-    def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str]]:
-        return open_corpus, (self.path,)
+    def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[object, ...]]:
+        return (open_corpus, (self.path,)) if self.span is None else (open_part, (self.path, *self.span))
 
 
 def open_corpus(path: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
@@ -199,8 +202,69 @@ def open_corpus(path: str | os.PathLike[str], *, verify: bool = False) -> Corpus
     """
     directory = Path(path)
     manifest = read_manifest(directory)
+    arrays = _all_mapped(directory, manifest, verify)
+    return _assembled(directory, manifest, arrays)._replace(path=os.fspath(path))
+
+
+def open_part(path: str | os.PathLike[str], first: int, stop: int) -> Corpus:
+    """Open some sequences of a directory; no others are read.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    first, stop : int
+        The first sequence and the one after the last.
+
+    Returns
+    -------
+    Corpus
+    """
+    directory = Path(path)
+    manifest = read_manifest(directory)
+    arrays = _all_mapped(directory, manifest, verify=False)
+    n = len(arrays["offsets"]) - 1
+    if not 0 <= first < stop <= n:
+        raise ValueError(f"open_part: first < stop must be among {n} sequences, got {first} and {stop}.")
+    part = _assembled(directory, manifest, _cut(directory, arrays, first, stop))
+    return part._replace(path=os.fspath(path), span=(first, stop))
+
+
+def sequence_lengths(path: str | os.PathLike[str]) -> IntArray:
+    """Return the number of tokens of each sequence of a directory."""
+    directory = Path(path)
+    return np.diff(_all_mapped(directory, read_manifest(directory), verify=False)["offsets"])
+
+
+def _cut(directory: Path, arrays: _Arrays, first: int, stop: int) -> _Arrays:
+    """Return the arrays of some sequences, in place but for what counts from their first token."""
+    offsets, n_labels = arrays["offsets"][first : stop + 1], len(arrays["labels"])
+    tokens = _span(directory / "offsets", offsets, n_labels)
+    starts = arrays["starts"][tokens.start : tokens.stop + 1]
+    rows = _span(directory / "starts", starts, len(arrays["columns"]))
+    found = arrays.copy()
+    found["labels"], found["columns"] = arrays["labels"][tokens], arrays["columns"][rows]
+    found["offsets"], found["starts"] = frozen(offsets - offsets[0]), frozen(starts - starts[0])
+    if "values" in arrays:
+        found["values"] = arrays["values"][rows]
+    return found
+
+
+def _span(path: Path, edges: IntArray, length: int) -> slice:
+    """Return the slice from the first of some edges to the last, if it lies within the array."""
+    first, stop = (int(edges[0]), int(edges[-1])) if len(edges) else (0, -1)
+    if not 0 <= first <= stop <= length:
+        fail(path, f"edges from 0 to {length}", f"{first} to {stop}")
+    return slice(first, stop)
+
+
+def _all_mapped(directory: Path, manifest: Manifest, verify: bool) -> _Arrays:
     found = {name: _mapped(directory, name, manifest, verify) for name in manifest.arrays}
-    arrays = cast("_Arrays", found)  # by `DTYPES`
+    return cast("_Arrays", found)  # by `DTYPES`
+
+
+def _assembled(directory: Path, manifest: Manifest, arrays: _Arrays) -> Corpus:
+    """Return the corpus of these arrays, if they can be used as they are."""
     classes = _checked_classes(directory, manifest)
     _check_rows(directory, arrays, manifest.n_columns)
     _check_labels(directory, arrays, len(classes))
@@ -211,7 +275,7 @@ def open_corpus(path: str | os.PathLike[str], *, verify: bool = False) -> Corpus
         values = np.broadcast_to(np.float64(1.0), len(columns))  # takes no memory
     tokens = Tokens(assemble(values, columns, arrays["starts"], manifest.n_columns), offsets)
     X = CorpusSequences(tokens, names, manifest.recipe.hash_bits, manifest.kind)
-    return Corpus(os.fspath(path), X, CorpusLabels(arrays["labels"], classes, offsets), manifest)
+    return Corpus(str(directory), X, CorpusLabels(arrays["labels"], classes, offsets), manifest)
 
 
 def _bounds(offsets: NDArray[np.int64], index: int) -> tuple[int, int]:

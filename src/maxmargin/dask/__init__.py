@@ -9,7 +9,7 @@ entries that changed since the last round, back to it the sum of the parts' move
 tree. Hinges and dual losses are summed where the data are. Vocabularies and labels are merged in a tree,
 too.
 
-**Work comes in short tasks.** A task ends after about two seconds and says whether it is done; the client
+**Work comes in short tasks.** A task ends after about three seconds and says whether it is done; the client
 asks again for the rest. So Ctrl-C and ``time_limit`` end the work of all workers, and a worker that does
 not answer for ``timeout`` seconds hangs, however long a round takes. Tasks are numbered: asked twice, a
 worker does its work once.
@@ -40,11 +40,29 @@ except ImportError as _error:
     ) from _error
 
 from maxmargin.dask.estimators import ChainSVC as ChainSVC
+from maxmargin.dask.estimators import DependencySVC as DependencySVC
+from maxmargin.dask.estimators import GraphSVC as GraphSVC
+from maxmargin.dask.estimators import MatchingSVC as MatchingSVC
 from maxmargin.dask.estimators import MulticlassSVC as MulticlassSVC
+from maxmargin.dask.estimators import MultilabelSVC as MultilabelSVC
+from maxmargin.dask.estimators import SegmentSVC as SegmentSVC
 from maxmargin.dask.messages import PartitionError as PartitionError
 from maxmargin.dask.method import Distributed as Distributed
 from maxmargin.dask.rounds import Round as Round
 from maxmargin.dask.solving import rounds_of as rounds_of
 from maxmargin.dask.solving import solve as solve
 
-__all__ = ["ChainSVC", "Distributed", "MulticlassSVC", "PartitionError", "Round", "rounds_of", "solve"]
+__all__ = [
+    "ChainSVC",
+    "DependencySVC",
+    "Distributed",
+    "GraphSVC",
+    "MatchingSVC",
+    "MulticlassSVC",
+    "MultilabelSVC",
+    "PartitionError",
+    "Round",
+    "SegmentSVC",
+    "rounds_of",
+    "solve",
+]

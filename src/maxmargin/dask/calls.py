@@ -2,15 +2,18 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from typing import NamedTuple, TypeVar, cast
 
-from distributed import Client, Future, Scheduler, wait
+from distributed import Client, Future, KilledWorker, Scheduler, wait
 
+from maxmargin.compiling.interrupts import is_held_back
 from maxmargin.dask.messages import Lost, PartitionError, Report, combined, failed, listed
 from maxmargin.limits import OutOfTime
 
 _POLL = 0.5  # seconds between two looks at who is there
 _FAN_IN = 2
+_FEW = 4  # answers that come one by one: a task that puts them together takes longer
 _SHORT = 1 << 16  # bytes of a message that is sent along with a task
 
 Answer = TypeVar("Answer")
@@ -50,6 +53,7 @@ class Calls:
     def __init__(self, client: Client, timeout: float) -> None:
         self.client, self.timeout = client, timeout
         self._given_up: set[str] = set()
+        self._interrupted = False
 
     def workers(self) -> dict[str, int]:
         """Return the addresses of the workers that can be used, and their numbers of threads."""
@@ -57,9 +61,15 @@ class Calls:
         return {address: max(1, n) for address, n in there.items() if address not in self._given_up}
 
     def some_workers(self) -> dict[str, int]:
-        """Return the workers; wait for one if there is none."""
+        """Return the workers; wait for one if there is none, but not after Ctrl-C.
+
+        In a terminal, Ctrl-C also ends the workers that were started there.
+        """
         begin = time.monotonic()
         while not (found := self.workers()):
+            self._interrupted |= is_held_back()
+            if self._interrupted:
+                raise KeyboardInterrupt
             if time.monotonic() - begin > self.timeout:
                 raise RuntimeError(
                     f"maxmargin.dask: the cluster must have a worker, got none for {self.timeout:g} s; start "
@@ -91,34 +101,44 @@ class Calls:
         return cast("list[Answer]", answers)
 
     def gathered(self, futures: dict[Future, Job], patience: float | None = None) -> list[object]:
-        """Return the answers of tasks, which travel as one."""
-        if not futures:
-            return []
+        """Return the answers of tasks, which travel as one if they are many."""
+        if len(futures) <= _FEW:
+            return self._answers(list(futures), futures, patience)
         job = Job(next(iter(futures.values())).address, tuple(futures))
         root = self.submit(listed, job)
-        return cast("list[object]", self._result(root, {**futures, root: job}, patience))
+        return cast("list[object]", self._answers([root], {**futures, root: job}, patience)[0])
 
     def summed(
-        self, task: Callable[..., Report], jobs: Sequence[Job], patience: float | None = None
-    ) -> Report:
-        """Return the sum of reports, which workers add up in a tree."""
+        self, task: Callable[..., Report | None], jobs: Sequence[Job], patience: float | None = None
+    ) -> Report | None:
+        """Return the sum of reports, added up in a tree if they are many; None if one is missing."""
         tree = {self.submit(task, job): job for job in jobs}
         level = list(tree.items())
-        while len(level) > 1:
+        while len(level) > _FEW:
             level = [self._combined(level[k : k + _FAN_IN]) for k in range(0, len(level), _FAN_IN)]
             tree.update(level)
-        return cast("Report", self._result(level[0][0], tree, patience))
+        answers = self._answers([future for future, _ in level], tree, patience)
+        return combined(*cast("list[Report | None]", answers))
 
     def _combined(self, some: Sequence[tuple[Future, Job]]) -> tuple[Future, Job]:
         job = Job(some[0][1].address, tuple(future for future, _ in some))
         return self.submit(combined, job), job
 
-    def _result(self, root: Future, futures: dict[Future, Job], patience: float | None) -> object:
+    def _answers(
+        self, last: list[Future], futures: dict[Future, Job], patience: float | None
+    ) -> list[object]:
+        """Return the answers of the last of some tasks, when all of them have ended."""
+        if not last:
+            return []
         self.wait(futures, self.timeout if patience is None else patience)
+        client = self.client
         try:
-            return root.result(timeout=self.timeout)
-        except (TimeoutError, OSError):  # its worker was lost before the answer was here
-            raise Trouble(set()) from None
+            found: list[object] = client.sync(
+                lambda: client.gather(last, asynchronous=True), callback_timeout=self.timeout
+            )
+        except (TimeoutError, OSError, CancelledError, KilledWorker):
+            raise Trouble(set()) from None  # a worker was lost before its answer was here
+        return found
 
     def wait(self, futures: dict[Future, Job], patience: float) -> None:
         """Wait until all tasks have ended; raise `Trouble` if workers are lost, else the first error."""
@@ -132,7 +152,8 @@ class Calls:
                 late = time.monotonic() - begin > patience
                 if pending and (late or not ended):
                     self._check_there(_waited_for([futures[future] for future in pending]), late)
-        except BaseException:
+        except BaseException as error:
+            self._interrupted |= isinstance(error, KeyboardInterrupt)
             self.client.cancel(list(pending), force=True)
             raise
 

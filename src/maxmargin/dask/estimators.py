@@ -1,160 +1,53 @@
 """Estimators that train on a Dask cluster; predictions are made where they are asked for."""
 
-from functools import partial
-from typing import NamedTuple, Self, cast
-
+import numpy as np
 from distributed import Client
 
 from maxmargin import estimators
-from maxmargin.dask.lessons import NEXT, Lesson, Prototype, learn_from
-from maxmargin.dask.method import on_workers
-from maxmargin.dask.partitions import as_examples, sources
-from maxmargin.dask.rounds import Round
-from maxmargin.dask.solving import a_fleet, the_client
+from maxmargin.corpus.hashing import HashingEncoder
+from maxmargin.dask.lessons import CYCLES, OUTSIDE, Lesson, learn_from_directory
+from maxmargin.dask.partitions import Source, as_directory
+from maxmargin.dask.training import FarExamples, TrainsOnCluster
 from maxmargin.encoding import SequenceEncoder
-from maxmargin.estimators._base import MaxMarginEstimator
-from maxmargin.estimators._examples import weighed
-from maxmargin.estimators._problems import Problem
-from maxmargin.estimators._state import transaction, twin
-from maxmargin.persistence.container import Path
-from maxmargin.problems import Weighted
-from maxmargin.problems.problem import AnyProblem
-from maxmargin.wording import shown
+from maxmargin.encoding.objects import ObjectEncoder
+from maxmargin.encoding.tokens import Tokens
 
-# Parameters that a cluster cannot serve, and what they must be.
-_FIXED = {"kernel": "linear", "probability": False, "checkpoint": None, "warm_start": False}
+_SPANS = 4  # of a directory, for each thread
 
 
-class FarExamples(NamedTuple):
-    """Examples on workers, as the training of estimators sees them."""
+class SequencesOnCluster(TrainsOnCluster):
+    """Base of the estimators over sequences of tokens; a subclass defines `_take_in_labels`."""
 
-    number: int
-    mean_weight: float
-    data: tuple[None]
-    weights: None = None
-
-
-def encoded_problem(prototype: Prototype, X: object, y: object, sample_weight: object) -> AnyProblem:
-    """Return the problem of a partition, encoded as the prototype has learnt."""
-    draft = twin(prototype, dict(vars(prototype)))
-    parts, weights = weighed(draft._validate(as_examples(X, y), NEXT), sample_weight, draft._owner)
-    examples = draft._encode(parts, weights, NEXT)
-    problem = draft._problem(examples)
-    return problem if examples.weights is None else Weighted(problem, examples.weights)
-
-
-class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
-    """Base of the estimators that train on a cluster; a subclass defines `_take_in`."""
-
-    client: Client | None = None
-    rounds_: list[Round]
-
-    @transaction
-    def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
-        """Train on the workers of a cluster.
-
-        Parameters
-        ----------
-        X : Dask bag, Dask array or list of delayed partitions
-            What a partition computes is an X of the estimator's local class. Without y, a bag is one of pairs
-            ``(x, y)``, and a delayed partition is a pair ``(X, y)``.
-        y : Dask bag, Dask array or list of delayed partitions, optional
-            In the same partitions as X.
-        sample_weight : Dask array or list of delayed partitions, optional
-            Weights of examples, in the same partitions.
-
-        Returns
-        -------
-        Self
-            The estimator itself. It predicts on the machine that asks, and is saved and loaded like the
-            local one.
-        """
-        self._check_parameters_for_cluster()
-        client, given = the_client(self.client), sources(X, y, sample_weight, self._owner)
-        prototype = self._prototype()
-        lesson = learn_from(client, given, prototype)
-        self._take_in(lesson)
-        present = [source for p, source in enumerate(given) if lesson.numbers[p]]
-        make = partial(encoded_problem, self._prototype())
-        with a_fleet(present, make, client) as problem:
-            n = problem.map.sizes.examples
-            self._moments = lesson.moments
-            examples = FarExamples(n, lesson.weight / n, (None,))
-            result = self._solve(problem, examples, None)  # type: ignore[arg-type]
-            self._remember_nothing()
-            MaxMarginEstimator._keep(self, problem, examples, result.w)  # type: ignore[arg-type]
-            self.rounds_ = list(problem.rounds.log)
-        return self
-
-    def partial_fit(self, X: object, y: object, *args: object, **kwargs: object) -> Self:
-        """Not on a cluster: fit the local class."""
-        raise NotImplementedError(
-            f"{self._owner}: partial_fit is not for clusters; use maxmargin.{self._owner}."
-        )
-
-    def _check_parameters_for_cluster(self) -> None:
-        given = self.get_params(deep=False)
-        for name, expected in _FIXED.items():
-            if name in given and given[name] != expected:
-                raise ValueError(
-                    f"{self._owner}: {name} must be {expected!r} on a cluster, got {shown(given[name])}; use "
-                    f"maxmargin.{self._owner}."
-                )
-        if isinstance(given.get("class_weight"), str):
-            raise ValueError(
-                f"{self._owner}: class_weight must be None or a dict on a cluster, got "
-                f"{given['class_weight']!r}; give the weights as a dict."
-            )
-
-    def to_local(self) -> Prototype:
-        """Return the same model as an estimator of the local class.
-
-        Returns
-        -------
-        estimator
-            Of the class of the same name in `maxmargin`.
-        """
-        local = next(cls for cls in type(self).__mro__ if cls.__module__.startswith("maxmargin.estimators."))
-        own = ("client", "rounds_")
-        model = cast("Prototype", object.__new__(local))
-        model.__dict__ = {name: value for name, value in vars(self).items() if name not in own}
-        return model
-
-    def save(self, path: Path, *, dtype: str | None = None, notes: object = None) -> None:
-        """Write the model to a file, as the local class does; `maxmargin.load` reads it as one of these.
-
-        Parameters
-        ----------
-        path, dtype, notes
-            As for the local class.
-        """
-        self.to_local().save(path, dtype=dtype, notes=notes)
-
-    def _prototype(self) -> Prototype:
-        """Return the estimator as workers need it, without what only the client uses."""
-        prototype = self.to_local()
-        prototype.callbacks, prototype.verbose = None, 0
-        return prototype
+    min_count: int
+    _encoder: SequenceEncoder | HashingEncoder | ObjectEncoder
 
     def _take_in(self, lesson: Lesson) -> None:
-        """Hook: set the attributes that encoding and prediction need."""
+        names, about = lesson.names, lesson.attributes
+        if names is not None:
+            names = {name: count for name, count in names.items() if count >= self.min_count}
+            if not names:
+                raise ValueError(
+                    f"{self._owner}: no feature occurs in min_count={self.min_count} tokens; lower min_count."
+                )
+        n_features = about["n_features_in_"] if names is None else len(names)
+        listed = None if names is None else list(names)
+        self._encoder = SequenceEncoder.restored(about["kind"], n_features, listed, self._owner)
+        self._dtype = about["_dtype"]
+        self._name_features()
+        self._learn_kernel(None)
+        self._take_in_labels(lesson)
+
+    def _take_in_labels(self, lesson: Lesson) -> None:
+        """Hook: set what follows from the labels."""
         raise NotImplementedError
 
-    def _method(self, lam: float, problem: Problem) -> object:
-        return on_workers(super()._method(lam, problem))
 
-    def _remember_nothing(self) -> None:
-        """No call continues from this one."""
-        self._seen = None
-        self.__dict__.pop("_last", None)
-        self.__dict__.pop("_moments", None)
-
-
-class ChainSVC(TrainsOnCluster, estimators.ChainSVC):
+class ChainSVC(SequencesOnCluster, estimators.ChainSVC):
     """`maxmargin.ChainSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
-    is None or a dict. Set ``client`` after construction to use another client than the current one.
+    is None or a dict. X may be a directory made by `maxmargin.encode_files`, without y.
+    Set ``client`` after construction to use another client than the current one.
 
     Attributes
     ----------
@@ -173,28 +66,52 @@ class ChainSVC(TrainsOnCluster, estimators.ChainSVC):
     [['DET', 'NOUN']]
     """
 
+    def _taught(
+        self, client: Client, X: object, y: object, sample_weight: object
+    ) -> tuple[list[Source], Lesson]:
+        spans = _SPANS * sum(client.nthreads().values())
+        directory = as_directory(X, y, sample_weight, max(spans, 1))
+        if directory is None:
+            return super()._taught(client, X, y, sample_weight)
+        return directory.sources, learn_from_directory(directory, self._prototype())
+
     def _take_in(self, lesson: Lesson) -> None:
-        names, about = lesson.names, lesson.attributes
-        if names is not None:
-            names = {name: count for name, count in names.items() if count >= self.min_count}
-            if not names:
-                raise ValueError(
-                    f"{self._owner}: no feature occurs in min_count={self.min_count} tokens; lower min_count."
-                )
-        n_features = about["n_features_in_"] if names is None else len(names)
-        listed = None if names is None else list(names)
-        self._encoder = SequenceEncoder.restored(about["kind"], n_features, listed, self._owner)
-        self._dtype = about["_dtype"]
-        self._name_features()
-        self._learn_kernel(None)
-        self._learn_labels(lesson.labels, about["gives_arrays"])
+        if "_encoder" in lesson.attributes:  # a directory has all
+            self.__dict__ |= lesson.attributes
+        else:
+            super()._take_in(lesson)
+
+    def _take_in_labels(self, lesson: Lesson) -> None:
+        self._learn_labels(lesson.labels, lesson.attributes["gives_arrays"])
+
+
+class SegmentSVC(SequencesOnCluster, estimators.SegmentSVC):
+    """`maxmargin.SegmentSVC`, trained on the workers of a Dask cluster; see there for parameters.
+
+    ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults.
+    Set ``client`` after construction to use another client than the current one.
+
+    Attributes
+    ----------
+    rounds_ : list of Round
+        What each round of training took. All other attributes are those of `maxmargin.SegmentSVC`.
+    """
+
+    def _take_in_labels(self, lesson: Lesson) -> None:
+        """The longest segments, one in each sequence, teach what all segments do."""
+        longest = dict(lesson.largest)
+        outside = longest.pop(OUTSIDE, 0)
+        y = [[(0, length, label)] for label, length in longest.items()] + [[]] * outside
+        offsets = np.cumsum([0, *longest.values(), *[1] * outside])
+        self._first_segments(y, Tokens(np.zeros((offsets[-1], 0)), offsets))
 
 
 class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
     """`maxmargin.MulticlassSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
-    is None or a dict. Set ``client`` after construction to use another client than the current one.
+    is None or a dict.
+    Set ``client`` after construction to use another client than the current one.
 
     Attributes
     ----------
@@ -203,12 +120,69 @@ class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
     """
 
     def _take_in(self, lesson: Lesson) -> None:
-        self.__dict__ |= lesson.attributes
+        super()._take_in(lesson)
         self.classes_ = lesson.labels
         self._learn_kernel(None)
 
-    def _chosen_C(self, examples: object) -> float:
-        if self._moments is None:
-            return float(self.C)
-        variance = self._moments.variance
-        return self._scale / variance if variance > 0.0 else 1.0
+
+class MultilabelSVC(TrainsOnCluster, estimators.MultilabelSVC):
+    """`maxmargin.MultilabelSVC`, trained on the workers of a Dask cluster; see there for parameters.
+
+    ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults. y has a
+    column for each label. ``structure`` is not ``"tree"`` where there are more than two labels.
+    Set ``client`` after construction to use another client than the current one.
+
+    Attributes
+    ----------
+    rounds_ : list of Round
+        What each round of training took. All other attributes are those of `maxmargin.MultilabelSVC`.
+    """
+
+
+class MatchingSVC(TrainsOnCluster, estimators.MatchingSVC):  # type: ignore[misc]
+    """`maxmargin.MatchingSVC`, trained on the workers of a Dask cluster; see there for parameters.
+
+    ``checkpoint`` and ``warm_start`` keep their defaults, and no link is merely possible.
+    Set ``client`` after construction to use another client than the current one.
+
+    Attributes
+    ----------
+    rounds_ : list of Round
+        What each round of training took. All other attributes are those of `maxmargin.MatchingSVC`.
+    """
+
+
+class DependencySVC(TrainsOnCluster, estimators.DependencySVC):
+    """`maxmargin.DependencySVC`, trained on the workers of a Dask cluster; see there for parameters.
+
+    ``checkpoint`` and ``warm_start`` keep their defaults. Sentences are arrays of the features of arcs, not
+    words and tags. Set ``client`` after construction to use another client than the current one.
+
+    Attributes
+    ----------
+    rounds_ : list of Round
+        What each round of training took. All other attributes are those of `maxmargin.DependencySVC`.
+    """
+
+
+class GraphSVC(TrainsOnCluster, estimators.GraphSVC):  # type: ignore[misc]
+    """`maxmargin.GraphSVC`, trained on the workers of a Dask cluster; see there for parameters.
+
+    ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
+    is None or a dict. Nodes have no weights, and pairwise weights no signs.
+    Set ``client`` after construction to use another client than the current one.
+
+    Attributes
+    ----------
+    rounds_ : list of Round
+        What each round of training took. All other attributes are those of `maxmargin.GraphSVC`.
+    """
+
+    def _take_in(self, lesson: Lesson) -> None:
+        super()._take_in(lesson)
+        self.classes_ = lesson.labels
+        self.inference_ = self._inference_for(bool(lesson.largest[CYCLES]))
+
+    def _rows_per_example(self, examples: FarExamples) -> float:  # type: ignore[override]
+        assert self._moments is not None  # else C is given
+        return self._C_per_node(self._moments.weight / (examples.number * examples.mean_weight))

@@ -277,6 +277,21 @@ def collect(
         return Report(change, float(d @ d), ell, part.seconds, change.n_bytes)
 
 
+def move_and_collect(
+    run: str,
+    k: int,
+    epoch: int,
+    partitions: Sequence[int],
+    number: int,
+    turn: Turn,
+    update: Update,
+    seconds: float,
+) -> Report | None:
+    """Task: let part k make its visits of a round, and report what it has done; None if it is not done."""
+    done = move(run, k, epoch, partitions, number, turn, update, seconds)
+    return collect(run, k, epoch, partitions, number, turn.method) if done else None
+
+
 def image(run: str, epoch: int, p: int, method: NamedMethod) -> Report:
     """Task: report the sum of Phi_i z_i of a partition, and its dual losses."""
     key = here(run)

@@ -91,9 +91,11 @@ def failed(p: int | None, error: BaseException) -> PartitionError:
     return PartitionError(f"maxmargin.dask: {what} failed: {type(error).__name__}: {cause}")
 
 
-def combined(first: Report, *others: Report) -> Report:
-    """Task: add up reports."""
+def combined(first: Report | None, *others: Report | None) -> Report | None:
+    """Task: add up reports; None if one is missing."""
     for other in others:
+        if first is None or other is None:
+            return None
         change = total(first.change, other.change)
         first = Report(
             change,

@@ -4,10 +4,15 @@ A round is as in `maxmargin.methods.divided`: parts move from the common weights
 :math:`\sigma` times, and :math:`w \leftarrow w + \frac1\sigma \sum_p d_p`. Then :math:`G \leftarrow G +
 \frac{\lambda n}{\sigma} \sum_p d_p` is the sum of :math:`\Phi_i z_i` (see `maxmargin.dask`).
 
-**How often parts meet.** A pass has R rounds, each of which costs `b` seconds besides the a / R of its
-visits. More rounds are better for convergence, up to eight in a pass, but not if they take more time than
-they save. So R is the largest number for which the rounds' own cost, R b, is at most a fixed share of a,
-both measured in the passes so far.
+**How often parts meet.** With P parts and R rounds in a pass, the number of passes to a gap is about
+:math:`N (1 + c P / R)`: what a part does not see of the others in a round costs passes. If the visits of a
+pass take A seconds on one thread, and a round b seconds besides its visits, a pass takes :math:`A / P + R b`.
+The time of all passes is least for
+
+.. math:: R = \sqrt{c \, A / b} ,
+
+whatever P. A and b are measured in the passes so far. c was fitted to passes of two parts
+(``docs/guides/scaling.md``).
 """
 
 from typing import Any, NamedTuple, cast
@@ -33,8 +38,9 @@ from maxmargin.methods.sweep import advance
 from maxmargin.problems.feature_map import inner
 from maxmargin.wording import shown
 
-_ROUNDS = 8  # at most, in a pass
-_SHARE = 0.25  # of the time of visits, for all else
+_FIRST_ROUNDS = 8  # at most, in the first pass, when costs are not known
+_MOST_ROUNDS = 256
+_STALENESS = 0.6  # c
 
 
 class _Distributed(NamedTuple):
@@ -165,6 +171,7 @@ def _one_round(
     add(found.change, 1.0 / sigma, state.w)
     add(found.change, protocol.regularisation(method) * n / sigma, state.image)
     interaction = mean_interaction(before, before if rho is None else rho, gain, len(parts))
+    rounds.note(turn, parts, found)
     return state._replace(ell=found.ell / n, interaction=interaction)
 
 
@@ -182,17 +189,19 @@ def _measured(
 @protocol.grain.register(Distributed)
 def distributed_grain(method: Distributed, problem: Partitioned) -> int:
     n, log = problem.map.sizes.examples, problem.rounds.earlier
-    most = affordable_walks(problem, _ROUNDS)  # type: ignore[arg-type]
-    in_a_pass = method.rounds or (affordable_rounds(log, n, most) if log else most)
+    first = affordable_walks(problem, _FIRST_ROUNDS)  # type: ignore[arg-type]
+    in_a_pass = method.rounds or (best_rounds(log, n) if log else first)
     return -(-n // min(in_a_pass, n))
 
 
-def affordable_rounds(log: list[Round], n: int, most: int) -> int:
-    """Return how many rounds of a pass of n visits cost little compared with the visits themselves."""
+def best_rounds(log: list[Round], n: int) -> int:
+    """Return how many rounds a pass of n visits should have, by what earlier ones took."""
     visits = sum(each.visits for each in log)
-    oracle = sum(each.oracle_seconds for each in log) * n / max(visits, 1)
-    cost = sum(each.seconds - each.oracle_seconds for each in log) / len(log)
-    return max(1, min(most, int(_SHARE * oracle / cost))) if cost > 0.0 else most
+    on_one_thread = sum(each.parts * each.oracle_seconds for each in log) * n / max(visits, 1)
+    cost = float(np.median([each.seconds - each.oracle_seconds for each in log]))
+    if cost <= 0.0:
+        return _MOST_ROUNDS
+    return max(1, min(_MOST_ROUNDS, round(np.sqrt(_STALENESS * on_one_thread / cost))))
 
 
 @protocol.weights.register(Distributed)

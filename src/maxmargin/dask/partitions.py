@@ -1,7 +1,9 @@
-"""Users' data as partitions: bags, arrays, and lists of delayed objects."""
+"""Users' data as partitions: bags, arrays, lists of delayed objects, and directories of `encode_files`."""
 
+import os
 from collections.abc import Iterable, Sized
-from typing import Protocol, TypeGuard, cast
+from itertools import pairwise
+from typing import NamedTuple, Protocol, TypeGuard, cast
 
 import dask.bag
 import numpy as np
@@ -9,11 +11,48 @@ from dask.delayed import Delayed
 from distributed import Future
 from numpy.typing import NDArray
 
+from maxmargin.corpus.opening import Corpus, open_part, sequence_lengths
 from maxmargin.wording import shown
 
 # What a partition is computed from: X, y and weights, or pairs of the first two.
 Source = tuple[object, object, object]
-_FORMS = "a Dask bag, a Dask array or a list of delayed partitions"
+_FORMS = "a Dask bag, a Dask array, a list of delayed partitions or, for ChainSVC, a directory"
+
+
+class Directory(NamedTuple):
+    """A corpus on a disk that all workers see, in spans of sequences; each is opened on its worker.
+
+    Attributes
+    ----------
+    path : str
+    edges : list of int
+        Where spans begin, and the last one ends.
+    numbers : dict
+        The number of sequences with tokens of each span.
+    """
+
+    path: str
+    edges: list[int]
+    numbers: dict[int, int]
+
+    @property
+    def sources(self) -> list[Source]:
+        """What each partition is computed from."""
+        part = dask.delayed(open_part, pure=False)
+        return [(part(self.path, first, stop), None, None) for first, stop in pairwise(self.edges)]
+
+
+def as_directory(X: object, y: object, sample_weight: object, spans: int) -> Directory | None:
+    """Return X as a directory of at most so many spans of about as many tokens each; None if it is none."""
+    if y is not None or sample_weight is not None or not isinstance(X, str | os.PathLike | Corpus):
+        return None
+    path = os.path.abspath(X.path if isinstance(X, Corpus) else os.fspath(X))
+    lengths = sequence_lengths(path)
+    tokens = np.cumsum(lengths)
+    wanted = np.searchsorted(tokens, np.linspace(0, tokens[-1], spans + 1)[1:-1]) + 1
+    edges = np.unique([0, *np.minimum(wanted, len(lengths)), len(lengths)]).tolist()
+    numbers = {p: int((lengths[a:b] > 0).sum()) for p, (a, b) in enumerate(pairwise(edges))}
+    return Directory(path, edges, numbers)
 
 
 class ChunkedArray(Protocol):
@@ -71,7 +110,9 @@ def _divided_as(X: object, data: object) -> object:
 
 
 def as_examples(X: object, y: object) -> tuple[object, object]:
-    """Return X and y of a computed partition; without y, X are pairs, or a pair."""
+    """Return X and y of a computed partition; without y, X are pairs, a pair, or a part of a directory."""
+    if isinstance(X, Corpus):
+        return X.X, X.y
     if y is not None:
         return _listed(X), _listed(y)
     if isinstance(X, tuple) and len(X) == 2:

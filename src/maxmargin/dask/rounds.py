@@ -31,7 +31,7 @@ class Round(NamedTuple):
     parts : int
         Number of parts that moved in parallel.
     seconds : float
-        From the weights in the client to the sum of all moves in the client.
+        From the weights in the client to those of the next round.
     oracle_seconds : float
         The longest time that a part took for its visits.
     bytes_out, bytes_in : int
@@ -66,26 +66,39 @@ class Rounds:
         self.fleet, self.log, self.earlier = fleet, list[Round](), list[Round]()
         self._calls, self._version, self._measures = fleet.calls, 0, 0
         self._sent, self._informed, self._epoch = np.zeros(0), set[str](), 0
+        self._begin, self._bytes_out = 0.0, 0
 
     def one(self, turn: Turn, w: FloatArray, parts: Sequence[Part]) -> Report:
         """Let all parts move from the weights w; return the sum of what they have done."""
-        begin, fleet = time.perf_counter(), self.fleet
-        updates, n_bytes = self._updates(w, parts)
-        number = self._version
+        self._begin = time.perf_counter()
+        updates, self._bytes_out = self._updates(w, parts)
+        found = self._moved(turn, updates, parts)
+        self.fleet.note_success()
+        return found
+
+    def note(self, turn: Turn, parts: Sequence[Part], found: Report) -> None:
+        """Note what a round took, when its sum has become part of the weights."""
+        took, visits = time.perf_counter() - self._begin, turn.stop - turn.first
+        sent = self._bytes_out, found.change.n_bytes, found.n_bytes
+        self.log.append(Round(visits, len(parts), took, found.seconds, *sent))
+
+    def _moved(self, turn: Turn, updates: dict[str, object], parts: Sequence[Part]) -> Report:
+        """Let all parts move: in one task each, or in as many as a long round takes."""
+        fleet, number = self.fleet, self._version
 
         def move(part: Part, seconds: float) -> Job:
             update = updates[part.address]
             given = fleet.run, part.k, fleet.epoch, part.partitions, number, turn, update, seconds
             return Job(part.address, given)
 
+        beat = _beat(share_of_time(1.0) - now())
+        found = self._calls.summed(holding.move_and_collect, [move(part, beat) for part in parts])
+        if found is not None:
+            return found
         self._all_the_way(holding.move, move, parts)
         wanted = fleet.epoch, number, turn.method
-        found = self._calls.summed(holding.collect, [_collecting(fleet.run, part, *wanted) for part in parts])
-        fleet.note_success()
-        took = time.perf_counter() - begin
-        visits, in_bytes = turn.stop - turn.first, found.change.n_bytes
-        self.log.append(Round(visits, len(parts), took, found.seconds, n_bytes, in_bytes, found.n_bytes))
-        return found
+        jobs = [_collecting(fleet.run, part, *wanted) for part in parts]
+        return _there(self._calls.summed(holding.collect, jobs))
 
     def _updates(self, w: FloatArray, parts: Sequence[Part]) -> tuple[dict[str, object], int]:
         """Return the message with the weights for each worker, and the length of the longest.
@@ -121,7 +134,7 @@ class Rounds:
                 raise OutOfTime
             if left <= 0.0 and answers:
                 break
-            jobs = [job(parts[k], max(min(_BEAT, left), 0.01)) for k in open_parts]
+            jobs = [job(parts[k], _beat(left)) for k in open_parts]
             answers.update(zip(open_parts, self._calls.ask(task, jobs), strict=True))
             open_parts = [k for k in open_parts if not _is_done(answers[k])]
         return [answers[k] for k in range(len(parts))]
@@ -143,7 +156,7 @@ class Rounds:
         """Return the sum of Phi_i z_i over all examples, and that of their dual losses."""
         fleet = self.fleet
         jobs = [Job(at, (fleet.run, fleet.epoch, p, method), p) for p, at in sorted(fleet.places.items())]
-        return self._calls.summed(holding.image, jobs, np.inf)
+        return _there(self._calls.summed(holding.image, jobs, np.inf))
 
     def kappa(self, method: object, n: int) -> float:
         """Return the median of the kappas that the partitions suggest."""
@@ -175,6 +188,16 @@ class Rounds:
 
 def _collecting(run: str, part: Part, epoch: int, number: int, method: object) -> Job:
     return Job(part.address, (run, part.k, epoch, part.partitions, number, method))
+
+
+def _beat(left: float) -> float:
+    """Return the seconds of a task, if these are left for all."""
+    return max(min(_BEAT, left), 0.01)
+
+
+def _there(report: Report | None) -> Report:
+    assert report is not None  # only moves can be unfinished
+    return report
 
 
 def _is_done(answer: bool | tuple[bool, float]) -> bool:

@@ -283,15 +283,15 @@ class GraphSVC(
             counts = encode_node_weights(node_weights, graphs, owner=self._owner)
         if call.first:
             self.n_features_in_, self.n_edge_features_in_ = graphs.nodes.shape[1], graphs.edges.shape[1]
-            self.inference_ = self._chosen_inference(graphs)
+            self.inference_ = self._inference_for(has_cycles(graphs))
             self._learn_kernel(graphs.nodes)
             self._check_signs()
         return _without_void(Examples((graphs, labels, counts), weights), self._owner)
 
-    def _chosen_inference(self, graphs: Graphs) -> str:
+    def _inference_for(self, has_cycles: bool) -> str:
         if self.inference != "auto":
             return self.inference
-        if not has_cycles(graphs):
+        if not has_cycles:
             return "tree"
         return "cut" if len(self.classes_) == 2 else "messages"
 
@@ -322,7 +322,10 @@ class GraphSVC(
         If the loss is an average over nodes, it is C times their number that says what a node counts.
         """
         (graphs, *_), weights = examples
-        size = float(np.average(np.diff(graphs.offsets), weights=weights))
+        return self._C_per_node(float(np.average(np.diff(graphs.offsets), weights=weights)))
+
+    def _C_per_node(self, size: float) -> float:
+        """Return the C of a graph of so many nodes in units of that of a node."""
         return min(size, _NODES) if self._averages_nodes else min(1.0, _NODES / size)
 
     @property

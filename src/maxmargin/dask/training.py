@@ -1,0 +1,171 @@
+"""What the estimators that train on a cluster share: `fit`, and what workers make of their partitions."""
+
+from functools import partial
+from typing import NamedTuple, Self, cast
+
+import numpy as np
+from distributed import Client
+
+from maxmargin.dask.lessons import NEXT, Lesson, Moments, Prototype, learn_from, parts_of
+from maxmargin.dask.method import on_workers
+from maxmargin.dask.partitions import Source, as_examples, sources
+from maxmargin.dask.rounds import Round
+from maxmargin.dask.solving import a_fleet, the_client
+from maxmargin.estimators._base import MaxMarginEstimator
+from maxmargin.estimators._examples import weighed
+from maxmargin.estimators._problems import Problem
+from maxmargin.estimators._state import transaction, twin
+from maxmargin.persistence.container import Path
+from maxmargin.problems import Weighted
+from maxmargin.problems.problem import AnyProblem
+from maxmargin.wording import shown
+
+# Parameters that a cluster cannot serve, and what they must be.
+_FIXED = {"kernel": "linear", "probability": False, "checkpoint": None, "warm_start": False}
+
+
+class FarExamples(NamedTuple):
+    """Examples on workers, as the training of estimators sees them."""
+
+    number: int
+    mean_weight: float
+    data: tuple[None]
+    weights: None = None
+
+
+def encoded_problem(prototype: Prototype, X: object, y: object, sample_weight: object) -> AnyProblem:
+    """Return the problem of a partition, encoded as the prototype has learnt."""
+    draft = twin(prototype, dict(vars(prototype)))
+    given = parts_of(draft, *as_examples(X, y))
+    parts, weights = weighed(draft._validate(given, NEXT), sample_weight, draft._owner)
+    examples = draft._encode(parts, weights, NEXT)
+    problem = draft._problem(examples)
+    return problem if examples.weights is None else Weighted(problem, examples.weights)
+
+
+class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
+    """Base of the estimators that train on a cluster; a subclass may define `_take_in`."""
+
+    client: Client | None = None
+    rounds_: list[Round]
+    _moments: Moments | None
+
+    @transaction
+    def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
+        """Train on the workers of a cluster.
+
+        Parameters
+        ----------
+        X : Dask bag, Dask array or list of delayed partitions
+            What a partition computes is an X of the estimator's local class. Without y, a bag is one of pairs
+            ``(x, y)``, and a delayed partition is a pair ``(X, y)``. `ChainSVC` also takes a directory made
+            by `maxmargin.encode_files`, or the corpus opened from it, where all workers see it.
+        y : Dask bag, Dask array or list of delayed partitions, optional
+            In the same partitions as X.
+        sample_weight : Dask array or list of delayed partitions, optional
+            Weights of examples, in the same partitions.
+
+        Returns
+        -------
+        Self
+            The estimator itself. It predicts on the machine that asks, and is saved and loaded like the
+            local one.
+        """
+        self._check_parameters_for_cluster()
+        client = the_client(self.client)
+        self._forget()
+        given, lesson = self._taught(client, X, y, sample_weight)
+        self._take_in(lesson)
+        present = [source for p, source in enumerate(given) if lesson.numbers[p]]
+        make = partial(encoded_problem, self._prototype())
+        with a_fleet(present, make, client) as problem:
+            n = problem.map.sizes.examples
+            self._moments = lesson.moments
+            examples = FarExamples(n, lesson.weight / n, (None,))
+            result = self._solve(problem, examples, None)  # type: ignore[arg-type]
+            self._remember_nothing()
+            MaxMarginEstimator._keep(self, problem, examples, result.w)  # type: ignore[arg-type]
+            self.rounds_ = list(problem.rounds.log)
+        return self
+
+    def _taught(
+        self, client: Client, X: object, y: object, sample_weight: object
+    ) -> tuple[list[Source], Lesson]:
+        """Return what partitions are computed from, and what they teach."""
+        given = sources(X, y, sample_weight, self._owner)
+        return given, learn_from(client, given, self._prototype())
+
+    def partial_fit(self, X: object, y: object, *args: object, **kwargs: object) -> Self:
+        """Not on a cluster: fit the local class."""
+        raise NotImplementedError(
+            f"{self._owner}: partial_fit is not for clusters; use maxmargin.{self._owner}."
+        )
+
+    def _check_parameters_for_cluster(self) -> None:
+        given = self.get_params(deep=False)
+        for name, expected in _FIXED.items():
+            if name in given and given[name] != expected:
+                raise ValueError(
+                    f"{self._owner}: {name} must be {expected!r} on a cluster, got {shown(given[name])}; use "
+                    f"maxmargin.{self._owner}."
+                )
+        if isinstance(given.get("class_weight"), str):
+            raise ValueError(
+                f"{self._owner}: class_weight must be None or a dict on a cluster, got "
+                f"{given['class_weight']!r}; give the weights as a dict."
+            )
+
+    def to_local(self) -> Prototype:
+        """Return the same model as an estimator of the local class.
+
+        Returns
+        -------
+        estimator
+            Of the class of the same name in `maxmargin`.
+        """
+        local = next(cls for cls in type(self).__mro__ if cls.__module__.startswith("maxmargin.estimators."))
+        own = ("client", "rounds_")
+        model = cast("Prototype", object.__new__(local))
+        model.__dict__ = {name: value for name, value in vars(self).items() if name not in own}
+        return model
+
+    def save(self, path: Path, *, dtype: str | None = None, notes: object = None) -> None:
+        """Write the model to a file, as the local class does; `maxmargin.load` reads it as one of these.
+
+        Parameters
+        ----------
+        path, dtype, notes
+            As for the local class.
+        """
+        self.to_local().save(path, dtype=dtype, notes=notes)
+
+    def _prototype(self) -> Prototype:
+        """Return the estimator as workers need it, without what only the client uses."""
+        prototype = self.to_local()
+        prototype.callbacks, prototype.verbose = None, 0
+        return prototype
+
+    def _take_in(self, lesson: Lesson) -> None:
+        """Hook: set the attributes that encoding and prediction need."""
+        self.__dict__ |= lesson.attributes
+
+    def _chosen_C(self, examples: object) -> float:
+        """Return C; where it depends on the features, by their sums over all partitions."""
+        if self._moments is None:
+            return float(self.C)
+        variance = self._moments.variance
+        return self._rows_per_example(examples) * (self._scale / variance if 0.0 < variance < np.inf else 1.0)
+
+    def _method(self, lam: float, problem: Problem) -> object:
+        return on_workers(super()._method(lam, problem))
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has learnt: workers need none of it."""
+        kept = {name: value for name, value in vars(self).items() if name == "client"}
+        self.__dict__ = kept | self.get_params(deep=False)
+
+    def _remember_nothing(self) -> None:
+        """No call continues from this one."""
+        self._seen = None
+        self.__dict__.pop("_last", None)
+        self.__dict__.pop("_moments", None)
