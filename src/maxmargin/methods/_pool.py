@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin.arrays import IntArray
 from maxmargin.compiling import helper
@@ -18,8 +19,10 @@ from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.prefetch import prefetch
 
 START, SIZE, ROOM = 0, 1, 2
-# Entries: a pool with more is enlarged by half of it, and as many are copied at a time.
+# Entries: a pool with more is closed up in place, and as many are copied at a time.
 _MANY, _PIECE = 1 << 21, 1 << 18
+# A pool with less free than a part like this of what is in use is enlarged, by another part like this.
+_LEAST, _MORE = 6, 3
 
 
 def new_extents(n: int) -> IntArray:
@@ -67,14 +70,14 @@ def enlarged(state: object, slack: int) -> Any:
 
 
 def closed_up(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
-    """Return extents without gaps, the number of entries, and the pools, or longer ones if these are short.
+    """Return extents without gaps, the number of entries, and the pools, longer if they are short.
 
-    Large pools in which a third of the entries in use would be free are kept: the parts are moved to their
-    beginning. So a run needs one pool and not two.
+    In large pools the parts are moved to the beginning, and pools that are short grow where they are. So a
+    run needs one pool and not two.
     """
     size = extent[:, SIZE]
     end, spare = int(size.sum()), 4 * (int(size.max(initial=0)) + slack)
-    if len(pools[0]) < _MANY or end + end // 3 + spare > len(pools[0]):
+    if len(pools[0]) < _MANY or not all(map(_can_grow, pools)):
         return packed(extent, slack, *pools)
     order = np.argsort(extent[:, START], kind="stable")
     start = np.empty_like(size)
@@ -82,8 +85,16 @@ def closed_up(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
     with uninterruptible():  # extents and pools change together
         for pool in pools:
             _slide(extent, order, pool)
+            if end + end // _LEAST + spare > len(pool):
+                # Large blocks of memory grow without a copy. The pool is no view, and nobody views it.
+                pool.resize(end + end // _MORE + spare, refcheck=False)
         extent[:, START], extent[:, ROOM] = start, size
     return extent, np.array([end]), *pools
+
+
+def _can_grow(pool: NDArray[np.generic]) -> bool:
+    """Whether an array holds memory of its own, which may be enlarged."""
+    return bool(pool.flags.owndata and pool.flags.writeable)
 
 
 @helper

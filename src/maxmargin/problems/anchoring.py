@@ -148,6 +148,7 @@ def chain_map_narrowed(phi: ChainMap, anchors: Anchors) -> ChainMap:
         tokens=anchors.tokens,
         products=products.values,
         product_spans=products.spans,
+        table_room=products.room,
         longest=_longest(anchors),
     )
 

@@ -94,8 +94,8 @@ class Chain:
             cost=pad_columns(cost, phi.width),
             scale=np.ones(len(lengths)) if unscaled else 1.0 / lengths,
         )
-        products = tabulated(phi.rows, phi.tokens)
-        return Problem(phi._replace(products=products.values, product_spans=products.spans), chain)
+        values, places, room = tabulated(phi.rows, phi.tokens)
+        return Problem(phi._replace(products=values, product_spans=places, table_room=room), chain)
 
     @staticmethod
     def for_prediction(
@@ -113,7 +113,7 @@ class Chain:
         sizes = int(n_labels), width, int((tokens[:, 1] - tokens[:, 0]).max())
         labels, cost, scale = np.zeros(0, dtype=np.int64), np.zeros((0, width)), np.zeros(len(tokens))
         problem = Problem(
-            ChainMap(rows, tokens, *no_products(len(tokens)), *sizes),
+            ChainMap(rows, tokens, *no_products(rows, tokens), *sizes),
             ChainOracle(tokens, labels, cost, scale, as_transitions(matrix, width), *sizes),
         )
         return fitting(problem, owner)

@@ -94,8 +94,8 @@ class Segments:
             token_cost=prices.get(loss, np.zeros(len(lengths))),
             segment_cost=segment_cost,
         )
-        products = tabulated(phi.rows, phi.tokens)
-        return Problem(phi._replace(products=products.values, product_spans=products.spans), segments)
+        values, places, room = tabulated(phi.rows, phi.tokens)
+        return Problem(phi._replace(products=values, product_spans=places, table_room=room), segments)
 
     @staticmethod
     def for_prediction(
@@ -110,7 +110,8 @@ class Segments:
         oracle = SegmentsOracle(
             tokens, truth, starts, np.zeros(n), np.zeros(width), np.zeros((0, width)), *sizes
         )
-        problem = fitting(Problem(SegmentsMap(rows, tokens, *no_products(n), *sizes), oracle), owner)
+        phi = SegmentsMap(rows, tokens, *no_products(rows, tokens), *sizes)
+        problem = fitting(Problem(phi, oracle), owner)
         # The barriers may be large: make them only once the problem is known to fit into memory.
         return Problem(problem.map, oracle._replace(limits=_barriers(limits, n_lengths, width)))
 

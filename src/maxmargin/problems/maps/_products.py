@@ -15,7 +15,7 @@ from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import helper, kernel, subroutine
 from maxmargin.compiling.prefetch import prefetch
 from maxmargin.loops import add_product, add_scaled, clear, count_nonzero
-from maxmargin.problems.maps._tables import TableWork, compute_table, new_table_work
+from maxmargin.problems.maps._tables import compute_table, table_room
 from maxmargin.problems.subsets import spans
 from maxmargin.rows import (
     Rows,
@@ -46,36 +46,43 @@ class Products(NamedTuple):
         The matrices of inner products, one after another, row by row.
     spans : array of shape (n, 2)
         Where the matrix of each sequence begins and ends; both are equal for a sequence without a table.
+    room : array of shape (2,)
+        The most tokens, and the most entries of sparse rows, of a sequence whose table is computed.
     """
 
     values: FloatArray
     spans: IntArray
+    room: IntArray
 
 
-def no_products(n: int) -> Products:
-    """Return empty tables for n sequences on which no steps will be taken."""
-    return Products(np.zeros(0), np.zeros((n, 2), dtype=np.int64))
+def no_products(rows: Rows, tokens: IntArray) -> Products:
+    """Return empty tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``."""
+    places = np.zeros((len(tokens), 2), dtype=np.int64)
+    return Products(np.zeros(0), places, _room(rows, tokens, places))
 
 
 def tabulated(rows: Rows, tokens: IntArray) -> Products:
     """Return the tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``."""
     if rows.n_columns == 0:
-        return no_products(len(tokens))
+        return no_products(rows, tokens)
     lengths = tokens[:, 1] - tokens[:, 0]
     entries = np.where(lengths <= _TABULATED, lengths, 0) ** 2
     if 8 * int(entries.sum()) > max(_LITTLE, sum(getattr(part, "nbytes", 0) for part in rows)):
-        return no_products(len(tokens))
+        return no_products(rows, tokens)
     places = spans(np.concatenate([[0], np.cumsum(entries)]))
-    products = Products(np.zeros(int(entries.sum())), places)
+    products = Products(np.zeros(int(entries.sum())), places, _room(rows, tokens, places))
     _fill_products(products, rows, tokens, np.zeros(rows.n_columns))
     return products
 
 
-def table_work(rows: Rows, tokens: IntArray, product_spans: IntArray) -> TableWork:
-    """Return work space for the tables of those short sequences that have none."""
+def _room(rows: Rows, tokens: IntArray, places: IntArray) -> IntArray:
+    """Return the sizes of the largest table that is computed, which work space needs.
+
+    They are measured once for a problem: work space is made for every part of a pass.
+    """
     lengths = tokens[:, 1] - tokens[:, 0]
-    short = (lengths <= _TABULATED) & (product_spans[:, 0] == product_spans[:, 1])
-    return new_table_work(rows, tokens[short])
+    computed = (lengths <= _TABULATED) & (places[:, 0] == places[:, 1])
+    return table_room(rows, tokens[computed])
 
 
 def stream_buffer(rows: Rows, longest: int, width: int) -> FloatArray:

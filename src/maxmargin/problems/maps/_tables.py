@@ -42,12 +42,18 @@ class TableWork(NamedTuple):
     owner: IntArray
 
 
-def new_table_work(rows: Rows, tokens: IntArray) -> TableWork:
-    """Return work space for the tables of sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``."""
-    longest = int((tokens[:, 1] - tokens[:, 0]).max(initial=0))
-    entries = 0
+def table_room(rows: Rows, tokens: IntArray) -> IntArray:
+    """Return the most tokens and entries of sequences; i has the rows tokens[i, 0], ..., tokens[i, 1] - 1."""
+    room = np.zeros(2, dtype=np.int64)
+    room[0] = (tokens[:, 1] - tokens[:, 0]).max(initial=0)
     if not isinstance(rows, DenseRows):
-        entries = int((rows.start[tokens[:, 1]] - rows.start[tokens[:, 0]]).max(initial=0))
+        room[1] = (rows.start[tokens[:, 1]] - rows.start[tokens[:, 0]]).max(initial=0)
+    return room
+
+
+def new_table_work(room: IntArray) -> TableWork:
+    """Return work space for the tables of sequences with at most these many tokens and entries."""
+    longest, entries = room.tolist()
     slots = 1 << (2 * entries).bit_length()
     counts = longest**2, 2, slots, entries, entries
     return TableWork(np.zeros(counts[0]), *(np.zeros(size, dtype=np.int64) for size in counts[1:]))

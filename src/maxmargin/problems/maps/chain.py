@@ -16,7 +16,7 @@ from maxmargin.loops import add_product, add_scaled, clear, copy
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import chain_statistics, padded
 from maxmargin.problems.maps import _products
-from maxmargin.problems.maps._tables import TableWork
+from maxmargin.problems.maps._tables import TableWork, new_table_work
 from maxmargin.problems.subsets import indexed_by_example
 from maxmargin.rows import Rows, row_push_few, row_scores
 
@@ -45,12 +45,15 @@ class ChainMap(NamedTuple):
         these instead of the features.
     product_spans : array of shape (n, 2)
         Where the matrix of each sequence begins and ends.
+    table_room : array of shape (2,)
+        The most tokens and entries of a sequence whose inner products are computed at each step.
     """
 
     rows: Rows
     tokens: IntArray
     products: FloatArray
     product_spans: IntArray
+    table_room: IntArray
     n_labels: int
     width: int
     longest: int
@@ -85,7 +88,7 @@ def chain_map_sizes(phi):
 def chain_map_workspace(phi: ChainMap) -> ChainMapWork:
     nonzero = np.zeros(max(phi.longest, phi.width) + 1, dtype=np.uint32)
     stream = _products.stream_buffer(phi.rows, phi.longest, phi.width)
-    return ChainMapWork(stream, nonzero, _products.table_work(phi.rows, phi.tokens, phi.product_spans))
+    return ChainMapWork(stream, nonzero, new_table_work(phi.table_room))
 
 
 @feature_map.statistics_size.register(ChainMap)

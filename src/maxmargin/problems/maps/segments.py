@@ -18,6 +18,7 @@ from maxmargin.loops import add_product, add_scaled, clear, copy
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import SEGMENT_ROWS, padded, segment_head
 from maxmargin.problems.maps import _products
+from maxmargin.problems.maps._tables import new_table_work
 from maxmargin.problems.maps.chain import ChainMapWork
 from maxmargin.problems.subsets import indexed_by_example
 from maxmargin.rows import Rows, row_push_few, row_scores
@@ -47,7 +48,7 @@ class SegmentsMap(NamedTuple):
         Features of all tokens of all sequences, one after another.
     tokens : array of shape (n, 2)
         Sequence i has the tokens tokens[i, 0], ..., tokens[i, 1] - 1.
-    products, product_spans : arrays
+    products, product_spans, table_room : arrays
         The inner products of the tokens of each sequence; see `ChainMap`.
     """
 
@@ -55,6 +56,7 @@ class SegmentsMap(NamedTuple):
     tokens: IntArray
     products: FloatArray
     product_spans: IntArray
+    table_room: IntArray
     n_labels: int
     n_lengths: int
     width: int
@@ -79,7 +81,7 @@ def segments_map_workspace(phi: SegmentsMap) -> ChainMapWork:
     row = SEGMENT_ROWS * phi.width
     nonzero = np.zeros(max(phi.longest, row) + 1, dtype=np.uint32)
     stream = _products.stream_buffer(phi.rows, phi.longest, row)
-    return ChainMapWork(stream, nonzero, _products.table_work(phi.rows, phi.tokens, phi.product_spans))
+    return ChainMapWork(stream, nonzero, new_table_work(phi.table_room))
 
 
 @feature_map.statistics_size.register(SegmentsMap)
