@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import kill_encodings
 from maxmargin import FileError, encode_files, open_corpus
 from maxmargin.corpus import finishing, manifest, reading, writing
 
@@ -170,3 +171,13 @@ def test_kill(tmp_path: Path) -> None:
         open_corpus(tmp_path / "out")
     encode_files(tmp_path / "data", tmp_path / "out")
     assert contents(tmp_path / "out") == expected
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_kills_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few of those of ``tests/kill_encodings.py``, which sets the sizes of blocks itself."""
+    monkeypatch.setattr(reading, "_TOKENS", reading._TOKENS)
+    done, faults = kill_encodings.faults(tmp_path, kills=3, seed=5)
+    assert done >= 3
+    assert not faults

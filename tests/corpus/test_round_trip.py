@@ -3,6 +3,7 @@
 import gzip
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction import FeatureHasher
 
-from maxmargin import ChainSVC, SegmentSVC, encode_files, load, open_corpus
+from maxmargin import (
+    ChainSVC,
+    DependencySVC,
+    GraphSVC,
+    MatchingSVC,
+    MulticlassSVC,
+    MultilabelSVC,
+    SegmentSVC,
+    display,
+    encode_files,
+    load,
+    open_corpus,
+)
 from maxmargin.arrays import is_mapped
 from maxmargin.corpus import Corpus, reading
 from maxmargin.corpus.hashing import HashingEncoder
@@ -190,6 +203,45 @@ def test_segments(tmp_path: Path) -> None:
     model = SegmentSVC(random_state=0).fit(corpus)
     expected = SegmentSVC(random_state=0).fit(corpus.X[:], corpus.y[:])
     assert np.array_equal(model._w, expected._w)
+
+
+def test_second_order(corpus: Corpus) -> None:
+    model = ChainSVC(order=2, random_state=0).fit(corpus.path)
+    expected = ChainSVC(order=2, random_state=0).fit(corpus.X[:], corpus.y[:])
+    assert np.array_equal(model._w, expected._w)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [DependencySVC, GraphSVC, MatchingSVC, MulticlassSVC, MultilabelSVC],
+    ids=lambda e: e.__name__,
+)
+def test_estimators_without_sequences_refuse_a_corpus_in_one_line(corpus: Corpus, estimator: Any) -> None:
+    for data in ((corpus.path,), (corpus,), (corpus.path, corpus.y), (corpus.X, corpus.y)):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            estimator().fit(*data)
+        assert estimator.__name__ in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both stages show what share of the bytes is done, which grows to all of it."""
+    write_json(tmp_path / "data", words(20))
+    monkeypatch.setattr(reading, "_TOKENS", 10)
+    monkeypatch.setattr(display.Due, "seconds", lambda self: 3.0)
+    for min_count in (1, 2):
+        encode_files(tmp_path / "data", tmp_path / f"out{min_count}", min_count=min_count, verbose=2)
+        lines = capsys.readouterr().err.splitlines()
+        for stage in ("encode", "encode: finishing"):
+            shares = [re.fullmatch(rf"{stage}: (\d+)%, 3 s", line) for line in lines]
+            found = [int(share[1]) for share in shares if share]
+            assert found == sorted(found)
+            assert len(found) > 2
+            assert found[-1] == 100
+    encode_files(tmp_path / "data", tmp_path / "silent", verbose=0)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_pickle_of_a_corpus_is_its_path(corpus: Corpus) -> None:
