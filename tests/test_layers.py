@@ -24,6 +24,7 @@ LAYERS = [
     ["formats"],
     ["rows"],
     ["inference"],
+    ["tagging"],
     ["problems"],
     ["methods"],
     ["objective", "history", "decoding", "marginals"],

@@ -23,6 +23,7 @@ from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass,
 from maxmargin.problems.arborescence import ArborescenceProblem
 from maxmargin.problems.oracles._labelling import LABELLINGS
 from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.tagging.loops import ready_loops
 
 
 class FirstFit(NamedTuple):
@@ -71,7 +72,11 @@ def _graph(edges: list[tuple[int, int]], labels: list[int]) -> tuple[object, obj
 
 
 def _attributes() -> tuple[object, object]:
-    """Return a sequence of attributes as files have them, whose names are numbered by a kernel."""
+    """Return a sequence of attributes as files have them, whose names are numbered by a kernel.
+
+    Files of attributes are tagged by loops of their own, which are compiled here, too.
+    """
+    ready_loops()
     codes, counts, _, _ = number_fields(b"a\tb\nb\n")
     return NumberedSequences(["a", "b"], codes, None, counts, np.array([0, 2])), [[0, 1]]
 

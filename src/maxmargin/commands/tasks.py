@@ -12,6 +12,7 @@ from maxmargin.formats.sources import Malformed, Source
 from maxmargin.persistence.container import Json
 
 if TYPE_CHECKING:
+    from maxmargin.formats.attributes import Sequences
     from maxmargin.formats.columns import Sentence
     from maxmargin.formats.conllu import Sentence as Tree
     from maxmargin.formats.json_lines import JsonSequence
@@ -214,11 +215,20 @@ class Attributes(Task[Labels, Labels, Margins]):
     ) -> Iterator[Batch[Labels, Labels]]:
         from maxmargin.formats.attributes import read_attributes
 
-        for X, y, _ in read_attributes(source, labelled=labelled, size=None if whole else BLOCK):
-            yield Batch(X, y, y, int(X.offsets[-1]))
+        return map(_of_sequences, read_attributes(source, labelled=labelled, size=None if whole else BLOCK))
+
+    def batch(self, source: Source, block: bytes, n_before: int) -> Batch[Labels, Labels]:
+        """Return the examples in some bytes of a file, which follow this many lines; labels may be empty."""
+        from maxmargin.formats.attributes import read_block
+
+        return _of_sequences(read_block(source, block, n_before, labelled=False))
 
     def lines(self, item: Labels, output: Labels, margins: Margins | None) -> list[str]:
         return [*with_margins(output, margins), ""]
+
+
+def _of_sequences(found: "Sequences") -> Batch[Labels, Labels]:
+    return Batch(found.X, found.y, found.y, int(found.X.offsets[-1]))
 
 
 class JsonLines(Task["JsonSequence", Labels, Margins]):

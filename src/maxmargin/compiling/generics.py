@@ -178,7 +178,7 @@ class kernel:
     def __init__(self, loop: Callable[..., object]) -> None:
         functools.update_wrapper(self, loop)
         self.interpreted = loop
-        self.compiled = _compiled(loop)
+        self.compiled = afresh(loop)
         self.cached = _kept(loop)
         KERNELS.append(self)
 
@@ -255,8 +255,8 @@ def _are_ours(values: Iterable[object]) -> bool:
     return True
 
 
-def _compiled(function: Callable[..., object]) -> Any:
-    """Return a Numba dispatcher whose compilation is not interrupted, and is announced."""
+def afresh(function: Callable[..., object]) -> Any:
+    """Return a Numba dispatcher without a cache, whose compilation is not interrupted, and is announced."""
     dispatcher = njit(**KERNEL)(function)
     if config.DISABLE_JIT:
         return dispatcher
@@ -273,7 +273,7 @@ def _compiled(function: Callable[..., object]) -> Any:
 
 def _kept(function: Callable[..., object]) -> Any:
     """Return a Numba dispatcher that uses the cache on disk, if the function is the package's own."""
-    dispatcher = _compiled(function)
+    dispatcher = afresh(function)
     if CAN_KEEP and not config.DISABLE_JIT and is_ours(function):
         keep_in(dispatcher, PackageCache(function))
     return dispatcher

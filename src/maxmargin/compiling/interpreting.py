@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-import numpy as np
-
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
@@ -35,4 +33,6 @@ def interpreted() -> Iterator[None]:
 
 def quiet(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
     """Return a function that, like compiled code, does not warn of overflow or NaN."""
+    import numpy as np  # not at the top: the switch is read where NumPy is not needed
+
     return np.errstate(all="ignore")(function)

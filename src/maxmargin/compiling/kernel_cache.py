@@ -24,9 +24,9 @@ from numba import config
 
 from maxmargin.compiling import numba_private
 from maxmargin.compiling.numba_private import Code, Target
+from maxmargin.compiling.places import ROOT, cache_parents
 from maxmargin.compiling.trust import private_directory, read_trusted, write_private
 
-_ROOT = Path(__file__).parents[1]
 _PACKAGE = __name__.partition(".")[0]
 SOURCES = (
     "compiling",
@@ -35,6 +35,7 @@ SOURCES = (
     "encoding/fields.py",
     "rows",
     "inference",
+    "tagging",
     "problems",
     "methods",
     "decoding.py",
@@ -60,9 +61,9 @@ def fingerprint() -> str:
     compiler = (numba.__version__, sys.version, config.OPT, config.BOUNDSCHECK)
     digest = hashlib.sha256(repr(compiler).encode())
     for name in SOURCES:
-        path = _ROOT / name
+        path = ROOT / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.relative_to(_ROOT).as_posix().encode())
+            digest.update(file.relative_to(ROOT).as_posix().encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -84,7 +85,7 @@ def cache_directory() -> Path | None:
 def _places() -> _Places:
     readable: list[Path] = []
     refused: list[str] = []
-    for parent in _cache_parents() if numba_private.CAN_KEEP else ():
+    for parent in cache_parents(config.CACHE_DIR) if numba_private.CAN_KEEP else ():
         try:
             directory = private_directory(parent / f"kernels-{fingerprint()}")
             readable.append(directory)
@@ -95,15 +96,6 @@ def _places() -> _Places:
         except OSError as error:
             refused.append(f"{parent}: {error.strerror or error}")
     return _Places(tuple(readable), None, tuple(refused))
-
-
-def _cache_parents() -> Iterator[Path]:
-    if config.CACHE_DIR:
-        yield Path(config.CACHE_DIR) / _PACKAGE
-        return
-    yield _ROOT / "__pycache__"
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    yield Path(home) / _PACKAGE
 
 
 def _prune(current: Path) -> None:

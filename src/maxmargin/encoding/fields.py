@@ -115,7 +115,7 @@ def _find_fields(text, slots, mask, counts, scan, batch):
     place, n_lines, n = scan[_PLACE], scan[_LINES], 0
     while place < text.shape[0] and n < batch.shape[0]:
         start, key = place, _BASIS
-        while not _is_end(text, place):
+        while not is_end(text, place):
             key = (key ^ np.uint64(text[place])) * _PRIME
             place += 1
         upper = ((key ^ (key >> _HALF)) * _MIX) >> _HALF
@@ -138,7 +138,7 @@ def _number(text, field, slots, mask, spans, n_names):
     while slots[_TWO * slot] != _EMPTY:
         if slots[_TWO * slot] >> _HALF == upper:
             known = np.int64(slots[_TWO * slot + _ONE])
-            if _are_equal(text, known, start, length) and _is_end(text, known + length):
+            if _are_equal(text, known, start, length) and is_end(text, known + length):
                 return np.int64(slots[_TWO * slot] & _LOW) - 1
         slot = (slot + _ONE) & mask
     slots[_TWO * slot], slots[_TWO * slot + _ONE] = (upper << _HALF) | np.uint64(n_names + 1), start
@@ -147,7 +147,7 @@ def _number(text, field, slots, mask, spans, n_names):
 
 
 @helper
-def _is_end(text, place):
+def is_end(text, place):
     """Return whether a field ends before this byte: a tab, or a line end."""
     byte = text[place]
     return byte in (_TAB, _END) or (byte == _RETURN and text[place + 1] == _END)

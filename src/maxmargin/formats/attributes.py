@@ -52,10 +52,15 @@ def read_attributes(source: Source, *, labelled: bool = True, size: int | None =
     """
     n_lines = source.n_skipped
     for block in source.blocks(size):
-        text = block if block.endswith(b"\n") else block + b"\n"
-        found = _Block(source, text, n_lines)
-        yield found.sequences(labelled)
-        n_lines += len(found.fields.counts)
+        found = read_block(source, block, n_lines, labelled=labelled)
+        yield found
+        n_lines = found.stop
+
+
+def read_block(source: Source, block: bytes, n_before: int, *, labelled: bool) -> Sequences:
+    """Return the sequences in some bytes of a file, which follow this many lines; see `read_attributes`."""
+    text = block if block.endswith(b"\n") else block + b"\n"
+    return _Block(source, text, n_before).sequences(labelled)
 
 
 class _Block:

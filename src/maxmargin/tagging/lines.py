@@ -1,0 +1,236 @@
+"""From lines of attributes to labels.
+
+All functions take arrays and numbers alone, so that they can run without Numba once they are compiled.
+"""
+
+import numpy as np
+
+from maxmargin.compiling import helper
+from maxmargin.compiling.prefetch import prefetch
+from maxmargin.encoding.fields import is_end
+from maxmargin.inference.viterbi import viterbi
+from maxmargin.loops import add_scaled, clear, copy
+from maxmargin.tagging.table import (
+    DONE,
+    HASH,
+    LENGTH,
+    LONG_LINE,
+    LONG_SEQUENCE,
+    ODD,
+    ONE,
+    START,
+    TWO,
+    find,
+    hash_of,
+)
+
+# Where a scan stands: the next sequence, the sequence after it, and how many lines and sequences are written.
+PLACE, NEXT, LINES, SEQUENCES = range(4)
+# Ends a sequence in the output.
+END_OF_SEQUENCE = -1
+
+_TAB, _RETURN, _COLON, _AT, _BACKSLASH = 9, 13, 58, 64, 92
+_FEW = 64
+_LAST_MARK = 1  # the reader of attributes uses the characters 0 and 1 as marks
+
+
+@helper
+def tag_text(
+    text, names, slots, rows, columns, values, chain, line, fields, numbers, unary, value, path, out, scan
+):
+    """Write the labels of the sequences of a text, from where the scan stands.
+
+    Returns `DONE`; `LONG_LINE` or `LONG_SEQUENCE` if work space is too short for the next sequence; or `ODD`
+    if the estimator has to look at the text.
+
+    Parameters
+    ----------
+    text : uint8 array
+        Lines in UTF-8: the label and the attributes of a token, or nothing behind a sequence. The last one
+        ends, too.
+    names, slots, rows, columns, values : arrays
+        What `index_features` was given, and what it made.
+    chain : float64 array of shape (n_labels + 2, width)
+        The weights of pairs of labels, of the first label and of the last one.
+    line : uint8 array
+        Work space for the attributes of a token.
+    fields : int64 array of shape (some, 3)
+        Work space for what is known of each attribute.
+    numbers : int64 array of shape (2, some), as long as ``fields``
+        Work space for the numbers of features.
+    unary, value : float64 arrays of shape (some, width)
+        Work space for the scores of the tokens of a sequence, and of labellings.
+    path : int64 array, as long as ``unary``
+        Work space for a labelling.
+    out : int32 array, with an entry for each line of the text and one more
+        Receives labels, and `END_OF_SEQUENCE` behind each sequence.
+    scan : int64 array of 4
+        Where the scan stands.
+    """
+    n_labels = chain.shape[0] - 2
+    while scan[PLACE] < text.shape[0]:
+        length = _read_sequence(text, names, slots, rows, columns, values, line, fields, numbers, unary, scan)
+        if length < 0:
+            return length
+        if length > 0:
+            add_scaled(1.0, chain[n_labels], unary[0])
+            add_scaled(1.0, chain[n_labels + 1], unary[length - 1])
+            viterbi(unary[:length], chain[:n_labels], n_labels, value, path)
+            _write(path, length, out, scan)
+        scan[PLACE] = scan[NEXT]
+    return DONE
+
+
+@helper
+def _write(path, length, out, scan):
+    """Write the labels of a sequence, and its end."""
+    first = scan[LINES]
+    for t in range(length):
+        out[first + t] = path[t]
+    out[first + length] = END_OF_SEQUENCE
+    scan[LINES] += length + 1
+    scan[SEQUENCES] += 1
+
+
+@helper
+def _read_sequence(text, names, slots, rows, columns, values, line, fields, numbers, unary, scan):
+    """Write the scores of the next sequence to ``unary``, and return its length, or what is wrong."""
+    place, length = scan[PLACE], 0
+    while place < text.shape[0] and not _is_line_end(text, place):
+        if length == unary.shape[0]:
+            return LONG_SEQUENCE
+        place, n = _read_line(text, place, slots, line, fields)
+        if n < 0:
+            return n
+        count = _look_up(line, fields, n, names, slots, rows, numbers)
+        _add_weights(numbers[0], count, rows, columns, values, unary[length])
+        length += 1
+    scan[NEXT] = _next_line(text, place) if place < text.shape[0] else place
+    return length
+
+
+@helper
+def _is_line_end(text, place):
+    """Return whether a line ends before this byte."""
+    return text[place] != _TAB and is_end(text, place)
+
+
+@helper
+def _next_line(text, place):
+    """Return where the next line starts, given where this one ends."""
+    return place + (2 if text[place] == _RETURN else 1)
+
+
+@helper
+def _read_line(text, place, slots, line, fields):
+    """Find the attributes of a token; return the start of the next line and their number, or a fault."""
+    mask = np.uint64(slots.shape[0] // 2 - 1)
+    if text[place] == _AT:
+        return place, ODD
+    while not is_end(text, place):
+        if text[place] <= _LAST_MARK:
+            return place, ODD
+        place += 1
+    n, used = 0, 0
+    while text[place] == _TAB:
+        if n == fields.shape[0]:
+            return place, LONG_LINE
+        place = _read_field(text, place + 1, line, used, fields[n])
+        if place < 0:
+            return place, place
+        slot = np.int64(TWO * (np.uint64(fields[n, HASH]) & mask))
+        prefetch(slots, slot, slot + 1)
+        used += fields[n, LENGTH]
+        n += fields[n, LENGTH] > 0
+    return _next_line(text, place), n
+
+
+@helper
+def _read_field(text, place, line, used, field):
+    """Copy a field to ``line``, without escapes; return the place behind it, `LONG_LINE` or `ODD`."""
+    # Unsigned, so that the compiler does not look for negative indices at every byte.
+    at, p, room = np.uint64(used), np.uint64(place), np.uint64(line.shape[0])
+    while at < room:
+        byte = text[p]
+        if byte <= _RETURN or byte in (_COLON, _BACKSLASH):
+            if is_end(text, np.int64(p)):
+                length = np.int64(at) - used
+                field[START], field[LENGTH], field[HASH] = used, length, hash_of(line, used, length)
+                return np.int64(p)
+            if byte == _COLON or byte <= _LAST_MARK:
+                return ODD
+            if byte == _BACKSLASH and text[p + ONE] in (_COLON, _BACKSLASH):
+                p += ONE
+                byte = text[p]
+        line[at] = byte
+        at += ONE
+        p += ONE
+    return LONG_LINE
+
+
+@helper
+def _look_up(line, fields, n, names, slots, rows, numbers):
+    """Write the numbers of the fields that are features to ``numbers[0]``, in order; return how many."""
+    mask = np.uint64(slots.shape[0] // 2 - 1)
+    for k in range(n):
+        start = np.int64(slots[TWO * (np.uint64(fields[k, HASH]) & mask) + ONE])
+        prefetch(names, start, start + 1)
+    count = 0
+    for k in range(n):
+        number = find(line, fields[k], names, slots, mask)
+        if number >= 0:
+            prefetch(rows, number, number + 1)
+            numbers[1, count] = number
+            count += 1
+    if count <= _FEW:
+        _sort_few(numbers[1], count, numbers[0])
+    else:
+        copy(numbers[1, :count], numbers[0, :count])
+        _sort(numbers[0], count)
+    return count
+
+
+@helper
+def _sort_few(numbers, count, out):
+    """Sort up to `_FEW` numbers by counting those before each: more comparisons, but no branches."""
+    for k in range(count):
+        numbers[k] = numbers[k] * _FEW + k
+    for k in range(count):
+        number, place = numbers[k], 0
+        for j in range(count):
+            place += numbers[j] < number
+        out[place] = number // _FEW
+
+
+@helper
+def _sort(numbers, count):
+    """Sort the first numbers (Shell's method)."""
+    gap = 1
+    while gap < count // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for k in range(gap, count):
+            number, p = numbers[k], k
+            while p >= gap and numbers[p - gap] > number:
+                numbers[p] = numbers[p - gap]
+                p -= gap
+            numbers[p] = number
+        gap //= 3
+
+
+@helper
+def _add_weights(numbers, count, rows, columns, values, out):
+    """Write the sums of the weights of features, in their order; one that occurs n times counts n times."""
+    for k in range(count):
+        first = rows[numbers[k]]
+        prefetch(values, first, first + 1)
+        prefetch(columns, first, first + 1)
+    clear(out)
+    k = 0
+    while k < count:
+        number, times = numbers[k], 0.0
+        while k < count and numbers[k] == number:
+            times += 1.0
+            k += 1
+        for p in range(rows[number], rows[number + 1]):
+            out[columns[p]] += times * values[p]
