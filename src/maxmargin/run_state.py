@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from maxmargin.history import History, Measurement
 from maxmargin.methods.sampling import Sampler, Visits, n_visits
 from maxmargin.objective import Certificate
 from maxmargin.persistence.checkpoint import Checkpoint, Identity, Keeper, NoKeeper, read_state
+from maxmargin.persistence.container import Json
 from maxmargin.persistence.version import installed_version
 from maxmargin.problems.contents import fingerprint
 from maxmargin.problems.problem import AnyProblem
@@ -147,13 +148,14 @@ def files_of(
     start: str | None,
     problem: AnyProblem,
     method: object,
-    settings: dict[str, Any],
+    settings: dict[str, object],
 ) -> Files:
     """Return the files of a run; raise if problem or method cannot be recognised in another process."""
     if kept is None and start is None:
         return Files(None, None, None)
     seed = settings["random_state"]  # others than numbers cannot be compared
-    compared = settings | {"random_state": int(seed) if isinstance(seed, Integral) else None}
+    plain = settings | {"random_state": int(seed) if isinstance(seed, Integral) else None}
+    compared = cast("dict[str, Json]", plain)
     identity = Identity(_version(), _digest("problem", problem), _digest("method", method), compared)
     return Files(kept, start, identity)
 

@@ -12,16 +12,17 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from functools import singledispatch
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.arrays import aligned_copy
+from maxmargin.persistence.container import Json
 from maxmargin.wording import described
 
 Array = NDArray[np.generic]
-Tree = Any  # plain data as of JSON: lists, dicts, strings, whole numbers, truth values and None
+State = TypeVar("State")
 
 # Numbers other than Python's own ints, by the names of their types: files hold finite numbers in decimals, so
 # the digits of floats are hexadecimal.
@@ -37,7 +38,7 @@ class Flat(NamedTuple):
     """A state taken apart: arrays by name, and a tree of plain data that refers to them."""
 
     arrays: dict[str, Array]
-    tree: Tree
+    tree: Json
 
 
 @singledispatch
@@ -49,10 +50,11 @@ def parts(value: object) -> Sequence[object] | None:
 
 
 @singledispatch
-def with_parts(value: Any, new: Sequence[object]) -> Any:
+def with_parts(value: object, new: Sequence[object]) -> object:
     """Return a value like this one with other parts."""
     changed = copy.copy(value)
-    for field, part in zip(dataclasses.fields(value), new, strict=True):
+    fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+    for field, part in zip(fields, new, strict=True):
         object.__setattr__(changed, field.name, part)
     return changed
 
@@ -65,9 +67,10 @@ def sequence_parts(value: Sequence[object]) -> Sequence[object]:
 
 @with_parts.register(tuple)
 @with_parts.register(list)
-def sequence_with_parts(value: Any, new: Sequence[object]) -> Any:
+def sequence_with_parts(value: Sequence[object], new: Sequence[object]) -> Sequence[object]:
     # Not by the class: it may check its arguments, or convert them.
-    return type(value)._make(new) if hasattr(value, "_make") else type(value)(new)
+    make: Callable[[Sequence[object]], Sequence[object]] = getattr(value, "_make", type(value))
+    return make(new)
 
 
 @parts.register(dict)
@@ -86,9 +89,9 @@ def generator_parts(value: np.random.Generator) -> Sequence[object]:
 
 
 @with_parts.register(np.random.Generator)
-def generator_with_parts(value: np.random.Generator, new: Sequence[Any]) -> np.random.Generator:
+def generator_with_parts(value: np.random.Generator, new: Sequence[object]) -> np.random.Generator:
     """Return the same generator, moved on: callers may have it too."""
-    value.bit_generator.state = new[0]
+    value.bit_generator.state = cast("dict[str, object]", new[0])
     return value
 
 
@@ -97,7 +100,7 @@ def flatten(state: object) -> Flat:
     arrays: dict[str, Array] = {}
     names: dict[object, str] = {}
 
-    def tree_of(value: object) -> Tree:
+    def tree_of(value: object) -> Json:
         inside = parts(value)
         if inside is not None:
             return [tree_of(part) for part in inside]
@@ -112,28 +115,29 @@ def flatten(state: object) -> Flat:
     return Flat(arrays, tree)
 
 
-def restored(template: object, flat: Flat, adopt: Callable[[Array], Array] = aligned_copy) -> Any:
+def restored(template: State, flat: Flat, adopt: Callable[[Array], Array] = aligned_copy) -> State:
     """Return the state, each array of which is adopted once; raise `Unfit` if it is of another kind."""
     adopted: dict[str, Array] = {}
 
-    def array_like(like: Array, name: Tree) -> Array:
+    def array_like(like: Array, name: Json) -> Array:
         found = flat.arrays.get(name) if isinstance(name, str) else None
-        if found is None or found.dtype != like.dtype or found.ndim != like.ndim:
+        if not isinstance(name, str) or found is None or found.dtype != like.dtype or found.ndim != like.ndim:
             raise Unfit(f"an array of {like.ndim} dimensions and dtype {like.dtype}")
         if name not in adopted:
             adopted[name] = adopt(found)
         return adopted[name]
 
-    def value_like(like: object, tree: Tree) -> object:
+    def value_like(like: object, tree: Json) -> object:
         if isinstance(like, np.ndarray):
             return array_like(like, tree)
         inside = parts(like)
         if inside is None:
             return _decoded(like, tree)
         models = _models(like, inside, tree)
-        return with_parts(like, [value_like(*pair) for pair in zip(models, tree, strict=True)])
+        pairs = zip(models, cast("list[Json]", tree), strict=True)
+        return with_parts(like, [value_like(*pair) for pair in pairs])
 
-    return value_like(template, flat.tree)
+    return cast("State", value_like(template, flat.tree))
 
 
 def skeleton(state: object) -> object:
@@ -158,9 +162,9 @@ def _check_overlaps(arrays: Iterable[Array]) -> None:
         raise TypeError("a state of separate arrays, got one that is a view of a part of another")
 
 
-def _encoded(value: object) -> Tree:
+def _encoded(value: object) -> Json:
     """Return a number, a truth value, None or a text as plain data."""
-    if value is None or type(value) in (int, bool):
+    if value is None or (isinstance(value, int) and type(value) in (int, bool)):
         return value
     name = type(value).__name__
     if isinstance(value, float) and name in _FLOATS:
@@ -172,7 +176,7 @@ def _encoded(value: object) -> Tree:
     raise TypeError(f"a state of named tuples, arrays and numbers, got {described(value)} in it")
 
 
-def _decoded(like: object, tree: Tree) -> object:
+def _decoded(like: object, tree: Json) -> object:
     """Return a number, a truth value, None or a text of the same kind as ``like``."""
     is_number = isinstance(like, int | float | np.generic)
     if isinstance(tree, dict) and len(tree) == 1:
@@ -195,7 +199,7 @@ def _from_hex(text: str) -> float:
         raise Unfit("a number") from None
 
 
-def _models(like: object, inside: Sequence[object], tree: Tree) -> Sequence[object]:
+def _models(like: object, inside: Sequence[object], tree: Json) -> Sequence[object]:
     """Return the templates of the parts. A plain tuple or list may be longer than its template."""
     if not isinstance(tree, list):
         raise Unfit(f"the parts of {described(like)}")

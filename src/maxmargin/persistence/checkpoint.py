@@ -9,7 +9,7 @@ import os
 import re
 import warnings
 from numbers import Real
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from maxmargin import states
 from maxmargin.limits import now
@@ -190,7 +190,7 @@ def read_state(path: Path, identity: Identity, template: State) -> State:
     return state
 
 
-def _difference(header: dict[str, Any], identity: Identity) -> str:
+def _difference(header: dict[str, Json], identity: Identity) -> str:
     """Return in which way a file is of another run; nothing if it is of this one."""
     if header.get("version") != identity.version:
         return f"of maxmargin {quoted(header.get('version'))}, not {identity.version}"
