@@ -10,8 +10,10 @@ import maxmargin.methods
 from maxmargin import (
     BMRM,
     Accelerated,
+    Anchored,
     Averaged,
     Away,
+    BlockExact,
     BlockFrankWolfe,
     Cached,
     CuttingPlane,
@@ -76,6 +78,15 @@ METHODS: dict[str, Any] = {
     "extragradient": Extragradient(LAM),
     "excessive gap": ExcessiveGap(LAM),
 }
+# Methods for one model: exact block steps need columns of one length, and blocks of sequences a chain.
+FOR_A_MODEL: dict[str, Any] = {
+    "exact blocks": (BlockExact(LAM), multiclass_case(19).problem),
+    "averaged exact blocks": (Averaged(BlockExact(LAM)), multiclass_case(20).problem),
+    "accelerated exact blocks": (Accelerated(BlockExact(LAM)), multiclass_case(21).problem),
+    "divided exact blocks": (Divided(BlockExact(LAM)), multiclass_case(22).problem),
+    "anchored": (Anchored(BLOCK, 2), chain_case(23, (9, 6, 4)).problem),
+    "anchored, weighted": (Anchored(BLOCK, 2), Weighted(chain_case(24, (9, 6)).problem, [0.5, 2.0])),
+}
 NEEDS_MEANS = ("exponentiated gradient", "extragradient", "excessive gap")
 REFUSES_SIGNS = (*NEEDS_MEANS, "divided", "accelerated and divided", "perceptron", "averaged perceptron")
 REFUSES_SIGNS += ("1-slack", "n-slack", "bmrm")
@@ -125,9 +136,8 @@ def test_no_method_is_left_out() -> None:
         return {type(method).__name__} | (names(method.inner) if hasattr(method, "inner") else set())
 
     steps = {"LineSearch", "Predefined"}
-    # Exact block steps need columns of one length, and blocks of sequences the map of a chain.
-    others = {*maxmargin.methods.__all__} - steps - {"BlockExact", "Anchored"}
-    assert set().union(*map(names, METHODS.values())) == others
+    methods = [*METHODS.values(), *(method for method, _ in FOR_A_MODEL.values())]
+    assert set().union(*map(names, methods)) == {*maxmargin.methods.__all__} - steps
 
 
 @cache
@@ -156,6 +166,13 @@ def test_powers_of_two_change_no_bit(method: str, problem: str) -> None:
 def test_powers_of_two_change_no_bit_of_other_models(method: str, model: str) -> None:
     plain = interpreted(MODELS[model])
     assert_same_run(plain, ran(plain, METHODS[method]), METHODS[method])
+
+
+@pytest.mark.parametrize("method", FOR_A_MODEL)
+def test_powers_of_two_change_no_bit_of_methods_for_a_model(method: str) -> None:
+    chosen, problem = FOR_A_MODEL[method]
+    plain = interpreted(problem)
+    assert_same_run(plain, ran(plain, chosen), chosen)
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in REFUSES_SIGNS])
