@@ -57,7 +57,7 @@ from maxmargin.encoding.arcs import encode_heads
 from maxmargin.encoding.links import encode_links, encode_matchings
 from maxmargin.encoding.segments import encode_limits, encode_segments
 from maxmargin.encoding.sentences import encode_tagged
-from maxmargin.estimators.multilabel import label_graphs
+from maxmargin.estimators._label_structures import label_graphs
 from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import hinges

@@ -21,7 +21,7 @@ from maxmargin import (
 )
 from maxmargin.methods import _cost
 from maxmargin.methods._cache import is_hit, new_cache, set_floor
-from maxmargin.methods._planes import empty_planes
+from maxmargin.methods._plane_pools import empty_planes
 from maxmargin.methods._pool import SIZE, START
 from maxmargin.methods.cached import CachedState
 from maxmargin.methods.protocol import Carry, carried, oracle_calls, point, start

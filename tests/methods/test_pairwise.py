@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Away, BlockFrankWolfe, Pairwise
-from maxmargin.methods._planes import truth_planes
+from maxmargin.methods._plane_pools import truth_planes
 from maxmargin.methods._pool import SIZE
 from maxmargin.methods.pairwise import ActiveState, _move_alpha
 from maxmargin.methods.protocol import start

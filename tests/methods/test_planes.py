@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from maxmargin.methods import _pool
 from maxmargin.methods._merging import fit_planes
+from maxmargin.methods._plane_pools import plane_bytes, truth_planes
 from maxmargin.methods._planes import (
     Planes,
     PlaneWork,
@@ -19,9 +20,7 @@ from maxmargin.methods._planes import (
     has_plane_room,
     include_corner,
     measure_planes,
-    plane_bytes,
     shift_margins,
-    truth_planes,
 )
 from maxmargin.methods._pool import ROOM, SIZE, START, enlarged
 from maxmargin.methods.scratch import Corner

@@ -1,7 +1,6 @@
 """Multilabel classification as a scikit-learn estimator."""
 
 from collections.abc import Callable, Iterable
-from itertools import combinations
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
-from maxmargin.encoding.graphs import Graphs
 from maxmargin.encoding.label_sets import check_no_lists, column_names
 from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
@@ -28,6 +26,14 @@ from maxmargin.estimators._inspection import (
     WeightTable,
 )
 from maxmargin.estimators._label_readers import LabelSetReader
+from maxmargin.estimators._label_structures import (
+    PAIR,
+    PAIR_STATES,
+    STRUCTURES,
+    chosen_structure,
+    joined_labels,
+    label_graphs,
+)
 from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
@@ -41,22 +47,12 @@ from maxmargin.estimators._tables import (
     Table,
     TableEstimator,
     Targets,
-    with_constant,
 )
-from maxmargin.inference.chow_liu import chow_liu
-from maxmargin.inference.subsets import MOST_NODES
 from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Graph
 from maxmargin.result import Callback
 from maxmargin.wording import described
 
-_STRUCTURES = {"auto", "independent", "tree", "full"}
-# The feature of a pair of labels. A pair has this one feature where a label has all those of X, so a feature
-# of one would hold the weights of pairs back too much. On the data of benchmarks/multilabel.py, three is best
-# or nearly so, and ten needs three times as many passes.
-_PAIR = 3.0
-# The names of the entries of a pair's table, row by row.
-PAIR_STATES = ("neither", "second", "first", "both")
 _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
 
@@ -183,7 +179,7 @@ class MultilabelSVC(
 
     _fitted: ClassVar[Fields] = {
         "classes_": NAMES,
-        "structure_": choice(*sorted(_STRUCTURES)),
+        "structure_": choice(*sorted(STRUCTURES)),
         "edges_": ints(None, 2),
         "_inference": choice("tree", "subsets", "messages"),
         "_is_vector": FLAG,
@@ -191,7 +187,7 @@ class MultilabelSVC(
     }
     _parameter_constraints: ClassVar[Constraints] = {
         "C": C_OR_SCALE,
-        "structure": [StrOptions(_STRUCTURES)],
+        "structure": [StrOptions(STRUCTURES)],
         "loss": [StrOptions(HAMMING)],
     }
 
@@ -268,8 +264,8 @@ class MultilabelSVC(
             self._learn_labels(y, call)
         sets = self._sets(y)
         if call.first:
-            self._choose_structure()
-            self.edges_ = _joined(self.structure_, sets, weights)
+            self.structure_, self._inference = self._chosen_structure()
+            self.edges_ = joined_labels(self.structure_, sets, weights)
             self._learn_kernel(X)
         return Examples((X, sets), weights)
 
@@ -300,22 +296,9 @@ class MultilabelSVC(
             )
         return self._codes(y)[:, None] if self._is_vector else np.array(y, dtype=np.int64, order="C")
 
-    def _choose_structure(self) -> None:
-        """Set which labels are joined and how the best set is found; raise if there is no oracle for it."""
-        is_small, is_slack = self._n_labels <= MOST_NODES, self.rescaling == "slack"
-        self.structure_ = self.structure
-        if self.structure == "auto":
-            # Up to two labels, a tree has all pairs.
-            has_oracle = self._n_labels > 2 and is_small and not is_slack and not self.probability
-            self.structure_ = "full" if has_oracle else "tree"
-        self._inference = "tree"
-        if self.structure_ == "full":
-            self._inference = "subsets" if is_small else "messages"
-        if is_slack and self.structure_ == "full":
-            raise ValueError(
-                f"{self._owner}: structure must be 'independent' or 'tree' where rescaling is 'slack', got "
-                "'full'; use one of these, or rescaling='margin'."
-            )
+    def _chosen_structure(self) -> tuple[str, str]:
+        is_slack = self.rescaling == "slack"
+        return chosen_structure(self.structure, self._n_labels, is_slack, self.probability, self._owner)
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
         X, y = examples.data
@@ -347,7 +330,7 @@ class MultilabelSVC(
         nodes, edges = self._linear_parts()
         present = (nodes[1] - nodes[0]).reshape(self._n_labels, -1)
         self._coef, self.intercept_ = present[:, :-1], present[:, -1]
-        self.edge_coef_ = _PAIR * edges[: len(self.edges_)]
+        self.edge_coef_ = PAIR * edges[: len(self.edges_)]
 
     @property
     def coef_(self) -> FloatArray:
@@ -449,23 +432,3 @@ class MultilabelSVC(
             check_kind(truth[0], self.classes_, self._owner)
             return np.asarray(predicted == truth)
         return np.all(predicted == self._sets(truth), axis=1)
-
-
-def _joined(structure: str, y: IntArray, weights: FloatArray | None) -> IntArray:
-    """Return the pairs of labels that are joined."""
-    if structure == "tree":
-        return chow_liu(y, weights)
-    pairs = combinations(range(y.shape[1]), 2) if structure == "full" else ()
-    return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-
-
-def label_graphs(table: Table, n_labels: int, edges: IntArray) -> Graphs:
-    """Return one graph per row: a node per label, with the row's features and a one in a place of its own."""
-    n, n_edges = table.shape[0], len(edges)
-    rows = with_constant(scipy.sparse.csr_array(table))
-    by_label = scipy.sparse.kron(scipy.sparse.eye_array(n_labels, dtype=rows.dtype), rows, format="csr")
-    nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
-    by_edge = scipy.sparse.eye_array(max(n_edges, 1), format="csr")
-    features = scipy.sparse.csr_array(_PAIR * by_edge[np.tile(np.arange(n_edges), n)])
-    ends = np.tile(edges, (n, 1))
-    return Graphs(frozen(nodes), n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)

@@ -6,32 +6,15 @@ hinge. A set stores planes instead of outputs, so the oracle need not compute th
 example are contiguous, in one pool for planes and one for their entries.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
-from maxmargin.methods._pool import (
-    ROOM,
-    SIZE,
-    START,
-    can_claim,
-    claim,
-    closed_up,
-    enlarged,
-    new_extents,
-    packed,
-)
+from maxmargin.methods._pool import SIZE, START, can_claim, claim
 from maxmargin.problems.moves import add_entry
-
-# Initial space for the planes of an example and for their entries; a plane has at most ``parts`` entries.
-_FIRST_ROOM = 4
-_FIRST_ENTRIES = 96
-# Initial length of the work arrays: planes of the block being moved.
-_FIRST_WORK = 64
 
 
 class PlaneWork(NamedTuple):
@@ -81,130 +64,6 @@ class Planes(NamedTuple):
     used_entries: IntArray
     work: PlaneWork
     merges: IntArray
-
-
-def truth_planes(n: int, slack: int) -> Planes:
-    """Return n active sets, each with the plane of the truth alone: loss 0, psi = 0, alpha = 1."""
-    planes = empty_planes(n, slack)
-    planes.extent[:, SIZE] = 1
-    return planes
-
-
-def empty_planes(n: int, slack: int) -> Planes:
-    """Return n empty sets, with space for a few planes each."""
-    length, extent = n * (_FIRST_ROOM + 1) + _FIRST_ROOM, new_extents(n)
-    extent[:, START], extent[:, ROOM] = np.arange(n) * _FIRST_ROOM, _FIRST_ROOM
-    entries = n * min(_FIRST_ENTRIES, _FIRST_ROOM * slack) + 4 * slack
-    return Planes(
-        np.ones(length),
-        np.zeros(length),
-        np.zeros(length, dtype=np.int64),
-        extent,
-        np.array([n * _FIRST_ROOM]),
-        np.empty(entries, dtype=np.uint32),
-        np.empty(entries),
-        new_extents(n),
-        np.zeros(1, dtype=np.int64),
-        _new_work(_FIRST_WORK),
-        np.zeros(2, dtype=np.int64),
-    )
-
-
-def _new_work(capacity: int) -> PlaneWork:
-    return PlaneWork(np.zeros(capacity), np.zeros(capacity), np.zeros(capacity))
-
-
-@enlarged.register
-def planes_enlarged(planes: Planes, slack: int) -> Planes:
-    return _with_pools(closed_up, planes, slack)
-
-
-def _with_pools(renew: Callable[..., tuple[Any, ...]], planes: Planes, slack: int) -> Planes:
-    """Return the sets in pools that are renewed by `packed` or `closed_up`."""
-    pools = planes.alpha, planes.loss, planes.stop
-    extent, used, alpha, loss, stop = renew(planes.extent, _FIRST_ROOM, *pools)
-    entries, used_entries, where, value = renew(planes.entries, slack, planes.where, planes.value)
-    work = _new_work(2 * int(planes.extent[:, SIZE].max()) + _FIRST_WORK)
-    return Planes(
-        alpha, loss, stop, extent, used, where, value, entries, used_entries, work, planes.merges.copy()
-    )
-
-
-def copied_planes(planes: Planes, n: int, slack: int) -> Planes:
-    """Return a copy of the sets, padded with empty ones to n sets."""
-    more = new_extents(n - len(planes.extent))
-    extent, entries = np.concatenate([planes.extent, more]), np.concatenate([planes.entries, more])
-    return _with_pools(packed, planes._replace(extent=extent, entries=entries), slack)
-
-
-def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
-    """Return n sets with alpha scaled by ``share`` and the rest on the truth; new sets have it alone."""
-    length, entries = int(planes.extent[:, SIZE].sum()) + n, int(planes.entries[:, SIZE].sum())
-    out = Planes(
-        np.ones(length),
-        np.zeros(length),
-        np.zeros(length, dtype=np.int64),
-        new_extents(n),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(entries, dtype=np.uint32),
-        np.zeros(entries),
-        new_extents(n),
-        np.zeros(1, dtype=np.int64),
-        _new_work(_FIRST_WORK),
-        np.zeros(2, dtype=np.int64),
-    )
-    _copy_sets(planes, share, out)
-    return enlarged(out, slack)
-
-
-@helper
-def _copy_sets(planes, share, out):
-    old = planes.extent.shape[0]
-    for i in range(out.extent.shape[0]):
-        _begin_set(out, i, 1.0 - share if i < old else 1.0)
-        if i < old:
-            _copy_set(planes, i, share, out)
-
-
-@helper
-def _begin_set(planes, i, alpha):
-    """Begin the active set of block i at the free end of the pools, with the plane of the truth."""
-    start, first = planes.used[0], planes.used_entries[0]
-    planes.extent[i, START], planes.extent[i, SIZE], planes.extent[i, ROOM] = start, 1, 1
-    planes.entries[i, START] = first
-    planes.alpha[start] = alpha
-    planes.used[0] += 1
-
-
-@helper
-def _copy_set(planes, i, share, out):
-    """Append the planes of block i, alpha scaled by ``share``, to its set in ``out``; merge the truth."""
-    begin = 0
-    for c in range(planes.extent[i, START], planes.extent[i, START] + planes.extent[i, SIZE]):
-        stop = planes.stop[c]
-        if stop == begin and planes.loss[c] == 0.0:
-            out.alpha[out.extent[i, START]] += share * planes.alpha[c]
-            continue
-        new, first = out.used[0], planes.entries[i, START]
-        for e in range(first + begin, first + stop):
-            out.where[out.used_entries[0]] = planes.where[e]
-            out.value[out.used_entries[0]] = planes.value[e]
-            out.used_entries[0] += 1
-        out.alpha[new], out.loss[new] = share * planes.alpha[c], planes.loss[c]
-        out.stop[new] = out.used_entries[0] - out.entries[i, START]
-        out.used[0] += 1
-        out.extent[i, SIZE] += 1
-        begin = stop
-    out.extent[i, ROOM] = out.extent[i, SIZE]
-    out.entries[i, SIZE] = out.entries[i, ROOM] = out.used_entries[0] - out.entries[i, START]
-
-
-def plane_bytes(planes: Planes) -> int:
-    """Return the number of bytes in use in the pools, including bookkeeping."""
-    plane = planes.alpha.itemsize + planes.loss.itemsize + planes.stop.itemsize
-    entry = planes.where.itemsize + planes.value.itemsize
-    bookkeeping = planes.extent.nbytes + planes.entries.nbytes
-    return int(planes.used[0]) * plane + int(planes.used_entries[0]) * entry + bookkeeping
 
 
 @helper

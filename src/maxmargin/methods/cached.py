@@ -22,7 +22,8 @@ from maxmargin.arrays import IntArray
 from maxmargin.methods import _cache, protocol
 from maxmargin.methods._cache import Cache
 from maxmargin.methods._cost import measured_cost
-from maxmargin.methods._planes import copied_planes, empty_planes, has_plane_room
+from maxmargin.methods._plane_pools import copied_planes, empty_planes
+from maxmargin.methods._planes import has_plane_room
 from maxmargin.methods.composition import check_inner
 from maxmargin.methods.protocol import Carry, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits

@@ -31,6 +31,7 @@ from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import generic, helper, subroutine
 from maxmargin.methods import _planes, protocol
 from maxmargin.methods._merging import ENTRY_BYTES, fit_planes
+from maxmargin.methods._plane_pools import scaled_planes, truth_planes
 from maxmargin.methods._planes import Planes
 from maxmargin.methods._pool import SIZE, START, prefetch_part
 from maxmargin.methods.protocol import Carry, Point, Traits
@@ -98,7 +99,7 @@ class ActiveState(NamedTuple):
 def pairwise_start(method: Pairwise | Away, problem: AnyProblem) -> ActiveState:
     size = sizes(problem)
     return ActiveState(
-        aligned_zeros(size.weights), np.zeros(size.examples), _planes.truth_planes(size.examples, size.parts)
+        aligned_zeros(size.weights), np.zeros(size.examples), truth_planes(size.examples, size.parts)
     )
 
 
@@ -267,7 +268,7 @@ def pairwise_carried(
     method: Pairwise | Away, state: ActiveState, problem: AnyProblem, carry: Carry
 ) -> ActiveState:
     size = sizes(problem)
-    planes = _planes.scaled_planes(state.planes, size.examples, size.parts, carry.share)
+    planes = scaled_planes(state.planes, size.examples, size.parts, carry.share)
     return ActiveState(
         protocol.carried_w(state.w, carry), protocol.carried_ell(state.ell, size.examples, carry), planes
     )

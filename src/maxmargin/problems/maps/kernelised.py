@@ -25,7 +25,6 @@ model that have no kernel, such as transitions, and may have linear features too
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin.arrays import Features, FloatArray, IntArray, UIntArray
 from maxmargin.compiling import helper, kernel
@@ -41,14 +40,13 @@ from maxmargin.problems.maps._columns import (
     fewer_columns,
     given_columns,
 )
+from maxmargin.problems.maps._kernel_products import check_finite, computed_products, cut_products
 from maxmargin.problems.subsets import indexed_by_example, take_fields, take_half
-from maxmargin.rows import Rows, as_rows, n_rows
+from maxmargin.rows import as_rows, n_rows
 from maxmargin.rows.kernel_functions import (
     KernelFunction,
     PrecomputedKernel,
-    fill_blocks,
     is_semidefinite,
-    row_lengths,
 )
 
 # Tolerance for rounding in a squared length, relative to the largest value of the kernel.
@@ -130,13 +128,13 @@ def kernelised_map(
     if isinstance(function, PrecomputedKernel):
         columns: Columns = given_columns(features, dtype, owner)
         _check_rows(len(columns.values), spans, owner)
-        products = _cut_products(columns.values, spans)
+        products = cut_products(columns.values, spans)
     else:
         rows = as_rows(features, owner)
         _check_rows(n_rows(rows), spans, owner)
         columns = enough_columns(rows, function, dtype, 1e6 * cache_size)
-        products = _computed_products(rows, function, spans, dtype)
-    _check_finite(products[0], owner)
+        products = computed_products(rows, function, spans, dtype)
+    check_finite(products[0], owner)
     most = int((spans[:, 1] - spans[:, 0]).max())
     return KernelisedMap(
         phi,
@@ -157,37 +155,6 @@ def _check_rows(n: int, spans: IntArray, owner: str) -> None:
         raise ValueError(
             f"{owner}: features must have one row for each of the {needed} rows of the problem, got {n}."
         )
-
-
-def _check_finite(products: FloatArray, owner: str) -> None:
-    if not np.isfinite(products).all():
-        raise ValueError(
-            f"{owner}: the kernel must have finite values, got NaN or infinity for some rows; remove or "
-            "scale features that are not finite or too large."
-        )
-
-
-def _product_spans(spans: IntArray) -> IntArray:
-    """Return where the table of each example begins and ends."""
-    entries = (spans[:, 1] - spans[:, 0]) ** 2
-    ends = np.cumsum(entries)
-    return np.column_stack([ends - entries, ends])
-
-
-def _cut_products(matrix: NDArray[np.floating], spans: IntArray) -> tuple[FloatArray, IntArray]:
-    """Return the blocks of the matrix for each example, one after another."""
-    blocks = [np.ravel(matrix[first:stop, first:stop]) for first, stop in spans.tolist()]
-    return np.concatenate(blocks).astype(np.float64), _product_spans(spans)
-
-
-def _computed_products(
-    rows: Rows, function: KernelFunction, spans: IntArray, dtype: type[np.floating]
-) -> tuple[FloatArray, IntArray]:
-    """Return the kernel matrix of the rows of each example, rounded as the columns are."""
-    places = _product_spans(spans)
-    out, buffer = np.empty(places[-1, 1], dtype=dtype), np.zeros((rows.n_columns, GROUP))
-    fill_blocks(rows, function, row_lengths(rows), spans, places[:, 0].copy(), buffer, np.zeros(GROUP), out)
-    return out.astype(np.float64), places
 
 
 @feature_map.map_sizes.register(KernelisedMap)
