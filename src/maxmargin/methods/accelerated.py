@@ -33,6 +33,10 @@ at zero, where all outputs score alike, corners can be many times longer than th
 to :math:`\lambda` would be too short; the blocks visited first would make up for it by steps that are too
 long. So after a share t of the first pass, :math:`t \lambda + \kappa` takes the place of
 :math:`\lambda + \kappa`: the blocks visited so far have the weights of a problem of their own.
+
+**The second pass.** The centre moves from zero to about the weights of the first pass. As the dual variables
+belong to the old centre, weights would grow by up to as much again, until their blocks are visited and make
+up for it. So the centre moves in parts as the blocks are visited, one at each snapshot.
 """
 
 from numbers import Real
@@ -134,7 +138,8 @@ class AcceleratedState(NamedTuple):
     dual : array
         g / lam of the mean dual point.
     difference : array
-        Work space: the current dual point minus the mean one.
+        Work space: the current dual point minus the mean one. In the second pass, by how much the centre
+        moves in it.
     momentum : Momentum
     """
 
@@ -205,17 +210,29 @@ def _advance_inner(
 
 
 def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
-    """Add the current weights to their mean; in the first pass, change them to those of more blocks."""
+    """Add the current weights to their mean; in the first passes, change them as these passes need."""
     n, w = map_sizes(problem.map).examples, protocol.weights(method.inner, state.inner)
     v = unprojected(problem.map, w)
     mix(_share(state.momentum, n), v, state.mean)
-    momentum = _noted(state.momentum, n)
+    before, momentum = state.momentum, _noted(state.momentum, n)
     if method.kappa is None and momentum.passes == 0:
-        before, momentum = momentum.kappa, _grown(method, momentum, problem)
+        momentum = _grown(method, momentum, problem)
         lam = protocol.regularisation(method)
-        v *= (lam + before) / (lam + momentum.kappa)
+        v *= (lam + before.kappa) / (lam + momentum.kappa)
+        settle(problem.map, v, w)
+    elif method.kappa is None and momentum.passes == 1:
+        part = (_next_snapshot(method, momentum, problem) - momentum.visits) / n
+        _move_centre(method, state, momentum.kappa, part, v)
         settle(problem.map, v, w)
     return state._replace(momentum=momentum)
+
+
+def _move_centre(
+    method: Accelerated, state: AcceleratedState, kappa: float, part: float, v: FloatArray
+) -> None:
+    """Move the centre by a part of its way in the second pass, and the image v of the weights with it."""
+    state.centre[:] += part * state.difference
+    v += part * kappa / (protocol.regularisation(method) + kappa) * state.difference
 
 
 def _grown(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> Momentum:
@@ -257,6 +274,10 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     move_on(v, *vectors, r, share, gamma, beta, new_r)
     if cut is not None:
         _follow_projection(cut, v, state, beta, new_r)
+    if method.kappa is None and passes == 1:
+        state.difference[:] = state.centre  # it was zero
+        part = _next_snapshot(method, adapted, problem) / map_sizes(phi).examples
+        _move_centre(method, state, adapted.kappa, part - 1.0, v)
     settle(phi, v, w)
     return state._replace(momentum=adapted)
 
