@@ -39,6 +39,12 @@ def test_names_without_values_have_none(tmp_path: Path) -> None:
     assert found.X.listed() == [[["w:1", "w"]], [["w", "w"]]]
 
 
+def test_two_texts_of_one_name(tmp_path: Path) -> None:
+    (found,) = read(tmp_path / "data", "A\t\\n\t\\\\n\tn\nB\t\\\\n\n")
+    assert found.X.names == ["\\n", "n"]
+    assert found.X.listed() == [[["\\n", "\\n", "n"], ["\\n"]]]
+
+
 def test_blocks_end_where_sequences_do(tmp_path: Path) -> None:
     text = "A\tx\nB\ty\n\nA\tz\n\nB\tx:2\n"
     parts = read(tmp_path / "data", text, size=1)

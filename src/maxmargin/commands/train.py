@@ -4,6 +4,9 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from threading import Thread
 
 from maxmargin.commands.models import Estimator, Model, new_estimator
 from maxmargin.commands.output import note, noted_warnings, result
@@ -50,9 +53,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(arguments: argparse.Namespace) -> tuple[SomeTask, TrainingSet]:
     """Return the task of a file, and all its examples."""
+    _import_in_background()
     with Source(arguments.file) as source:
         task = _task(source, arguments)
         return task, task.training(source)
+
+
+def _import_in_background() -> None:
+    """Import scikit-learn, which takes a second, while compiled code reads the data."""
+
+    def attempt() -> None:
+        with suppress(ImportError):  # raised again by whoever needs it
+            import_module("sklearn.base")
+
+    Thread(target=attempt, daemon=True).start()
 
 
 def _encoded(arguments: argparse.Namespace) -> tuple[SomeTask, TrainingSet]:

@@ -128,14 +128,18 @@ class _Block:
         used = np.zeros(len(self.marked), dtype=np.bool_)
         used[codes] = True
         places = np.flatnonzero(used)
-        marked, values = [self.marked[place] for place in places.tolist()], None
-        if any(":" in name for name in marked):
+        marked = [self.marked[place] for place in places.tolist()]
+        text, values = "\n".join(marked), None
+        if ":" in text:
             value = np.ones(len(self.marked))
             for k, place in enumerate(places.tolist()):
                 if ":" in marked[k]:
                     marked[k], value[place] = self._parsed(place)
-            values = value[codes]
-        names, numbers = _numbered(_unescaped("\n".join(marked)).split("\n") if marked else [])
+            text, values = "\n".join(marked), value[codes]
+        names = _unescaped(text).split("\n") if marked else []
+        numbers = np.arange(len(names), dtype=np.int32)
+        if values is not None or "\\" in text:  # otherwise different texts are different names
+            names, numbers = _numbered(names)
         number = np.zeros(len(self.marked), dtype=np.int32)
         number[places] = numbers
         return names, number[codes], values
@@ -164,13 +168,13 @@ def _offsets(is_blank: NDArray[np.bool_]) -> IntArray:
     return np.unique(np.concatenate(([0], before, [np.count_nonzero(~is_blank)])))
 
 
-def _numbered(names: list[str]) -> tuple[list[str], IntArray]:
-    """Return the distinct names, and the number of each name: escapes may make one name of two texts."""
+def _numbered(names: list[str]) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the distinct names, and the number of each: ``a`` and ``a:2`` have one name, as have both
+    texts for a backslash.
+    """
     known = dict.fromkeys(names)
-    if len(known) == len(names):
-        return names, np.arange(len(names))
     numbers = dict(zip(known, range(len(known)), strict=True))
-    return list(known), np.array([numbers[name] for name in names])
+    return list(known), np.array([numbers[name] for name in names], dtype=np.int32)
 
 
 def _unescaped(marked: str) -> str:
