@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -183,6 +184,28 @@ def test_optional_packages_are_optional():
     subprocess.run([sys.executable, "-c", program], check=True)
     with pytest.raises(subprocess.CalledProcessError):  # the same, had they been needed
         subprocess.run([sys.executable, "-c", program + "; import pandas"], capture_output=True, check=True)
+
+
+def registered_names():
+    """The names of all functions that are registered as implementations of generic functions, by module."""
+    for module in MODULES:
+        for node in ast.walk(ast.parse((ROOT / f"{module}.py").read_text())):
+            if isinstance(node, ast.FunctionDef) and any(map(_registers, node.decorator_list)):
+                yield module, node.name
+
+
+def _registers(decorator):
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(function, ast.Attribute) and function.attr == "register"
+
+
+def test_every_registered_implementation_has_a_name_of_its_own():
+    # So that tracebacks, profilers and grep can tell them apart.
+    places = defaultdict(list)
+    for module, name in registered_names():
+        places[name].append(module)
+    assert len(places) > 400
+    assert {name: modules for name, modules in places.items() if len(modules) > 1 or name[0] == "_"} == {}
 
 
 def test_few_types_are_left_open():

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maxmargin import evaluation
 from maxmargin.datasets._files import damaged, read_gzip, require
 from maxmargin.wording import shown
 
@@ -128,11 +129,7 @@ def alignment_error_rate(
             "alignment_error_rate: expected links, sure, possible and predicted, of equally many pairs, "
             f"got {', '.join(str(len(side)) for side in sets)}."
         )
-    right = total = 0
-    for S, P, A in zip(*sets, strict=True):
-        right += len(A & S) + len(A & (P | S))
-        total += len(A) + len(S)
-    return 1.0 - right / total if total else 0.0
+    return evaluation.alignment_error_rate(*sets)
 
 
 def _link_set(links: LinksOrTargets) -> set[Link]:
