@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from maxmargin.commands.options import add_commands
+from maxmargin.commands.options import add_commands, count
 
 _PLOT = "maxmargin-demo.png"
 _FORMATS = (".png", ".pdf", ".svg")
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         "estimators", nargs="*", type=_estimator, metavar="ESTIMATOR", help="such as ChainSVC (default: all)"
     )
     compile_.add_argument("--all", action="store_true", help="also every model for every method")
-    compile_.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: one per processor)")
+    compile_.add_argument("--jobs", type=count, metavar="N", help="processes (default: one per processor)")
     compile_.set_defaults(run=_compile)
     return parser
 
@@ -88,13 +88,6 @@ def _estimator(text: str) -> str:
     if text not in ESTIMATORS:
         raise argparse.ArgumentTypeError(f"must be one of {', '.join(ESTIMATORS)}, got {text!r}")
     return text
-
-
-def _jobs(text: str) -> int:
-    """Check a number of processes."""
-    if not (text.isdecimal() and int(text) >= 1):
-        raise argparse.ArgumentTypeError(f"must be an int >= 1, got {text!r}")
-    return int(text)
 
 
 def _plot_path(text: str) -> Path:

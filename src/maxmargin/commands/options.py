@@ -118,10 +118,10 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tol", type=_positive, metavar="TOL", help="stop when the gap is below this share of the objective"
     )
-    parser.add_argument("--max-iter", type=_count, metavar="N", help="largest number of passes over the data")
+    parser.add_argument("--max-iter", type=count, metavar="N", help="largest number of passes over the data")
     parser.add_argument("--time-limit", type=_positive, metavar="SECONDS", help="largest number of seconds")
     parser.add_argument(
-        "--min-count", type=_count, metavar="N", help="ignore features that occur in fewer tokens"
+        "--min-count", type=count, metavar="N", help="ignore features that occur in fewer tokens"
     )
     parser.add_argument(
         "--set",
@@ -151,10 +151,10 @@ def _add_encode(parser: argparse.ArgumentParser) -> None:
         "--template", "-t", metavar="TEMPLATE", help="template of features, in CRF++'s syntax, for columns"
     )
     parser.add_argument(
-        "--min-count", type=_count, metavar="N", help="leave out features that occur in fewer tokens"
+        "--min-count", type=count, metavar="N", help="leave out features that occur in fewer tokens"
     )
     parser.add_argument(
-        "--hash-bits", type=_count, metavar="B", help="number features by hashes of B bits, up to 30"
+        "--hash-bits", type=count, metavar="B", help="number features by hashes of B bits, up to 30"
     )
     _add_quiet(parser)
     _add_json(parser)
@@ -199,13 +199,17 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file that train wrote")
     parser.add_argument("--label", metavar="LABEL", help="features of this label only")
     parser.add_argument(
-        "-k", type=_count, default=10, metavar="K", help="how many features and transitions (default: 10)"
+        "-k",
+        type=count,
+        default=10,
+        metavar="K",
+        help="how many features and transitions (default: 10)",
     )
     _add_json(parser)
 
 
 def _add_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", type=_count, metavar="N", help="threads (default: 1)")
+    parser.add_argument("--jobs", type=count, metavar="N", help="threads (default: 1)")
 
 
 def _add_quiet(parser: argparse.ArgumentParser) -> None:
@@ -245,7 +249,7 @@ def _positive(text: str) -> float:
     return number
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
     """Check a number of things."""
     if not (text.isdecimal() and int(text) >= 1):
         raise argparse.ArgumentTypeError(f"must be an int >= 1, got {text!r}")

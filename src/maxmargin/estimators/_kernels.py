@@ -192,7 +192,8 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
 
     def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
         """Hook: return the coefficients of support rows in the form of `dual_coef_`, one row per label."""
-        raise NotImplementedError
+        found: FloatArray = coefficients[:, : len(self.classes_)].T
+        return found
 
     def _known_support(self, name: str) -> Support:
         if not hasattr(self, "_support"):

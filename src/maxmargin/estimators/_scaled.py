@@ -1,9 +1,10 @@
-"""C in units of the features: estimators whose default C is divided by the variance of their rows."""
+"""Estimators whose rows have weights for each label: `coef_`, and C in units of the features."""
 
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.arrays import FloatArray, ValueArray
 from maxmargin.estimators._base import Output
@@ -25,10 +26,21 @@ C_OR_SCALE = [StrOptions({"scale"}), *TRAINING["C"].constraints]
 
 
 class ScaledEstimator(KernelEstimator[Data, Output]):
-    """Base of estimators with ``C="scale"``. A subclass defines `_weighted_rows`."""
+    """Base of estimators with `coef_` and ``C="scale"``. A subclass sets `_coef` and has `_weighted_rows`.
 
+    ``C="scale"`` is divided by the variance of the rows.
+    """
+
+    _coef: FloatArray
     # What C="scale" divides by the variance of the features; docs/defaults.md says how it was chosen.
     _scale: ClassVar[float]
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Weights of features for each label; see the class. Only linear models have them."""
+        check_is_fitted(self)
+        self._check_linear("coef_")
+        return self._coef
 
     def _chosen_C(self, examples: Examples[Data]) -> float:
         if not isinstance(self.C, str):

@@ -20,7 +20,7 @@ from maxmargin.estimators._encoders import TOKENS
 from maxmargin.estimators._examples import Data, Examples, Parts
 from maxmargin.estimators._fields import Fields
 from maxmargin.estimators._kernels import KernelEstimator
-from maxmargin.estimators._problems import SequenceProblem, check_k, k_best_outputs
+from maxmargin.estimators._problems import Problem, SequenceProblem, check_k, k_best_outputs
 from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._state import snapshot, transaction
@@ -58,6 +58,10 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
             X = open_corpus(X)
         parts = (X.X, X.y) if y is None and isinstance(X, Corpus) else parts
         return super()._validate(parts, call)
+
+    def _keep(self, problem: Problem, examples: Examples[Data], w: FloatArray) -> None:
+        tokens = cast("Tokens", examples.data[0])
+        self._keep_support(problem, tokens.rows, w)
 
     def _tokens(self, X: object, call: Call) -> Tokens:
         """Return the tokens encoded; the first call learns the features."""

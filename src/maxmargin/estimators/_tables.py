@@ -1,7 +1,7 @@
 """What the estimators over a table of features share: scikit-learn's validation, its tags and `score`."""
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from maxmargin.encoding.objects import as_objects
 from maxmargin.estimators._base import Call, LabellingEstimator, Output
 from maxmargin.estimators._examples import Data, Examples, Parts
 from maxmargin.estimators._fields import FLAG, NAMES, Fields
+from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._scaled import ScaledEstimator
 from maxmargin.estimators._scores import mean_right
@@ -51,6 +52,10 @@ class TableEstimator(
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = tags.input_tags.sparse = True
         return tags
+
+    def _keep(self, problem: Problem, examples: Examples[Data], w: FloatArray) -> None:
+        self._keep_support(problem, cast("Table", examples.data[0]), w)
+        self._expose()
 
     def _check_restored(self) -> None:
         super()._check_restored()

@@ -284,15 +284,9 @@ class ChainSVC(
     def _forbidden_in_training(self) -> NDArray[np.bool_] | None:
         return None if self.forbidden_in == "prediction" else self._forbidden
 
-    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        self._keep_support(problem, examples.data[0].rows, w)
-
     def _n_cells(self) -> int:
         n_labels = len(self.classes_)
         return n_labels * (self._n_columns + n_labels**self._order)
-
-    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
-        return coefficients[:, : len(self.classes_)].T
 
     def _token_costs(
         self, class_weight: str | Mapping[object, float], examples: Examples[_Data]

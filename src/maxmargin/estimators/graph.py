@@ -7,7 +7,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.graphs import (
@@ -205,7 +204,6 @@ class GraphSVC(
     rescaling: str
     class_weight: str | Mapping[object, float] | None
     nonnegative: dict[str, object] | None
-    _coef: FloatArray
     edge_coef_: FloatArray
     inference_: str
     n_edge_features_in_: int
@@ -378,13 +376,6 @@ class GraphSVC(
     def _expose(self) -> None:
         self._coef, self.edge_coef_ = self._linear_parts()
 
-    @property
-    def coef_(self) -> FloatArray:
-        """Weights of nodes' features for each label."""
-        check_is_fitted(self)
-        self._check_linear("coef_")
-        return self._coef
-
     def _feature_tables(self) -> list[WeightTable]:
         return [WeightTable("node", range(self.n_features_in_), self.classes_.tolist(), self.coef_.T)]
 
@@ -396,9 +387,6 @@ class GraphSVC(
         else:
             pairs = list(itertools.product(labels, labels))
         return [WeightTable("edge", range(len(weights)), pairs, weights.reshape(len(weights), -1))]
-
-    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
-        return coefficients[:, : len(self.classes_)].T
 
     def _predict(self, X: object) -> list[Labels]:
         check_parameters(self, "search")

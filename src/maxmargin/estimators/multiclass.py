@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from maxmargin.arrays import FloatArray, IntArray, ValueArray
 from maxmargin.encoding.chunks import pieces
@@ -132,7 +132,6 @@ class MulticlassSVC(
     rescaling: str
     fit_intercept: bool
     class_weight: str | Mapping[object, float] | None
-    _coef: FloatArray
     intercept_: FloatArray
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -215,10 +214,6 @@ class MulticlassSVC(
         method = super()._method(lam, problem)
         return with_exact_blocks(method) if self.method == "auto" and self.rescaling == "margin" else method
 
-    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        self._keep_support(problem, examples.data[0], w)
-        self._expose()
-
     def _blank(self) -> Problem:
         return self._of_rows(csr_array((1, self._n_columns)))
 
@@ -230,22 +225,12 @@ class MulticlassSVC(
         self.intercept_ = weights[:, -1].copy() if self.fit_intercept else np.zeros(len(weights))
         self._coef = np.ascontiguousarray(weights[:, : -1 if self.fit_intercept else None])
 
-    @property
-    def coef_(self) -> FloatArray:
-        """Feature weights of each class."""
-        check_is_fitted(self)
-        self._check_linear("coef_")
-        return self._coef
-
     def _feature_tables(self) -> list[WeightTable]:
         classes, weights = self.classes_.tolist(), self.coef_.T
         return [
             WeightTable("example", self._feature_names(), classes, weights),
             WeightTable("intercept", NO_FEATURE, classes, self.intercept_[None]),
         ]
-
-    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
-        return coefficients[:, : len(self.classes_)].T
 
     @snapshot
     def decision_function(self, X: object) -> FloatArray:

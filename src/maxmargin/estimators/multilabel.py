@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_array, check_consistent_length
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
 from maxmargin.encoding.label_sets import check_no_lists, column_names
@@ -167,7 +167,6 @@ class MultilabelSVC(
     structure: str
     loss: str
     rescaling: str
-    _coef: FloatArray
     intercept_: FloatArray
     structure_: str
     edges_: IntArray
@@ -306,10 +305,6 @@ class MultilabelSVC(
         problem = Graph.from_encoded(graphs, y.ravel(), 2, inference=self._inference, loss=self.loss)
         return rescaled(self._with_kernel(problem, X, by_example=True), self.rescaling, self._owner)
 
-    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        self._keep_support(problem, examples.data[0], w)
-        self._expose()
-
     def _blank(self) -> Problem:
         if self._is_linear:
             return self._of_rows(csr_array((1, self.n_features_in_)), None)
@@ -331,13 +326,6 @@ class MultilabelSVC(
         present = (nodes[1] - nodes[0]).reshape(self._n_labels, -1)
         self._coef, self.intercept_ = present[:, :-1], present[:, -1]
         self.edge_coef_ = PAIR * edges[: len(self.edges_)]
-
-    @property
-    def coef_(self) -> FloatArray:
-        """By how much features speak for each label."""
-        check_is_fitted(self)
-        self._check_linear("coef_")
-        return self._coef
 
     def _label_names(self) -> list[object]:
         """Return the names of the labels; a vector has one label, the second of its two classes."""

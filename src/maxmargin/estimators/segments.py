@@ -233,9 +233,6 @@ class SegmentSVC(
         )
         return rescaled(self._with_kernel(problem, tokens.rows), self.rescaling, self._owner)
 
-    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        self._keep_support(problem, examples.data[0].rows, w)
-
     def _n_cells(self) -> int:
         n_labels, n_lengths = len(self.max_length_), int(self.max_length_.max(initial=0))
         return n_labels * (self._n_columns + n_labels + n_lengths)
