@@ -1,6 +1,7 @@
 """Data sets on disk: files of sequences become a directory of arrays, which are mapped and not read."""
 
 from maxmargin.corpus.encoding import encode_files
-from maxmargin.corpus.opening import Corpus, CorpusLabels, CorpusSequences, open_corpus
+from maxmargin.corpus.opening import Corpus, open_corpus
+from maxmargin.corpus.sequences import CorpusLabels, CorpusSequences
 
 __all__ = ["Corpus", "CorpusLabels", "CorpusSequences", "encode_files", "open_corpus"]

@@ -9,7 +9,8 @@ from scipy.sparse import csr_array
 
 from maxmargin.arrays import FloatArray, IntArray, lent
 from maxmargin.corpus.hashing import HashingEncoder
-from maxmargin.corpus.opening import Corpus, CorpusSequences, open_corpus
+from maxmargin.corpus.opening import Corpus, open_corpus
+from maxmargin.corpus.sequences import CorpusSequences
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.kinds import some_sequences
 from maxmargin.encoding.numbered import NumberedSequences

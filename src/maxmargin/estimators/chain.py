@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.corpus.opening import CorpusLabels
+from maxmargin.corpus.sequences import CorpusLabels
 from maxmargin.encoding import encode_labels
 from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_forbidden
 from maxmargin.encoding.labels import Labels, holds_arrays
