@@ -62,7 +62,14 @@ def ran(problem: Any, method: Any, **options: Any) -> Result:
     )
 
 
+@pytest.fixture
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a stretch of two parts have two rounds, as in problems of thousands of examples."""
+    monkeypatch.setattr(divided, "affordable_walks", lambda problem, most: min(most, len(LENGTHS)))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_rounds")
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_the_number_of_threads_does_not_matter(case: Case, method: Any, sampling: str) -> None:
@@ -79,6 +86,7 @@ def test_one_part_is_the_method_itself(case: Case, inner: str, sampling: str) ->
     assert_same_bits(found, ran(case.problem, INNER[inner], sampling=sampling))
 
 
+@pytest.mark.usefixtures("short_rounds")
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_the_clock_does_not_matter(
@@ -95,18 +103,21 @@ def test_the_number_of_parts_matters(case: Case) -> None:
     assert len({ran(case.problem, Divided(INNER["bcfw"], parts)).dual for parts in (1, 2, 3)}) == 3
 
 
+@pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("length", [1, 5, 26])
 @pytest.mark.parametrize("parts", [1, 2, 5, 20])
-def test_every_round_against_a_naive_one(
-    case: Case, parts: int, length: int, monkeypatch: pytest.MonkeyPatch
+def test_every_stretch_against_naive_rounds(
+    case: Case, parts: int, length: int, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rounds of a fixed length, with repeated examples; there may be more parts than examples."""
+    """Stretches of a fixed length, with repeated examples; there may be more parts than examples."""
     monkeypatch.setattr(divided.protocol, "grain", lambda *_: length)
+    monkeypatch.setattr(divided, "_rounds_in_a_stretch", lambda _, n_parts: rounds if n_parts > 1 else 1)
     method, n_parts = Divided(INNER["bcfw"], parts), min(parts, len(LENGTHS))  # none is empty
     state, alpha, mean = start(method, case.problem), naive.truth_alpha(case.data), float(n_parts)
     for order in random_order(case.problem, 8 * length, seed=5).reshape(8, length):
         state, before = advance(method, state, case.problem, order), alpha
-        alpha = divided_round(case.data, LAM, alpha, order, n_parts, min(1.3 * mean, n_parts))
+        for some in _rounds_of(order, n_parts, rounds):
+            last, alpha = alpha, divided_round(case.data, LAM, alpha, some, n_parts, _sigma(mean, n_parts))
         expected = naive.weights_of(case.data, alpha, LAM)
         assert flat(case.problem, state.w) == pytest.approx(expected, abs=1e-9)
         losses = [L @ a for L, a in zip(case.data.losses, alpha, strict=True)]
@@ -114,15 +125,31 @@ def test_every_round_against_a_naive_one(
         for part in state.parts:
             found[part.numbers] = part.state.ell
         assert found == pytest.approx(np.array(losses), abs=1e-9)
-        mean = _mean_after(case, mean, before, alpha, n_parts)
+        mean = _mean_after(case, mean, before, last, alpha, n_parts)
         assert state.interaction == pytest.approx(mean, abs=1e-6)
 
 
-def _mean_after(case: Case, mean: float, before: list[Array], after: list[Array], parts: int) -> float:
-    """The running mean of rho after a round, by the dual variables."""
+def _rounds_of(order: Array, parts: int, rounds: int) -> list[Array]:
+    """The visits of each round: every part makes an equal share of its visits."""
+    own = [order[order % parts == p] for p in range(parts)]
+    ends = [[r * len(some) // rounds for r in range(rounds + 1)] for some in own]
+    return [
+        np.concatenate([some[end[r] : end[r + 1]] for some, end in zip(own, ends, strict=True)])
+        for r in range(rounds)
+    ]
+
+
+def _sigma(mean: float, parts: int) -> float:
+    return min(max(2.0 * mean - 1.0, 1.0), parts)
+
+
+def _mean_after(
+    case: Case, mean: float, before: list[Array], last: list[Array], after: list[Array], parts: int
+) -> float:
+    """The running mean of rho after a stretch whose last round began at ``last``, by the dual variables."""
     if naive.dual(case.data, after, LAM) < naive.dual(case.data, before, LAM) - 1e-12:
         return float(parts)
-    rho = interaction(case.data, before, after, parts)
+    rho = interaction(case.data, last, after, parts)
     return mean if np.isnan(rho) else mean + 0.2 * (rho - mean)
 
 
@@ -135,7 +162,7 @@ def test_the_dual_decreases_only_if_parts_interact_more_than_expected(
     state = start(method, case.problem)
     alpha = naive.truth_alpha(case.data)
     for order in random_order(case.problem, 40 * 9, seed=7).reshape(40, 9):
-        sigma, state = min(1.3 * state.interaction, parts), advance(method, state, case.problem, order)
+        sigma, state = _sigma(state.interaction, parts), advance(method, state, case.problem, order)
         before, dual = dual, objective.dual(point(method, state, case.problem), LAM)
         old, alpha = alpha, _all_blocks(case, state)
         assert min(block.min() for block in alpha) >= 0.0

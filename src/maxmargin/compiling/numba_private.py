@@ -337,10 +337,13 @@ def keep_in(dispatcher: _Dispatcher, cache: object) -> None:
 # Prefetching
 
 try:
-    from numba.core.cgutils import get_or_insert_function
     from numba.np.arrayobj import make_array
 except ImportError:
-    make_array = get_or_insert_function = None  # the trial below fails
+    make_array = None  # the trials below fail
+try:
+    from numba.core.cgutils import get_or_insert_function
+except ImportError:
+    get_or_insert_function = None  # the trial below fails
 
 _READ, _KEEP, _DATA = 0, 3, 1
 # Generates the code of a call: from context, builder, signature and arguments to a value.
@@ -371,3 +374,42 @@ def prefetch_line(typing_context: object, array: types.Array, p: types.Integer) 
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+# Numbers that threads exchange
+
+
+def _try_exchanging() -> None:
+    """Look up the names that the code below uses while a kernel compiles."""
+    make_array(types.Array(types.int64, 1, "C"))
+    signature(ir.IRBuilder.load_atomic).bind(None, None, "", 8)
+    signature(ir.IRBuilder.store_atomic).bind(None, None, None, "", 8)
+
+
+CAN_EXCHANGE = _works(_try_exchanging, "the parts of Divided run on one thread")
+_WORD = 8
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load_acquire(typing_context: object, array: types.Array) -> tuple[object, _Lowering]:
+    """Return ``array[0]``, an int64; what its writer wrote before it is seen from now on."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Sequence[ir.Value]) -> ir.Value:
+        data = make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.load_atomic(data, "acquire", _WORD)
+
+    return types.int64(array), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store_release(
+    typing_context: object, array: types.Array, value: types.Integer
+) -> tuple[object, _Lowering]:
+    """``array[0] = value``, an int64, after all that this thread wrote before."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Sequence[ir.Value]) -> ir.Value:
+        data = make_array(signature.args[0])(context, builder, args[0]).data
+        builder.store_atomic(args[1], data, "release", _WORD)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate

@@ -1,8 +1,10 @@
 """Threads for kernels, which release Python's global interpreter lock."""
 
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -52,19 +54,32 @@ def n_threads() -> int:
     return 1 if pool is None else pool[1]
 
 
-def run_all(function: Callable[[Part], Answer], parts: Sequence[Part]) -> list[Answer]:
+def _do_nothing() -> None:
+    pass
+
+
+def run_all(
+    function: Callable[[Part], Answer],
+    parts: Sequence[Part],
+    give_up: Callable[[], None] = _do_nothing,
+) -> list[Answer]:
     """Return the answers of ``function`` for all parts, in their order; raise the first error.
 
     The calling thread works too: where parts take a millisecond, waking one thread fewer makes a difference.
+    After an interrupt, ``give_up`` is called before other threads are waited for.
     """
     pool = _POOL.get()
     if pool is None or len(parts) < 2:
         return [function(part) for part in parts]
     waiting, answers, errors = deque(enumerate(parts)), dict[int, Answer](), dict[int, Exception]()
-    share = partial(_work_off, waiting, function, answers, errors)
-    others = [pool[0].submit(share) for _ in range(min(pool[1], len(parts)) - 1)]
+    share, others = partial(_work_off, waiting, function, answers, errors), list[Future[None]]()
     try:
+        for _ in range(min(pool[1], len(parts)) - 1):
+            others.append(pool[0].submit(share))
         share()
+    except BaseException:
+        give_up()
+        raise
     finally:
         waiting.clear()  # after an interrupt, parts are left
         wait(others)
@@ -89,3 +104,41 @@ def _work_off(
             answers[k] = function(part)
         except Exception as error:
             errors[k] = error
+
+
+def to_its_end(task: Generator[None, None, Answer]) -> Answer:
+    """Run a task that waits for nobody, and return its answer."""
+    while True:
+        try:
+            next(task)
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer
+
+
+def run_in_turns(tasks: Sequence[Generator[None, None, Answer]], is_alone: bool = False) -> list[Answer]:
+    """Run tasks that wait for each other; return their answers, in their order, or raise an error.
+
+    A task yields when it waits for another one. A thread runs its tasks in turn; ``is_alone`` leaves all of
+    them to the calling thread.
+    """
+    number = 1 if is_alone else min(n_threads(), len(tasks))
+    over, answers = threading.Event(), dict[int, Answer]()
+
+    def run_some(first: int) -> None:
+        some = dict(list(enumerate(tasks))[first::number])
+        try:
+            while some and not over.is_set():
+                for k in list(some):
+                    try:
+                        next(some[k])
+                    except StopIteration as end:
+                        answers[k] = end.value
+                        del some[k]
+                time.sleep(0)  # lets another thread have this processor
+        except BaseException:
+            over.set()  # nobody waits for this thread's tasks
+            raise
+
+    run_all(run_some, range(number), over.set)
+    return [answers[k] for k in range(len(tasks))]

@@ -14,35 +14,42 @@ at most the gain of the dual itself if
 .. math:: \sigma \ge \rho, \qquad \rho = \frac{\| \sum_p d_p \|^2}{\sum_p \| d_p \|^2} \le P .
 
 So :math:`\sigma = P` is always safe, but takes short steps. Where parts hardly interact, their moves are
-nearly orthogonal and :math:`\rho` is close to one. Each round measures it, and the next one takes
-:math:`\sigma` a little larger than a running mean of :math:`\rho`. After a round in which the dual
-decreased, the mean starts again from P. Certificates hold for any :math:`\sigma`.
+nearly orthogonal and :math:`\rho` is close to one. It is measured often, and :math:`\sigma - 1` is twice a
+running mean of :math:`\rho - 1`. After a loss of dual value, the mean starts again from P. Certificates hold
+for any :math:`\sigma`.
+
+**Rounds and stretches.** Short rounds need fewer passes. With few parts, what a return to Python costs would
+limit them, so some rounds form a *stretch*, in which parts synchronise within their kernels
+(`maxmargin.methods.meetings`) at one :math:`\sigma`; the last round of a stretch measures :math:`\rho`. Where
+adding up the weights takes long compared with a pass, a pass has few rounds or one.
 
 The work of a part depends only on its examples, its state, the common weights and :math:`\sigma`, so threads,
 processes or machines can do it. The result depends on the number of parts, but not on the number of threads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin import states
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.compiling import can_compile
-from maxmargin.compiling.threads import run_all
+from maxmargin.compiling.exchange import CAN_EXCHANGE
+from maxmargin.compiling.threads import n_threads, run_in_turns
 from maxmargin.methods import protocol
 from maxmargin.methods._walks import affordable_walks
 from maxmargin.methods.composition import check_inner
+from maxmargin.methods.meetings import last_common, new_meetings
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.methods.sweep import advance, sweep_all
+from maxmargin.methods.sweep import advance, sweep, sweep_in_turns
 from maxmargin.problems.feature_map import inner, map_sizes
 from maxmargin.problems.problem import AnyProblem, take
 from maxmargin.wording import shown
 
-_ROUNDS = 4  # for each part, at most, in a pass: the more parts, the more they interact
-_CAUTION = 1.3  # sigma / mean of rho
+_STRETCHES = 4  # for each part, at most, in a pass: the more parts, the more they interact
+_ROUNDS = 32  # at most, in a pass, unless there are more stretches
+_CAUTION = 2.0  # (sigma - 1) / (mean of rho - 1)
 _SMOOTHING = 0.2  # share of the last rho in the mean
 
 
@@ -130,41 +137,59 @@ def divided_advance(
     method: Divided, state: DividedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> DividedState:
     length, total = protocol.grain(method, problem), n_visits(visits)
+    rounds = _rounds_in_a_stretch(problem, len(state.parts))
     for first in range(0, max(total, 1), length):
-        state = _one_round(method, state, problem, some_visits(visits, first, first + length).order)
+        order = some_visits(visits, first, first + length).order
+        state = _one_stretch(method, state, problem, order, rounds)
     return state
 
 
-def _one_round(method: Divided, state: DividedState, problem: AnyProblem, order: IntArray) -> DividedState:
-    """Move the blocks in this order, each in its part, and synchronise the weights."""
-    n, n_parts = int(map_sizes(problem.map).examples), len(state.parts)
-    ell = protocol.dual_loss(method, state)
+def _one_stretch(
+    method: Divided, state: DividedState, problem: AnyProblem, order: IntArray, rounds: int
+) -> DividedState:
+    """Move the blocks in this order, each in its part, in some rounds with the same sigma."""
+    phi, n_parts, lam, w = problem.map, len(state.parts), protocol.regularisation(method), state.w
+    dual = protocol.dual_loss(method, state) - 0.5 * lam * inner(phi, w, w)
     sigma = sigma_for(state.interaction, n_parts)
-
-    def moved(p: int) -> Part:
-        part, mine = state.parts[p], order[order % n_parts == p] // n_parts
-        return moved_part(_part_method(method, n, len(part.numbers), sigma), part, state.w, mine)
-
-    everyone = range(n_parts)
-    # A user's own Python code may not be thread-safe.
-    parts = run_all(moved, everyone) if can_compile(problem) else [moved(p) for p in everyone]
-    state = state._replace(parts=tuple(parts))
+    state = _moved(method, state, problem, order, rounds, sigma)
     if n_parts == 1:
-        state.w[:] = parts[0].state.w
+        w[:] = state.parts[0].state.w
         return state
-    rho, slope, square = _summed_moves(problem.map, state)
-    gain = protocol.dual_loss(method, state) - ell
-    gain -= protocol.regularisation(method) * (slope / sigma + 0.5 * square / sigma**2)
-    w, move = state.w, parts[0].state.w
+    rho, move = _summed_moves(phi, state)
     move /= sigma
     w += move
+    gain = protocol.dual_loss(method, state) - 0.5 * lam * inner(phi, w, w) - dual
     return state._replace(interaction=mean_interaction(state.interaction, rho, gain, n_parts))
 
 
-def _summed_moves(phi: object, state: DividedState) -> tuple[float, float, float]:
-    """Write the sum d of the parts' moves to the weights of part 0; return rho, <w, d> and <d, d>.
+def _moved(
+    method: Divided, state: DividedState, problem: AnyProblem, order: IntArray, rounds: int, sigma: float
+) -> DividedState:
+    """Return the state after all visits; the moves of the last round are still to be added up."""
+    n, n_parts = int(map_sizes(problem.map).examples), len(state.parts)
+    orders = [order[order % n_parts == p] // n_parts for p in range(n_parts)]
+    ends = [np.arange(1, rounds) * len(own) // rounds for own in orders]
+    # A user's own Python code may not be thread-safe, and interpreted kernels keep other threads waiting.
+    is_alone = not CAN_EXCHANGE or sweep.mode(problem) == "interpreted"
+    meetings = new_meetings(state.w, sigma, ends, is_crowded=is_alone or n_threads() < n_parts)
 
-    The parts' weights are free to be overwritten, since every round starts from the common ones.
+    def task(p: int) -> Generator[None, None, Any]:
+        part = state.parts[p]
+        part.state.w[:] = state.w
+        own = _part_method(method, n, len(part.numbers), sigma)
+        return sweep_in_turns(part.problem, own, part.state, orders[p], part.numbers, meetings=meetings[p])
+
+    moved = run_in_turns([task(p) for p in range(n_parts)], is_alone)
+    if rounds > 1:
+        state.w[:] = last_common(meetings[0])
+    parts = [part._replace(state=new) for part, new in zip(state.parts, moved, strict=True)]
+    return state._replace(parts=tuple(parts))
+
+
+def _summed_moves(phi: object, state: DividedState) -> tuple[float, FloatArray]:
+    """Return rho, and the sum of the parts' moves, which is written to the weights of part 0.
+
+    The parts' weights are free to be overwritten, since every stretch starts from the common ones.
     """
     moves, apart = [part.state.w for part in state.parts], 0.0
     for move in moves:
@@ -174,12 +199,12 @@ def _summed_moves(phi: object, state: DividedState) -> tuple[float, float, float
     for move in moves[1:]:
         together += move
     square = inner(phi, together, together)
-    return square / apart if apart > 0.0 else state.interaction, inner(phi, state.w, together), square
+    return square / apart if apart > 0.0 else state.interaction, together
 
 
 def sigma_for(interaction: float, n_parts: int) -> float:
     """Return sigma for the running mean of rho."""
-    return min(_CAUTION * interaction, float(n_parts))
+    return min(1.0 + _CAUTION * max(interaction - 1.0, 0.0), float(n_parts))
 
 
 def mean_interaction(before: float, rho: float, gain: float, n_parts: int) -> float:
@@ -187,16 +212,17 @@ def mean_interaction(before: float, rho: float, gain: float, n_parts: int) -> fl
     return float(n_parts) if gain < 0.0 else before + _SMOOTHING * (rho - before)
 
 
-def moved_part(method: object, part: Part, w: FloatArray, order: IntArray) -> Part:
-    """Return a part after its visits, which start from the common weights."""
-    part.state.w[:] = w
-    return part._replace(state=sweep_all(part.problem, method, part.state, order, part.numbers))
-
-
 @protocol.grain.register(Divided)
 def divided_grain(method: Divided, problem: AnyProblem) -> int:
+    """Return the visits of a stretch."""
     n = int(map_sizes(problem.map).examples)
-    return -(-n // affordable_walks(problem, _ROUNDS * method.parts))
+    return -(-n // affordable_walks(problem, _STRETCHES * method.parts))
+
+
+def _rounds_in_a_stretch(problem: AnyProblem, n_parts: int) -> int:
+    """Return how many rounds a stretch has."""
+    most = affordable_walks(problem, _ROUNDS)
+    return 1 if n_parts == 1 else -(-most // affordable_walks(problem, _STRETCHES * n_parts))
 
 
 @protocol.weights.register(Divided)

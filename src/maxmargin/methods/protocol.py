@@ -31,8 +31,8 @@ State = TypeVar("State")
 Method = TypeVar("Method", bound="NamedMethod")
 
 # Reports of a step or a sweep. BROKEN: a wrong gap, for which the oracle may be to blame. UNDEFINED: a number
-# that is not finite, whatever the oracle answers.
-DONE, FULL, BROKEN, UNDEFINED = 0, 1, 2, 3
+# that is not finite, whatever the oracle answers. WAITING: other parts have not come to a meeting.
+DONE, FULL, BROKEN, UNDEFINED, WAITING = 0, 1, 2, 3, 4
 
 # Tolerance for rounding in a gap or a hinge, which are nonnegative, relative to its terms.
 ROUNDING = 1e-9

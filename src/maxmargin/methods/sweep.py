@@ -1,5 +1,6 @@
 """The loops over examples, each written once and compiled for every pair of model and method."""
 
+from collections.abc import Generator
 from contextlib import suppress
 from typing import TypeVar
 
@@ -7,11 +8,13 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import compiled_only, inner_kernel, kernel, python_generic
+from maxmargin.compiling.threads import to_its_end
 from maxmargin.limits import OutOfTime, Pace, is_limited
 from maxmargin.methods import protocol
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._planes import add_plane
 from maxmargin.methods._pool import SIZE, START, enlarged
+from maxmargin.methods.meetings import NO_MEETINGS, Meetings, attend
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.methods.sampling import (
     Visits,
@@ -55,9 +58,11 @@ def look_ahead(problem, method, state, i):
 
 
 @kernel
-def sweep(problem, method, state, w, visits, scratch):
+def sweep(problem, method, state, w, visits, scratch, meetings):
     """Make the visits, whose moves change w; return how many were completed, and the last report."""
     for t in range(visits.order.shape[0]):
+        if not attend(meetings, t, w):
+            return t, protocol.WAITING
         i = visited(visits, t)
         look_ahead(problem, method, state, expected(visits, t + 1))
         if not protocol.has_room(method, state, i, scratch.block.sizes):
@@ -66,7 +71,8 @@ def sweep(problem, method, state, w, visits, scratch):
         report = take_step(problem.map, method, state, i, loss_y, hinge, visits, scratch.block)
         if report != protocol.DONE:
             return t, report
-    return visits.order.shape[0], protocol.DONE
+    is_over = attend(meetings, visits.order.shape[0], w)
+    return visits.order.shape[0], protocol.DONE if is_over else protocol.WAITING
 
 
 @kernel
@@ -145,6 +151,19 @@ def sweep_all(
     If ``numbers`` is given, errors name example i by ``numbers[i]``. If ``at`` is given, the oracle is called
     at these weights, which no step changes.
     """
+    return to_its_end(sweep_in_turns(problem, method, state, visits, numbers, at))
+
+
+def sweep_in_turns(
+    problem: AnyProblem,
+    method: object,
+    state: State,
+    visits: Visits | IntArray,
+    numbers: IntArray | None = None,
+    at: FloatArray | None = None,
+    meetings: Meetings = NO_MEETINGS,
+) -> Generator[None, None, State]:
+    """Make the visits as `sweep_all` does; yield when other parts have not come to a meeting."""
     done, w = 0, protocol.weights(method, state) if at is None else at
     # Scores may be the weights themselves, but not if these are scaled.
     own = w if protocol.traits(method).has_dual else None
@@ -152,19 +171,29 @@ def sweep_all(
     scratch = new_scratch(plain, own, weights)
     size = scratch.block.sizes
     while True:
-        moved, report = sweep(plain, method, state, w, some_visits(visits, done), scratch)
+        left, meetings = some_visits(visits, done), meetings._replace(done=done)
+        moved, report = sweep(plain, method, state, w, left, scratch, meetings)
         done += moved
         if report == protocol.DONE:
             protocol.notice(method, state)
             return state
-        if report == protocol.FULL:
+        if report == protocol.WAITING:
+            yield
+        elif report == protocol.FULL:
             state = enlarged(state, max(size.statistics, size.parts))
-            continue
-        i = int(visited(as_visits(visits), done))
-        number = i if numbers is None else int(numbers[i])
-        if report == protocol.BROKEN:
-            raise fault(problem, i, w, float(protocol.factor(method, state)), number)
-        raise undefined(problem, i, number)
+        else:
+            raise _error(problem, method, state, report, int(visited(as_visits(visits), done)), numbers)
+
+
+def _error(
+    problem: AnyProblem, method: object, state: object, report: int, i: int, numbers: IntArray | None
+) -> ValueError:
+    """Return the error for a report of example i, whose number is ``numbers[i]``."""
+    number = i if numbers is None else int(numbers[i])
+    if report == protocol.BROKEN:
+        w = protocol.weights(method, state)
+        return fault(problem, i, w, float(protocol.factor(method, state)), number)
+    return undefined(problem, i, number)
 
 
 def sweep_in_time(
