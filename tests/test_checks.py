@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from maxmargin import StructuredSVC, check_problem
-from maxmargin.problems import Sizes
+from maxmargin.problems import SignConstrained, Sizes
 from maxmargin.problems.feature_map import norm2
 from support.catalogue import Case, chain_case, multiclass_case
 from support.counting import Counting
@@ -191,6 +191,13 @@ def test_nothing_is_found_where_nothing_is_wrong(name: str) -> None:
     assert report.ok, str(report)
     assert str(report) == "check_problem: nothing wrong with the 3 examples checked"
     report.raise_if_any()
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_signs_of_weights_are_no_defect(case: Case) -> None:
+    # The map with signs keeps a projection, which is not linear in what is pushed: the map within is checked.
+    assert check_problem(SignConstrained(case.problem, [0, 1]), n_examples=2).ok
+    assert not check_problem(SignConstrained(type("Mutant", (Classes,), {"gram": lambda *a: None})(), [0])).ok
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

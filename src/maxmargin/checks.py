@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from maxmargin._arguments import check_count, checked_problem, generator
 from maxmargin._probe import Finding, Probe
-from maxmargin.problems.maps.signs import SignedMap
+from maxmargin.problems.feature_map import unconstrained
 from maxmargin.problems.problem import Problem, sizes
 from maxmargin.wording import described
 
@@ -89,7 +89,7 @@ def check_problem(
     try:
         problem = subject.problem(X, y) if callable(getattr(subject, "problem", None)) else subject
         phi, oracle = checked_problem(problem)
-        problem = Problem(phi.inner if isinstance(phi, SignedMap) else phi, oracle)  # a linear map
+        problem = Problem(unconstrained(phi), oracle)  # a linear map
     except (TypeError, ValueError) as error:
         return Report((Finding("functions", None, f"functions: {error}"),), 0)
     check_count("n_examples", n_examples, "check_problem")

@@ -259,8 +259,16 @@ def project(phi: object, v: FloatArray) -> None:
 
 def is_projected(phi: object) -> bool:
     """Whether weights have constraints, so that they are a projection of the image."""
-    is_own = project.dispatch(type(phi)) is not project.dispatch(object)
-    return is_own or (is_wrapper(type(phi)) and is_projected(phi.inner))  # type: ignore[attr-defined]
+    return _projects(phi) or (is_wrapper(type(phi)) and is_projected(phi.inner))  # type: ignore[attr-defined]
+
+
+def unconstrained(phi: object) -> object:
+    """Return the map within one whose weights have constraints; any other map is returned as it is."""
+    return phi.inner if _projects(phi) and hasattr(phi, "inner") else phi
+
+
+def _projects(phi: object) -> bool:
+    return bool(project.dispatch(type(phi)) is not project.dispatch(object))
 
 
 def projected(phi: object, v: FloatArray) -> FloatArray:
