@@ -104,15 +104,15 @@ def _note_in(log: Path) -> None:
     from maxmargin.persistence.checkpoint import Keeper
     from maxmargin.run_state import Files
 
-    note, save, continued = Keeper.note, Keeper.save, Files.continued
+    is_due, save, continued = Keeper.is_due, Keeper.save, Files.continued
     handle = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 
     def say(what: str, at: Any) -> None:
         os.write(handle, f"{what} {at.visited} {time.monotonic()}\n".encode())
 
-    def noted(keeper: Keeper, at: Any) -> None:
+    def asked(keeper: Keeper, at: Any) -> bool:
         say(_STARTED, at)
-        note(keeper, at)
+        return is_due(keeper, at)
 
     def saved(keeper: Keeper, at: Any) -> None:
         say(_BEGUN, at)
@@ -125,7 +125,7 @@ def _note_in(log: Path) -> None:
             say(_RESUMED, at)
         return at
 
-    Keeper.note, Keeper.save, Files.continued = noted, saved, went_on  # type: ignore[method-assign]
+    Keeper.is_due, Keeper.save, Files.continued = asked, saved, went_on  # type: ignore[method-assign]
 
 
 def lines_of(log: Path) -> list[tuple[str, int, float]]:

@@ -12,7 +12,15 @@ from maxmargin import ChainSVC, DependencySVC, GraphSVC, MulticlassSVC, Multilab
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.joined import joined
 from maxmargin.problems import Chain
-from maxmargin.rows import DenseRows, IndicatorRows, as_rows, n_rows, squared_norms
+from maxmargin.rows import (
+    DenseRows,
+    IndicatorRows,
+    as_rows,
+    n_rows,
+    row_push_few,
+    row_scores,
+    squared_norms,
+)
 
 FORMATS = ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")
 
@@ -174,3 +182,20 @@ def test_predictions_refuse_matrices_with_indices_outside(place):
     fitted = MulticlassSVC(verbose=0, tol=10.0).fit(good, np.arange(6) % 3)
     with pytest.raises(ValueError, match=r"^MulticlassSVC: X must .* rebuild the matrix"):
         fitted.predict(bad)
+
+
+@given(st.integers(1, 11), st.integers(1, 6), st.integers(0, 2**32), st.sampled_from(["f8", "f4"]))
+def test_scores_and_moves_of_dense_rows(n_columns, n_labels, seed, dtype):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-3, 4, (2, n_columns)).astype(dtype)
+    rows, W, scores = (
+        DenseRows(values, n_columns),
+        rng.integers(-9, 9, (n_columns, n_labels)) / 4.0,
+        np.ones(n_labels),
+    )
+    row_scores(rows, 1, W, scores)
+    np.testing.assert_array_equal(scores, values[1] @ W)  # sums of few quarters are exact
+    delta = rng.integers(-1, 2, n_labels).astype(float)
+    moved = W.copy()
+    row_push_few(rows, 0, 0.5, delta, moved, np.zeros(n_labels + 1, dtype=np.uint32))
+    np.testing.assert_array_equal(moved, W + 0.5 * np.outer(values[0], delta))

@@ -53,6 +53,21 @@ def test_result_is_the_best_seen(method, optimum):
     np.testing.assert_array_equal(result.history.gap, result.history.primal - result.history.dual)
 
 
+@pytest.mark.parametrize("method", [Accelerated(Pairwise(0.01)), BlockFrankWolfe(0.01)])
+def test_a_run_without_signal_ends_at_zero_weights(method):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), rng.integers(3, size=200)
+    problem, limits = Multiclass.from_arrays(X, y), {"tol": 1e-4, "rtol": 0.01}
+    result = solve(problem, method, **limits, random_state=0)
+    assert result.status is Status.CONVERGED
+    assert result.primal <= 1.0 < result.history.primal[-1]  # that of zero weights, and that of the method's
+    assert result.primal == pytest.approx(objective(result.weights, X, y, 0.01), rel=1e-12)
+    assert result.dual - 1e-9 <= least_objective(X, y, 0.01) <= result.primal + 1e-9
+    # One certificate earlier, zero weights were not good enough.
+    before = result.history.dual[:-1].max(initial=0.0)
+    assert 1.0 - before > 0.01
+
+
 def test_no_pass_beyond_the_one_that_converged():
     result = solve(PROBLEM, METHOD, tol=0.05, max_passes=1000, check_every=1, random_state=0)
     assert (result.history.gap[:-1] > 0.05).all()

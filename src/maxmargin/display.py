@@ -129,6 +129,8 @@ class ProgressLine:
         """Update the line; called after each pass."""
         if self._bar is None:
             self._bar = self._open(progress.limits.max_passes)
+        if self._bar.disable:
+            return
         if progress.last is not None:
             self._bar.set_postfix_str(certificate_text(progress.last), refresh=False)
         self._bar.update(int(progress.passes) - self._bar.n)

@@ -10,6 +10,7 @@ from maxmargin.history import Measurement
 from maxmargin.limits import Limits, OutOfTime, Pace, now, until
 from maxmargin.methods.protocol import grain, oracle_calls, traits
 from maxmargin.methods.sampling import some_visits
+from maxmargin.methods.scratch import kept_scratch
 from maxmargin.methods.sweep import advance
 from maxmargin.persistence.checkpoint import CheckpointLike, Keeper, NoKeeper
 from maxmargin.problems.problem import AnyProblem
@@ -120,7 +121,7 @@ def solve(
     files = files_of(*_arguments.checked_files(checkpoint, start), checked, method, settings)
     warm = None if start is None or files.start else as_warm_start(start)
     begin_time = now()
-    with threads(n_jobs), until(begin_time + _GRACE * limits.time_limit):
+    with threads(n_jobs), kept_scratch(), until(begin_time + _GRACE * limits.time_limit):
         beginning = kinds.begin(checked, method, warm)
         at = files.continued(new_run_state(checked, beginning, sampler, rng))
         run = _Run(checked, method, at, limits, called, int(check_every), files.keeper(at), begin_time)
@@ -208,14 +209,16 @@ class _Run:
 
     def _keep(self) -> None:
         """Store the state if it is time to; Ctrl-C waits."""
-        with uninterrupted():
-            self.keeper.note(self.at)
+        if self.keeper.is_due(self.at):
+            with uninterrupted():
+                self.keeper.save(self.at)
 
     def certify_if_due(self) -> None:
         """Certify the answer after every few passes."""
         is_new = self.at.certified != self.at.visited
         if self.at.passes % self.check_every == 0 and is_new:
             self.certify()
+            self.stop_at_zero()
             self._keep()
 
     def certify(self) -> None:
@@ -270,6 +273,22 @@ class _Run:
             dual, at.best_ell = found.dual, max(at.best_ell, found.ell)
         at.note(found, Measurement(calls / self.n, calls, at.seconds, primal, dual, primal - dual))
         kinds.check_bounds(self.problem, at.best_primal, at.best_dual)
+
+    def stop_at_zero(self) -> None:
+        """End the run at zero weights if these are good enough, as they are on data without signal.
+
+        Their objective is measured only if what is known of it, `best_ell`, would be small enough.
+        """
+        at = self.at
+        if self.converged() or not self.limits.are_met(at.best_ell, at.best_dual):
+            return
+        try:
+            w, primal = kinds.no_worse(self.problem, self.method, at.best_w, at.best_primal)
+        except OutOfTime:
+            return
+        at.best_ell = max(at.best_ell, primal)
+        if self.limits.are_met(primal, at.best_dual):
+            at.best_w, at.best_primal = w, primal
 
     def compare_with_zero(self, status: Status) -> None:
         """Make sure that the result is no worse than zero weights, up to ``tol``.

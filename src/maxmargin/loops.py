@@ -11,6 +11,13 @@ def add_scaled(scale, x, out):
 
 
 @helper
+def add_four(a, x, b, y, c, u, d, v, out):
+    """``out += a * x + b * y + c * u + d * v``, added one after another; ``out`` is read and written once."""
+    for k in range(out.shape[0]):
+        out[k] = (((out[k] + a * x[k]) + b * y[k]) + c * u[k]) + d * v[k]
+
+
+@helper
 def add_product(scale, x, y, out):
     """``out += scale * x * y``"""
     for k in range(out.shape[0]):

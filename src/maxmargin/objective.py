@@ -35,7 +35,7 @@ from maxmargin.compiling.threads import run_all
 from maxmargin.limits import Pace
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import BrokenOracle, NamedMethod, Point, State, point
-from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.scratch import scratch_for
 from maxmargin.methods.sweep import broken_example, fault, hinges
 from maxmargin.problems.feature_map import NegativeCurvature, check_metric, inner, is_metric, map_sizes
 from maxmargin.problems.oracle import is_bounded, is_exact
@@ -155,14 +155,14 @@ def reaches(problem: AnyProblem, zero: FloatArray, objective: float) -> bool:
     """
     n, total = int(map_sizes(problem.map).examples), 0.0
     plain, weights = split_weights(problem)
-    scratch = new_scratch(plain, zero, weights)
-    for first, stop in Pace().pieces(0, n):
-        out = np.empty(stop - first)
-        hinges(plain, zero, first, out, scratch)
-        total += float(np.maximum(out, 0.0).sum())
-        if total >= n * objective:
-            return True
-    return False
+    with scratch_for(plain, zero, weights) as scratch:
+        for first, stop in Pace().pieces(0, n):
+            out = np.empty(stop - first)
+            hinges(plain, zero, first, out, scratch)
+            total += float(np.maximum(out, 0.0).sum())
+            if total >= n * objective:
+                break
+    return total >= n * objective
 
 
 def dual(point: Point, lam: float) -> float:
@@ -185,9 +185,9 @@ def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | 
     plain, weights = split_weights(problem)
 
     def measure(first: int) -> None:
-        scratch = new_scratch(plain, w, weights)
-        for begin, stop in pace.pieces(first, min(first + chunk, end)):
-            hinges(plain, w, begin, out[begin - start : stop - start], scratch)
+        with scratch_for(plain, w, weights) as scratch:
+            for begin, stop in pace.pieces(first, min(first + chunk, end)):
+                hinges(plain, w, begin, out[begin - start : stop - start], scratch)
 
     pieces = range(start, end, chunk)
     if can_compile(problem):

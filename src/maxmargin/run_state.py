@@ -39,7 +39,8 @@ class RunState:
     best_w : array
         The best weights.
     best_primal, best_dual, best_ell : float
-        Their objective, the best lower bound, and the largest dual loss.
+        Their objective, the best lower bound, and one on the objective of zero weights: the largest dual
+        loss, or more if it was measured.
     first_calls : int
         Number of oracle calls that a warm start took.
     passes, visited : int

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from maxmargin import pickle_training_data
+from maxmargin.estimators._state import parameters_of
 from support.estimators import KINDS, Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -34,6 +35,13 @@ def test_another_model_is_refused_in_parts(which: str, name: str) -> None:
     assert pickle.dumps(model.predict(kind.X)) == predicted  # the model is the one that was fitted
     assert model.gap_ == gap
     model.set_params(**{name: kept}).partial_fit(kind.X, kind.y)
+
+
+def test_parameters_are_those_of_scikit_learn(kind: Kind) -> None:
+    model = kind.new()
+    found = parameters_of(model)
+    assert list(found) == list(model.get_params(deep=False))
+    assert all(found[name] is value for name, value in model.get_params(deep=False).items())
 
 
 def test_all_parameters_of_the_model_are_watched(kind: Kind) -> None:

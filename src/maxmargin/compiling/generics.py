@@ -45,6 +45,12 @@ from maxmargin.compiling.numba_private import APART, CAN_KEEP, KERNEL, PART, kee
 from maxmargin.compiling.progress import announced
 from maxmargin.limits import uncounted
 
+# Fields that kernels compile for, and the usual classes among them: before every call of a kernel, all fields
+# of problem, state and work space are looked at, and to ask an abstract class takes ten times as long.
+_COMPILABLE = np.ndarray | Number
+_USUAL = frozenset({np.ndarray, int, float, bool})
+# Tuples, and the package's own classes of named tuples that have been seen.
+_OWN: set[type] = {tuple}
 # Arguments of a generic function whose inner objects a wrapper passes on.
 _WRAPPED_TOO = ("state", "work")
 
@@ -236,23 +242,31 @@ def _are_same(a: Sequence[object], b: Sequence[object]) -> bool:
 
 def can_compile(subject: object) -> bool:
     """Whether kernels compile for this object: a named tuple of named tuples, arrays and numbers."""
-    return isinstance(subject, tuple) and all(map(_is_compilable, subject))
+    return isinstance(subject, tuple) and _is_compilable(subject)
 
 
 def _is_compilable(field: object) -> bool:
     if isinstance(field, tuple):
-        return all(map(_is_compilable, field))
-    return isinstance(field, np.ndarray | Number)
+        return all(each.__class__ in _USUAL or _is_compilable(each) for each in field)
+    return isinstance(field, _COMPILABLE)
 
 
 def _are_ours(values: Iterable[object]) -> bool:
     """Whether the classes of all named tuples in these values are the package's own."""
     for value in values:
-        if isinstance(value, tuple):
-            cls = type(value)
-            if not ((cls is tuple or is_ours(cls)) and _are_ours(value)):
-                return False
+        cls = value.__class__
+        if cls in _USUAL or not isinstance(value, tuple):
+            continue
+        if not ((cls in _OWN or _is_own(cls)) and _are_ours(value)):
+            return False
     return True
+
+
+def _is_own(cls: type) -> bool:
+    """Whether a class of tuples is the package's own; note it if so."""
+    if is_ours(cls):
+        _OWN.add(cls)
+    return cls in _OWN
 
 
 def afresh(function: Callable[..., object]) -> Any:

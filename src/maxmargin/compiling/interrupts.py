@@ -28,11 +28,12 @@ def uninterruptible() -> Iterator[None]:
 
     Nested blocks deliver to the next outer one, so the interrupt arrives after the outermost block.
     """
-    with _held_back(at_most=math.inf) as deliver:
-        try:
+    deliver = _nothing
+    try:
+        with _held_back(at_most=math.inf) as deliver:
             yield
-        finally:
-            deliver()
+    finally:
+        deliver()
 
 
 def is_held_back() -> bool:
@@ -42,14 +43,14 @@ def is_held_back() -> bool:
 
 @contextmanager
 def _held_back(at_most: float) -> Iterator[Callable[[], None]]:
-    """Hold back this many interrupts; yield a function that restores the handler and delivers them to it.
+    """Hold back this many interrupts; yield a function that delivers them, to be called after the block.
 
     Python interrupts the main thread only. In other threads, and where Ctrl-C does not call a Python
     function, nothing is held back.
     """
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield lambda: None
+        yield _nothing
         return
     held: list[tuple[int, FrameType | None]] = []
     _HELD.append(held)
@@ -60,7 +61,6 @@ def _held_back(at_most: float) -> Iterator[Callable[[], None]]:
             handler(number, frame)
 
     def deliver() -> None:
-        signal.signal(signal.SIGINT, handler)
         while held:
             handler(*held.pop(0))
 
@@ -70,3 +70,7 @@ def _held_back(at_most: float) -> Iterator[Callable[[], None]]:
     finally:
         signal.signal(signal.SIGINT, handler)
         _HELD.pop()
+
+
+def _nothing() -> None:
+    """There is no interrupt to deliver."""

@@ -24,7 +24,7 @@ from maxmargin.estimators._fields import LABELS, Fields
 from maxmargin.estimators._parameters import SHARED, TRAINING, Constraints
 from maxmargin.estimators._pickles import LeftOut
 from maxmargin.estimators._problems import Problem
-from maxmargin.estimators._state import check_parameters, snapshot, transaction
+from maxmargin.estimators._state import check_parameters, parameters_of, snapshot, transaction
 from maxmargin.estimators._training import TrainedEstimator
 from maxmargin.result import Result
 from maxmargin.wording import shown
@@ -224,7 +224,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
 
     def _model_parameters(self) -> dict[str, object]:
         """Return the parameters that say what is learnt: those that are not of training alone."""
-        return {name: value for name, value in self.get_params(deep=False).items() if name not in TRAINING}
+        return {name: value for name, value in parameters_of(self).items() if name not in TRAINING}
 
     def _check_same_model(self, before: dict[str, object]) -> None:
         """Raise if parameters ask for another model than in the earlier calls."""

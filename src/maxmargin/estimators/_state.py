@@ -1,7 +1,8 @@
 """The state of an estimator: a fit changes all of it or nothing, and a prediction reads one state."""
 
+import inspect
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator
@@ -19,10 +20,20 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def check_parameters(estimator: BaseEstimator, *names: str) -> None:
     """Raise unless the parameters, all or those named, are what they may be."""
-    given = estimator.get_params(deep=False)
+    given = parameters_of(estimator)
     chosen = {name: given[name] for name in names or given if name in given}
     constraints = {name: estimator._parameter_constraints[name] for name in chosen}
     validate_parameters(constraints, chosen, caller_name=type(estimator).__name__)
+
+
+def parameters_of(estimator: BaseEstimator) -> dict[str, object]:
+    """Return ``estimator.get_params(deep=False)``, which would inspect the signature of the class anew."""
+    return {name: getattr(estimator, name) for name in _parameter_names(type(estimator))}
+
+
+@cache
+def _parameter_names(cls: type) -> tuple[str, ...]:
+    return tuple(sorted(inspect.signature(cls).parameters))
 
 
 def transaction(fit: Method) -> Method:
@@ -42,7 +53,7 @@ def transaction(fit: Method) -> Method:
             fit(draft, *args, **kwargs)
         interrupted = vars(draft).pop(INTERRUPTED, None)
         # A single store: other threads see the old model or the new one. Parameters stay the user's.
-        self.__dict__ = {**vars(draft), **self.get_params(deep=False)}
+        self.__dict__ = {**vars(draft), **parameters_of(self)}
         if interrupted is not None:
             raise KeyboardInterrupt(interrupted)
         return self

@@ -157,6 +157,8 @@ def _file_of(checkpoint: Checkpoint | None) -> str | None:
 
 def _in_units_of(callback: Callback, mean: float) -> Callback:
     """Return the callback, told of a run in the units of the estimator's objective."""
+    if mean == 1.0:
+        return callback
 
     def called(progress: Progress) -> object:
         last = progress.last

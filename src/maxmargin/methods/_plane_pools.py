@@ -12,6 +12,8 @@ from maxmargin.methods._pool import ROOM, SIZE, START, closed_up, enlarged, new_
 # Initial space for the planes of an example and for their entries; a plane has at most ``parts`` entries.
 _FIRST_ROOM = 4
 _FIRST_ENTRIES = 96
+# Pools of few examples begin with space for so many planes: to enlarge them takes as long as a sweep.
+_FEW_PLANES, _MOST_ROOM = 1 << 11, 32
 # Initial length of the work arrays: planes of the block being moved.
 _FIRST_WORK = 64
 
@@ -25,15 +27,16 @@ def truth_planes(n: int, slack: int) -> Planes:
 
 def empty_planes(n: int, slack: int) -> Planes:
     """Return n empty sets, with space for a few planes each."""
-    length, extent = n * (_FIRST_ROOM + 1) + _FIRST_ROOM, new_extents(n)
-    extent[:, START], extent[:, ROOM] = np.arange(n) * _FIRST_ROOM, _FIRST_ROOM
-    entries = n * min(_FIRST_ENTRIES, _FIRST_ROOM * slack) + 4 * slack
+    room = min(max(_FIRST_ROOM, _FEW_PLANES // max(n, 1)), _MOST_ROOM)
+    length, extent = n * (room + 1) + room, new_extents(n)
+    extent[:, START], extent[:, ROOM] = np.arange(n) * room, room
+    entries = n * min(_FIRST_ENTRIES // _FIRST_ROOM, slack) * room + 4 * slack
     return Planes(
         np.ones(length),
         np.zeros(length),
         np.zeros(length, dtype=np.int64),
         extent,
-        np.array([n * _FIRST_ROOM]),
+        np.array([n * room]),
         np.empty(entries, dtype=np.uint32),
         np.empty(entries),
         new_extents(n),

@@ -2,8 +2,14 @@
 
 The oracle and the steps have separate work spaces, so that a step can be compiled even if the oracle is a
 Python object.
+
+A run on few examples makes dozens of short sweeps and certificates, and to make the arrays of a work space
+takes as long as some visits. So a run keeps its work space from one to the next (`kept_scratch`).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
@@ -87,6 +93,51 @@ def new_scratch(
     )
     y = np.zeros(size.output, dtype=np.int64)
     return Scratch(y, oracle_workspace(problem.oracle), weights, block)
+
+
+class _Free(NamedTuple):
+    """Work space that is free, and what it was made for."""
+
+    problem: AnyProblem
+    w: FloatArray | None
+    scratch: Scratch
+
+    def serves(self, problem: AnyProblem, w: FloatArray | None, weights: FloatArray) -> bool:
+        """Whether the work space is as `new_scratch` would make it."""
+        if not (self.problem.map is problem.map and self.problem.oracle is problem.oracle):
+            return False
+        is_view = self.w is not None and np.may_share_memory(self.scratch.block.theta, self.w)
+        return self.scratch.weights is weights and (self.w is w or not is_view)
+
+
+_FREE: ContextVar[list[_Free] | None] = ContextVar("free work space", default=None)
+
+
+@contextmanager
+def kept_scratch() -> Iterator[None]:
+    """Let `scratch_for` keep work space from one call to the next in this block."""
+    token = _FREE.set([])
+    try:
+        yield
+    finally:
+        _FREE.reset(token)
+
+
+@contextmanager
+def scratch_for(
+    problem: AnyProblem, w: FloatArray | None = None, weights: FloatArray = NO_WEIGHTS
+) -> Iterator[Scratch]:
+    """Lend work space as `new_scratch` makes it, or the one that the last call for this problem had.
+
+    After an error it is not lent again, as a move may be half made.
+    """
+    free = _FREE.get()
+    last = free.pop() if free else None
+    if last is None or not last.serves(problem, w, weights):
+        last = _Free(problem, w, new_scratch(problem, w, weights))
+    yield last.scratch
+    if free is not None:
+        free.append(last)
 
 
 @subroutine

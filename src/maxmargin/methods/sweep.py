@@ -25,7 +25,7 @@ from maxmargin.methods.sampling import (
     some_visits,
     visited,
 )
-from maxmargin.methods.scratch import add_corner, find_corner, new_scratch, weight_of
+from maxmargin.methods.scratch import add_corner, find_corner, new_scratch, scratch_for, weight_of
 from maxmargin.problems.feature_map import foresee, map_sizes, push, score
 from maxmargin.problems.moves import reset
 from maxmargin.problems.oracle import decode, foresee_truth, is_exact, output_size, shortfall
@@ -168,21 +168,21 @@ def sweep_in_turns(
     # Scores may be the weights themselves, but not if these are scaled.
     own = w if protocol.traits(method).has_dual else None
     plain, weights = split_weights(problem) if protocol.traits(method).weighs else (problem, NO_WEIGHTS)
-    scratch = new_scratch(plain, own, weights)
-    size = scratch.block.sizes
-    while True:
-        left, meetings = some_visits(visits, done), meetings._replace(done=done)
-        moved, report = sweep(plain, method, state, w, left, scratch, meetings)
-        done += moved
-        if report == protocol.DONE:
-            protocol.notice(method, state)
-            return state
-        if report == protocol.WAITING:
-            yield
-        elif report == protocol.FULL:
-            state = enlarged(state, max(size.statistics, size.parts))
-        else:
-            raise _error(problem, method, state, report, int(visited(as_visits(visits), done)), numbers)
+    with scratch_for(plain, own, weights) as scratch:
+        size = scratch.block.sizes
+        while True:
+            left, meetings = some_visits(visits, done), meetings._replace(done=done)
+            moved, report = sweep(plain, method, state, w, left, scratch, meetings)
+            done += moved
+            if report == protocol.DONE:
+                protocol.notice(method, state)
+                return state
+            if report == protocol.WAITING:
+                yield
+            elif report == protocol.FULL:
+                state = enlarged(state, max(size.statistics, size.parts))
+            else:
+                raise _error(problem, method, state, report, int(visited(as_visits(visits), done)), numbers)
 
 
 def _error(
@@ -217,11 +217,11 @@ def corners_of_all(problem: AnyProblem, w: FloatArray, scale: float, w_s: FloatA
     `OutOfTime` is raised at the deadline.
     """
     (plain, weights), total = split_weights(problem), 0.0
-    scratch = new_scratch(plain, w, weights)
-    for first, stop in Pace().pieces(0, scratch.block.sizes.examples):
-        total, broken = batch_corner(plain, w, scale, first, stop, total, w_s, scratch)
-        if broken >= 0:
-            raise fault(problem, broken, w)
+    with scratch_for(plain, w, weights) as scratch:
+        for first, stop in Pace().pieces(0, scratch.block.sizes.examples):
+            total, broken = batch_corner(plain, w, scale, first, stop, total, w_s, scratch)
+            if broken >= 0:
+                raise fault(problem, broken, w)
     return total
 
 
@@ -281,8 +281,11 @@ def broken_example(problem: AnyProblem, w: FloatArray, hinge: FloatArray, start:
     least = -np.inf
     if is_exact(problem.oracle):
         least = -protocol.ROUNDING * (1.0 + np.abs(hinge).max(initial=0.0, where=finite))
+    suspects = start + np.flatnonzero(~(finite & (hinge >= least)))
+    if len(suspects) == 0:
+        return -1
     scratch = new_scratch(problem)
-    for i in start + np.flatnonzero(~(finite & (hinge >= least))):
+    for i in suspects:
         loss_y, found = find_corner(problem, i, w, scratch)
         if not protocol.is_sound(found, loss_y + abs(found), scratch.block):
             return int(i)

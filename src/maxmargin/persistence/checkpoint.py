@@ -124,15 +124,14 @@ class Keeper:
         self._flat(state)  # raises at once if the state cannot be stored
         remove_unfinished(checkpoint.path)
 
-    def note(self, state: Counted) -> None:
-        """Write the state if it is due.
+    def is_due(self, state: Counted) -> bool:
+        """Whether it is time to write the state.
 
         Time is counted from the state of the last file to the end of the next write.
         """
         elapsed = now() - self._begin + self._cost
         is_late = elapsed >= max(self.checkpoint.seconds, _PATIENCE * self._cost)
-        if is_late and state.passes >= self._passes + self.checkpoint.passes:
-            self.save(state)
+        return is_late and state.passes >= self._passes + self.checkpoint.passes
 
     def save(self, state: Counted) -> None:
         """Write the state; warn once if that is not possible."""
@@ -170,8 +169,9 @@ class Keeper:
 class NoKeeper:
     """Stands for a run without a checkpoint."""
 
-    def note(self, state: Counted) -> None:
-        """Do nothing."""
+    def is_due(self, state: Counted) -> bool:
+        """Return False."""
+        return False
 
     def save(self, state: Counted) -> None:
         """Do nothing."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from maxmargin.compiling import generic, subroutine
 from maxmargin.compiling.prefetch import prefetch
-from maxmargin.loops import add_scaled, clear, list_nonzero
+from maxmargin.loops import add_four, add_scaled, clear, list_nonzero
 from maxmargin.rows._storage import DenseRows, IndicatorRows, SparseRows
 
-# Up to this share of nonzeros, pushing them two at a time is faster than pushing whole rows of labels.
+# Up to this share of nonzeros, or two of them, pushing two at a time is faster than pushing whole rows.
 _FEW = 1 / 5
 
 
@@ -37,7 +37,7 @@ def row_add_two(rows, t, a, b, W, j, k):
 def row_push_few(rows, t, scale, delta, W, nonzero):
     """``W += scale * np.outer(x_t, delta)``, fast if delta is sparse; ``nonzero`` is work space."""
     count = list_nonzero(delta, nonzero)
-    if count > _FEW * delta.shape[0]:
+    if count > 2 and count > _FEW * delta.shape[0]:
         row_push(rows, t, scale, delta, W)
         return
     for c in range(0, count - 1, 2):
@@ -87,10 +87,13 @@ def row_wipe_two(rows, t, W, j, k):
 @row_scores.register(DenseRows)
 def dense_rows_row_scores(rows, t, W, out):
     clear(out)
-    for f in range(rows.n_columns):
-        x = np.float64(rows.values[t, f])
-        if x != 0.0:
-            add_scaled(x, W[f], out)
+    x, fours = rows.values[t], rows.n_columns // 4
+    for four in range(fours):
+        f = 4 * four
+        a, b, c, d = np.float64(x[f]), np.float64(x[f + 1]), np.float64(x[f + 2]), np.float64(x[f + 3])
+        add_four(a, W[f], b, W[f + 1], c, W[f + 2], d, W[f + 3], out)
+    for f in range(4 * fours, rows.n_columns):
+        add_scaled(np.float64(x[f]), W[f], out)
 
 
 @row_scores.register(SparseRows)
