@@ -208,7 +208,7 @@ def test_true_calls_are_counted_under_acceleration() -> None:
     compared = 1 + len(result.history)  # at least: certificates that look at two points cost two passes
     assert result.history.oracle_calls[-1] < 12 * 40
     assert problem.calls["argmax"] >= result.history.oracle_calls[-1] + 40 * compared
-    assert passes == list(range(1, 13))  # the driver's passes, with calls or without
+    assert passes == list(range(1, 11))  # the driver's passes, with calls or without, until zero is the best
 
 
 def test_pieces_of_a_pass_do_not_matter() -> None:

@@ -222,7 +222,7 @@ def test_a_block_that_outgrows_its_room_moves_to_the_end() -> None:
     for plane in held[1:]:
         assert has_plane_room(planes, 0, PARTS)
         include_corner(planes, 0, plane.loss, 0.0, corner_of(plane))
-    assert planes.extent[0].tolist() == [0, 4, 4]
+    assert planes.extent[0, :ROOM].tolist() == [0, 4]
     planes, plane = enlarged(planes, PARTS), random_plane(39)
     end, end_of_entries = int(planes.used[0]), int(planes.used_entries[0])
     include_corner(planes, 0, plane.loss, 0.0, corner_of(plane))
