@@ -28,12 +28,12 @@ def check_parameters(estimator: BaseEstimator, *names: str) -> None:
 
 def parameters_of(estimator: BaseEstimator) -> dict[str, object]:
     """Return ``estimator.get_params(deep=False)``, which would inspect the signature of the class anew."""
-    return {name: getattr(estimator, name) for name in _parameter_names(type(estimator))}
+    return {name: getattr(estimator, name) for name in _parameter_names(type(estimator).__init__)}
 
 
 @cache
-def _parameter_names(cls: type) -> tuple[str, ...]:
-    return tuple(sorted(inspect.signature(cls).parameters))
+def _parameter_names(init: Callable[..., None]) -> tuple[str, ...]:
+    return tuple(sorted(inspect.signature(init).parameters.keys() - {"self"}))
 
 
 def transaction(fit: Method) -> Method:
