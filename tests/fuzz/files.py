@@ -67,6 +67,13 @@ def damaged(draw: Draw, content: bytes) -> bytes:
     }[what]
 
 
+def _shapes(value: Any) -> list[Any]:
+    """Return other shapes of as many entries, for a shape."""
+    if not isinstance(value, list) or not all(type(side) is int for side in value):
+        return []
+    return [[1, *value], [*value, 1], [-1, *(-side for side in value)], value[::-1], value[1:]] * 3
+
+
 def edited(draw: Draw, content: bytes) -> bytes:
     """Draw another value somewhere in the header of a model or a checkpoint."""
     outer, inner, body = parts(content)
@@ -75,7 +82,7 @@ def edited(draw: Draw, content: bytes) -> bytes:
         keys = sorted(place) if isinstance(place, dict) else list(range(len(place)))
         key = draw(st.sampled_from(keys))
         if not isinstance(place[key], dict | list) or not place[key] or draw(st.integers(0, 3)) == 0:
-            place[key] = draw(st.sampled_from(_EDITS))
+            place[key] = draw(st.sampled_from([*_EDITS, *_shapes(place[key])]))
             break
         place = place[key]
     return whole(outer, inner, body)

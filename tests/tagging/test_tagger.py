@@ -245,6 +245,18 @@ def test_arrays_that_are_elsewhere_are_refused(saved, tmp_path, headers):
     assert open_tagger(str(tmp_path / "model")) is None
 
 
+@pytest.mark.parametrize("name", ["_encoder", "classes_", "notes", "weights.unary.values"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_vectors_of_two_axes_are_refused(saved, tmp_path, name, sign):
+    """Compiled code would take the second axis for another argument, and read anywhere."""
+    content = saved.read_bytes()
+    arrays = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    (length,) = arrays[name]["shape"]
+    shape = [sign, sign * length]
+    (tmp_path / "model").write_bytes(changed(saved, **{name.replace(".", "__"): {"shape": shape}}))
+    assert open_tagger(str(tmp_path / "model")) is None
+
+
 def test_changed_headers_are_refused_for_their_change(saved, tmp_path):
     (tmp_path / "model").write_bytes(changed(saved))
     assert open_tagger(str(tmp_path / "model")) is not None

@@ -184,6 +184,8 @@ def _words_of_array(ndim: int) -> list[_Word]:
 def _passed(kind: Array, value: object) -> list[object]:
     """Return an array as it is passed."""
     assert isinstance(value, Buffer)
+    if len(value.shape) != kind.ndim:  # ctypes would pass the words behind it to other arguments
+        raise ValueError(f"expected an array of {kind.ndim} axes, got shape {value.shape}")
     strides, size = [kind.itemsize], kind.itemsize
     for side in reversed(value.shape[1:]):
         strides.insert(0, strides[0] * side)

@@ -96,13 +96,11 @@ class _File:
         n_labels = len(labels)
         _require(type(n_features) is int and n_features > 0 and 0 < n_labels <= _MOST_LABELS)
         _require(header["weights.unary"] == [n_labels, n_features] and n_labels < n_features)
-        n_weights = self.arrays["weights.unary.values"]["shape"][0]
-        _require(
-            self.content[self.span("_encoder", "U8", *self.arrays["_encoder"]["shape"])[1] - 1] == _END[0]
-        )
+        n_weights, n_bytes = self.length("weights.unary.values"), self.length("_encoder")
+        _require(self.content[self.span("_encoder", "U8", n_bytes)[1] - 1] == _END[0])
         return ChainModel(
             labels,
-            self.buffer("_encoder", "U8", *self.arrays["_encoder"]["shape"]),
+            self.buffer("_encoder", "U8", n_bytes),
             self.buffer("weights.unary.counts", "U8", n_features),
             self.buffer("weights.unary.columns", "U8", n_weights),
             self.buffer("weights.unary.values", "F64", n_weights),
@@ -151,9 +149,15 @@ class _File:
 
     def texts(self, name: str) -> list[str]:
         """Return texts; raise ValueError if they are not UTF-8."""
-        content = self.bytes(name, *self.arrays[name]["shape"])
+        content = self.bytes(name, self.length(name))
         _require(content.endswith(_END))
         return [str(text, "utf-8") for text in content.split(_END)[:-1]]
+
+    def length(self, name: str) -> int:
+        """Return the length of a vector; compiled code takes it for one. Raise ValueError if it is none."""
+        (found,) = self.arrays[name]["shape"]
+        _require(type(found) is int and found >= 0)
+        return int(found)
 
     def bytes(self, name: str, *shape: int) -> bytearray:
         """Return an array of bytes."""
