@@ -6,6 +6,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
+import kill_workers
 from maxmargin import Accelerated, Pairwise, Progress, Status, solve
 from maxmargin import dask as on_dask
 from maxmargin.problems import Multiclass
@@ -67,3 +69,11 @@ def test_a_worker_that_is_lost(client: Client, number: int) -> None:
     assert found.primal == pytest.approx(optimum, abs=TOL)
     assert all(row.dual <= optimum + 1e-8 <= row.primal + 2e-8 for row in found.history.rows)
     assert found.stopped.problem.rounds.fleet.epoch > 0
+
+
+def test_workers_killed_at_random_moments(tmp_path: Path) -> None:
+    assert kill_workers.main([str(tmp_path), "--runs", "2", "--seed", "3"]) == 0
+    journal = (tmp_path / "workers.jsonl").read_text()
+    assert journal.count('"right": true') == 2
+    assert kill_workers.main([str(tmp_path), "--runs", "2"]) == 0  # nothing is left to do
+    assert (tmp_path / "workers.jsonl").read_text() == journal

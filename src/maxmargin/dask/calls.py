@@ -1,5 +1,7 @@
 """Tasks on workers and their answers. No call waits for ever: `Trouble` is raised instead."""
 
+import asyncio
+import concurrent.futures
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
@@ -28,11 +30,22 @@ class Trouble(Exception):
 
 
 class Job(NamedTuple):
-    """A call of a task on a worker; ``p`` is the partition that it is about, if it is about one."""
+    """A call of a task on a worker.
+
+    Attributes
+    ----------
+    address : str
+    arguments : tuple
+    p : int or None
+        The partition that it is about, if it is about one.
+    needs : tuple of str
+        Other workers that it gets data from.
+    """
 
     address: str
     arguments: tuple[object, ...]
     p: int | None = None
+    needs: tuple[str, ...] = ()
 
     @property
     def is_sum(self) -> bool:
@@ -131,14 +144,23 @@ class Calls:
         if not last:
             return []
         self.wait(futures, self.timeout if patience is None else patience)
-        client = self.client
+        return self._fetched(last, {futures[future].address for future in last})
+
+    def _fetched(self, last: list[Future], addresses: set[str]) -> list[object]:
+        """Return the answers of tasks that have ended, unless a worker is lost before its answer is here.
+
+        Dask would do the task again, and wait until there is a worker of this address.
+        """
+        begin, loop = time.monotonic(), self.client.loop.asyncio_loop  # type: ignore[attr-defined]
+        answers = asyncio.run_coroutine_threadsafe(_gathering(self.client, last), loop)
         try:
-            found: list[object] = client.sync(
-                lambda: client.gather(last, asynchronous=True), callback_timeout=self.timeout
-            )
-        except (TimeoutError, OSError, CancelledError, KilledWorker):
-            raise Trouble(set()) from None  # a worker was lost before its answer was here
-        return found
+            while not _is_done_soon(answers):
+                self._check_there(addresses, time.monotonic() - begin > self.timeout)
+            return answers.result()
+        except (OSError, CancelledError, KilledWorker):
+            raise Trouble(set()) from None
+        finally:
+            answers.cancel()
 
     def wait(self, futures: dict[Future, Job], patience: float) -> None:
         """Wait until all tasks have ended; raise `Trouble` if workers are lost, else the first error."""
@@ -175,6 +197,15 @@ class Calls:
         self.client.run_on_scheduler(_remove, addresses=sorted(addresses))
 
 
+async def _gathering(client: Client, futures: list[Future]) -> list[object]:
+    found: list[object] = await client.gather(futures, asynchronous=True)
+    return found
+
+
+def _is_done_soon(answers: "concurrent.futures.Future[list[object]]") -> bool:
+    return bool(concurrent.futures.wait([answers], timeout=_POLL).done)
+
+
 async def _remove(dask_scheduler: Scheduler, addresses: Sequence[str]) -> None:
     for address in addresses:
         await dask_scheduler.remove_worker(address, stimulus_id=f"maxmargin-{time.time()}")
@@ -182,7 +213,8 @@ async def _remove(dask_scheduler: Scheduler, addresses: Sequence[str]) -> None:
 
 def _waited_for(jobs: Sequence[Job]) -> set[str]:
     """Return the workers that calls wait for; a sum of answers is late only if no answer is."""
-    return {job.address for job in jobs if not job.is_sum} or {job.address for job in jobs}
+    asked = [job for job in jobs if not job.is_sum] or jobs
+    return {address for job in asked for address in (job.address, *job.needs)}
 
 
 def _ended(pending: set[Future]) -> set[Future]:
@@ -190,6 +222,8 @@ def _ended(pending: set[Future]) -> set[Future]:
         return set(wait(list(pending), timeout=_POLL, return_when="FIRST_COMPLETED").done)
     except TimeoutError:
         return set()
+    except CancelledError:  # the scheduler has forgotten a task
+        raise Trouble(set()) from None
 
 
 def _raise_error(ended: dict[Future, Job]) -> None:

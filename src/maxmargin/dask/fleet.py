@@ -102,7 +102,9 @@ class Fleet:
         try:
             make = self.calls.message(self.make, self._make_bytes, min(chosen.values()))
             futures = {p: self._loading(p, address, make, states[p]) for p, address in chosen.items()}
-            told = {answer: Job(chosen[p], (p,), p) for p, (_, answer) in futures.items()}
+            # A state comes from the worker that holds the partition.
+            needs = {p: (self.places[p],) for p in chosen if states[p] is not None and p in self.places}
+            told = {answer: Job(chosen[p], (p,), p, needs.get(p, ())) for p, (_, answer) in futures.items()}
             found = self.calls.gathered(told, _LOADING)
             for p, about in zip(chosen, cast("list[Description]", found), strict=True):
                 self._check(p, about)
