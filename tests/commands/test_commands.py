@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 from maxmargin import cli
-from maxmargin.commands import tasks
+from maxmargin.commands import tag, tasks
 
 COLUMNS = (
     "the DT B-NP\ndog NN I-NP\nbarks VBZ B-VP\n. . O\n\na DT B-NP\ncat NN I-NP\nsleeps VBZ B-VP\n. . O\n\n"
@@ -172,12 +172,14 @@ def test_trees(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == 2 * "UAS: 100.00% of 5 words; without punctuation: 100.00%\n"
 
 
+@pytest.mark.parametrize("options", [[], ["--jobs", "1"]])
 def test_tagging_streams(
-    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
     """Only as many sentences are read before some are written as a batch has, however long the file is."""
     train(files, COLUMNS, "-C", "10")
-    monkeypatch.setattr(tasks, "TOKENS", 8)
+    monkeypatch.setattr(tag, "_TOKENS", 8)  # with the tagger
+    monkeypatch.setattr(tasks, "TOKENS", 8)  # with the estimator
     n_read, n_written, behind = 0, 0, []
 
     class Sentences(io.RawIOBase):
@@ -194,7 +196,7 @@ def test_tagging_streams(
             return len(text)
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Sentences(), 16)))
-    assert run("tag", "model", "-q") == 0
+    assert run("tag", "model", "-q", *options) == 0
     n_written += capsys.readouterr().out.count("\n\n")
     assert n_written == 40
     assert max(behind) <= 4 + 2  # a batch of four, and what is buffered

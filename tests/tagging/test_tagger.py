@@ -50,9 +50,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(path: Path) -> Tagger:
-    tagger = open_tagger(str(path))
-    assert tagger is not None
-    return tagger
+    found = open_tagger(str(path), ["Attributes"])
+    assert found is not None
+    return found.tagger
 
 
 def by_estimator(path: Path, file: Path) -> str:
@@ -162,19 +162,19 @@ def test_other_models_are_left_to_the_estimator(tmp_path, parameters):
     X, y = [[["a"], ["b"], ["c"]]] * 2, [["A", "C", "B"]] * 2
     model = ChainSVC(random_state=0, max_iter=1, tol=1e9, verbose=0, **parameters).fit(X, y)
     model.save(tmp_path / "model", notes=NOTES)
-    assert open_tagger(str(tmp_path / "model")) is None
+    assert open_tagger(str(tmp_path / "model"), ["Attributes"]) is None
 
 
 def test_models_of_other_data_are_left_to_the_estimator(saved, tmp_path):
     model = load(saved)
     for notes in (None, {"task": "Columns", "settings": {"template": None, "columns": 2}}, [1]):
         model.save(tmp_path / "model", notes=notes)
-        assert open_tagger(str(tmp_path / "model")) is None
+        assert open_tagger(str(tmp_path / "model"), ["Attributes"]) is None
     model.save(tmp_path / "model", notes=NOTES, dtype="float32")
-    assert open_tagger(str(tmp_path / "model")) is None
-    assert open_tagger(str(tmp_path)) is None
+    assert open_tagger(str(tmp_path / "model"), ["Attributes"]) is None
+    assert open_tagger(str(tmp_path), ["Attributes"]) is None
     with pytest.raises(FileNotFoundError):
-        open_tagger(str(tmp_path / "none"))
+        open_tagger(str(tmp_path / "none"), ["Attributes"])
 
 
 def test_the_command_says_the_same_with_and_without_the_estimator(saved, tmp_path, capsys):
@@ -211,9 +211,9 @@ def test_damaged_files_are_refused_or_tag(saved, tmp_path_factory, data):
     del content[data.draw(st.sampled_from([len(content)] * 3 + [0, 7, 100, len(content) - 1])) :]
     path = tmp_path_factory.mktemp("damaged") / "model"
     path.write_bytes(content)
-    tagger = open_tagger(str(path))
-    if tagger is not None:
-        found = tagger.tag(b"A\tw=a\tw=bc\nB\tt\\:x\tsixteen=letters!\n")
+    opened = open_tagger(str(path), ["Attributes"])
+    if opened is not None:
+        found = opened.tagger.tag(b"A\tw=a\tw=bc\nB\tt\\:x\tsixteen=letters!\n")
         assert found is not None
         assert found.tokens == 2
 
@@ -242,7 +242,7 @@ def changed(path: Path, **headers: object) -> bytes:
 )
 def test_arrays_that_are_elsewhere_are_refused(saved, tmp_path, headers):
     (tmp_path / "model").write_bytes(changed(saved, **headers))
-    assert open_tagger(str(tmp_path / "model")) is None
+    assert open_tagger(str(tmp_path / "model"), ["Attributes"]) is None
 
 
 @pytest.mark.parametrize("name", ["_encoder", "classes_", "notes", "weights.unary.values"])
@@ -259,4 +259,4 @@ def test_vectors_of_two_axes_are_refused(saved, tmp_path, name, sign):
 
 def test_changed_headers_are_refused_for_their_change(saved, tmp_path):
     (tmp_path / "model").write_bytes(changed(saved))
-    assert open_tagger(str(tmp_path / "model")) is not None
+    assert open_tagger(str(tmp_path / "model"), ["Attributes"]) is not None

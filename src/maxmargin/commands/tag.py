@@ -1,7 +1,7 @@
 """``maxmargin tag``: from a model and a data file to predictions, with bounded memory.
 
-Chains that were trained on attribute files tag without NumPy, Numba and scikit-learn, whose import would take
-most of the time; everything else is left to the estimator.
+Chains that were trained on attribute files or on columns tag without NumPy, Numba and scikit-learn, whose
+import would take most of the time; everything else is left to the estimator.
 """
 
 import argparse
@@ -11,8 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from maxmargin.commands.output import note, noted_warnings, opened
+from maxmargin.formats.column_features import ColumnFeatures
+from maxmargin.formats.columns import OUTSIDE, Sentence, read_columns
 from maxmargin.formats.sources import Source
-from maxmargin.tagging.tagger import Tagged, Tagger, open_tagger
+from maxmargin.tagging.tagger import Tagged, Tagger, TaskTagger, open_tagger
 
 if TYPE_CHECKING:
     from maxmargin.commands.models import Model
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 # Bytes of a file that are read, tagged and written at a time, so that memory does not grow with the file.
 _BLOCK = 1 << 25
+_TOKENS = 5_000  # the same of column files, whose features are made as texts
 
 
 class _Way(Protocol):
@@ -50,12 +53,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _way(arguments: argparse.Namespace) -> _Way:
     """Return the way to tag: without the estimator, if nothing is asked for that it alone can do."""
     if not arguments.margins and arguments.jobs is None:
-        tagger = open_tagger(arguments.model)
-        if tagger is not None:
-            return _ByTagger(tagger, arguments)
-    way = _ByEstimator(arguments)
-    way.model  # noqa: B018  # an error of the model comes before one of the data
-    return way
+        found = open_tagger(arguments.model, _WAYS)
+        way = None if found is None else _WAYS[found.task](found, arguments)
+        if way is not None:
+            return way
+    estimator = _ByEstimator(arguments)
+    estimator.model  # noqa: B018  # an error of the model comes before one of the data
+    return estimator
 
 
 class _ByEstimator:
@@ -90,13 +94,13 @@ class _ByEstimator:
         return Tagged(text, n, batch.size)
 
 
-class _ByTagger:
+class _AttributesByTagger:
     """Tag attribute files with a chain; blocks that are not simple go to the estimator."""
 
     nouns = ("sequence", "token")
 
-    def __init__(self, tagger: Tagger, arguments: argparse.Namespace) -> None:
-        self.tagger, self.estimator = tagger, _ByEstimator(arguments)
+    def __init__(self, tagger: Tagger, estimator: _ByEstimator) -> None:
+        self.tagger, self.estimator = tagger, estimator
 
     def tagged(self, source: Source) -> Iterator[Tagged]:
         n_lines = source.n_skipped
@@ -108,3 +112,60 @@ class _ByTagger:
         from maxmargin.commands.tasks import Attributes
 
         return self.estimator.of_batch(Attributes().batch(source, block, n_lines))
+
+
+class _ColumnsByTagger:
+    """Tag column files with a chain; sentences with odd features go to the estimator."""
+
+    nouns = ("sentence", "token")
+
+    def __init__(self, tagger: Tagger, features: ColumnFeatures, estimator: _ByEstimator) -> None:
+        self.tagger, self.features, self.estimator = tagger, features, estimator
+
+    def tagged(self, source: Source) -> Iterator[Tagged]:
+        widths = self.features.columns - 1, self.features.columns
+        kept: list[Sentence] = []
+        n_tokens = 0
+        for sentence in read_columns(source, widths=widths):
+            kept.append(sentence)
+            n_tokens += len(sentence.rows)
+            if n_tokens >= _TOKENS:
+                yield self._of_sentences(kept)
+                kept, n_tokens = [], 0
+        if kept:
+            yield self._of_sentences(kept)
+
+    def _of_sentences(self, sentences: list[Sentence]) -> Tagged:
+        """Return the predictions of some sentences; a line that starts a document has no tokens."""
+        X = [[] if s.starts_document else self.features.of(s.rows) for s in sentences]
+        labels = self.tagger.tag_features(list(filter(None, X)))
+        if labels is None:
+            return self._by_estimator(sentences, X)
+        found, lines = iter(labels), list[str]()
+        for sentence, x in zip(sentences, X, strict=True):
+            lines += sentence.with_columns(next(found) if x else [OUTSIDE])
+        return Tagged("".join(f"{line}\n" for line in lines), len(X), sum(map(len, X)))
+
+    def _by_estimator(self, sentences: list[Sentence], X: list[list[list[str]]]) -> Tagged:
+        from maxmargin.commands.tasks import Batch
+
+        return self.estimator.of_batch(Batch(X, sentences, sentences, sum(map(len, X))))
+
+
+def _attributes(found: TaskTagger, arguments: argparse.Namespace) -> _Way | None:
+    return None if found.settings else _AttributesByTagger(found.tagger, _ByEstimator(arguments))
+
+
+def _columns(found: TaskTagger, arguments: argparse.Namespace) -> _Way | None:
+    """Return the way to tag columns, or None if the settings are not those of columns."""
+    settings = found.settings
+    if not isinstance(settings, dict) or settings.keys() != {"template", "columns"}:
+        return None
+    template, columns = settings["template"], settings["columns"]
+    if type(columns) is not int or not isinstance(template, str | None):
+        return None
+    return _ColumnsByTagger(found.tagger, ColumnFeatures(template, columns), _ByEstimator(arguments))
+
+
+# By the names of tasks, as models have them.
+_WAYS = {"Attributes": _attributes, "Columns": _columns}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 from maxmargin.encoding.labels import Label
+from maxmargin.formats.columns import OUTSIDE
 from maxmargin.formats.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON
 from maxmargin.formats.sources import Malformed, Source
 from maxmargin.persistence.container import Json
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 # Tokens that are read, tagged and written at a time, so that memory does not grow with the file; words of
 # sentences to parse, each of which has features with all others; and bytes of files that are read as such.
 TOKENS, WORDS, BLOCK = 50_000, 5_000, 1 << 25
-# What the start of a document is tagged with, and its margin.
-_OUTSIDE, _NOTHING = "O", "_"
+_NOTHING = "_"  # the margin of the start of a document
 Settings = dict[str, Json]
 Labels = Sequence[Label]
 Margins = Iterable[float]
@@ -170,13 +170,10 @@ class Columns(Task["Sentence", Labels, Margins]):
         return Example(self._features.of(sentence.rows), sentence.column(-1), sentence)
 
     def lines(self, item: "Sentence", output: Labels, margins: Margins | None) -> list[str]:
-        if item.starts_document:
-            added = [[_OUTSIDE] if margins is None else [_OUTSIDE, _NOTHING]]
-        else:
-            columns = [output] if margins is None else [output, margin_texts(margins)]
-            added = list(map(list, zip(*columns, strict=True)))
-        rows = (row + more for row, more in zip(item.rows, added, strict=True))
-        return [*map(item.separator.join, rows), ""]
+        labels = [OUTSIDE] if item.starts_document else [str(label) for label in output]
+        if margins is None:
+            return item.with_columns(labels)
+        return item.with_columns(labels, [_NOTHING] if item.starts_document else margin_texts(margins))
 
 
 def _grouped(

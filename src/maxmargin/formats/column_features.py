@@ -1,13 +1,15 @@
 """Features of the tokens of column files: by a template of CRF++, or those that words have by default."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from maxmargin.encoding.numbered import NumberedSequences
 from maxmargin.formats.columns import split_fields
-from maxmargin.formats.numbered_features import number_features
 from maxmargin.formats.sources import Malformed, Source
 from maxmargin.formats.templates import parse_template
 from maxmargin.formats.word_features import described, word_features, word_template
+
+if TYPE_CHECKING:
+    from maxmargin.encoding.numbered import NumberedSequences
 
 
 class ColumnFeatures:
@@ -34,8 +36,10 @@ class ColumnFeatures:
                 f"last is the label, got column {needed - 1}"
             )
 
-    def numbered(self, sentences: Sequence[Sequence[Sequence[str]]]) -> NumberedSequences:
+    def numbered(self, sentences: Sequence[Sequence[Sequence[str]]]) -> "NumberedSequences":
         """Return the features of each token of many sentences, numbered."""
+        from maxmargin.formats.numbered_features import number_features  # imports NumPy
+
         if self.parsed is not None:
             return number_features(self.parsed, sentences)
         return number_features(word_template(self.columns - 1), sentences, described)

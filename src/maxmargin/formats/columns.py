@@ -5,13 +5,15 @@ label. There are no comments: ``#`` is a word. A line that starts with ``-DOCSTA
 where a document begins.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from maxmargin.formats.sources import Line, Source
 from maxmargin.wording import quoted
 
 _DOCUMENT = "-DOCSTART-"
+# What the line that starts a document is tagged with.
+OUTSIDE = "O"
 
 
 class Sentence(NamedTuple):
@@ -39,6 +41,11 @@ class Sentence(NamedTuple):
     def column(self, number: int) -> list[str]:
         """Return a column; -1 is the last."""
         return [row[number] for row in self.rows]
+
+    def with_columns(self, *columns: Iterable[str]) -> list[str]:
+        """Return the lines of the sentence with more columns, and a blank line."""
+        rows = (row + list(more) for row, more in zip(self.rows, zip(*columns, strict=True), strict=True))
+        return [*map(self.separator.join, rows), ""]
 
 
 def read_columns(source: Source, *, widths: tuple[int, ...] = ()) -> Iterator[Sentence]:

@@ -1,4 +1,4 @@
-"""Tagging attribute files with chains, in processes that start at once.
+"""Tagging with chains, in processes that start at once.
 
 `maxmargin tag` is often run on small files, where most of its time is the import of NumPy, Numba and
 scikit-learn. The modules here import none of these, but `table` and `lines`, which are compiled when there is

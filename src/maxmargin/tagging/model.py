@@ -10,6 +10,7 @@ import json
 import math
 import os
 import stat
+from array import array
 from typing import NamedTuple
 
 from maxmargin.compiling.object_code import Buffer
@@ -95,18 +96,37 @@ class _File:
         labels, n_features = self.texts("classes_"), header["_encoder.size"]
         n_labels = len(labels)
         _require(type(n_features) is int and n_features > 0 and 0 < n_labels <= _MOST_LABELS)
-        _require(header["weights.unary"] == [n_labels, n_features] and n_labels < n_features)
-        n_weights, n_bytes = self.length("weights.unary.values"), self.length("_encoder")
+        _require(header["weights.unary"] == [n_labels, n_features])
+        n_bytes = self.length("_encoder")
+        names = self.buffer("_encoder", "U8", n_bytes)
         _require(self.content[self.span("_encoder", "U8", n_bytes)[1] - 1] == _END[0])
-        return ChainModel(
-            labels,
-            self.buffer("_encoder", "U8", n_bytes),
-            self.buffer("weights.unary.counts", "U8", n_features),
+        is_dense = "weights.unary" in self.arrays
+        weights = (self.dense if is_dense else self.sparse)(n_labels, n_features)
+        return ChainModel(labels, names, *weights, self.rows(n_labels), *self.notes())
+
+    def sparse(self, n_labels: int, n_features: int) -> tuple[Buffer, Buffer, Buffer, int]:
+        """Return the weights of features of which zeros are not stored, and how many features have some."""
+        _require(n_labels < n_features)  # otherwise they are stored label by label
+        name = "weights.unary.counts"
+        n_weights = self.length("weights.unary.values")
+        return (
+            self.buffer(name, "U8", n_features),
             self.buffer("weights.unary.columns", "U8", n_weights),
             self.buffer("weights.unary.values", "F64", n_weights),
-            n_features - self.content.count(b"\0", *self.span("weights.unary.counts", "U8", n_features)),
-            self.rows(n_labels),
-            *self.notes(),
+            n_features - self.content.count(b"\0", *self.span(name, "U8", n_features)),
+        )
+
+    def dense(self, n_labels: int, n_features: int) -> tuple[Buffer, Buffer, Buffer, int]:
+        """Return the weights of features that are all stored, label by label, in the order of features."""
+        start, stop = self.span("weights.unary", "F64", n_labels, n_features)
+        values, size = array("d", bytes(stop - start)), _SIZES["F64"] * n_features
+        for k in range(n_labels):
+            values[k::n_labels] = array("d", self.content[start + k * size : start + (k + 1) * size])
+        return (
+            Buffer(bytes([n_labels]) * n_features, (n_features,)),
+            Buffer(bytes(range(n_labels)) * n_features, (len(values),)),
+            Buffer((ctypes.c_double * len(values)).from_buffer(values), (len(values),)),
+            n_features,
         )
 
     def notes(self) -> tuple[str, Json]:
@@ -178,9 +198,9 @@ class _File:
 
     def span(self, name: str, dtype: str, *shape: int) -> tuple[int, int]:
         """Return where an array of this type and shape is, within the file."""
-        array = self.arrays[name]
-        start, stop = array["data_offsets"]
-        _require(array["dtype"] == dtype and array["shape"] == list(shape))
+        described = self.arrays[name]
+        start, stop = described["data_offsets"]
+        _require(described["dtype"] == dtype and described["shape"] == list(shape))
         _require(type(start) is int and type(stop) is int and all(type(side) is int for side in shape))
         size = math.prod(shape) * _SIZES[dtype]
         start, stop = start + self.first, stop + self.first

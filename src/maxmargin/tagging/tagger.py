@@ -2,18 +2,21 @@
 
 import ctypes
 import math
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from maxmargin.compiling.object_code import Buffer
 from maxmargin.tagging.loops import Loops, ready_loops
-from maxmargin.tagging.model import ChainModel, read_chain
+from maxmargin.tagging.model import ChainModel, Json, read_chain
 
 # What `lines.tag_text` returns; its module imports NumPy.
 _LONG_LINE, _LONG_SEQUENCE = -1, -2
+_LINES, _END_OF_SEQUENCE = 2, -1
 # Bytes of a line, and tokens of a sequence, that work space is made for at first; and the longest line.
 _LINE, _TOKENS, _LONGEST_LINE = 1 << 14, 1 << 9, 1 << 20
+_LABEL = "_"  # of tokens whose labels are not known
 _BATCH = 64  # names that are looked up at a time
-_TASK = "Attributes"  # of `commands.tasks`, which a model file names
 
 
 class Tagged(NamedTuple):
@@ -24,8 +27,22 @@ class Tagged(NamedTuple):
     tokens: int
 
 
-def open_tagger(path: str) -> "Tagger | None":
+class TaskTagger(NamedTuple):
+    """A tagger, and the task that reads its data."""
+
+    tagger: "Tagger"
+    task: str
+    settings: Json
+
+
+def open_tagger(path: str, tasks: Collection[str]) -> TaskTagger | None:
     """Return the tagger of a model file; None if the estimator has to tag, or to say what is wrong.
+
+    Parameters
+    ----------
+    path : str
+    tasks : collection of str
+        The tasks whose data the caller can read.
 
     Raises
     ------
@@ -33,13 +50,11 @@ def open_tagger(path: str) -> "Tagger | None":
         If there is no such file.
     """
     model = read_chain(path)
-    if model is None or model.task != _TASK or model.settings:
-        return None
-    loops = ready_loops()
-    if loops is None:
+    loops = ready_loops() if model is not None and model.task in tasks else None
+    if model is None or loops is None:
         return None
     try:
-        return Tagger(model, loops)
+        return TaskTagger(Tagger(model, loops), model.task, model.settings)
     except ValueError:
         return None
 
@@ -60,7 +75,7 @@ class Tagger:
     """
 
     def __init__(self, model: ChainModel, loops: Loops) -> None:
-        self._loops = loops
+        self._loops, self.labels = loops, model.labels
         self._texts = [f"{label}\n" for label in model.labels] + ["\n"]  # the last one is number -1
         n_features, width = model.counts.shape[0], model.chain.shape[1]
         n_slots = 1 << (2 * model.n_weighted + 1).bit_length()
@@ -79,6 +94,29 @@ class Tagger:
         text : bytes
             Whole lines; the last sequence ends with the text.
         """
+        codes = self._codes(text)
+        if codes is None:
+            return None
+        n_sequences = codes.count(_END_OF_SEQUENCE)
+        return Tagged("".join(map(self._texts.__getitem__, codes)), n_sequences, len(codes) - n_sequences)
+
+    def tag_features(self, X: Sequence[Sequence[Sequence[str]]]) -> list[list[str]] | None:
+        """Return the labels of sequences of tokens, each a list of the names of its features; or None.
+
+        There is at least one token in each sequence.
+        """
+        text = _as_attributes(X) if X else b""
+        codes = None if text is None else self._codes(text)
+        if codes is None:
+            return None
+        found, labels = [], iter(codes)
+        for x in X:
+            found.append([self.labels[code] for code in islice(labels, len(x))])
+            next(labels)  # the end of the sequence
+        return found
+
+    def _codes(self, text: bytes) -> list[int] | None:
+        """Return the numbers of labels, and `_END_OF_SEQUENCE` behind each sequence."""
         if not _is_utf8(text):
             return None
         text = text if text.endswith(b"\n") else text + b"\n"
@@ -87,9 +125,7 @@ class Tagger:
         while status := self._loops.tag_text(passed, *self._model, *self._work, *written):
             if status not in (_LONG_LINE, _LONG_SEQUENCE) or not self._enlarge(status):
                 return None
-        _, _, n_lines, n_sequences = tuple(scan)
-        lines = map(self._texts.__getitem__, out[:n_lines])
-        return Tagged("".join(lines), n_sequences, n_lines - n_sequences)
+        return out[: scan[_LINES]]
 
     def _enlarge(self, status: int) -> bool:
         """Double the work space for lines or for sequences; return whether it may be as large as that."""
@@ -112,6 +148,17 @@ def _is_utf8(text: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _as_attributes(X: Sequence[Sequence[Sequence[str]]]) -> bytes | None:
+    """Return sequences as an attribute file, or None if a name is empty or has a tab or a line end."""
+    sequences = ("\n".join("\t".join([_LABEL, *names]) for names in tokens) for tokens in X)
+    text = "\n\n".join(sequences).replace("\\", "\\\\").replace(":", "\\:") + "\n"
+    n_tabs = sum(len(names) for tokens in X for names in tokens)
+    n_lines = sum(map(len, X)) + len(X) - 1
+    if text.count("\t") != n_tabs or text.count("\n") != n_lines or "\r" in text:
+        return None
+    return None if "\t\t" in text or "\t\n" in text else text.encode("utf-8", "surrogatepass")
 
 
 def _zeros(*shape: int) -> Buffer:
