@@ -135,11 +135,12 @@ def target_machine() -> llvm.TargetMachine:
     """Return the processor of this process, as code is made for it."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple().create_target_machine(
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
         opt=3,
-        reloc="static",
+        reloc="static" if target.name.startswith("x86") else "default",  # as Numba chooses
         codemodel="jitdefault",
     )
 
