@@ -1,6 +1,9 @@
 """Faults of files and arguments: one line, exit code 1 or 2, never a traceback."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,3 +137,14 @@ def test_garbage_is_evaluated_or_refused(
         code = cli.main(["evaluate", *arguments])
         out, err = capsys.readouterr()
         assert (code, err.count("\n"), bool(out)) in ((0, 0, True), (1, 1, False))
+
+
+def test_an_error_while_modules_are_imported_is_one_line(tmp_path: Path) -> None:
+    """`train` imports scikit-learn in a thread; a process that ended meanwhile would say more."""
+    (tmp_path / "data").write_text("A\tw\n\nB\tw:x\n")
+    command = [sys.executable, "-m", "maxmargin", "train", "data", "--model", "model", "--quiet"]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert said.returncode == 1
+    assert said.stderr.startswith("maxmargin: data:3: expected a finite number")
+    assert said.stderr.count("\n") == 1

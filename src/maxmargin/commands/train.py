@@ -3,8 +3,8 @@
 import argparse
 import os
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Thread
 
@@ -53,20 +53,29 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(arguments: argparse.Namespace) -> tuple[SomeTask, TrainingSet]:
     """Return the task of a file, and all its examples."""
-    _import_in_background()
     with Source(arguments.file) as source:
         task = _task(source, arguments)
-        return task, task.training(source)
+        with _scikit_learn_imported():
+            return task, task.training(source)
 
 
-def _import_in_background() -> None:
-    """Import scikit-learn, which takes a second, while compiled code reads the data."""
+@contextmanager
+def _scikit_learn_imported() -> Iterator[None]:
+    """Import scikit-learn, which takes a second, while compiled code in this block reads the data.
+
+    An error waits for the import, too: a process that ends within one can crash.
+    """
 
     def attempt() -> None:
         with suppress(ImportError):  # raised again by whoever needs it
             import_module("sklearn.base")
 
-    Thread(target=attempt, daemon=True).start()
+    thread = Thread(target=attempt)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def _encoded(arguments: argparse.Namespace) -> tuple[SomeTask, TrainingSet]:
