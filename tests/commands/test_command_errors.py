@@ -143,6 +143,7 @@ def test_an_error_while_modules_are_imported_is_one_line(tmp_path: Path) -> None
     """`train` imports scikit-learn in a thread; a process that ended meanwhile would say more."""
     (tmp_path / "data").write_text("A\tw\n\nB\tw:x\n")
     command = [sys.executable, "-m", "maxmargin", "train", "data", "--model", "model", "--quiet"]
+    command += ["--format", "attributes"]
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert said.returncode == 1
