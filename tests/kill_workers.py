@@ -157,24 +157,28 @@ def checked(found: Result, least: float, tol: float) -> dict[str, Any]:
     return {"above": above, "below": below, "right": bool(is_right)}
 
 
+def _n_struck(known: list[dict[str, Any]]) -> int:
+    """Return the number of runs in which a worker was killed; some end before."""
+    return sum(bool(run["killed"]) for run in known)
+
+
 def kill_workers(folder: Path, runs: int, seed: int) -> bool:
     """Make runs until there are enough; return whether all are right."""
     folder.mkdir(parents=True, exist_ok=True)
     journal = folder / "workers.jsonl"
     known = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-    if len(known) < runs:
+    if _n_struck(known) < runs:
         with a_cluster() as cluster, Client(cluster) as client:
             right = expected()
-            while len(known) < runs:
+            while _n_struck(known) < runs:
                 known.append(one_run(cluster, client, seed + len(known), right))
                 print(json.dumps(known[-1]), flush=True)
                 with journal.open("a") as stream:
                     stream.write(json.dumps(known[-1]) + "\n")
     n_right, kills = sum(run["right"] for run in known), sum(len(run["killed"]) for run in known)
     longest = max(run["seconds"] for run in known)
-    print(
-        f"{n_right} of {len(known)} runs right, {kills} workers killed; the longest run took {longest:.1f} s"
-    )
+    of_all = f"{n_right} of {len(known)} runs right, {kills} workers killed in {_n_struck(known)} of them"
+    print(f"{of_all}; the longest run took {longest:.1f} s")
     return n_right == len(known)
 
 
