@@ -23,6 +23,18 @@ class Curve(NamedTuple):
         """Return the median at x; the last one if the runs ended before."""
         return float(np.interp(np.log(x), np.log(self.x), self.median))
 
+    def reaches(self, level: float) -> float:
+        """Return where the median is at most ``level`` for the first time; infinite if nowhere."""
+        below = np.flatnonzero(self.median <= level)
+        if len(below) == 0:
+            return np.inf
+        k = below[0]
+        if k == 0:
+            return float(self.x[0])
+        ends = [k, k - 1]  # from below the level to above it
+        median, x = np.log(np.maximum(self.median[ends], 1e-300)), np.log(self.x[ends])
+        return float(np.exp(np.interp(np.log(max(level, 1e-300)), median, x)))
+
 
 class Results:
     """The frame of `_store.read`, asked for curves."""

@@ -18,6 +18,34 @@ def test_curves_over_seeds(frame):
     assert results.curve("OCR", "1/n", "BCFW", TEST_ERROR).median[-1] == pytest.approx(0.14)
 
 
+def test_where_a_curve_first_reaches_a_level():
+    from _curves import Curve
+
+    median = np.array([8.0, 2.0, 4.0, 1.0])
+    curve = Curve(np.array([1.0, 4.0, 5.0, 9.0]), median, median, median)
+    assert curve.reaches(10.0) == 1.0
+    assert curve.reaches(4.0) == pytest.approx(2.0)  # halfway on the axes of the figures
+    assert curve.reaches(2.0) == pytest.approx(4.0)
+    assert curve.reaches(1.0) == pytest.approx(9.0)
+    assert curve.reaches(0.5) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("late", "verdict"), [(1.0, "agrees, in 2 of 2"), (1.5, "does not agree, in 0 of 2")]
+)
+def test_ours_against_the_weighted_average(frame, late, verdict):
+    """Suboptimality that falls as 1 / passes, from 0.2 of the optimum on; or as much, but later."""
+    from _curves import Results
+    from _document import claims_section
+
+    averaged = frame[frame["method"] == "BCFW-wavg"]
+    averaged = averaged.assign(primal=1.0 + 0.2 / averaged["passes"])
+    later = {"passes": late * averaged["passes"], "seconds": late * averaged["seconds"]}
+    text = claims_section(Results(pd.concat([averaged, averaged.assign(method="accelerated", **later)])))
+    assert f"to any suboptimality below 10 %**: {verdict}" in text
+    assert text.count(f"at most {late:.2f} of its passes, at a suboptimality of 0.05") == 1
+
+
 def test_batch_methods_are_shown_by_their_lowest_objective(frame):
     from _curves import SUBOPTIMALITY, Results
 
