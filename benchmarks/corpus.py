@@ -5,7 +5,8 @@
 The data are made with a seed: sequences of 20 tokens with 15 features each and ten labels, as those of tagged
 words. The corpus to train on is written through `CorpusWriter`, as its text
 would take four times the space; encoding is timed on less. Each training runs in a process of its own, whose
-private memory (RssAnon) is read every few milliseconds: mapped files are not in it.
+private memory (RssAnon) is read every few milliseconds: mapped files are not in it. The process that trains
+on few sequences comes first and compiles, so that what compiling takes is not in the memory of the other.
 """
 
 import os

@@ -15,7 +15,7 @@ from maxmargin.formats.sources import Source
 from maxmargin.persistence.container import Json
 
 # Tokens, or bytes, that are read at a time.
-_TOKENS, _BYTES = 50_000, 1 << 24
+_TOKENS, _BYTES = 100_000, 1 << 24
 _OWNER = "encode"
 Token = TypeVar("Token")
 FORMATS = (COLUMNS, ATTRIBUTES, JSON)

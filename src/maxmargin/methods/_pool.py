@@ -21,8 +21,8 @@ from maxmargin.compiling.prefetch import prefetch
 START, SIZE, ROOM = 0, 1, 2
 # Entries: a pool with more is closed up in place, and as many are copied at a time.
 _MANY, _PIECE = 1 << 21, 1 << 18
-# A pool with less free than a part like this of what is in use is enlarged, by another part like this.
-_LEAST, _MORE = 6, 3
+# Of what is in use, a pool has at least a fourth free after closing up, or gets a third.
+_LEAST, _MORE = 4, 3
 
 
 def new_extents(n: int) -> IntArray:
