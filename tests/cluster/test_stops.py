@@ -1,6 +1,7 @@
 """Ctrl-C and time limits with workers that are processes: the run ends with bounds, and so does all work."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -19,7 +20,7 @@ SCRIPT = Path(__file__).with_name("long_run.py")
 
 @contextmanager
 def a_run(time_limit: float) -> Iterator[subprocess.Popen[str]]:
-    """Start a run in a process group of its own, and wait for its first certificate."""
+    """Start a run in a process group of its own."""
     path = os.pathsep.join([str(SCRIPT.parent), *filter(None, sys.path)])
     process = subprocess.Popen(
         [sys.executable, str(SCRIPT), str(time_limit)],
@@ -29,8 +30,6 @@ def a_run(time_limit: float) -> Iterator[subprocess.Popen[str]]:
         env={**os.environ, "PYTHONPATH": path},
     )
     try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "begun\n"
         yield process
     finally:
         if process.poll() is None:
@@ -50,7 +49,7 @@ def test_a_time_limit_ends_all_work() -> None:
     with a_run(8.0) as process:
         found = answer(process)
     assert found["status"] == "TIME_LIMIT"
-    assert 0.0 <= found["dual"] < found["primal"] <= 1.0
+    assert 0.0 <= found["dual"] < found["primal"]  # which is infinite if there was no time for a certificate
     assert found["idle"]
 
 
@@ -58,8 +57,10 @@ def test_a_time_limit_ends_all_work() -> None:
 def test_an_interrupt_ends_all_work(everyone: bool) -> None:
     """A terminal interrupts all processes of the group, so that workers end: the best point is left."""
     with a_run(3600.0) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"  # there is a certificate
         (os.killpg if everyone else os.kill)(process.pid, signal.SIGINT)
         found = answer(process)
     assert found["status"] == "INTERRUPTED"
-    assert 0.0 <= found["dual"] < found["primal"] <= 1.0
+    assert 0.0 <= found["dual"] < found["primal"] < math.inf
     assert found["idle"]
