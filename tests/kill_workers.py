@@ -71,11 +71,11 @@ def whole() -> Any:
 @contextmanager
 def a_cluster() -> Iterator[LocalCluster]:
     """Start processes whose kernels are interpreted, each with a nanny."""
-    # Not pre-spawn-environ, which Dask sets in this process, too. By default, a worker that is not back
-    # within 15 s does not come back at all; a busy machine takes longer.
+    # Not pre-spawn-environ, which Dask sets in this process, too. By default, a worker that is not there
+    # 15 s after it was lost, or is lost again then, does not come back at all.
     settings = {
         "distributed.nanny.environ.NUMBA_DISABLE_JIT": "1",
-        "distributed.deploy.lost-worker-timeout": f"{TIMEOUT} s",
+        "distributed.deploy.lost-worker-timeout": "1 day",
     }
     options: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": ":0", "memory_limit": 0}
     with (
