@@ -1,6 +1,6 @@
 """Long sequences: seconds and memory to a gap, and from which length blocks of tokens pay.
 
-    python benchmarks/long_sequences.py [--lengths 100 200 400 800 2000] [--tokens 200000]
+    python benchmarks/long_sequences.py [--lengths 100 200 400 800 2000] [--tokens 200000] [--budget 30]
 
 The data: labels that rarely change, and features that hardly tell them apart: 64 indicators of a symbol and
 of its two neighbours. 100 sequences of 20,000 tokens, 4 labels, Hamming loss, C = 0.01. Every fit runs in a
@@ -8,7 +8,8 @@ new process, on one thread, with code that is compiled. Memory is the peak of th
 first run compiles, which takes memory too.
 
 With --lengths, ``Pairwise`` and ``Anchored`` are run in turn to a gap of 5 % on sequences of these lengths;
-the sequences have --tokens tokens in all.
+the sequences have --tokens tokens in all. With --budget, ``Pairwise`` runs for so many passes on the whole
+sequences, with the default budget of its active sets and without one.
 """
 
 import os
@@ -21,12 +22,14 @@ import argparse
 import json
 import resource
 import time
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from _measure import Figure, Target, print_figures, run_python
+from maxmargin.methods.pairwise import BUDGET
 
 N_LABELS, N_SYMBOLS, SWITCHES = 4, 4, 0.006
 C, GAP, FINE_GAP = 0.01, 0.05, 0.01
@@ -85,7 +88,7 @@ def solve_in_turn(length: int, tokens: int) -> dict[str, float]:
     methods = {"pairwise": Pairwise(lam), "anchored": Anchored(BlockFrankWolfe(lam), min(300, length // 2))}
     for timed in (False, True):
         for name, method in methods.items():
-            limits = {"max_passes": 200, "time_limit": 60.0} if timed else {"max_passes": 3}
+            limits = {"max_passes": 200, "time_limit": 300.0} if timed else {"max_passes": 3}
             begin = time.process_time()
             result = solve(
                 problem, Accelerated(method), tol=0.0, rtol=GAP, check_every=1, random_state=0, **limits
@@ -94,6 +97,32 @@ def solve_in_turn(length: int, tokens: int) -> dict[str, float]:
             found[f"{name} passes"] = len(result.history.rows)
             found[f"{name} gap"] = result.gap / result.primal
     return found
+
+
+def pairwise_peak(passes: int, budget: int) -> dict[str, float]:
+    """Return the peak of active sets of whole sequences, and the gap that they come to."""
+    from maxmargin import Accelerated, Pairwise, solve
+    from maxmargin.problems import Chain
+
+    problem = Chain.from_sequences(*long_sequences(SEQUENCES, LENGTH), loss="hamming")
+    method = Accelerated(Pairwise(1.0 / (C * SEQUENCES), budget=budget))
+    before = megabytes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a budget was reached
+        result = solve(problem, method, tol=0.0, max_passes=passes, check_every=passes, random_state=0)
+    return {"before": before, "peak": megabytes(), "gap": result.gap / result.primal}
+
+
+def print_budget(passes: int) -> None:
+    """Print what the budget of active sets saves, and what it costs."""
+    figures = []
+    for name, budget in (("default budget", BUDGET), ("no budget", 1 << 60)):
+        found = in_new_process("--peak", passes, budget)
+        figures += [
+            Figure(f"pairwise, {passes} passes, {name}: growth", found["peak"] - found["before"], "MB"),
+            Figure(f"pairwise, {passes} passes, {name}: gap / objective", found["gap"]),
+        ]
+    print_figures(figures)
 
 
 def in_new_process(*arguments: object) -> dict[str, float]:
@@ -131,6 +160,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--lengths", type=int, nargs="+", help="compare both methods at these lengths")
     parser.add_argument("--tokens", type=int, default=200_000, help="number of tokens in all, for --lengths")
+    parser.add_argument("--budget", type=int, help="passes of Pairwise with and without a budget")
+    parser.add_argument("--peak", nargs=2, type=int, help=argparse.SUPPRESS)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--turn", nargs=2, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -138,6 +169,10 @@ def main() -> None:
         print(json.dumps(fit(int(options.child[0]), int(options.child[1]), float(options.child[2]))))
     elif options.turn:
         print(json.dumps(solve_in_turn(*options.turn)))
+    elif options.peak:
+        print(json.dumps(pairwise_peak(*options.peak)))
+    elif options.budget:
+        print_budget(options.budget)
     elif options.lengths:
         print_lengths(options.lengths, options.tokens)
     else:

@@ -193,7 +193,8 @@ def main() -> None:
     elif options.passes:
         measure_passes(n)
     else:
-        print_figures(growth_figures(n) + pass_figures(n))
+        for figures in (pass_figures, growth_figures):
+            print_figures(figures(n))
 
 
 if __name__ == "__main__":

@@ -119,6 +119,20 @@ def test_a_million_steps_do_not_drift() -> None:
     assert mu.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
 
 
+def test_an_enlarged_pool_holds_no_zeros() -> None:
+    rng, blocks, expected = np.random.default_rng(3), empty_blocks(2, LENGTH), np.zeros((2, LENGTH))
+    for i in range(2):
+        expected[i] = random_delta(rng)
+        expected[i, ::3] = 0.0
+        gone = np.where(expected[i] == 0.0, 1.0, 0.0)
+        for delta in (gone, expected[i], -gone):
+            add_to_block(blocks, i, 1.0, as_move(delta))
+    assert blocks.extent[:, SIZE].tolist() == [LENGTH, LENGTH]
+    longer = enlarged(blocks, LENGTH)
+    assert longer.extent[:, SIZE].tolist() == np.count_nonzero(expected, axis=1).tolist()
+    assert [dense_block(longer, i, LENGTH).tolist() for i in range(2)] == expected.tolist()
+
+
 def test_pools_grow_under_way() -> None:
     """Enlarging a pool in the middle of a sweep changes no number."""
     case, method = chain_case(31, (4, 4, 4), 4), BlockFrankWolfe(0.05)
