@@ -15,6 +15,7 @@ from maxmargin.methods._blocks import (
     empty_blocks,
     has_slack,
     load_block,
+    shrink_blocks,
     state_bytes,
 )
 from maxmargin.methods._pool import ROOM, SIZE, enlarged
@@ -128,6 +129,10 @@ def test_an_enlarged_pool_holds_no_zeros() -> None:
         for delta in (gone, expected[i], -gone):
             add_to_block(blocks, i, 1.0, as_move(delta))
     assert blocks.extent[:, SIZE].tolist() == [LENGTH, LENGTH]
+    shrunk = Blocks(*(array.copy() for array in blocks))
+    shrink_blocks(shrunk)
+    assert len(shrunk.where) == len(shrunk.value) == shrunk.used[0] == np.count_nonzero(expected)
+    assert [dense_block(shrunk, i, LENGTH).tolist() for i in range(2)] == expected.tolist()
     longer = enlarged(blocks, LENGTH)
     assert longer.extent[:, SIZE].tolist() == np.count_nonzero(expected, axis=1).tolist()
     assert [dense_block(longer, i, LENGTH).tolist() for i in range(2)] == expected.tolist()

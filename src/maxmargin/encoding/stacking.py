@@ -72,6 +72,8 @@ def stack_sparse(sequences: list[object], owner: str) -> Tokens:
     indices = rows.indices.astype(np.int32, copy=False) if n_features <= _INT32 else rows.indices
     indptr = rows.indptr.astype(np.int64, copy=False)
     data = rows.data.astype(value_dtype(rows.dtype), copy=False)
+    if (data == 1.0).all():
+        data = np.broadcast_to(frozen(np.ones(1, data.dtype)), len(data))  # takes no memory
     return Tokens(assemble(data, indices, indptr, n_features), offsets)
 
 

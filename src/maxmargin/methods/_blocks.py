@@ -17,6 +17,7 @@ from maxmargin.methods._pool import (
     longer_extents,
     new_extents,
     prefetch_part,
+    shrink,
 )
 from maxmargin.problems.moves import next_mark
 
@@ -46,6 +47,12 @@ def blocks_enlarged(blocks: Blocks, slack: int) -> Blocks:
     drop_zeros(blocks)
     extent, used, where, value = closed_up(blocks.extent, slack, blocks.where, blocks.value)
     return Blocks(where, value, extent, used)
+
+
+def shrink_blocks(blocks: Blocks) -> None:
+    """Drop zeros, and give back all memory that is not in use."""
+    drop_zeros(blocks)
+    shrink(blocks.extent, blocks.used, blocks.where, blocks.value)
 
 
 def scaled_blocks(blocks: Blocks, n: int, share: float) -> Blocks:

@@ -79,17 +79,30 @@ def closed_up(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
     end, spare = int(size.sum()), 4 * (int(size.max(initial=0)) + slack)
     if len(pools[0]) < _MANY or not all(map(_can_grow, pools)):
         return packed(extent, slack, *pools)
-    order = np.argsort(extent[:, START], kind="stable")
+    is_short = end + end // _LEAST + spare > len(pools[0])
+    _close_up(extent, end + end // _MORE + spare if is_short else len(pools[0]), pools)
+    return extent, np.array([end]), *pools
+
+
+def shrink(extent: IntArray, used: IntArray, *pools: NDArray[np.generic]) -> None:
+    """Close up pools in place, and give back the memory behind their entries."""
+    if all(map(_can_grow, pools)):
+        end = int(extent[:, SIZE].sum())
+        _close_up(extent, end, pools)
+        used[0] = end
+
+
+def _close_up(extent: IntArray, length: int, pools: tuple[NDArray[np.generic], ...]) -> None:
+    """Move the parts to the beginning of their pools, and give these another length."""
+    size, order = extent[:, SIZE], np.argsort(extent[:, START], kind="stable")
     start = np.empty_like(size)
     start[order] = np.cumsum(size[order]) - size[order]
     with uninterruptible():  # extents and pools change together
         for pool in pools:
             _slide(extent, order, pool)
-            if end + end // _LEAST + spare > len(pool):
-                # Large blocks of memory grow without a copy. The pool is no view, and nobody views it.
-                pool.resize(end + end // _MORE + spare, refcheck=False)
+            # Large blocks of memory grow without a copy. The pool is no view, and nobody views it.
+            pool.resize(length, refcheck=False)
         extent[:, START], extent[:, ROOM] = start, size
-    return extent, np.array([end]), *pools
 
 
 def _can_grow(pool: NDArray[np.generic]) -> bool:

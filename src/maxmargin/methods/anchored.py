@@ -25,7 +25,7 @@ from maxmargin import states
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import kernel, python_generic
 from maxmargin.methods import protocol
-from maxmargin.methods._blocks import add_to_block, drop_zeros, empty_blocks
+from maxmargin.methods._blocks import add_to_block, empty_blocks, shrink_blocks
 from maxmargin.methods._pool import SIZE, START
 from maxmargin.methods.accelerated import Accelerated
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe, BlockState
@@ -215,7 +215,7 @@ def joined_state(method: object, state: object, problem: AnyProblem, places: Pla
 def block_frank_wolfe_joined_state(
     method: BlockFrankWolfe, state: BlockState, problem: AnyProblem, places: Places
 ) -> BlockState:
-    drop_zeros(state.z)
+    shrink_blocks(state.z)  # both pools are in memory for a while
     size, entries = map_sizes(problem.map), int(state.z.extent[:, SIZE].sum())
     z = empty_blocks(size.examples, entries // 3 + size.statistics)  # a third of the space that entries need
     _join_blocks(state.z, places, z, new_move(size.statistics))
