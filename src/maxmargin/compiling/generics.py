@@ -246,9 +246,12 @@ def can_compile(subject: object) -> bool:
 
 
 def _is_compilable(field: object) -> bool:
-    if isinstance(field, tuple):
-        return all(each.__class__ in _USUAL or _is_compilable(each) for each in field)
-    return isinstance(field, _COMPILABLE)
+    if not isinstance(field, tuple):
+        return isinstance(field, _COMPILABLE)
+    for each in field:  # noqa: SIM110 (a generator takes twice as long)
+        if each.__class__ not in _USUAL and not _is_compilable(each):
+            return False
+    return True
 
 
 def _are_ours(values: Iterable[object]) -> bool:
