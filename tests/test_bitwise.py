@@ -16,6 +16,7 @@ from maxmargin import Away, BlockFrankWolfe, Pairwise
 from maxmargin.compiling import kernel
 from maxmargin.methods._blocks import Blocks, empty_blocks
 from maxmargin.methods._planes import Planes
+from maxmargin.methods.meetings import NO_MEETINGS
 from maxmargin.methods.protocol import DONE, start
 from maxmargin.methods.sampling import ByGap, Listed
 from maxmargin.methods.scratch import new_scratch
@@ -111,7 +112,9 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     w = layout(problem, np.random.default_rng(0).normal(size=case.data.psi[0].shape[1]))
     order, state = random_order(problem, 25, seed=2), start(METHOD, problem)
     state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # enough for the whole sweep
-    moved = called(sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem))
+    moved = called(
+        sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem), NO_MEETINGS
+    )
     assert tuple(moved) == (25, DONE)
     found = {"sweep": numbers(state)}
     out, corner, rebuilt = np.zeros(size.examples), np.zeros(size.weights), np.zeros(size.weights)
@@ -154,7 +157,7 @@ def swept_by_gap(problem: Any, method: Any, mode: str) -> list[str]:
     """Return the bits of the state, of the tree of gaps and of what the loop returned."""
     state, visits = start(method, problem), visits_by_gap(sizes(problem).examples)
     state = state._replace(planes=with_room(state.planes))
-    moved = called(sweep, mode, problem, method, state, state.w, visits, new_scratch(problem))
+    moved = called(sweep, mode, problem, method, state, state.w, visits, new_scratch(problem), NO_MEETINGS)
     assert tuple(moved) == (40, DONE)
     return numbers((state, visits, moved))
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from maxmargin import Averaged, ExponentiatedGradient, solve
 from maxmargin.methods.exponentiated_gradient import _LARGEST_STEP, GibbsState
+from maxmargin.methods.meetings import NO_MEETINGS
 from maxmargin.methods.protocol import oracle_calls, point, start
 from maxmargin.methods.sampling import ByGap
 from maxmargin.methods.scratch import new_scratch
@@ -130,7 +131,7 @@ def test_the_gap_reported_bounds_the_block_gap_from_below(case: Case) -> None:
         alpha, tree = alpha_of(case, state), np.full(2 << (n - 1).bit_length(), np.nan)
         margins = naive.margins(case.data, i, naive.weights_of(case.data, alpha, 0.1))
         visits = ByGap(np.array([i]), np.zeros(1), tree)
-        sweep.interpreted(problem, method, state, state.w, visits, new_scratch(problem))
+        sweep.interpreted(problem, method, state, state.w, visits, new_scratch(problem), NO_MEETINGS)
         noted = tree[len(tree) // 2 + i]
         assert 0.0 <= noted <= margins.max() - alpha[i] @ margins + 1e-12
         largest = max(largest, noted)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from maxmargin import Pairwise, objective, solve
+from maxmargin.methods.meetings import NO_MEETINGS
 from maxmargin.methods.protocol import DONE, Point, has_room, point, regularisation, seek, start, step
 from maxmargin.methods.sampling import Listed
 from maxmargin.methods.scratch import find_corner, new_scratch
@@ -73,7 +74,8 @@ def test_a_method_finds_its_own_corners(mode: str) -> None:
     state = state._replace(planes=with_room(state.planes))
     assert sweep.mode(problem, method, state) == "compiled"
     loop = getattr(sweep, mode)
-    assert tuple(loop(problem, method, state, state.w, Listed(order), new_scratch(problem))) == (40, DONE)
+    scratch = new_scratch(problem)
+    assert tuple(loop(problem, method, state, state.w, Listed(order), scratch, NO_MEETINGS)) == (40, DONE)
     expected = advance(INNER, start(INNER, problem), problem, order[order % 2 == 1])
     assert bits(state.w) == bits(expected.w)
     assert bits(state.ell) == bits(expected.ell)
