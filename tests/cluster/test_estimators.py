@@ -106,5 +106,5 @@ def test_what_is_for_one_machine(client: Client) -> None:
     with pytest.raises(PartitionError, match="X must have the features of arcs as arrays"):
         on_dask.DependencySVC().fit(delayed(tagged, [[2, 0]] * 3))
     words, segmented = segments()
-    with pytest.raises(PartitionError, match="has [23] tokens, but max_length is 1"):
+    with pytest.raises(PartitionError, match=r"has [23] tokens, but max_length is 1"):
         on_dask.SegmentSVC(max_length={"B": 1}).fit(delayed(words, segmented))
