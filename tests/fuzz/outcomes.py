@@ -21,18 +21,18 @@ class Refused:
 
 @contextmanager
 def within(seconds: int = _SECONDS) -> Iterator[None]:
-    """Raise if the block takes longer."""
+    """Raise if the block takes more processor time; a long run may be paused meanwhile."""
 
     def late(*_: object) -> None:
         raise AssertionError(f"it takes more than {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def outcome(
