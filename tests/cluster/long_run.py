@@ -5,7 +5,8 @@ It says when there is a certificate. At the end it says how the run stopped, and
 
 import os
 
-os.environ["NUMBA_DISABLE_JIT"] = "1"  # before Numba is imported, here and in workers
+if __name__ == "__main__":
+    os.environ["NUMBA_DISABLE_JIT"] = "1"  # before Numba is imported, here and in workers
 
 import json
 import sys
