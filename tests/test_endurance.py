@@ -34,6 +34,7 @@ def test_faults_leave_nothing_behind(fault: str, tmp_path: Path) -> None:
     assert [case.get("wrong") for case in cases] == [None] * 3
 
 
+@pytest.mark.long
 def test_each_allocation_may_fail(tmp_path: Path) -> None:
     found = fault_sweeps.at_each_allocation("certificates", tmp_path)
     assert 0 < found["failed"] <= found["allocations"]
@@ -52,6 +53,7 @@ def test_sweeps_go_on_where_they_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     assert seen == [7, 8, 9, 10, 11]
 
 
+@pytest.mark.long
 def test_memory_that_runs_out_for_real() -> None:
     """Of one stage without kernels, at few limits."""
     assert memory_limits.main(["encode", "--step", str(4 << 20)]) == 0

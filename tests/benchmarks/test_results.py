@@ -140,6 +140,7 @@ def test_names_of_one_kind_add_up_and_those_of_several_narrow_down():
 
 
 def test_published_results_stand_in_for_those_that_are_not_stored(frame, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow", reason="needs pyarrow: pip install maxmargin[bench]")
     import _store
 
     monkeypatch.setattr(_store, "OUTPUTS", tmp_path / "outputs")

@@ -215,6 +215,7 @@ def test_chunk_f1_refuses(true: list[list[str]], pred: list[list[str]], message:
         chunk_f1(true, pred)
 
 
+@pytest.mark.long
 def test_real_sentences(real_data: Path) -> None:
     X_train, y_train, X_test, y_test = load_conll2000(data_home=real_data)
     assert (len(X_train), len(X_test)) == (8936, 2012)

@@ -53,7 +53,7 @@ def _row(i: int) -> tuple[Any, Any]:
 
 
 def _word(i: int) -> tuple[Any, Any]:
-    return f"w{i % 4}", i % 3
+    return f"w{i % 4}", i % 4 % 3
 
 
 def word_features(x: str, y: int) -> dict[Any, float]:

@@ -77,7 +77,7 @@ def text_of(sequences: list[list[tuple[str, list[str]]]], end: str) -> str:
     return (2 * end).join(blocks)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(sequences=FILES, end=st.sampled_from(["\n", "\r\n"]), extra=st.sampled_from(["", "\n", "\n\n"]))
 def test_labels_are_those_of_the_estimator(saved, tmp_path_factory, sequences, end, extra):
     file = tmp_path_factory.mktemp("data") / "file"
@@ -90,7 +90,7 @@ def test_labels_are_those_of_the_estimator(saved, tmp_path_factory, sequences, e
     assert found.tokens == sum(map(len, sequences))
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(sequence=st.lists(TOKENS, min_size=1, max_size=4))
 def test_labellings_have_the_largest_score(saved, sequence):
     model = load(saved)
