@@ -11,10 +11,13 @@ import argparse
 import gzip
 import random
 import sys
+import threading
 import time
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tqdm import tqdm
 
 from maxmargin import FileError, encode_files, open_corpus
 from maxmargin.corpus import reading, writing
@@ -70,10 +73,16 @@ def encode(case: Case, output: Path, patience: float) -> None:
     encode_files(case.files, output, verbose=0, **case.options)
 
 
+def encode_in_a_fork(case: Case, output: Path, patience: float) -> None:
+    """Encode in a forked process, with a lock of its own: a shared one would stay locked if it is killed."""
+    tqdm.set_lock(threading.RLock())
+    encode(case, output, patience)
+
+
 def killed(case: Case, output: Path, random_: random.Random, seconds: float) -> bool:
     """Encode in another process, and kill it at a random moment; return whether it was not faster."""
     patience = random_.choice((0.0, seconds / 10))
-    process = get_context("fork").Process(target=encode, args=(case, output, patience))
+    process = get_context("fork").Process(target=encode_in_a_fork, args=(case, output, patience))
     process.start()
     process.join(random_.uniform(0.0, seconds))
     process.kill()
