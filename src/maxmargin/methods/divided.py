@@ -20,7 +20,7 @@ for any :math:`\sigma`.
 
 **Rounds and stretches.** Short rounds need fewer passes. With few parts, what a return to Python costs would
 limit them, so some rounds form a *stretch*, in which parts synchronise within their kernels
-(`maxmargin.methods.meetings`) at one :math:`\sigma`; the last round of a stretch measures :math:`\rho`. Where
+(``meetings.py``) at one :math:`\sigma`; the last round of a stretch measures :math:`\rho`. Where
 adding up the weights takes long compared with a pass, a pass has few rounds or one.
 
 The work of a part depends only on its examples, its state, the common weights and :math:`\sigma`, so threads,
