@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import hashlib
 import io
-import json
 import multiprocessing
 import os
 import resource
@@ -27,6 +26,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+
+from support.journals import swept
 
 Stage = Callable[[Path], bytes]
 _LEAST_BYTES = 1 << 9  # of the allocations that fail; data are small here
@@ -285,18 +286,6 @@ def one_case(number: int, folder: Path) -> dict[str, Any]:
     return found
 
 
-def sweep(folder: Path, cases: int, seed: int) -> list[dict[str, Any]]:
-    """Check cases until there are enough; return all that are known."""
-    folder.mkdir(parents=True, exist_ok=True)
-    journal = folder / "cases.jsonl"
-    known = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-    while len(known) < cases:
-        known.append(one_case(seed + len(known), folder))
-        with journal.open("a") as stream:
-            stream.write(json.dumps(known[-1]) + "\n")
-    return known
-
-
 def main(arguments: list[str] | None = None) -> int:
     from maxmargin.compiling.interpreting import interpreted
 
@@ -314,7 +303,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(at_each_allocation(stage, parsed.folder), flush=True)
         return 0
     with interpreted():
-        known = sweep(parsed.folder, parsed.cases, parsed.seed)
+        known = swept(parsed.folder, parsed.cases, parsed.seed, one_case)
     wrong = [case for case in known if "wrong" in case]
     for case in wrong:
         print(case["number"], case["stage"], case["fault"], case["wrong"], sep="\n")

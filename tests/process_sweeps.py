@@ -26,6 +26,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parent))
 
+from support.journals import swept
 from support.package_copies import BUILT_IN, TRAIN, WARNED, cold, command_environment, copy_package
 
 Program = str
@@ -298,18 +299,6 @@ def one_case(number: int, folder: Path, fault: str | None = None) -> dict[str, A
     return found
 
 
-def sweep(folder: Path, cases: int, seed: int, minutes: float) -> list[dict[str, Any]]:
-    """Check cases until there are enough; return all that are known."""
-    folder.mkdir(parents=True, exist_ok=True)
-    journal, end = folder / "cases.jsonl", time.monotonic() + 60.0 * minutes
-    known = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-    while len(known) < cases and time.monotonic() < end:
-        known.append(one_case(seed + len(known), folder))
-        with journal.open("a") as stream:
-            stream.write(json.dumps(known[-1]) + "\n")
-    return known
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
@@ -317,7 +306,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parsed = parser.parse_args(arguments)
-    known = sweep(parsed.folder.resolve(), parsed.cases, parsed.seed, parsed.minutes)
+    known = swept(parsed.folder.resolve(), parsed.cases, parsed.seed, one_case, parsed.minutes)
     wrong = [case for case in known if "wrong" in case]
     for case in wrong:
         print(case["number"], case["fault"], case["wrong"], sep="\n")

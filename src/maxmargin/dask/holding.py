@@ -271,10 +271,10 @@ def collect(
     with part.lock:
         if part.number != number:
             raise Lost(f"round {number}")
-        d = part.w - bench.w
+        d, phi = part.w - bench.w, _held(key, partitions[0]).problem.map
         ell = sum(_ell(method, _held(key, p)) for p in partitions)
         change = encoded(d)
-        return Report(change, float(d @ d), ell, part.seconds, change.n_bytes)
+        return Report(change, inner(phi, d, d), ell, part.seconds, change.n_bytes)
 
 
 def move_and_collect(

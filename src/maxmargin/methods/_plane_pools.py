@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.arrays import IntArray
 from maxmargin.compiling import helper
 from maxmargin.methods._planes import Planes, PlaneWork
 from maxmargin.methods._pool import ROOM, SIZE, START, closed_up, enlarged, new_extents, packed
@@ -31,15 +32,20 @@ def empty_planes(n: int, slack: int) -> Planes:
     length, extent = n * (room + 1) + room, new_extents(n)
     extent[:, START], extent[:, ROOM] = np.arange(n) * room, room
     entries = n * min(_FIRST_ENTRIES // _FIRST_ROOM, slack) * room + 4 * slack
+    return _new_planes(length, extent, n * room, entries)
+
+
+def _new_planes(length: int, extent: IntArray, used: int, n_entries: int) -> Planes:
+    """Return sets in pools of this many planes, of which the first are in use, and of this many entries."""
     return Planes(
         np.ones(length),
         np.zeros(length),
         np.zeros(length, dtype=np.int64),
         extent,
-        np.array([n * room]),
-        np.empty(entries, dtype=np.uint32),
-        np.empty(entries),
-        new_extents(n),
+        np.array([used], dtype=np.int64),
+        np.empty(n_entries, dtype=np.uint32),
+        np.empty(n_entries),
+        new_extents(len(extent)),
         np.zeros(1, dtype=np.int64),
         _new_work(_FIRST_WORK),
         np.zeros(2, dtype=np.int64),
@@ -76,19 +82,7 @@ def copied_planes(planes: Planes, n: int, slack: int) -> Planes:
 def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
     """Return n sets with alpha scaled by ``share`` and the rest on the truth; new sets have it alone."""
     length, entries = int(planes.extent[:, SIZE].sum()) + n, int(planes.entries[:, SIZE].sum())
-    out = Planes(
-        np.ones(length),
-        np.zeros(length),
-        np.zeros(length, dtype=np.int64),
-        new_extents(n),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(entries, dtype=np.uint32),
-        np.zeros(entries),
-        new_extents(n),
-        np.zeros(1, dtype=np.int64),
-        _new_work(_FIRST_WORK),
-        np.zeros(2, dtype=np.int64),
-    )
+    out = _new_planes(length, new_extents(n), 0, entries)
     _copy_sets(planes, share, out)
     return enlarged(out, slack)
 

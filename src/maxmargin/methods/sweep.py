@@ -182,18 +182,11 @@ def sweep_in_turns(
             elif report == protocol.FULL:
                 state = enlarged(state, max(size.statistics, size.parts))
             else:
-                raise _error(problem, method, state, report, int(visited(as_visits(visits), done)), numbers)
-
-
-def _error(
-    problem: AnyProblem, method: object, state: object, report: int, i: int, numbers: IntArray | None
-) -> ValueError:
-    """Return the error for a report of example i, whose number is ``numbers[i]``."""
-    number = i if numbers is None else int(numbers[i])
-    if report == protocol.BROKEN:
-        w = protocol.weights(method, state)
-        return fault(problem, i, w, float(protocol.factor(method, state)), number)
-    return undefined(problem, i, number)
+                i = int(visited(as_visits(visits), done))
+                number = i if numbers is None else int(numbers[i])
+                if report == protocol.BROKEN:
+                    raise fault(problem, i, w, float(protocol.factor(method, state)), number)
+                raise undefined(problem, i, number)
 
 
 def sweep_in_time(
