@@ -126,7 +126,7 @@ def check_projection(problem: AnyProblem, method: object) -> None:
 def checked_files(checkpoint: CheckpointLike | None, start: object) -> tuple[Checkpoint | None, str | None]:
     """Return the checkpoint, and the file to continue from, if there are any; raise if they do not fit.
 
-    A file of another run, or of this one before it began anew, is never replaced.
+    A file of another run, or of an earlier start of this one, is never replaced.
     """
     is_path = isinstance(checkpoint, str | os.PathLike)
     valid = checkpoint is None or is_path or isinstance(checkpoint, Checkpoint)
@@ -145,7 +145,7 @@ def checked_files(checkpoint: CheckpointLike | None, start: object) -> tuple[Che
 
 
 def sampler(sampling: str, n: int) -> Sampler:
-    """Return what draws the visits of passes over n examples."""
+    """Return the sampler that draws the visits of passes over n examples."""
     known = isinstance(sampling, str) and sampling in SAMPLINGS
     _expect(known, "sampling", f"one of {', '.join(map(repr, SAMPLINGS))}", sampling)
     return SAMPLINGS[sampling](n)

@@ -32,7 +32,7 @@ class FirstFit(NamedTuple):
     Attributes
     ----------
     model : str
-        An estimator, trained as it comes; or a model, trained by ``method``.
+        An estimator, trained with default parameters; or a model, trained by ``method``.
     data : str
         What its examples are.
     method : str
@@ -51,7 +51,7 @@ _RNG_SHAPE = (9, 4)
 
 
 def _tables() -> dict[str, NDArray[np.float64]]:
-    """Return features that are stored in the three ways."""
+    """Return features in each of the three storage formats."""
     X = np.random.default_rng(0).normal(size=_RNG_SHAPE)
     return {"dense": X, "sparse": np.where(X > 1.0, X, 0.0), "indicators": np.where(X > 1.0, 1.0, 0.0)}
 
@@ -63,7 +63,7 @@ _Data = dict[str, Callable[[], tuple[object, object]]]
 
 
 def _of_rows(examples: Callable[[NDArray[np.float64]], tuple[object, object]]) -> _Data:
-    """Return data for each way of storing features."""
+    """Return data for each storage format of features."""
     return {f"{kind} rows": partial(lambda kind: examples(_tables()[kind]), kind) for kind in _tables()}
 
 
@@ -72,9 +72,9 @@ def _graph(edges: list[tuple[int, int]], labels: list[int]) -> tuple[object, obj
 
 
 def _attributes() -> tuple[object, object]:
-    """Return a sequence of attributes as files have them, whose names are numbered by a kernel.
+    """Return a sequence of attributes as read from a file; a kernel numbers their names.
 
-    Files of attributes are tagged by loops of their own, which are compiled here, too.
+    Tagging such files needs loops of its own, which are compiled here too.
     """
     ready_loops()
     codes, counts, _, _ = number_fields(b"a\tb\nb\n")
@@ -109,7 +109,7 @@ def all_fits() -> list[FirstFit]:
 def run(fit: FirstFit) -> None:
     """Train and predict, so that all kernels of the fit are compiled or loaded."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of data that are too few to converge on
+        warnings.simplefilter("ignore")  # there are too few data to converge
         if fit.method:
             problem = _problems()[fit.model, fit.data]
             solve(problem, DUAL_METHODS[fit.method](1.0), max_passes=1, random_state=0)
@@ -122,7 +122,7 @@ def run(fit: FirstFit) -> None:
 
 @cache
 def _problems() -> dict[tuple[str, str], AnyProblem]:
-    """Return a tiny problem for each model and each way of storing features."""
+    """Return a tiny problem for each model and each storage format of features."""
     return dict(_made_problems())
 
 

@@ -1,6 +1,6 @@
-"""Packages whose names are imported when they are first used, as PEP 562 provides for.
+"""Packages that import their names on first use (PEP 562).
 
-scikit-learn and the models and methods that a program does not use would take most of the time of
+Otherwise scikit-learn, and models and methods that a program never uses, would take most of the time of
 ``import maxmargin``.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class LazyNames(NamedTuple):
-    """What a package needs at its top: ``__getattr__``, ``__dir__`` and ``__all__``."""
+    """What a package defines at its top level: ``__getattr__``, ``__dir__`` and ``__all__``."""
 
     getattr: Callable[[str], object]
     dir: Callable[[], list[str]]
@@ -27,7 +27,7 @@ def lazy_names(package: str, homes: Mapping[str, Iterable[str]]) -> LazyNames:
         The name of the package.
     homes : mapping
         The names that each module defines; modules are named within the package, and can be used as its
-        attributes. No name may be that of a module: the import of the module would set it.
+        attributes. No name may equal a module's: importing the module would overwrite it.
     """
     home = {name: f"{package}.{module}" for module, names in homes.items() for name in names}
     modules = {module.partition(".")[0] for module in homes}
@@ -38,7 +38,7 @@ def lazy_names(package: str, homes: Mapping[str, Iterable[str]]) -> LazyNames:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         found = getattr(import_module(home[name]), name)
-        setattr(sys.modules[package], name, found)  # the next access does not come here
+        setattr(sys.modules[package], name, found)  # so that the next access finds it at once
         return found
 
     def names() -> list[str]:

@@ -168,7 +168,7 @@ class Probe:
         return self.scratch.block.move
 
     def truth(self) -> None:
-        """Check that the truth, once the example is learnt and predicted, has no loss."""
+        """Check that the loss is zero once the example is learnt and its truth is predicted."""
         w = np.zeros(self.size.weights)
         for _ in range(_TRUTH_STEPS):
             plane = self._answer(decode, w)

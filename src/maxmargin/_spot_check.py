@@ -1,7 +1,7 @@
 """A cheap check of a user's oracle: a few answers, compared with each other.
 
 `check_problem` is thorough, and users must ask for it. These checks run with every fit, so they cost a few
-calls of the oracle, and they only speak if the oracle is surely wrong.
+calls of the oracle, and they raise only if the oracle is certainly wrong.
 """
 
 import time
@@ -21,7 +21,7 @@ from maxmargin.problems.problem import AnyProblem
 
 _EXAMPLES = 5
 _SEED = 0
-# Seconds after which no further example is looked at.
+# No further example is checked after this many seconds.
 _PATIENCE = 1.0
 _LARGEST = "argmax must return an output of largest loss plus score"
 _BEST = "argmax without the truth must return an output of largest score"
@@ -65,8 +65,8 @@ def check_oracle(problem: AnyProblem, owner: str, advice: str) -> None:
 
     The oracle is called at zero weights and at two random weights, which it must answer by outputs that
     neither the truth, nor a prediction, nor another of its answers beats. Predictions are compared with each
-    other: they may be of fewer outputs. At zero weights, some answer must have a loss: otherwise zero weights
-    are optimal, and training ends before it has begun.
+    other only, as they may be restricted to fewer outputs. At zero weights, some answer must have a loss:
+    otherwise zero weights are optimal, and training ends before it has begun.
     """
     if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
         return

@@ -64,7 +64,7 @@ def csr_of(
 def index_dtype(indices: NDArray[np.integer], most: int) -> np.dtype[np.integer]:
     """Return the type for both index arrays of a CSR matrix: int32 if it holds these and up to ``most``.
 
-    As scipy's `get_index_dtype`, which is not public in its oldest version that we allow.
+    Like scipy's `get_index_dtype`, which is not public in the oldest version that we support.
     """
     fits = np.can_cast(indices.dtype, np.int32) and most <= np.iinfo(np.int32).max
     return np.dtype(np.int32 if fits else np.int64)
@@ -98,9 +98,9 @@ def plain(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
 
 
 class _View:
-    """The memory of an array, for NumPy to make another array of: read-only or not, and of any shape.
+    """The memory of an array, from which NumPy makes another one: read-only or not, and of any shape.
 
-    NumPy itself makes no writeable view of memory that cannot be written to.
+    By itself, NumPy refuses to make a writeable view of read-only memory.
     """
 
     def __init__(self, array: NDArray[np.generic], **changes: object) -> None:
@@ -128,8 +128,8 @@ def _arrays_of(X: object) -> list[NDArray[np.generic]]:
 def lent(X: _Matrix) -> _Matrix:
     """Return a view of an array whose owner does not change it for as long as the view is used.
 
-    The view is read-only and counts as frozen. Of a CSR matrix the values are lent, and not the indices: one
-    that changes after it was checked would make kernels read, and write, anywhere.
+    The view is read-only and counts as frozen. Of a CSR matrix only the values are lent. An index that
+    changes after it was checked would make kernels read and write anywhere in memory.
     """
     if isinstance(X, np.ndarray):
         fixed = is_frozen(X) or not X.size or X.dtype.hasobject
@@ -180,7 +180,7 @@ def is_mapped(array: object) -> bool:
 
 
 def memory_of(array: object) -> object:
-    """Return what holds the values of an array: the array that it is a view of in the end, or a buffer."""
+    """Return the owner of an array's memory: the array at the end of its chain of views, or a buffer."""
     while isinstance(array, np.ndarray | _View) and array.base is not None:
         array = array.base
     return array.obj if isinstance(array, memoryview) else array
@@ -210,14 +210,14 @@ def _address(array: NDArray[np.generic]) -> int:
 def value_dtype(given: np.dtype[np.generic]) -> type[np.float32] | type[np.float64]:
     """Return the type in which kernels read features of some type: all arithmetic is in float64.
 
-    Kernels are compiled for these two types and no other. Half precision has room in the first, while
-    integers are the second, as they were before there were two.
+    Kernels are compiled for these two types and no other. Half precision becomes float32, and integers become
+    float64.
     """
     return np.float32 if given.kind == "f" and given.itemsize <= 4 else np.float64
 
 
 def value_dtypes(X: object) -> list[type[np.float32] | type[np.float64]]:
-    """Return what scikit-learn may keep a table in; it makes any other type the first of these."""
+    """Return the types in which scikit-learn may leave a table; it converts any other to the first."""
     dtype = getattr(X, "dtype", None)
     return [value_dtype(dtype)] if isinstance(dtype, np.dtype) else [np.float64, np.float32]
 

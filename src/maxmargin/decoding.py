@@ -42,7 +42,7 @@ def decode_all(problem: AnyProblem, w: FloatArray) -> IntArray:
 
 
 def decode_all_with_margins(problem: AnyProblem, w: FloatArray) -> WithMargins:
-    """Return the outputs of largest score for all examples, and by how much it falls without their parts."""
+    """Return the outputs of largest score for all examples, and the margins of their parts."""
     w, stops, ends = checked_weights(problem, w), _stops(problem, output_size), _stops(problem, n_parts)
     found = WithMargins(np.empty(stops[-1], dtype=np.int64), np.empty(ends[-1]))
 
@@ -72,7 +72,7 @@ def _predictions_with_margins(problem, w, first, stop, out, theta, y, work):
 
 
 class Decoded:
-    """The output of largest score of the only example of a problem, and what comes closest to it.
+    """The output of largest score of a problem's only example, and the next best outputs.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ class ProgressLine:
 
     The line appears on a terminal or in a notebook once a run has lasted two seconds, or at once with
     ``delay=0``, and disappears when the run ends. Nothing is written to other streams; `LogLines` are for
-    these. Before the first pass, the line says what is being compiled. The remaining time is that until
+    these. Before the first pass, the line says what is being compiled. The remaining time is the time until
     ``max_passes``; a run that reaches its tol ends sooner.
 
     Parameters

@@ -73,10 +73,10 @@ def solve(
     start : Result, WarmStart or path, optional
         Continue from the result of another run, by the same kind of method at any lam. The problem must be
         the same, or the same with examples appended. On equal data, the first certificate costs no oracle
-        call. Otherwise outputs are compared at random weights, by some passes, which the history counts.
-        Or the path of a checkpoint: continue that run, bit for bit as if it had never stopped. Problem,
-        method, ``sampling`` and ``check_every`` must be the same. Limits may change: ``max_passes`` counts
-        all passes of the run, ``time_limit`` the seconds of this call.
+        call. Otherwise outputs are compared at random weights; this takes some passes, which the history
+        counts. Or the path of a checkpoint: continue that run, bit for bit as if it had never stopped.
+        Problem, method, ``sampling`` and ``check_every`` must be the same. Limits may change: ``max_passes``
+        counts all passes of the run, ``time_limit`` the seconds of this call.
     n_jobs : int, optional
         Threads for the certificates and for the parts of `Divided`: one by default, -1 for one per
         processor. The result does not depend on it.
@@ -265,8 +265,8 @@ class _Run:
     def _note(self, found: objective.Certificate) -> None:
         """Add a certificate to the history, and keep the best bounds.
 
-        After a step that was left half done, weights and dual loss may not belong together. They give no
-        lower bound then, and the best one so far is kept.
+        After an interrupted step, weights and dual loss may not match. They give no lower bound then, and the
+        best one so far is kept.
         """
         at, calls, dual, primal = self.at, self.oracle_calls(), self.at.best_dual, found.primal
         if self.whole:
@@ -277,7 +277,7 @@ class _Run:
     def stop_at_zero(self) -> None:
         """End the run at zero weights if these are good enough, as they are on data without signal.
 
-        Their objective is measured only if what is known of it, `best_ell`, would be small enough.
+        Their objective is measured only if its lower bound, `best_ell`, is small enough.
         """
         at = self.at
         if self.converged() or not self.limits.are_met(at.best_ell, at.best_dual):
@@ -311,13 +311,13 @@ class _Run:
             at.best_w, at.best_primal = found
 
     def rebuild(self) -> None:
-        """Measure the best weights again if redundant entries of them have gathered rounding."""
+        """Measure the best weights again if rounding errors have built up in their redundant entries."""
         at = self.at
         try:
             found = kinds.rebuilt(self.problem, self.method, at.best_w, at.best_primal)
             at.best_w, at.best_primal = found
         except (KeyboardInterrupt, OutOfTime):
-            pass  # the weights as they are have a certificate
+            pass  # the weights have a certificate already
 
     def finish(self) -> None:
         """Store the state, then certify the steps since the last certificate; an interrupt skips this.

@@ -31,13 +31,13 @@ def checked(problem: object, method: object) -> tuple[AnyProblem, object]:
 
 @python_generic
 def n_blocks(problem: AnyProblem) -> int:
-    """Return the number of blocks, of which a pass visits as many: examples or sets."""
+    """Return the number of blocks, which are examples or sets; a pass makes as many visits."""
     return sizes(problem).examples
 
 
 @python_generic
 def sampler(problem: AnyProblem, sampling: str) -> Sampler:
-    """Return what draws the visits of passes; ``sampling`` is the name that the user gave."""
+    """Return the sampler that draws the visits of passes; ``sampling`` is the user's name for it."""
     return _arguments.sampler(sampling, n_blocks(problem))
 
 
@@ -74,7 +74,7 @@ def no_worse(problem: AnyProblem, method: object, w: FloatArray, primal: float) 
 
 @python_generic
 def rebuilt(problem: AnyProblem, method: object, w: FloatArray, primal: float) -> tuple[FloatArray, float]:
-    """Return an answer and its objective, measured again if redundant entries have gathered rounding."""
+    """Return an answer and its objective, measured again if redundant entries have rounding errors."""
     fresh = feature_map.rebuilt(problem.map, w)
     return (w, primal) if fresh is w else (fresh, objective.primal(problem, fresh, regularisation(method)))
 

@@ -65,7 +65,7 @@ class _Clock:
 _CLOCK = _Clock()
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 _PIECE_SECONDS = 0.1
-# A piece is at most so many times as long as the last one, as the time of a short piece says little.
+# A piece is at most this many times as long as the last one: the time of a short piece says little.
 _GROWTH = 8
 
 
@@ -86,7 +86,7 @@ def uncounted() -> Iterator[None]:
 
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
-    """Let loops over examples in this block end when `now` is past the deadline, most by `OutOfTime`."""
+    """Let loops over examples in this block end after the deadline, most by raising `OutOfTime`."""
     token = _DEADLINE.set(deadline)
     try:
         yield

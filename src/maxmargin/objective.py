@@ -42,7 +42,7 @@ from maxmargin.problems.oracle import is_bounded, is_exact
 from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, checked_weights
 
-# Examples of a piece of a certificate: at least so many, and more if they have few statistics.
+# Number of examples in a piece of a certificate: at least this, and more if they have few statistics.
 _CHUNK, _CHUNK_STATISTICS = 256, 1 << 16
 _TINY = float(np.finfo(np.float64).tiny)
 # Weights that are worse than zero are scaled by this power of two, repeatedly, until they are better.
@@ -198,7 +198,7 @@ def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | 
     broken = broken_example(problem, w, out, start)
     if broken >= 0:
         raise fault(problem, broken, w)
-    # An approximate oracle may overlook the truth, whose margin is zero.
+    # An approximate oracle may overlook the truth, for which H is zero.
     return out if is_exact(problem.oracle) else np.maximum(out, 0.0)
 
 

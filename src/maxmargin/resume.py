@@ -148,7 +148,7 @@ def begin_from(warm: WarmStart, problem: AnyProblem, method: object) -> Beginnin
 
 
 def _adopted(problem: AnyProblem, before: AnyProblem, w: FloatArray) -> FloatArray:
-    """Return weights of a problem of the first examples as weights of the problem, which it fits."""
+    """Return weights of a problem that has only the first examples as weights of this problem."""
     found = adopted(problem.map, w, before.map)
     return checked_weights(problem, w if found is None else found)
 

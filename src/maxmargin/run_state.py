@@ -120,7 +120,7 @@ def new_run_state(
 
 
 class Files(NamedTuple):
-    """The files of a run: that of its checkpoint, the one to continue from, and what they must be of."""
+    """The files of a run: its checkpoint, the file to continue from, and what both must belong to."""
 
     kept: Checkpoint | None
     start: str | None
@@ -154,7 +154,7 @@ def files_of(
     """Return the files of a run; raise if problem or method cannot be recognised in another process."""
     if kept is None and start is None:
         return Files(None, None, None)
-    seed = settings["random_state"]  # others than numbers cannot be compared
+    seed = settings["random_state"]  # only numbers can be compared
     plain = settings | {"random_state": int(seed) if isinstance(seed, Integral) else None}
     compared = cast("dict[str, Json]", plain)
     identity = Identity(_version(), _digest("problem", problem), _digest("method", method), compared)
@@ -162,7 +162,7 @@ def files_of(
 
 
 def _version() -> str:
-    """Return the minor version, within which runs give the same bits; nothing, if it is not installed."""
+    """Return the minor version, within which runs give the same bits; empty if it is not installed."""
     return ".".join(installed_version().split(".")[:2])
 
 

@@ -3,8 +3,8 @@
 A state is made of named tuples, tuples, lists, data classes, arrays and numbers. `flatten` takes it apart,
 into named arrays and a tree of plain data. `restored` puts it together again, modelled on a *template*: a
 state of the same kind, which provides the classes, so that nothing named in a file is looked up or imported.
-Two names of one array remain so. A class that has more than its changing parts, such as a subset of a
-problem, registers `parts` and `with_parts`.
+Two names of one array are restored as two names of one array. A class that has more than its changing parts,
+such as a subset of a problem, registers `parts` and `with_parts`.
 """
 
 import copy
@@ -24,8 +24,8 @@ from maxmargin.wording import described
 Array = NDArray[np.generic]
 State = TypeVar("State")
 
-# Numbers other than Python's own ints, by the names of their types: files hold finite numbers in decimals, so
-# the digits of floats are hexadecimal.
+# Numbers other than Python's ints, by the names of their types. Files hold finite decimal numbers only, so
+# floats are written in hexadecimal.
 _FLOATS: dict[str, Callable[[float], object]] = {"float": float, "float64": np.float64}
 _INTS: dict[str, Callable[[int], object]] = {"int64": np.int64, "bool": np.bool_}
 
@@ -68,7 +68,7 @@ def sequence_parts(value: Sequence[object]) -> Sequence[object]:
 @with_parts.register(tuple)
 @with_parts.register(list)
 def sequence_with_parts(value: Sequence[object], new: Sequence[object]) -> Sequence[object]:
-    # Not by the class: it may check its arguments, or convert them.
+    # Not by calling the class, which may check or convert its arguments.
     make: Callable[[Sequence[object]], Sequence[object]] = getattr(value, "_make", type(value))
     return make(new)
 
@@ -90,7 +90,7 @@ def generator_parts(value: np.random.Generator) -> Sequence[object]:
 
 @with_parts.register(np.random.Generator)
 def generator_with_parts(value: np.random.Generator, new: Sequence[object]) -> np.random.Generator:
-    """Return the same generator, moved on: callers may have it too."""
+    """Set the state of the generator and return it: callers may hold it too."""
     value.bit_generator.state = cast("dict[str, object]", new[0])
     return value
 
@@ -151,7 +151,7 @@ def skeleton(state: object) -> object:
 
 
 def _memory(array: Array) -> object:
-    """Return what two names of one array have in common."""
+    """Return a key that is the same for two names of one array."""
     return array.ctypes.data, array.shape, array.strides, array.dtype.str, *([id(array)] * (array.size == 0))
 
 

@@ -24,7 +24,7 @@ ESTIMATORS = tuple(_first_fits.DATA)
 
 # A process ends after a few fits, as Numba keeps everything that it has compiled in memory.
 _FITS_OF_A_PROCESS = 3
-# About what a fit takes with a cold cache on one core; the fits of one process share some of it.
+# Roughly the time of a fit with a cold cache on one core; the fits of one process share some of it.
 _SECONDS_OF_A_FIT = 18
 # A child runs this, with a list of fits on its standard input.
 _CHILD = "from maxmargin.warm import work; work()"
@@ -42,7 +42,7 @@ class Compiled(NamedTuple):
     directory : Path or None
         Where they are stored; None if no directory is writeable, so that each process compiles again.
     megabytes : float
-        Largest memory of a process.
+        Peak memory of a process.
     """
 
     kernels: int
@@ -58,7 +58,7 @@ class Compiled(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """What a child says after a fit: specialisations that are new in it, and its largest memory so far."""
+    """A child's report after a fit: its number of new specialisations, and its peak memory so far."""
 
     kernels: int
     megabytes: float
@@ -188,7 +188,7 @@ def work() -> None:
 
 
 def _megabytes() -> float:
-    """Return the largest memory of this process so far; zero where this is not known."""
+    """Return the peak memory of this process so far; zero where this is not known."""
     try:
         import resource
     except ImportError:  # on Windows

@@ -39,7 +39,7 @@ class Call(NamedTuple):
     Attributes
     ----------
     first : bool
-        Whether it learns anew, and does not add examples to those of earlier calls.
+        Whether it starts afresh, instead of adding examples to those of earlier calls.
     more : bool
         Whether it is one of `partial_fit`, which keeps the examples for later calls.
     warm : bool
@@ -54,7 +54,7 @@ class Call(NamedTuple):
     classes: object = None
 
     def held(self, features: _Matrix) -> _Matrix:
-        """Return features to train on: where the user has them, or a copy that later calls find unchanged."""
+        """Return features to train on: in the user's memory, or a copy that later calls find unchanged."""
         return kept(features) if self.more or self.warm else lent(features)
 
 
@@ -223,7 +223,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
             del self._last
 
     def _model_parameters(self) -> dict[str, object]:
-        """Return the parameters that say what is learnt: those that are not of training alone."""
+        """Return the parameters that determine what is learnt, and not only how."""
         return {name: value for name, value in parameters_of(self).items() if name not in TRAINING}
 
     def _check_same_model(self, before: dict[str, object]) -> None:
@@ -237,7 +237,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
 
 
 class LabellingEstimator(MaxMarginEstimator[Data, Output]):
-    """Base of the estimators whose outputs are labels of `classes_`, which the first call may be told."""
+    """Base of the estimators whose outputs are labels of `classes_`, which may be given to the first call."""
 
     classes_: Labels
 
@@ -251,7 +251,7 @@ class LabellingEstimator(MaxMarginEstimator[Data, Output]):
         return self._learn((X, y), sample_weight, more=True, classes=classes)
 
     def _known_classes(self, call: Call) -> Labels | None:
-        """Return the labels of earlier calls, or those given to the first; None if y is to tell."""
+        """Return the labels of earlier calls, or those given to the first; None if they follow from y."""
         if not call.first:
             return self.classes_
         return None if call.classes is None else np.unique(call.classes)  # type: ignore[call-overload]

@@ -6,8 +6,8 @@ marginals, as these are what is predicted. On text chunking (CoNLL-2000, four se
 to expected calibration errors from 0.006 to 0.009 on the test set. The likelihood of whole outputs led to
 errors from 0.009 to 0.014.
 
-If all parts are predicted right, no temperature is too low. So one mistake is added to what was observed: a
-part that does not have its true state. Of many parts one makes no difference.
+If all parts are predicted correctly, the likelihood grows as the temperature falls. So one mistake is added
+to the data: a part that does not have its true state. Among many parts, one makes no difference.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from maxmargin.estimators._problems import Problem
 from maxmargin.marginals import marginals_all, score_range
 
 # Temperatures to choose from, in units of the largest difference of scores. At the lowest, all probabilities
-# but those of ties are zero or one; at the highest, all states are alike.
+# but those of ties are zero or one; at the highest, all states are equally likely.
 _LOWEST, _HIGHEST = 1e-5, 1e1
 # Accuracy of the logarithm of the temperature.
 _ACCURACY = 1e-3

@@ -25,8 +25,8 @@ class MarginEstimator(Generic[Margins]):
 
         The margin of a part is the score of the prediction less the largest score of all outputs that differ
         from it in this part: 0 if another output is as good, infinite if no output differs there. Margins are
-        in the units of scores. They are no probabilities, but they put the parts in order: those of small
-        margin are wrong most often.
+        in the units of scores. They are not probabilities, but they rank the parts: those of small margin are
+        wrong most often.
 
         Parameters
         ----------
@@ -50,7 +50,7 @@ class MarginEstimator(Generic[Margins]):
 
 
 class ListMarginEstimator(MarginEstimator[list[FloatArray]]):
-    """The same for a list of examples, each of which has an array of margins."""
+    """Adds `predict_margins` to an estimator over lists of examples: an array of margins for each."""
 
     def _margins(self, X: object) -> list[FloatArray]:
         return [] if isinstance(X, Sized) and not len(X) else self._margin_arrays(X)

@@ -17,8 +17,8 @@ _INLINE = re.compile(r"%\((\w+)\)s")
 
 _MORE = """Train on these %(examples)s and those of all earlier calls, from where the last call stopped.
 
-The estimator keeps the %(examples)s, `kept_bytes_` in all: the answer is certified for all of them, as that
-of `fit` is. What is saved is the work of the last call. Pickles leave the %(examples)s out, except within
+The estimator keeps the %(examples)s, `kept_bytes_` in all: the answer is certified for all of them, as after
+`fit`, but the work of the last call is not done again. Pickles leave the %(examples)s out, except within
 `maxmargin.pickle_training_data`. %(first)s
 """
 _CLASSES = """classes : array-like, default=None
@@ -57,8 +57,8 @@ TEXTS = {
         gap_ : float
             Bound on how far the objective is from its minimum.
         certified_ : bool
-            Whether the bound is guaranteed. It is not if the oracle is approximate and knows no bound, or if
-            the kernel is not known to be positive semidefinite.
+            Whether the bound is guaranteed. It is not if the oracle is approximate without a bound, or if the
+            kernel is not known to be positive semidefinite.
         history_ : History
             All certificates.
         n_iter_ : int

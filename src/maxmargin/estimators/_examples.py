@@ -141,7 +141,7 @@ def label_weights(
 
 
 def check_margins_rescaled(class_weight: object, rescaling: str, owner: str) -> None:
-    """Raise if classes are weighted and slacks rescaled: the oracle of slacks counts wrong labels alike."""
+    """Raise if classes are weighted and slacks rescaled: the oracle for slacks only counts wrong labels."""
     if rescaling == "slack":
         raise ValueError(
             f"{owner}: class_weight must be None where rescaling is 'slack', got {described(class_weight)}; "
@@ -159,5 +159,5 @@ def check_fixed(class_weight: object, owner: str) -> None:
 
 
 def per_weight(row: Measurement, mean: float) -> Measurement:
-    """Return a certificate of what is solved as one of what is minimised."""
+    """Return a certificate of the solver's objective in units of the estimator's objective."""
     return row._replace(primal=row.primal / mean, dual=row.dual / mean, gap=row.gap / mean)

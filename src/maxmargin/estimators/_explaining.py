@@ -29,7 +29,7 @@ class Reader(Protocol):
         """Return the parts of an output."""
 
     def state(self, codes: IntArray, part: Part) -> object:
-        """Return what a part, of this output or of another, is in this output."""
+        """Return the state in this output of a part, which may be a part of another output."""
 
     def contributions(self, codes: IntArray) -> list[Contribution]:
         """Return what adds to the score of an output."""
@@ -63,8 +63,8 @@ class Explainer:
         """Return what the prediction for one %(example)s is made of, and what would change it.
 
         The contributions of features and transitions add up to the score of the prediction. To change a part
-        of it, the score of another output has to become the largest: for each part, that is the best output
-        in which it differs, and what the two do not have in common adds up to its margin.
+        of it, another output must get the largest score. For each part, this is the best output in which the
+        part differs. The contributions that the two outputs do not share add up to the margin of the part.
 
         Parameters
         ----------

@@ -33,7 +33,7 @@ class Contribution(NamedTuple):
     kind, feature, label : object
         The weight, named as in `top_features`; or as in `top_transitions`, with a tuple of labels.
     value : float
-        Of the feature.
+        The value of the feature.
     weight : float
     contribution : float
         Their product.

@@ -110,7 +110,7 @@ def _write_labels(draft: Draft, name: str, labels: NDArray[np.generic]) -> None:
 
 
 def _text_bytes(texts: list[str]) -> int:
-    """Return the size of an array of texts: each has the room of the longest."""
+    """Return the size of an array of texts: each takes as much space as the longest."""
     return 4 * len(texts) * max(map(len, texts), default=0)
 
 

@@ -57,7 +57,7 @@ class TransitionWeight(NamedTuple):
     feature : object
         The feature of the edge; None if there is none.
     before, after : object
-        The labels; None for the start or the end of a sequence. Before a trigram there is a pair of labels.
+        The labels; None for the start or the end of a sequence. In a trigram, ``before`` is a pair of labels.
     weight : float
     """
 
@@ -113,7 +113,7 @@ def ranked(
 
 
 def _named(features: Sequence[object], rows: list[int]) -> Sequence[object]:
-    """Return the names of some rows; names that have to be found are found together."""
+    """Return the names of some rows; names that must be looked up are looked up together."""
     return features.of(rows) if isinstance(features, ArcNames) else [features[row] for row in rows]
 
 
@@ -121,7 +121,7 @@ def _largest(values: FloatArray, k: int | None) -> IntArray:
     """Return the places of the k largest values, or of all, the largest first; of equal ones, the first."""
     if k is None or k >= len(values):
         return np.argsort(-values, kind="stable")
-    # A partition is much faster than to sort millions of weights.
+    # A partition is much faster than sorting millions of weights.
     least = np.partition(values, len(values) - k)[len(values) - k]
     enough = np.flatnonzero(values >= least)
     return enough[np.argsort(-values[enough], kind="stable")[:k]]
@@ -181,7 +181,7 @@ def _of_label(tables: Iterable[WeightTable], label: object, owner: str) -> list[
 
 
 class _ListsFeatures:
-    """Base of what adds `top_features` to an estimator."""
+    """Base of the mixins that add `top_features` to an estimator."""
 
     def _feature_tables(self) -> list[WeightTable]:
         """Hook: return the weights of features."""
@@ -216,7 +216,7 @@ class FeatureInspector(_ListsFeatures):
 
 
 class LabelFeatureInspector(_ListsFeatures):
-    """The same for an estimator with labels."""
+    """Adds `top_features` to an estimator with labels."""
 
     @snapshot
     def top_features(self, label: object = None, k: int = 10) -> "DataFrame":

@@ -147,7 +147,7 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
 
     def _values(self, a: RowFeatures, b: RowFeatures) -> FloatArray:
         """Return the values of the kernel between rows."""
-        from sklearn.metrics import pairwise  # linear models need no part of it
+        from sklearn.metrics import pairwise  # linear models do not need it
 
         function = self._function
         if isinstance(function, PolynomialKernel):

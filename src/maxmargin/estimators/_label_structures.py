@@ -12,9 +12,9 @@ from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.inference.subsets import MOST_NODES
 
 STRUCTURES = {"auto", "independent", "tree", "full"}
-# The feature of a pair of labels. A pair has this one feature where a label has all those of X, so a feature
-# of one would hold the weights of pairs back too much. On the data of benchmarks/multilabel.py, three is best
-# or nearly so, and ten needs three times as many passes.
+# The feature of a pair of labels. A pair has only this feature, while a label has all those of X, so with a
+# value of one the weights of pairs would be regularised too much. On the data of benchmarks/multilabel.py,
+# three is best or nearly so, and ten needs three times as many passes.
 PAIR = 3.0
 # The names of the entries of a pair's table, row by row.
 PAIR_STATES = ("neither", "second", "first", "both")

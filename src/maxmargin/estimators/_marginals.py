@@ -53,7 +53,7 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
         raise NotImplementedError
 
     def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
-        """Hook: return the same, and the true states of all parts; -1 for a state unknown to `fit`."""
+        """Hook: return that problem, and the true states of all parts; -1 for a state unknown to `fit`."""
         raise NotImplementedError
 
     def _states(self, examples: Examples[Data]) -> IntArray:
@@ -69,8 +69,8 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
     def calibrate(self, X: object, y: object) -> Self:
         """Fit the temperature of `predict_marginals` to %(examples)s that were not trained on.
 
-        It is the temperature at which %(parts)s are most likely, each by itself. What `fit` has not seen is
-        left out.
+        It is the temperature at which %(parts)s are most likely, each by itself. Parts whose state `fit` has
+        not seen are left out.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
         .. math:: p(y) \propto e^{\text{score}(y) / t} ,
 
         where t is ``temperature_``, which `calibrate` fits, or `fit` with ``probability=True``. Sums over
-        outputs are exact. What is most likely by itself need not be a part of the best output, which
+        outputs are exact. The most likely state of a part need not be its state in the best output, which
         `predict` returns.
 
         Parameters
@@ -189,12 +189,12 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
 
 
 class ListMarginalEstimator(MarginalEstimator[Data, Output, list[FloatArray]]):
-    """The same for a list of examples, each of which has an array of probabilities."""
+    """Base of the estimators over lists of examples: an array of probabilities for each."""
 
     def _marginals(self, X: object) -> list[FloatArray]:
         """Return an array for each example; that of an example without parts has no rows."""
         if not isinstance(X, Iterable) or isinstance(X, Iterator):
-            return super()._marginals(X)  # which says what X must be
+            return super()._marginals(X)  # its error says what X must be
         examples = list(X)
         present = [x for x in examples if not is_empty(x)]
         if len(present) == len(examples):
@@ -220,7 +220,7 @@ def _has_probabilities(estimator: MarginalEstimator[Data, Output, FloatArray]) -
 
 
 class TableMarginalEstimator(MarginalEstimator[Data, Output, FloatArray]):
-    """The same for the rows of a table, with scikit-learn's `predict_proba`."""
+    """Base of the estimators over the rows of a table, with scikit-learn's `predict_proba`."""
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: object) -> FloatArray:

@@ -65,7 +65,7 @@ class OtherVersionWarning(InconsistentVersionWarning):  # type: ignore[misc]
 
 
 class TellsVersion(BaseEstimator):  # type: ignore[misc]
-    """Base of estimators whose pickles tell by which version they were made, as scikit-learn's do."""
+    """Base of estimators whose pickles record the version that made them, as scikit-learn's do."""
 
     def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), _VERSION: installed_version()}

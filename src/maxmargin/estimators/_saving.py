@@ -1,8 +1,8 @@
 """Models in files: what makes up a fitted estimator, stored without anything that could run.
 
 A class states the fitted attributes that it adds to those of its bases, as `_fitted`. Weights are stored by
-what they mean, so that files do not depend on how they lie in memory. The attributes that follow from weights
-are set by the hook that `fit` uses, too.
+meaning, so that files do not depend on their layout in memory. The attributes that follow from weights are
+set by the same hook as in `fit`.
 """
 
 import inspect
@@ -34,7 +34,7 @@ NOTES = "notes"
 
 
 class Layout(NamedTuple):
-    """Where weights are: their number, and what returns a vector of them as views by what they mean."""
+    """The layout of weights: their number, and a function from a vector of them to views by meaning."""
 
     size: int
     unpack: Callable[[FloatArray], tuple[FloatArray, ...]]
@@ -57,10 +57,10 @@ class SavesModel(PicklesModel):
         """Write the fitted model to a file, from which `maxmargin.load` reads it.
 
         The file has no code, and weights that are zero take no space. It holds what predictions need, the
-        certificate and the parameters, but not the training data: `partial_fit` on a loaded model says so.
-        Functions, such as a kernel of your own, are not stored: give them to `load` again. Parameters that
-        are no plain data (method objects, callbacks, random generators) have their defaults in the loaded
-        model, unless `load` is given them.
+        certificate and the parameters, but not the training data: `partial_fit` on a loaded model raises an
+        error that says so. Functions, such as a kernel of your own, are not stored: give them to `load`
+        again. Parameters that are not plain data (method objects, callbacks, random generators) have their
+        defaults in the loaded model, unless they are given to `load`.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ def _named(parts: tuple[FloatArray, ...]) -> dict[str, FloatArray]:
 
 
 def _write_parameters(draft: Draft, parameters: dict[str, object]) -> None:
-    """Store parameters: plain ones by value, and of the others the names."""
+    """Store parameters: plain ones by value, the others by name."""
     plain: dict[str, Json] = {}
     functions: list[str] = []
     left_out: list[str] = []

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, issparse
 from maxmargin.arrays import FloatArray, ValueArray
 from maxmargin.encoding.chunks import PIECE, pieces
 
-# Columns whose entries differ by this factor are worth a word.
+# Columns whose scales differ by this factor are worth a warning.
 _SPREAD = 100.0
 # A variance that is a smaller share of the mean square may be rounding alone.
 _ROUNDING = 1e-12
@@ -47,7 +47,7 @@ def _squared(some: FloatArray | csr_array) -> FloatArray | csr_array:
 
 
 def scale_advice(examples: object) -> str:
-    """Return what to do about encoded features on very different scales; empty if they are alike.
+    """Return advice on encoded features whose scales differ widely; empty if they are similar.
 
     Steps are as long as the largest features allow, so that the weights of small ones hardly move.
     """

@@ -134,7 +134,7 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
     def _read(self, X: object) -> Tokens:
         """Return the tokens of sequences whose outputs are to be predicted.
 
-        If there is no token at all, a blank one takes the place, outside of all sequences.
+        If there is no token at all, a blank one is added, outside of all sequences.
         """
         is_encoded = isinstance(X, CorpusSequences) and self._has_features_of(X)
         tokens = cast("CorpusSequences", X).tokens if is_encoded else self._encoder.transform(X)
@@ -159,7 +159,7 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
     @property
     @snapshot
     def _weights(self) -> tuple[FloatArray, ...]:
-        """The weights by what they mean."""
+        """The weights by meaning."""
         return self._blank().unpack(self._w)
 
     def _blank(self) -> SequenceProblem:

@@ -44,7 +44,7 @@ def _unchecked(*args: object, **kwargs: object) -> None:
 
 
 def _scikit_learns() -> ParameterChecks:
-    """Return the checks of scikit-learn; raise if they are not where, or what, they were."""
+    """Return the checks of scikit-learn; raise if they have moved or changed."""
     from sklearn.utils import _param_validation as private
 
     checks = ParameterChecks(

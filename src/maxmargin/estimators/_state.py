@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.estimators._errors import one_line
 from maxmargin.estimators._sklearn_private import validate_parameters
 
-# The attribute of a draft whose training was interrupted: what to say.
+# The attribute of a draft whose training was interrupted: the message.
 INTERRUPTED = "_interrupted"
 
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
@@ -27,7 +27,7 @@ def check_parameters(estimator: BaseEstimator, *names: str) -> None:
 
 
 def parameters_of(estimator: BaseEstimator) -> dict[str, object]:
-    """Return ``estimator.get_params(deep=False)``, which would inspect the signature of the class anew."""
+    """Return ``estimator.get_params(deep=False)``, which would inspect the signature of the class again."""
     return {name: getattr(estimator, name) for name in _parameter_names(type(estimator).__init__)}
 
 

@@ -156,7 +156,7 @@ def _file_of(checkpoint: Checkpoint | None) -> str | None:
 
 
 def _in_units_of(callback: Callback, mean: float) -> Callback:
-    """Return the callback, told of a run in the units of the estimator's objective."""
+    """Return the callback for a run, with measurements in units of the estimator's objective."""
     if mean == 1.0:
         return callback
 

@@ -82,7 +82,7 @@ class ChainSVC(
     %(rescaling)s
         "slack" needs a Hamming loss. Its oracle takes longer, by a factor of the length of the sequence.
     forbidden : list of pairs (before, after) of labels, "bio" or None, default=None
-        Pairs that are neither predicted nor trained against: label ``after`` right behind label ``before``,
+        Pairs that are neither predicted nor trained against: label ``after`` right after label ``before``,
         where None stands for the start or the end. "bio" forbids ``I-x`` that does not continue ``B-x`` or
         ``I-x``.
     forbidden_in : {"both", "prediction"}, default="both"
@@ -124,14 +124,15 @@ class ChainSVC(
 
     Notes
     -----
-    *Features.* The score of a label is linear in the features of its token. So describe a token by all that
-    tells its label: the word, its ending, whether it has capitals or digits, and the same of the words around
-    it. Names, in dicts or lists of strings, are the usual form; ``min_count=2`` or 3 drops the names of words
-    that are hardly ever seen. Labels before and after need no features, as transitions have weights.
+    *Features.* The score of a label is linear in the features of its token. So describe a token by everything
+    that hints at its label: the word, its ending, whether it has capitals or digits, and the same of the
+    words around it. Names, in dicts or lists of strings, are the usual form; ``min_count=2`` or 3 drops the
+    names of words that are rarely seen. Labels before and after need no features, as transitions have
+    weights.
 
     *Scaling.* The penalty treats all weights alike. So features with small values are hardly used, and those
-    with large values rule the others out and slow training down. Bring the columns of arrays to one scale,
-    by ``make_pipeline(TokenTransformer(StandardScaler()), ChainSVC())``, and use numbers of size one beside
+    with large values dominate the others and slow training down. Bring the columns of arrays to one scale, by
+    ``make_pipeline(TokenTransformer(StandardScaler()), ChainSVC())``, and use numbers of size one beside
     names, for instance ``{"word": "dog", "length": 0.3}`` rather than ``{"length": 3}``.
 
     *Odd tags.* Data whose tags break a scheme such as BIO here and there can be trained on with

@@ -44,7 +44,7 @@ from maxmargin.wording import described
 
 _Data = tuple[Graphs, IntArray, FloatArray]
 
-# Nodes that are close together say much the same: a graph of more nodes than this counts as one of so many.
+# Nearby nodes say much the same: a graph of more nodes than this counts as one of this many.
 _NODES = 48
 
 
@@ -75,7 +75,7 @@ class GraphSVC(
     inference : {"auto", "tree", "cut", "messages"}, default="auto"
         How to find the best labelling: exactly, where no graph has a cycle; exactly, by a minimum cut, for
         two labels; or by messages between nodes and a search that they guide. This search is exact if it ends
-        within ``search`` steps. Otherwise it bounds by how much a better labelling could score more, and the
+        within ``search`` steps. Otherwise it bounds how much more a better labelling could score, and the
         bound is a part of ``gap_``. The default is the first of these that the training data allow.
     search : int, default=10000
         Largest number of steps of the search after messages; 0 for none. It bounds the time of training and
@@ -416,7 +416,7 @@ class GraphSVC(
         return self._of_graphs(graphs._replace(nodes=self._prediction_rows(graphs.nodes)))
 
     def _of_graphs(self, scored: Graphs) -> Problem:
-        """Return the same, of graphs whose nodes have scores for features if there is a kernel."""
+        """Return the problem of graphs; with a kernel, the features of their nodes are scores."""
         return Graph.for_prediction(scored, len(self.classes_), self.inference_, steps=self.search)
 
     def _unlabelled_problem(self, X: object) -> Problem:

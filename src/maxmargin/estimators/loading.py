@@ -36,7 +36,7 @@ def load(path: Path, **parameters: object) -> SavesModel:
         A file that ``save`` of an estimator has written.
     **parameters
         What files do not hold: functions, such as ``features``, ``loss`` and ``argmax`` of `StructuredSVC` or
-        a ``kernel`` of your own, which must be given; and parameters that are no plain data, such as
+        a ``kernel`` of your own, which must be given; and parameters that are not plain data, such as
         ``callbacks``, which may be.
 
     Returns

@@ -279,7 +279,7 @@ class MulticlassSVC(
         return self._of_rows(self._prediction_rows(table))
 
     def _of_rows(self, rows: Table) -> Problem:
-        """Return the same, of rows that are scores if there is a kernel."""
+        """Return the problem of predicting the classes of rows, which are scores if there is a kernel."""
         features = with_constant(rows) if self.fit_intercept else rows
         return Multiclass.from_encoded(features, np.zeros(rows.shape[0], dtype=np.int64), len(self.classes_))
 

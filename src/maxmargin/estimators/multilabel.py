@@ -76,8 +76,8 @@ class MultilabelSVC(
     structure : {"auto", "independent", "tree", "full"}, default="auto"
         Which labels are joined: none, those of the tree that explains best how they occur together (Chow and
         Liu), or all. The best set is found exactly, except for "full" with more than 12 labels, where
-        ``gap_`` is that of a relaxation. The default is "full" for 3 to 12 labels, and "tree" otherwise, with
-        slack rescaling or with probabilities.
+        ``gap_`` is that of a relaxation. The default is "full" for 3 to 12 labels. It is "tree" for other
+        numbers, with slack rescaling, and with probabilities.
     loss : {"hamming", "normalized_hamming"}, default="hamming"
         The number of wrong labels, or their share.
     %(rescaling)s
@@ -91,7 +91,7 @@ class MultilabelSVC(
         The labels, which are the columns of y: their names if y is a DataFrame with strings as names, else
         the numbers 0, 1, ... If y is a vector, its two classes.
     coef_ : array of shape (n_labels, n_features)
-        w, by how much features speak for each label.
+        w, the feature weights of each label.
     intercept_ : array of shape (n_labels,)
         b.
     structure_ : str
@@ -114,8 +114,8 @@ class MultilabelSVC(
     Without pairs, each label has a binary SVM of its own, with the hinge loss: that of scikit-learn's SVC at
     twice this C with "hamming", and at 2 n_labels C with "normalized_hamming". So the share of wrong labels
     regularises less the more labels there are, and needs another C for each number of them. The weights of a
-    pair are regularised a ninth as much as those of labels. A label has all the features of X to grow on,
-    but a pair has a single constant one.
+    pair are regularised a ninth as much as those of labels. A label has all features of X, but a pair has
+    only one, which is constant.
 
     Examples
     --------
@@ -352,7 +352,7 @@ class MultilabelSVC(
 
     @snapshot
     def decision_function(self, X: object) -> FloatArray:
-        """Return by how much the best set with a label scores more than the best set without it.
+        """Return how much more the best set with a label scores than the best set without it.
 
         It is positive where `predict` has the label, and its size is that of `predict_margins`.
 
@@ -394,7 +394,7 @@ class MultilabelSVC(
         return self._of_rows(self._linear_rows(table), scores)
 
     def _of_rows(self, table: Table, scores: FloatArray | None) -> Problem:
-        """Return the same, of rows; with a kernel, the scores of nodes are their first features."""
+        """Return the problem of rows; with a kernel, the scores of nodes are their first features."""
         graphs = label_graphs(table, self._n_labels, self.edges_)
         if scores is not None:
             nodes = scores.reshape(len(scores) * self._n_labels, -1)

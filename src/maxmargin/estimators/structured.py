@@ -66,9 +66,9 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     nonnegative : list, set or None, default=None
         Weights that must not be negative: their indices, or their names where features are dicts.
     exact : bool, default=True
-        Whether argmax always finds the largest value. If it does not, set this to False: it is then no error
-        if another output beats an answer. ``gap_``, which needs the largest values, is then no certificate:
-        it is too small, by the mean amount that the answers fall short of the largest value.
+        Whether argmax always finds the largest value. If it does not, set this to False: it is then not an
+        error if another output beats an answer. ``gap_``, which needs the largest values, is then no
+        certificate: it is too small, by the mean amount that the answers fall short of the largest value.
     %(training)s
 
     Attributes
@@ -93,7 +93,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
 
     Examples
     --------
-    Which word of a sentence is its subject? Any of its places may be.
+    Which word of a sentence is its subject? An output is the position of a word.
 
     >>> from maxmargin import StructuredSVC
     >>> def features(x, y):
@@ -313,7 +313,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
         return 1.0 - float(np.mean(losses))
 
     def _paired(self, X: object, y: object) -> _Data:
-        """Return examples and outputs as lists, if there are as many of both."""
+        """Return examples and outputs as lists of the same length."""
         examples, outputs = self._listed(X, "X"), self._listed(y, "y")
         if not examples or len(examples) != len(outputs):
             raise ValueError(

@@ -41,9 +41,8 @@ class TokenTransformer(  # type: ignore[call-arg]
     Parameters
     ----------
     transformer : transformer
-        Any transformer of scikit-learn that makes one row of each, such as StandardScaler, PCA, Nystroem or
-        a pipeline of these. It is cloned. Its parameters are those of this one with ``transformer__`` before
-        them.
+        Any transformer of scikit-learn that returns one row for each, such as StandardScaler, PCA, Nystroem
+        or a pipeline of these. It is cloned. Its parameters have the prefix ``transformer__`` here.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ class TokenTransformer(  # type: ignore[call-arg]
     Features of tokens that are dicts or strings are numbered in `fit`, as the estimators do it, and are given
     to the transformer as a sparse matrix. Names that did not occur in `fit` are ignored later.
 
-    Of graphs only the features of nodes are transformed. Edges and their features stay as they are.
+    In graphs, only the features of nodes are transformed. Edges and their features stay as they are.
 
     Transformers that need labels get those of all tokens or nodes. Tokens of segments have the labels
     ``"B-x"``, ``"I-x"`` and ``"O"``.
@@ -111,7 +110,7 @@ class TokenTransformer(  # type: ignore[call-arg]
         Returns
         -------
         TokenTransformer
-            The fitted one itself.
+            The fitted transformer.
         """
         with one_line(self._owner):
             stack, encoder, fitted = self._learnt(X)
@@ -267,7 +266,7 @@ def _requires_y(estimator: BaseEstimator) -> bool:
 
 
 def _n_required(function: Callable[..., object]) -> int:
-    """Return the number of arguments that a function cannot do without."""
+    """Return the number of required arguments of a function."""
     kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = inspect.signature(function).parameters.values()
     return sum(each.kind in kinds and each.default is inspect.Parameter.empty for each in parameters)

@@ -87,7 +87,7 @@ def _number_links(y, work):
 
 @helper
 def _toll(scores, bonus, place, k, prices):
-    """Return what the link of a place to column k costs; never negative, whatever the rounding."""
+    """Return the cost of linking a place to column k; never negative, despite rounding."""
     row, slot = place // bonus.shape[0], place % bonus.shape[0]
     gain = scores[row, k] + bonus[slot]
     return max(prices.row_price[place] + prices.column_price[k] - gain, 0.0)

@@ -3,7 +3,7 @@
 Nodes get their labels in order, the most promising label first. The score of the labels so far, with the
 messages that they receive from later nodes and the bound on those nodes, is an upper bound on what a branch
 can reach. A branch whose bound does not exceed the best known score is pruned. The bounds are tight, so few
-labellings are visited even if there are many powers of ten of them.
+labellings are visited, however many there are.
 
 A step costs as much as a visit of a node by messages, and the number of steps is limited, so the time is
 bounded: a better labelling copies only the labels that steps have set since the last one.

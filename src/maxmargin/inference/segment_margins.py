@@ -90,7 +90,7 @@ def _follow(t, length, last_scores, n_labels, sums, work):
 
 @helper
 def _start(s, length, d_found, label, n_labels, trellis, work):
-    """Find the best segments that start at token s, and return the score of the best but one of them.
+    """Find the best segments that start at token s, and return the best of their scores, leaving one out.
 
     The one left out has ``d_found`` tokens beyond the first, and a label; -1 leaves out none. Longer segments
     come first, as each of them crosses all later starts up to its end.

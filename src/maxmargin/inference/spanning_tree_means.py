@@ -33,7 +33,7 @@ class TreeSums(NamedTuple):
     through : array of shape (n_words, n_words, n_words + 1)
         ``through[v, j, h]`` is the share of the arc from h to j that comes from paths through word v.
     chosen : array of shape (n_words, n_words + 1)
-        ``chosen[v, h]`` is the probability of head h of word v, if paths through v do not need another.
+        ``chosen[v, h]`` is the probability of head h of word v, unless paths through v need another head.
     """
 
     scores: FloatArray

@@ -43,7 +43,7 @@ def empty_blocks(n: int, slack: int) -> Blocks:
 
 @enlarged.register
 def blocks_enlarged(blocks: Blocks, slack: int) -> Blocks:
-    """Steps to a corner leave zeros behind: half of all entries, in runs on long sequences."""
+    """Return the vectors without zeros, which steps to a corner leave behind, in a pool with more space."""
     drop_zeros(blocks)
     extent, used, where, value = closed_up(blocks.extent, slack, blocks.where, blocks.value)
     return Blocks(where, value, extent, used)

@@ -31,13 +31,13 @@ from maxmargin.methods.sweep import sweep_in_time
 from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.problem import AnyProblem
 
-_FACTOR = 2.5  # c
-_EXAMPLES = 16, 64  # at least and at most
-_PART = 8  # at most a part like this of the examples is measured, if that is not too few
-_SMALL = 2.0**-100  # times lam n, about, is that of the steps that are measured
-_SMALLEST = 2.0**-1000  # that has an inverse
+_FACTOR = 2.5  # the c of the formula
+_EXAMPLES = 16, 64  # fewest and most examples that are measured
+_PART = 8  # one example in so many is measured, within these limits
+_SMALL = 2.0**-100  # factor of lam n, roughly, in the steps that are measured
+_SMALLEST = 2.0**-1000  # its inverse is still finite
 _ROUNDING = 1e-9
-_SHARE = 0.02  # of a limited time, for a step of each example
+_SHARE = 0.02  # share of a limited time for a step of each example
 
 
 def first_kappa(method: object, problem: AnyProblem) -> float:

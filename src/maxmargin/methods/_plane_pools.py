@@ -13,7 +13,7 @@ from maxmargin.methods._pool import ROOM, SIZE, START, closed_up, enlarged, new_
 # Initial space for the planes of an example and for their entries; a plane has at most ``parts`` entries.
 _FIRST_ROOM = 4
 _FIRST_ENTRIES = 96
-# Pools of few examples begin with space for so many planes: to enlarge them takes as long as a sweep.
+# Pools of few examples begin with space for this many planes: enlarging them takes as long as a sweep.
 _FEW_PLANES, _MOST_ROOM = 1 << 11, 32
 # Initial length of the work arrays: planes of the block being moved.
 _FIRST_WORK = 64
@@ -80,7 +80,7 @@ def copied_planes(planes: Planes, n: int, slack: int) -> Planes:
 
 
 def scaled_planes(planes: Planes, n: int, slack: int, share: float) -> Planes:
-    """Return n sets with alpha scaled by ``share`` and the rest on the truth; new sets have it alone."""
+    """Return n sets with alpha scaled by ``share`` and the rest on the truth; new sets hold it alone."""
     length, entries = int(planes.extent[:, SIZE].sum()) + n, int(planes.entries[:, SIZE].sum())
     out = _new_planes(length, new_extents(n), 0, entries)
     _copy_sets(planes, share, out)

@@ -50,7 +50,7 @@ class Planes(NamedTuple):
         Which entries belong to which example.
     work : PlaneWork
     merges : array of shape (2,)
-        How often planes were merged for want of memory, and whether the user has been told.
+        How often planes were merged to save memory, and whether the user has been warned.
     """
 
     alpha: FloatArray

@@ -19,9 +19,9 @@ from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.prefetch import prefetch
 
 START, SIZE, ROOM = 0, 1, 2
-# Entries: a pool with more is closed up in place, and as many are copied at a time.
+# Numbers of entries: pools longer than the first are closed up in place; the second is copied at a time.
 _MANY, _PIECE = 1 << 21, 1 << 18
-# Of what is in use, a pool has at least a fourth free after closing up, or gets a third.
+# If less than a fourth of what is in use is free after closing up, a pool grows, until a third is.
 _LEAST, _MORE = 4, 3
 
 
@@ -100,7 +100,7 @@ def _close_up(extent: IntArray, length: int, pools: tuple[NDArray[np.generic], .
     with uninterruptible():  # extents and pools change together
         for pool in pools:
             _slide(extent, order, pool)
-            # Large blocks of memory grow without a copy. The pool is no view, and nobody views it.
+            # Large blocks of memory grow without a copy. The pool is not a view, and has no views.
             pool.resize(length, refcheck=False)
         extent[:, START], extent[:, ROOM] = start, size
 
@@ -137,11 +137,11 @@ def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
 
 
 def _free(used: int) -> int:
-    """Return how much space a pool gets beyond its entries: twice as much again, or half if that is much."""
+    """Return the free space of a pool behind its entries: twice their number, or half of it if many."""
     return max(used // 2, min(2 * used, _MANY))
 
 
 def _pieces(start: IntArray, end: int) -> list[tuple[int, int]]:
-    """Return ranges of parts, each of few parts or few entries: their numbers would take much space."""
+    """Return ranges of parts with few entries each, as an index of all entries would take much memory."""
     cuts = np.unique(np.searchsorted(start, np.arange(0, end, _PIECE))).tolist()
     return list(pairwise([cut for cut in cuts if cut < len(start)] + [len(start)]))

@@ -8,7 +8,7 @@ from maxmargin.compiling import helper
 from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.problem import AnyProblem
 
-_SHARE = 0.02  # of the work of a pass
+_SHARE = 0.02  # share of the work of a pass
 
 
 def affordable_walks(problem: AnyProblem, most: int) -> int:

@@ -57,14 +57,14 @@ from maxmargin.problems.feature_map import inner, is_projected, map_sizes, proje
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.wording import shown
 
-_MOMENTUM = 0.3  # b
-_BAND = 0.15, 0.5  # of the smoothed step
+_MOMENTUM = 0.3  # the b of the formula
+_BAND = 0.15, 0.5  # kappa stays while the smoothed step is between these
 _SMOOTHING = 0.4
 _FACTOR = 1.5
-_BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes at one kappa
+_BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes before kappa may change again
 _POWER = 3
-_SNAPSHOTS = 8  # at most, in a pass
-_EARLY = 8, 64  # at least and at most in the first pass; 1/k of this in pass k
+_SNAPSHOTS = 8  # largest number in a pass
+_EARLY = 8, 64  # smallest and largest number in the first pass; 1/k of these in pass k
 
 
 class _Accelerated(NamedTuple):

@@ -1,6 +1,6 @@
 r"""Long sequences: the inner method moves blocks of tokens, which grow.
 
-A sequence of many tokens is a hard block: its corners are few among astronomically many. So the labels of
+A long sequence is a hard block: the corners that matter are few among astronomically many. So the labels of
 some tokens are held at the truth, and the inner method moves the m blocks between them
 (``maxmargin.problems.anchoring``). Their dual variables are feasible for the whole problem,
 
@@ -11,7 +11,7 @@ which is m / n times the dual of a problem of m examples with :math:`\lambda' = 
 that of the whole problem, so certificates hold for it.
 
 **Growth.** With short blocks the dual rises fast, but not to the optimum, as the held labels are never wrong.
-So neighbouring blocks are joined after some passes, two by two. That changes neither :math:`z` and
+So neighbouring blocks are joined in pairs after some passes. That changes neither :math:`z` and
 :math:`\ell` of a sequence nor the weights. In the end there is one block for each sequence, and the method is
 the inner one. ``Accelerated`` around it is much faster.
 """
@@ -47,7 +47,7 @@ from maxmargin.problems.moves import add_entry, new_move, reset
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.wording import shown
 
-_PASSES = 2  # before blocks are joined
+_PASSES = 2  # passes before blocks are joined again
 # Sequences of this mean length are long: each has two of the first blocks or more.
 _LONG = 600
 
@@ -65,7 +65,7 @@ class Anchored(_Anchored):
     inner : BlockFrankWolfe
         The method that moves the blocks.
     length : int
-        Number of tokens of the first blocks, at least.
+        Smallest number of tokens of the first blocks.
     """
 
     __slots__ = ()
@@ -148,9 +148,9 @@ def _visited(method: Anchored, state: AnchoredState, n: int, order: IntArray) ->
 
 
 def _blocks_of(state: AnchoredState, i: int) -> IntArray:
-    """Return the blocks of sequence i in another order in each pass: always the same one is slow.
+    """Return the blocks of sequence i, in a different order in each pass: a fixed order is slow.
 
-    The order depends on the pass and on the sequence alone, not on how the driver splits a pass.
+    The order depends only on the pass and on the sequence, not on how the driver splits a pass.
     """
     first, stop = np.searchsorted(state.anchors.examples, [i, i + 1])
     return first + np.random.default_rng([state.passes, i]).permutation(stop - first)

@@ -43,8 +43,8 @@ from maxmargin.methods.sweep import advance
 from maxmargin.problems.feature_map import inner, map_sizes
 from maxmargin.problems.problem import AnyProblem
 
-_EASING = 0.9  # of L after a step
-_TIGHTENING = 2.0  # of L after a step that is undone
+_EASING = 0.9  # factor of L after a step
+_TIGHTENING = 2.0  # factor of L after a step that is undone
 # Tolerance for rounding in the condition, relative to its terms.
 _SLACK = 1e-12
 

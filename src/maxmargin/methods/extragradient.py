@@ -55,8 +55,8 @@ from maxmargin.methods.sweep import advance
 from maxmargin.problems.feature_map import inner, map_sizes
 from maxmargin.problems.problem import AnyProblem
 
-_GROWTH = 1.2  # of eta after a step
-_SHRINKING = 0.5  # of eta after a step that is undone
+_GROWTH = 1.2  # factor of eta after a step
+_SHRINKING = 0.5  # factor of eta after a step that is undone
 # Tolerance for rounding in the gain of the potential, relative to its terms.
 _SLACK = 1e-12
 

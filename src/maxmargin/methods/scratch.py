@@ -3,8 +3,8 @@
 The oracle and the steps have separate work spaces, so that a step can be compiled even if the oracle is a
 Python object.
 
-A run on few examples makes dozens of short sweeps and certificates, and to make the arrays of a work space
-takes as long as some visits. So a run keeps its work space from one to the next (`kept_scratch`).
+A run on few examples makes dozens of short sweeps and certificates, and allocating a work space takes as long
+as several visits. So a run keeps its work space from one to the next (`kept_scratch`).
 """
 
 from collections.abc import Iterator
@@ -127,9 +127,9 @@ def kept_scratch() -> Iterator[None]:
 def scratch_for(
     problem: AnyProblem, w: FloatArray | None = None, weights: FloatArray = NO_WEIGHTS
 ) -> Iterator[Scratch]:
-    """Lend work space as `new_scratch` makes it, or the one that the last call for this problem had.
+    """Lend the work space of the last call for this problem, or a new one as `new_scratch` makes it.
 
-    After an error it is not lent again, as a move may be half made.
+    After an error it is not lent again, as it may hold an unfinished move.
     """
     free = _FREE.get()
     last = free.pop() if free else None

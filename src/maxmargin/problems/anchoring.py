@@ -59,7 +59,7 @@ def first_anchors(problem: AnyProblem, length: int) -> Anchors:
 
 
 def joined(anchors: Anchors) -> tuple[Anchors, IntArray]:
-    """Return the blocks joined with their neighbours, two by two, and in which new block each old one is."""
+    """Join neighbouring blocks in pairs; return the new blocks, and the new block of each old one."""
     examples = anchors.examples
     starts = np.flatnonzero(np.diff(examples, prepend=-1))
     within = np.arange(len(examples)) - np.repeat(starts, np.diff(np.append(starts, len(examples))))

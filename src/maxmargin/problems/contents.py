@@ -17,7 +17,7 @@ _PLAIN = bool | int | float | str
 
 @python_generic
 def essence(part: object) -> object:
-    """Return what of a part of a problem decides the answers: all of it, unless it has notes or a cache."""
+    """Return the data of a part of a problem that determine the answers: all, except for notes and caches."""
     return part
 
 

@@ -105,7 +105,7 @@ class InnerWork(NamedTuple):
 
 
 def called(half: object, name: str, i: int, *args: object) -> object:
-    """Return what a method of a user's object says of example i; an error of it gets a note that names i."""
+    """Call a method of a user's object for example i; if it raises, add a note that names i to the error."""
     try:
         return getattr(half, name)(i, *args)
     except Exception as error:
@@ -232,13 +232,13 @@ def check_metric(phi: object) -> None:
 
 @generic
 def notes(phi: object) -> tuple[FloatArray, ...]:
-    """Return the arrays in which the map notes what it finds in a run: none, unless it has some."""
+    """Return the arrays in which the map records what it finds in a run; by default there are none."""
     return ()
 
 
 @generic
 def rebuilt(phi: object, w: FloatArray) -> FloatArray:
-    """Return weights without rounding in redundant entries: ``w`` itself, if there are no such entries."""
+    """Return weights with redundant entries computed anew, without rounding errors; ``w`` if it has none."""
     return w
 
 
@@ -306,7 +306,7 @@ def unpack(phi: object, w: FloatArray) -> tuple[FloatArray, ...]:
 
 @python_generic
 def adopted(phi: object, w: FloatArray, before: object) -> FloatArray | None:
-    """Return weights of the map ``before``, of the first examples of ``phi``, as weights of ``phi``.
+    """Return weights of ``before``, a map of the first examples of ``phi``, as weights of ``phi``.
 
     None if the maps do not fit. The default requires weights of the same shapes.
     """

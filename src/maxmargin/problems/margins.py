@@ -58,7 +58,7 @@ def forbid(oracle, i, theta, y, p):
     index : int
         The number of the entry.
     before : float
-        What it was before.
+        Its value before.
     """
     return oracle.forbid(i, theta, y, p)
 

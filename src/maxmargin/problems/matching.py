@@ -50,7 +50,8 @@ class Matching:
             Each the target of each source or -1, a list of (source, target) pairs, or an array of shape
             (n_sources, n_targets) of zeros and ones.
         possible : list of matchings, optional
-            Further links, in the same forms, that cost nothing, made or not; a word may have any number.
+            Further links, in the same forms, that cost nothing whether predicted or not; a word may have any
+            number of them.
         wrong, missed : float
             The cost of a wrong link, and of a true link that is missed.
         fertility : int

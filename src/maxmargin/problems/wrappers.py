@@ -102,7 +102,7 @@ def _chosen_places(phi: object, nonnegative: object) -> IntArray:
 
 
 def _check_linear(phi: object, places: IntArray) -> None:
-    """Raise if coefficients of a kernel are among the weights: a projection of them is not one of scores."""
+    """Raise if coefficients of a kernel are among the weights: projecting them does not project scores."""
     if isinstance(phi, KernelisedMap) and (places >= map_sizes(phi.inner).weights).any():
         raise ValueError(
             "SignConstrained: nonnegative must be weights of parts without kernel, got coefficients of the "

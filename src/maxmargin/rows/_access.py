@@ -1,7 +1,7 @@
-"""The generic functions that read and write feature rows, for each way of storing them.
+"""The generic functions that read and write feature rows, for each storage format.
 
-Values may be of type float32. Each is made float64 as it is read, so that rows of either type with the same
-values give the same bits.
+Values may be of type float32. Each is converted to float64 as it is read, so that rows of either type with
+the same values give the same bits.
 """
 
 import numpy as np

@@ -136,7 +136,7 @@ def _has_many_zeros(array: NDArray[np.generic]) -> bool:
 
 
 def _without_zeros(array: NDArray[np.generic]) -> Rows:
-    """Return the entries of an array that are not zero, with no more memory than these take."""
+    """Return the entries of an array that are not zero, using no more memory than these take."""
     start = np.zeros(len(array) + 1, dtype=np.int64)
     for piece in pieces(*array.shape):
         start[1:][piece] = np.count_nonzero(array[piece], axis=1)

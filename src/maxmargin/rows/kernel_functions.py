@@ -121,7 +121,7 @@ def _measure_rows(rows, buffer, out):
 
 @kernel
 def fill_matrix(rows, function, lengths, first, buffer, dots, tile, out):
-    """Write the values for the rows first, first + 1, ... and all rows from these on, in both triangles.
+    """Write the values for the rows first, first + 1, ... and all rows from them on, in both triangles.
 
     ``buffer`` and ``dots`` have one column for each row of the block. Values are computed tile by tile, so
     that each write goes to contiguous memory.

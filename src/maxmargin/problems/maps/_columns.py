@@ -1,11 +1,11 @@
 r"""Columns of the kernel matrix: all, or those that fit, with the others computed when they are needed.
 
-A step adds the columns of the rows that it moves to the scores of all rows. `AllColumns` has the matrix.
-`SomeColumns` has as many columns as memory allows, and computes the others in groups. Both give the same
-bits, so that an answer does not depend on how many columns are kept.
+A step adds the columns of the rows that it moves to the scores of all rows. `AllColumns` holds the whole
+matrix. `SomeColumns` holds as many columns as memory allows, and computes the others in groups. Both give the
+same bits, so that an answer does not depend on how many columns are kept.
 
 **Which columns stay.** Passes visit examples in random order, so the least recently used column is as likely
-to be needed next as any other: to replace it would cost time and gain nothing. What differs is how often rows
+to be needed next as any other: replacing it would cost time and gain nothing. What differs is how often rows
 move: the rows of many examples stop moving early, others move in every pass. So the first columns that are
 needed are kept until memory is full, and then a column gives way to one whose row has moved more often.
 """
@@ -22,11 +22,11 @@ from maxmargin.problems.contents import essence
 from maxmargin.rows import Rows, n_rows, row_add, row_clear, row_scores
 from maxmargin.rows.kernel_functions import KernelFunction, fill_matrix, kernel_value, row_lengths
 
-# Columns that are added, or computed, together.
+# Number of columns that are added, or computed, together.
 GROUP = 8
-# Rows of a block of the whole matrix.
+# Number of rows of the whole matrix that are computed at a time.
 _BLOCK = 64
-# Entries of a column that stay in the processor's cache while a group is added.
+# Number of entries of a column that stay in the processor's cache while a group is added.
 _CHUNK = 1024
 # Tolerance for rounding in a matrix that a user gives, relative to its largest entry.
 _ASYMMETRY = 1e-5
@@ -60,7 +60,7 @@ class SomeColumns(NamedTuple):
     moved : array of shape (n_rows,)
         How often each row has moved.
     kept, hand : arrays of shape (1,)
-        The number of columns that are kept, and the next one that may give way.
+        The number of columns that are kept, and the next one that may be replaced.
     missing, buffer, dots : arrays
         Work space: rows to compute, their features, and inner products.
     """
@@ -112,7 +112,7 @@ def all_columns(rows: Rows, function: KernelFunction, dtype: type[np.floating]) 
     values, lengths = np.empty((n, n), dtype=dtype), row_lengths(rows)
     buffer, dots = np.zeros((rows.n_columns, _BLOCK)), np.zeros(_BLOCK)
     tile = np.zeros((_BLOCK, _BLOCK))
-    for first in range(0, n, _BLOCK):  # block by block, so that Ctrl-C is heard
+    for first in range(0, n, _BLOCK):  # block by block, so that Ctrl-C takes effect
         fill_matrix(rows, function, lengths, first, buffer, dots, tile, values)
     return AllColumns(values)
 
@@ -178,7 +178,7 @@ def some_columns_find_columns(columns, chosen, count, places):
 
 @subroutine
 def _new_place(columns, chosen, count, t, missing):
-    """Return where to write the column of row t: where it stays, if it is to stay."""
+    """Return where to write the column of row t: where it is kept, if it is to be kept."""
     n_kept = columns.owner.shape[0]
     if n_kept == 0:
         return missing

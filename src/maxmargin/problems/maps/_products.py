@@ -2,9 +2,9 @@ r"""Inner products of the tokens of a sequence, which give the image and the len
 
 For the rows X of a sequence's features and a direction D, one row of labels per position, steps within the
 block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` only. The matrices
-:math:`X X^\top` of sequences that are not long are tabulated, if all tables together take less memory than
-the features do, or little. Else the table of a sequence is computed when a step needs it. Moves of long
-sequences go through an array like the weights.
+:math:`X X^\top` of sequences that are not long are tabulated if all tables together take less memory than the
+features, or little memory. Otherwise the table of a sequence is computed when a step needs it. For long
+sequences, :math:`X^\top D` is computed first, in an array like that of the weights.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ _TABULATED = 128
 _LITTLE = 1 << 28
 # A move with at most this many nonzeros per position is multiplied entry by entry.
 _FEW = 10
-# Contiguous entries of a long vector that take as long as one random access.
+# Number of contiguous entries of a long vector that are read in the time of one random access.
 _SCALAR = 16
 
 

@@ -1,9 +1,9 @@
 """The table of inner products of the tokens of one sequence, computed when a step needs it.
 
-Few features of a sequence are shared by many tokens. So entries are entered one by one into a hash table of
-features, which has for each the last entry with it, and each entry refers to the one before: two tokens are
-met at their common features only. Terms are added in the order of columns, as from a table of all sequences,
-so that both have the same bits.
+Few features of a sequence are shared by many tokens. So entries are added one by one to a hash table, which
+has the last entry of each feature, and each entry refers to the one before with the same feature. Only pairs
+of tokens with a common feature are visited. Terms are added in the order of columns, as in a table of all
+sequences, so both give the same bits.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class TableWork(NamedTuple):
     values : array
         The table, row by row.
     span : array of shape (2,)
-        The tokens that it is of.
+        The range of tokens in the table.
     slots : array
         A hash table of features: the number of the last entry with each, plus one; a power of two long.
     before : array
@@ -43,7 +43,7 @@ class TableWork(NamedTuple):
 
 
 def table_room(rows: Rows, tokens: IntArray) -> IntArray:
-    """Return the most tokens and entries of sequences; i has the rows tokens[i, 0], ..., tokens[i, 1] - 1."""
+    """Return the most tokens and entries of a sequence; i has rows tokens[i, 0], ..., tokens[i, 1] - 1."""
     room = np.zeros(2, dtype=np.int64)
     room[0] = (tokens[:, 1] - tokens[:, 0]).max(initial=0)
     if not isinstance(rows, DenseRows):
@@ -61,7 +61,7 @@ def new_table_work(room: IntArray) -> TableWork:
 
 @subroutine
 def compute_table(rows, first, stop, work):
-    """Write the inner products of the rows first, ..., stop - 1, unless they are there."""
+    """Write the inner products of the rows first, ..., stop - 1, unless the table has them already."""
     if work.span[0] == first and work.span[1] == stop:
         return
     fill_table(rows, first, stop, work)

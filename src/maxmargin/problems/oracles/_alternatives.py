@@ -1,7 +1,7 @@
 """The best output that differs from the best one in a given part: what a margin compares it with.
 
-Only Python calls these functions, for single examples. The margin is known, and says how much a score has to
-change: by more than the margin, and another output is the best.
+Only Python calls these functions, for single examples. The margin is known: once a score changes by more than
+the margin, another output is the best.
 """
 
 import numpy as np
@@ -26,15 +26,15 @@ from maxmargin.problems.oracles.segments import (
 
 
 def _enough(theta: FloatArray, margin: float) -> float:
-    """Return a change above the margin, of the size of scores, so that it does not cost them digits."""
+    """Return a change above the margin that is as large as scores are, so that adding it loses no digits."""
     return 2.0 * margin + (float(np.abs(theta).max(initial=0.0)) or 1.0)
 
 
 @python_generic
 def part_entry(oracle: object, i: int, y: IntArray, p: int) -> tuple[int, float]:
-    """Return an entry of the scores, and 1.0 if just the outputs that agree with y in part p have it.
+    """Return the index of a score, and 1.0 if exactly the outputs that agree with y in part p have it.
 
-    -1.0 if just those that differ do.
+    The sign is -1.0 if exactly the outputs that differ have it.
     """
     raise NotImplementedError
 
@@ -95,7 +95,7 @@ def segments_decode_differing(
     margin: float,
     work: SegmentsOracleWork,
 ) -> IntArray:
-    """Fine the segment of token p, alone."""
+    """Penalise only the segment of token p."""
     starts, other = np.flatnonzero(y & 1), y.copy()
     n = int(np.searchsorted(starts, p, side="right"))
     last = (int(starts[n]) if n < len(starts) else len(y)) - 1

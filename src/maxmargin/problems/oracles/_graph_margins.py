@@ -1,4 +1,4 @@
-"""Margins of the labels of nodes: by messages on trees, by flows for cuts, else by labelling anew for each.
+"""Margins of the labels of nodes: by messages on trees, by flows for cuts, else by a new labelling for each.
 
 With ``inference="messages"`` a margin is the difference of the scores of two answers. It is exact if both are
 best, and zero if the second is no worse than the first.

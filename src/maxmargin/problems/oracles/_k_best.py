@@ -30,7 +30,7 @@ class KBest(NamedTuple):
     ----------
     labels : array of shape (at most k, length)
     margins : array of shape (at most k,)
-        Score of the first less that of each.
+        Score of the best minus the score of each.
     """
 
     labels: IntArray
@@ -45,7 +45,7 @@ class KBestSegments(NamedTuple):
     segments : list of lists of tuples
         The segments ``(start, stop, label)`` of each of them.
     margins : array of shape (at most k,)
-        Score of the first less that of each.
+        Score of the best minus the score of each.
     """
 
     segments: list[list[Segment]]

@@ -111,7 +111,7 @@ class CustomOracle:
         return 1
 
     def is_exact(self) -> bool:
-        """Whether the user says so."""
+        """Whether the user declared argmax exact."""
         return self._exact
 
     def argmax(self, i: int, theta: FloatArray, y: IntArray, work: object) -> None:
