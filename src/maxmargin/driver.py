@@ -47,7 +47,7 @@ def solve(
     ----------
     problem : problem
         From `maxmargin.problems`, or an object with the same functions. Or a ProductProblem of
-        `maxmargin.product`: any smooth convex function, with blocks in the place of examples.
+        `maxmargin.product`: any smooth convex function, with blocks instead of examples.
     method : method
         Such as ``Accelerated(Pairwise(lam=0.01))`` or ``Averaged(BlockFrankWolfe(lam=0.01), "weighted")``.
     tol, rtol : float

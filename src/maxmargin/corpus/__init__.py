@@ -1,4 +1,4 @@
-"""Data sets on disk: files of sequences become a directory of arrays, which are mapped and not read."""
+"""Data sets on disk: files of sequences become a directory of arrays, which are mapped into memory."""
 
 from maxmargin.corpus.encoding import encode_files
 from maxmargin.corpus.opening import Corpus, open_corpus

@@ -97,7 +97,7 @@ def encode_files(
 
 
 def _read_all(paths: list[str], reader: Reader, writer: CorpusWriter, verbose: int) -> None:
-    """Append what is left of the files."""
+    """Append the rest of the files."""
     sizes = [int(size) for _, size, _ in writer.inputs]
     begin = writer.place
     with _few_collections() as collect, WorkLine("encode", sum(sizes), verbose) as line:
@@ -116,7 +116,7 @@ def _read_all(paths: list[str], reader: Reader, writer: CorpusWriter, verbose: i
 
 @contextmanager
 def _few_collections() -> Iterator[Callable[[], object]]:
-    """Look for cycles only when asked: the lists of a block have none, and looking takes long."""
+    """Collect garbage only when asked: the lists of a block have no cycles, and the search takes long."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

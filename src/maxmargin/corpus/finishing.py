@@ -1,7 +1,7 @@
 """The end of an encoding: labels are numbered in order, rare names left out, and files digested.
 
 Everything is made from the files to which sequences were appended, which stay until the manifest is written.
-So an interruption at any moment costs no more than to do this again.
+So an interruption at any moment costs no more than doing this again.
 """
 
 import os
@@ -21,7 +21,7 @@ from maxmargin.encoding.labels import Label, sorted_classes
 from maxmargin.encoding.sparse_rows import assemble, drop_columns
 from maxmargin.persistence.texts import as_bytes
 
-# Rows and entries that are worked on at a time.
+# Rows and entries that are processed at a time.
 _ROWS, _ENTRIES = 1 << 17, 1 << 22
 
 
@@ -118,7 +118,7 @@ def _number_labels(draft: Draft, classes: list[Label]) -> None:
 
 
 def _leave_out(draft: Draft, names: list[str], line: WorkLine) -> int:
-    """Write rows and names without the names of too few tokens; return how many are left."""
+    """Write rows and names without names that occur in too few tokens; return how many are left."""
     kept = _counts(cast("UIntArray", draft.array("columns")), len(names)) >= draft.recipe.min_count
     _check_any(kept.any(), draft.recipe)
     with ExitStack() as stack:

@@ -1,6 +1,6 @@
 """The manifest of a corpus: what the arrays of a directory are, and how they were made.
 
-It is written last. A directory without one is no corpus, so that an encoding that was interrupted cannot be
+It is written last. A directory without one is not a corpus, so an encoding that was interrupted cannot be
 opened. It is a JSON object with the kind and version of the format, a header, and the digest of the header.
 """
 

@@ -141,7 +141,7 @@ def sequence_lengths(path: str | os.PathLike[str]) -> IntArray:
 
 
 def _cut(directory: Path, arrays: _Arrays, first: int, stop: int) -> _Arrays:
-    """Return the arrays of some sequences, in place but for what counts from their first token."""
+    """Return the arrays of some sequences: views, except of what counts from their first token."""
     offsets, n_labels = arrays["offsets"][first : stop + 1], len(arrays["labels"])
     tokens = _span(directory / "offsets", offsets, n_labels)
     starts = arrays["starts"][tokens.start : tokens.stop + 1]
@@ -173,7 +173,7 @@ def _assembled(directory: Path, manifest: Manifest, arrays: _Arrays) -> Corpus:
     _check_rows(directory, arrays, manifest.n_columns)
     _check_labels(directory, arrays, len(classes))
     names = _checked_names(directory, arrays.get("names"), manifest)
-    columns, offsets = arrays["columns"].view(np.int32), arrays["offsets"]  # scipy knows no uint32
+    columns, offsets = arrays["columns"].view(np.int32), arrays["offsets"]  # scipy does not support uint32
     values = arrays.get("values")
     if values is None:
         values = np.broadcast_to(np.float64(1.0), len(columns))  # takes no memory

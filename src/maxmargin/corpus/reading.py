@@ -99,7 +99,7 @@ def _grouped(
     sequences: Iterable[tuple[list[Token], Sequence[Label], int]],
     number: Callable[[list[list[Token]]], NumberedSequences],
 ) -> Iterator[Block]:
-    """Yield sequences, given as tokens, labels and last line, in blocks of about as many tokens."""
+    """Yield sequences, given as tokens, labels and last line, in blocks of about equally many tokens."""
     X: list[list[Token]] = []
     y: list[Sequence[Label]] = []
     n_tokens = stop = 0

@@ -61,7 +61,7 @@ class CorpusWriter:
     Parameters
     ----------
     path : str or path
-        The directory: a new or empty one, or one that was interrupted. Of another recipe or other inputs, an
+        The directory: a new or empty one, or one that was interrupted. If its recipe or inputs differ, an
         unfinished one is begun again, and a finished one is refused.
     recipe : Recipe
     inputs : list
@@ -112,7 +112,7 @@ class CorpusWriter:
         if (self.path / NAME).exists():
             found = read_manifest(self.path)
             if (found.recipe, found.inputs) == (self.recipe, self.inputs):
-                self._remove(keep=set(found.arrays))  # it may have been killed before it did
+                self._remove(keep=set(found.arrays))  # an earlier process may have been killed before it did
                 return True
             raise ValueError(
                 f"encode: {self.path} must be a new directory, got a corpus of other files or settings; "
@@ -130,7 +130,7 @@ class CorpusWriter:
         return False
 
     def _journal(self) -> _Journal:
-        """Return the last note of an encoding with the same inputs and recipe; an empty one if none is."""
+        """Return the last note of an encoding with the same inputs and recipe, or an empty one."""
         try:
             found = json.loads((self.path / _JOURNAL).read_bytes())
             is_same = found["identity"] == json.loads(json.dumps(self._identity))
@@ -239,7 +239,7 @@ class CorpusWriter:
         self._remove(keep=set(arrays))
 
     def _remove(self, keep: Container[str] = ()) -> None:
-        """Remove the files of an encoding, but for the lock and those to keep."""
+        """Remove the files of an encoding, except for the lock and those to keep."""
         for name in (_JOURNAL, *DTYPES, *(_BEFORE + name for name in DTYPES)):
             if name not in keep:
                 (self.path / name).unlink(missing_ok=True)

@@ -10,9 +10,9 @@ tree. Hinges and dual losses are summed where the data are. Vocabularies and lab
 too.
 
 **Work comes in short tasks.** A task ends after about three seconds and says whether it is done; the client
-asks again for the rest. So Ctrl-C and ``time_limit`` end the work of all workers, and a worker that does
-not answer for ``timeout`` seconds hangs, however long a round takes. Tasks are numbered: asked twice, a
-worker does its work once.
+asks again for the rest. So Ctrl-C and ``time_limit`` end the work of all workers, and a worker that does not
+answer for ``timeout`` seconds counts as hanging, however long a round takes. Tasks are numbered: asked twice,
+a worker does its work once.
 
 **What a lost worker costs.** Let G be the sum of :math:`\Phi_i z_i` over all examples, and n lam the scale
 of the steps, with lam + kappa for lam under acceleration. Weights are :math:`w = c + G / (n \lambda)`,
@@ -28,8 +28,8 @@ n^2)` of a feasible dual point, whether or not anybody still stores its variable
 `Distributed` is the one before the loss, which was feasible, or the one after it, which is. The mean dual
 point of `Accelerated` is a convex combination of points that were feasible when they were added. The set of
 dual variables is convex and depends on the data alone. So the mean stays feasible: it need not be reset.
-All this needs that the partition is the same when it is computed again; a digest of it is compared, and
-another one is an error.
+All this requires that a partition is the same when it is computed again: its digest is compared, and a
+difference is an error.
 """
 
 try:

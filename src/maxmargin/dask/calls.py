@@ -1,4 +1,4 @@
-"""Tasks on workers and their answers. No call waits for ever: `Trouble` is raised instead."""
+"""Tasks on workers and their answers. No call waits forever: `Trouble` is raised instead."""
 
 import asyncio
 import concurrent.futures
@@ -13,10 +13,10 @@ from maxmargin.compiling.interrupts import is_held_back
 from maxmargin.dask.messages import Lost, PartitionError, Report, combined, failed, listed
 from maxmargin.limits import OutOfTime
 
-_POLL = 0.5  # seconds between two looks at who is there
+_POLL = 0.5  # seconds between two checks of which workers are there
 _FAN_IN = 2
-_FEW = 4  # answers that come one by one: a task that puts them together takes longer
-_SHORT = 1 << 16  # bytes of a message that is sent along with a task
+_FEW = 4  # up to this many answers come one by one: a task that joins them takes longer
+_SHORT = 1 << 16  # bytes up to which a message is sent along with a task
 
 Answer = TypeVar("Answer")
 
@@ -37,7 +37,7 @@ class Job(NamedTuple):
     address : str
     arguments : tuple
     p : int or None
-        The partition that it is about, if it is about one.
+        The partition that it concerns, if it concerns one.
     needs : tuple of str
         Other workers that it gets data from.
     """
@@ -114,7 +114,7 @@ class Calls:
         return cast("list[Answer]", answers)
 
     def gathered(self, futures: dict[Future, Job], patience: float | None = None) -> list[object]:
-        """Return the answers of tasks, which travel as one if they are many."""
+        """Return the answers of tasks, sent as one message if they are many."""
         if len(futures) <= _FEW:
             return self._answers(list(futures), futures, patience)
         job = Job(next(iter(futures.values())).address, tuple(futures))
@@ -191,7 +191,7 @@ class Calls:
     def _give_up(self, addresses: set[str]) -> None:
         """Remove workers that hang: the scheduler would wait for what they hold, and give them tasks.
 
-        A worker that was removed and can go on ends; its nanny starts another one.
+        If a worker that was removed recovers, it ends, and its nanny starts another one.
         """
         self._given_up |= addresses
         self.client.run_on_scheduler(_remove, addresses=sorted(addresses))
@@ -229,7 +229,7 @@ def _ended(pending: set[Future]) -> set[Future]:
 def _raise_error(ended: dict[Future, Job]) -> None:
     """Raise the error of a task that has failed: `Trouble` if Dask is to blame, not the data.
 
-    A sum fails with what it waits for, so it is to blame for nothing.
+    A sum fails if an answer that it waits for fails, so it is never to blame.
     """
     lost = set[str]()
     for future, job in ended.items():

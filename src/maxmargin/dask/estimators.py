@@ -12,7 +12,7 @@ from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.objects import ObjectEncoder
 from maxmargin.encoding.tokens import Tokens
 
-_SPANS = 4  # of a directory, for each thread
+_SPANS = 4  # spans of a directory for each thread
 
 
 class SequencesOnCluster(TrainsOnCluster):

@@ -15,9 +15,9 @@ from maxmargin.dask.calls import Calls, Job, Trouble
 from maxmargin.dask.messages import Description, PartitionError
 from maxmargin.problems.problem import Sizes
 
-_MOST_LOSSES = 3  # of a partition, one after another
-_MOST_TROUBLES = 20  # one after another
-_LOADING = np.inf  # patience with tasks that take as long as they take
+_MOST_LOSSES = 3  # losses of one partition in a row
+_MOST_TROUBLES = 20  # troubles in a row
+_LOADING = np.inf  # loading may take any time
 
 
 class Part(NamedTuple):
@@ -153,13 +153,13 @@ class Fleet:
         self.calls.ask(holding.begin, jobs, _LOADING)
 
     def recover(self, trouble: Trouble) -> None:
-        """Load what was lost elsewhere, with dual variables at the truth; a new epoch begins."""
+        """Load lost partitions on other workers, with dual variables at the truth; a new epoch begins."""
         self.epoch += 1
         self._note(trouble, dict(self.places))
         self.load()
 
     def _note(self, trouble: Trouble, places: dict[int, str]) -> None:
-        """Count troubles and the partitions that were lost; raise if there is no end to it."""
+        """Count troubles and the partitions that were lost; raise if there are too many in a row."""
         self._troubles += 1
         there = set(self.calls.workers())
         lost = [p for p, address in places.items() if address in trouble.addresses or address not in there]

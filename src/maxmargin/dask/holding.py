@@ -170,7 +170,7 @@ def _has_own_product(phi: object) -> bool:
 
 
 def describe(held: Held) -> Description:
-    """Task: say what a partition is."""
+    """Task: describe a partition."""
     problem = held.problem
     try:
         digest = fingerprint(problem)

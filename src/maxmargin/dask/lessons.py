@@ -252,7 +252,7 @@ def segments_lesson(draft: SegmentSVC, p: int, parts: Parts, weights: FloatArray
 
 
 def _tokens_lesson(draft: Prototype, p: int, X: object, weights: FloatArray | None) -> tuple[Tokens, Lesson]:
-    """Return the tokens of sequences, and what they teach but for labels."""
+    """Return the tokens of sequences, and what they teach, except for labels."""
     encoder = SequenceEncoder(owner=draft._owner)
     tokens = encoder.fit_transform(X)
     names = None

@@ -4,7 +4,7 @@ A round is as in `maxmargin.methods.divided`: parts move from the common weights
 :math:`\sigma` times, and :math:`w \leftarrow w + \frac1\sigma \sum_p d_p`. Then :math:`G \leftarrow G +
 \frac{\lambda n}{\sigma} \sum_p d_p` is the sum of :math:`\Phi_i z_i` (see `maxmargin.dask`).
 
-**How often parts meet.** With P parts and R rounds in a pass, the number of passes to a gap is about
+**How often parts synchronise.** With P parts and R rounds in a pass, the number of passes to a gap is about
 :math:`N (1 + c P / R)`: what a part does not see of the others in a round costs passes. If the visits of a
 pass take A seconds on one thread, and a round b seconds besides its visits, a pass takes :math:`A / P + R b`.
 The time of all passes is least for
@@ -38,9 +38,9 @@ from maxmargin.methods.sweep import advance
 from maxmargin.problems.feature_map import inner
 from maxmargin.wording import shown
 
-_FIRST_ROUNDS = 8  # at most, in the first pass, when costs are not known
+_FIRST_ROUNDS = 8  # most rounds of the first pass, when costs are not known
 _MOST_ROUNDS = 256
-_STALENESS = 0.6  # c
+_STALENESS = 0.6  # the c of the formula
 
 
 class _Distributed(NamedTuple):

@@ -43,7 +43,7 @@ class Directory(NamedTuple):
 
 
 def as_directory(X: object, y: object, sample_weight: object, spans: int) -> Directory | None:
-    """Return X as a directory of at most so many spans of about as many tokens each; None if it is none."""
+    """Return X as a directory of up to ``spans`` spans of about equally many tokens, or None."""
     if y is not None or sample_weight is not None or not isinstance(X, str | os.PathLike | Corpus):
         return None
     path = os.path.abspath(X.path if isinstance(X, Corpus) else os.fspath(X))
@@ -122,7 +122,7 @@ def as_examples(X: object, y: object) -> tuple[object, object]:
 
 
 def _listed(data: object) -> object:
-    """Return what can be read twice."""
+    """Return data that can be read twice."""
     return data if hasattr(data, "shape") or isinstance(data, list) else list(cast("Iterable[object]", data))
 
 

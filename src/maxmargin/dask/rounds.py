@@ -17,8 +17,8 @@ from maxmargin.limits import OutOfTime, now, share_of_time
 Answer = TypeVar("Answer")
 # Whether a task has ended, or that and what it has found so far.
 Done = TypeVar("Done", bool, tuple[bool, float])
-_BEAT = 3.0  # seconds of a task
-_LAST = 16  # rounds that say what one costs
+_BEAT = 3.0  # seconds that a task takes
+_LAST = 16  # rounds from which the cost of one is estimated
 
 
 class Round(NamedTuple):
@@ -103,7 +103,7 @@ class Rounds:
     def _updates(self, w: FloatArray, parts: Sequence[Part]) -> tuple[dict[str, object], int]:
         """Return the message with the weights for each worker, and the length of the longest.
 
-        After a trouble nobody knows which message arrived, so all get the weights as they are.
+        After trouble it is not known which messages arrived, so all workers get all weights.
         """
         self._version += 1
         addresses, version = sorted({part.address for part in parts}), self._version

@@ -58,7 +58,7 @@ def solve(
     Returns
     -------
     Result
-        As of `maxmargin.solve`, except that no run can continue from it. `rounds_of` says what rounds took.
+        As for `maxmargin.solve`, except that no run can continue from it. `rounds_of` says what rounds took.
 
     Raises
     ------

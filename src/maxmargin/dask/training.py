@@ -96,7 +96,7 @@ class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
         return given, learn_from(client, given, self._prototype())
 
     def partial_fit(self, X: object, y: object, *args: object, **kwargs: object) -> Self:
-        """Not on a cluster: fit the local class."""
+        """Raise an error: on a cluster, only `fit` trains."""
         raise NotImplementedError(
             f"{self._owner}: partial_fit is not for clusters; use maxmargin.{self._owner}."
         )

@@ -160,7 +160,7 @@ class DependencyDisplay(Display):
 
 
 def _checked(heads: Sequence[int], name: str, owner: str) -> list[int]:
-    """Return the heads as ints; raise if one is no word of the sentence."""
+    """Return the heads as ints; raise if one is not a word of the sentence."""
     found = np.asarray(heads)
     n = len(found)
     if found.ndim != 1 or (n and (found.dtype.kind not in "iu" or found.min() < 0 or found.max() > n)):

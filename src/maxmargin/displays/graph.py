@@ -201,7 +201,7 @@ def _positions(positions: ArrayLike | None, edges: IntArray, n: int, owner: str)
     np.add.at(laplacian, (b, b), 1.0)
     np.add.at(laplacian, (a, b), -1.0)
     np.add.at(laplacian, (b, a), -1.0)
-    # Of nodes without edges between them, numbers that differ keep them apart.
+    # Different numbers keep nodes apart that have no edges between them.
     laplacian[np.diag_indices(n)] += 1e-6 * np.arange(n)
     vectors: FloatArray = np.linalg.eigh(laplacian)[1][:, 1:3]
     return vectors

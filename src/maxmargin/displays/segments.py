@@ -95,7 +95,7 @@ class SegmentsDisplay(Display):
         y_true : list or None
             Segments ``(start, stop, label)``, or tags such as "B-NP", "I-NP" and "O".
         y_pred : list
-            The same.
+            In the same forms.
         words : list of str
         ax : matplotlib Axes, optional
 

@@ -196,7 +196,7 @@ def _known(
 
 
 def _bits(name: str) -> int:
-    """Return the number of bits that a word or tag takes behind others."""
+    """Return the number of bits that a word or tag takes after others."""
     return 32 if "word" in name else 16
 
 

@@ -1,4 +1,4 @@
-"""Checks of encoded examples. Kernels do not check indices, so this happens before.
+"""Checks of encoded examples. Kernels do not check indices, so they are checked here first.
 
 Each function returns arrays in the form that kernels are compiled for, or raises. They are copies, except of
 arrays that nothing can change, such as mapped files.

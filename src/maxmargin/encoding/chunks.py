@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 # Elements per chunk: a few arrays of this length fit into a second-level cache together.
 CHUNK = 20_000
-# Elements of large arrays that are looked at together, so that what is computed of them takes little memory.
+# Elements of large arrays that are processed at a time, so that temporary arrays take little memory.
 PIECE = 1 << 18
 
 

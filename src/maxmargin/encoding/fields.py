@@ -94,7 +94,8 @@ def scan_fields(text, slots, spans, codes, counts, scan, batch):
 
     A slot is a pair: zero, or the upper half of a hash above the number of a name plus one; and where the
     name starts. ``spans`` has the start and the length of each name. A batch of fields is found before it is
-    numbered, so that what the table has of them is on its way: most of the time was spent on waiting for it.
+    numbered, so that its slots of the table are prefetched: otherwise most of the time would be spent waiting
+    for them.
     """
     mask = np.uint64(slots.shape[0] // 2 - 1)
     while scan[_PLACE] < text.shape[0] and scan[_NAMES] + batch.shape[0] <= spans.shape[1]:

@@ -11,7 +11,7 @@ from maxmargin.encoding.tokens import Offsets
 from maxmargin.wording import described, quoted
 
 Label = str | int | None
-# Pairs that an error lists, and sequences that are looked at together.
+# Pairs that an error lists, and sequences that are checked at a time.
 _MOST, _SEQUENCES = 5, 1 << 14
 
 

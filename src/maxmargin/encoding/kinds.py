@@ -51,7 +51,7 @@ def checked_some(items: list[object], noun: str, owner: str) -> list[object]:
 
 
 def is_empty(sequence: object) -> bool:
-    """Return whether a sequence has no tokens; texts and dicts are no sequences, whatever their length."""
+    """Return whether a sequence has no tokens; texts and dicts are not sequences, whatever their length."""
     shape = getattr(sequence, "shape", None)
     if isinstance(shape, tuple):
         return bool(shape) and shape[0] == 0

@@ -38,7 +38,7 @@ class Vocabulary:
 
     @cached_property
     def codes(self) -> dict[str, int]:
-        """The number of each name, made when it is first needed: it takes longer than to read the names."""
+        """The number of each name, made when it is first needed: it takes longer than reading the names."""
         return dict(zip(self.names, range(len(self)), strict=True))
 
     def __getstate__(self) -> dict[str, object]:

@@ -43,7 +43,7 @@ def as_csr(X: SparseMatrix, what: str) -> CsrMatrix:
 
 
 def checked_length(indptr: NDArray[np.integer], n_values: int, n_rows: int, what: str) -> int:
-    """Return the number of values that ``indptr`` refers to; raise unless there are as many, and the rows."""
+    """Return the number of values that ``indptr`` refers to; raise unless it fits the values and the rows."""
     n_stored = int(indptr[-1]) if len(indptr) else -1
     if len(indptr) != n_rows + 1 or indptr[0] != 0 or not 0 <= n_stored <= n_values:
         raise ValueError(
@@ -75,7 +75,7 @@ def check_entries(matrix: CsrMatrix, what: str) -> None:
 def check_indices(
     indptr: NDArray[np.integer], indices: NDArray[np.integer], n_columns: int, what: str
 ) -> None:
-    """Raise unless the rows that two arrays of a CSR matrix describe are in order and have such columns."""
+    """Raise unless two arrays of a CSR matrix describe rows in order, with columns within its shape."""
     for piece in pieces(len(indptr) - 1):
         decreasing = indptr[1:][piece] < indptr[:-1][piece]
         if decreasing.any():
@@ -104,7 +104,7 @@ def is_canonical(indptr: NDArray[np.integer], indices: NDArray[np.integer]) -> b
 def in_order(matrix: csr_array) -> csr_array:
     """Return a new matrix with columns that increase within rows; its arrays may change.
 
-    The values of columns that are there twice are added in float64, the type of all sums.
+    The values of repeated columns are added in float64, the type of all sums.
     """
     if is_canonical(matrix.indptr, matrix.indices):
         return matrix

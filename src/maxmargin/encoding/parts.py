@@ -27,7 +27,7 @@ class Stack(NamedTuple):
     Attributes
     ----------
     rows : ndarray or csr_array
-        New arrays, in the dtype of the features given. They may hold what is not finite.
+        New arrays, in the dtype of the features given. They may hold NaN and infinity.
     offsets : ndarray of int64 (n + 1,)
         The rows of sequence or graph i are ``rows[offsets[i]:offsets[i + 1]]``.
     graphs : list of tuples or None

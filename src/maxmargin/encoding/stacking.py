@@ -137,7 +137,7 @@ def _sparse_block(sequence: object, i: int, owner: str) -> CsrMatrix:
 
 
 def _checked(blocks: Sequence[_Rows], owner: str) -> tuple[Sequence[_Rows], Offsets]:
-    """Return the blocks that have rows, and the offsets of all; raise if some have other features."""
+    """Return the blocks that have rows, and the offsets of all; raise if numbers of features differ."""
     lengths = np.array([block.shape[0] if block.ndim else 0 for block in blocks], np.int64)
     present = np.flatnonzero(lengths).tolist()
     kept = blocks if len(present) == len(blocks) else [blocks[i] for i in present]

@@ -62,7 +62,7 @@ def transaction(fit: Method) -> Method:
 
 
 def snapshot(method: Method) -> Method:
-    """Make a method of a fitted estimator read one state, even if another thread fits the estimator anew."""
+    """Make a method of a fitted estimator read one state, even if another thread fits the estimator again."""
 
     @wraps(method)
     def read(self: BaseEstimator, *args: object, **kwargs: object) -> object:

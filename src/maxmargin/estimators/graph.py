@@ -323,7 +323,7 @@ class GraphSVC(
         return self._C_per_node(float(np.average(np.diff(graphs.offsets), weights=weights)))
 
     def _C_per_node(self, size: float) -> float:
-        """Return the C of a graph of so many nodes in units of that of a node."""
+        """Return the C of a graph of this many nodes in units of that of a node."""
         return min(size, _NODES) if self._averages_nodes else min(1.0, _NODES / size)
 
     @property

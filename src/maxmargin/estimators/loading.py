@@ -43,7 +43,7 @@ def load(path: Path, **parameters: object) -> SavesModel:
     -------
     estimator
         It predicts as the one that was saved. It does not hold the training data, so that `partial_fit` needs
-        `fit` first, and a warm start begins anew.
+        `fit` first, and a warm start begins afresh.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Column files, as of CoNLL-2000, -2002, -2003 and CRF++: a token per line, a blank line after a sentence.
 
 Columns are separated by tabs or spaces, and every line has as many as the first. The last column is the
-label. There are no comments: ``#`` is a word. A line that starts with ``-DOCSTART-`` is no token, but says
-where a document begins.
+label. There are no comments: ``#`` is a word. A line that starts with ``-DOCSTART-`` is not a token: it marks
+the start of a document.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ class Sentence(NamedTuple):
 
     @property
     def starts_document(self) -> bool:
-        """Whether this is no sentence, but the line that starts a document."""
+        """Whether this is the line that starts a document, and not a sentence."""
         return self.rows[0][0] == _DOCUMENT
 
     def column(self, number: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 A word is a line of ten columns separated by tabs: its number, form, lemma, universal and language-specific
 part of speech, features, head, relation, and two more. Lines that start with ``#`` are comments. Ranges such
-as ``2-3``, for words written as one, and empty nodes such as ``2.1`` are no words. They are kept when heads
+as ``2-3``, for words written as one, and empty nodes such as ``2.1`` are not words. They are kept when heads
 are written.
 """
 
@@ -75,7 +75,7 @@ def read_conllu(source: Source, *, labelled: bool = True) -> Iterator[Sentence]:
     Raises
     ------
     Malformed
-        If a line has other than ten columns, words are not numbered 1, 2, ..., or heads are no tree.
+        If a line has other than ten columns, words are not numbered 1, 2, ..., or heads do not form a tree.
     """
     found = Sentence([], {}, 1)
     for line in source.lines():
@@ -117,7 +117,7 @@ def _is_number(text: str) -> bool:
 
 
 def _checked(source: Source, sentence: Sentence, labelled: bool) -> Sentence:
-    """Return the sentence; raise if it has heads that are no tree with one root."""
+    """Return the sentence; raise if it has heads that do not form a tree with one root."""
     if not labelled:
         return sentence
     heads, places = [0, *sentence.heads()], list(sentence.words)

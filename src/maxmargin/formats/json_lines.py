@@ -43,7 +43,7 @@ def read_json_lines(source: Source, *, labelled: bool = True) -> Iterator[JsonSe
     Raises
     ------
     Malformed
-        If a line is no such object.
+        If a line is not such an object.
     """
     kind: type | None = None
     of_labels: type | None = None

@@ -23,7 +23,7 @@ class Cell(NamedTuple):
     change: Callable[[str], str] | None = None
 
     def texts(self, column: list[str], n_before: int, n: int) -> list[str]:
-        """Return the texts for n tokens, given their column with what stands before and behind it."""
+        """Return the texts for n tokens, given their column with what stands before and after it."""
         if self.fixed:
             place = self.row - 1 if self.row >= 0 else self.row + n
             found = [column[min(max(n_before + place, 0), len(column) - 1)]] * n
@@ -40,7 +40,7 @@ class Macro(NamedTuple):
 
     @property
     def parts(self) -> list[str]:
-        """The text before, between and behind macros."""
+        """The text before, between and after macros."""
         return self.text.split("%s")
 
     def features(self, columns: list[list[str]], n_before: int, n: int) -> list[str]:
@@ -63,7 +63,7 @@ class Template:
     macros : iterable of Macro
         One per feature of a token.
     before, after : sequences of str
-        What the rows before and behind a sentence read, in their order: at least as many as macros look far.
+        What the rows before and after a sentence read, in their order: at least as many as macros reach out.
     transitions : bool
         Whether pairs of labels are to have weights.
 

@@ -18,15 +18,15 @@ from maxmargin.encoding.numbered import NumberedSequences
 from maxmargin.encoding.tokens import offsets_of
 from maxmargin.formats.macros import Cell, Macro, Template
 
-# Products of numbers beyond this are numbered anew, so that they do not overflow.
+# Products of numbers beyond this are renumbered, so that they do not overflow.
 _LARGE = 1 << 40
 _MOST = 1 << 62
 
 
 class _Column(NamedTuple):
-    """The distinct entries of a column, what stands before and behind sentences, and each token's number.
+    """The distinct entries of a column, what stands before and after sentences, and each token's number.
 
-    ``repeats`` is whether an entry reads as what stands before or behind sentences does.
+    ``repeats`` is whether an entry equals what stands before or after sentences.
     """
 
     texts: list[str]
@@ -91,7 +91,7 @@ class _Table:
     lengths : ndarray of int64
         The number of tokens of each sentence.
     template : Template
-        Has what rows before and behind sentences read.
+        Has what rows before and after sentences read.
     described : callable or None
     """
 
@@ -189,7 +189,7 @@ class _Table:
 def _distinct(key: IntArray) -> tuple[IntArray, IntArray]:
     """Return the first place of each distinct number, and the number of each place among the distinct ones.
 
-    Numbers are sorted together with their places, which is faster than to sort places by numbers.
+    Numbers are sorted together with their places, which is faster than sorting places by numbers.
     """
     n = len(key)
     if int(key.max(initial=0)) >= _MOST // max(n, 1):

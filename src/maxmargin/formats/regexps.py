@@ -56,7 +56,7 @@ def parsed(text: str) -> Regexp:
 
 
 def _item(mark: str) -> Item:
-    """Return what a character, or one behind a backslash, stands for."""
+    """Return what a character, or one after a backslash, stands for."""
     known = _CLASSES.get(mark[1:].lower()) if len(mark) == 2 else None
     if known is not None:
         return Item(known, mark[1].islower(), "")
@@ -67,7 +67,8 @@ def searching(regexp: Regexp) -> Search:
     """Return a function that returns the first match in a text, or None.
 
     Python tries every way to divide a text among the repetitions, so that eight of them take minutes for
-    forty characters, and templates come with models from anywhere. It is faster where there are few.
+    forty characters, and templates may come with models from strangers. Where there are few, Python is
+    faster.
     """
     counts = [item.times for item in regexp.items]
     if counts.count("*") > 1 or counts.count("?") > _MOST_OPTIONAL:

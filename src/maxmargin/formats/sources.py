@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 
 class Source:
-    """An open file, or standard input for ``-``; compressed by gzip if it starts like that.
+    """An open file, or standard input for ``-``; decompressed if it starts like a gzip file.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def read_svmlight(source: Source, *, size: int | None = None) -> Iterator[Exampl
     Raises
     ------
     Malformed
-        If a line is no example.
+        If a line is not an example.
     """
     n_lines = n_examples = 0
     for block in source.line_blocks(size):
@@ -119,7 +119,7 @@ def _parsed(source: Source, block: bytes, n_before: int) -> Examples:
 
 
 def _fault(source: Source, block: bytes, n_before: int, reason: str) -> Malformed:
-    """Return the error for the first line that is no example."""
+    """Return the error for the first line that is not an example."""
     for number, raw in enumerate(block.split(b"\n"), start=n_before + 1):
         fields = raw.decode("utf-8", "replace").partition("#")[0].split()
         last = -1

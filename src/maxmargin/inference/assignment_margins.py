@@ -23,7 +23,7 @@ class ExchangeWork(NamedTuple):
     ----------
     cost : array of shape (n_links + 1, n_links + 1)
         ``cost[a, b]``: the least cost of all exchanges in which linked place a needs a new column, and the
-        column of b needs a new place. The node behind those of linked places is nobody.
+        column of b needs a new place. The node after those of linked places is nobody.
     places : int array
         The linked places.
     node : int array

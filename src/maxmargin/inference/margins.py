@@ -42,7 +42,7 @@ def path_margins(unary, pairwise, n_labels, value, turned, rows, y, margins):
     turned : array of shape (n_labels, width)
         Work space: ``pairwise`` transposed, so that both passes run along rows.
     rows : array of shape (2, width)
-        Work space: the best scores behind a position for each label, and sums.
+        Work space: the best scores after a position for each label, and sums.
     margins : array of shape (length,)
         Receives the margins.
     """
@@ -67,7 +67,7 @@ def second_order_margins(unary, pairwise, triples, n_labels, value, turned, behi
     turned : array of shape (n_labels, n_labels, width)
         Work space: ``triples`` with the outer labels exchanged.
     behind : array of shape (2, n_labels, width)
-        Work space: ``behind[t % 2, k, j]`` is the best score behind position t, of label k, after label j.
+        Work space: ``behind[t % 2, k, j]`` is the best score after position t, of label k, after label j.
     rows : array of shape (2, width)
         Work space.
     margins : array of shape (length,)

@@ -154,7 +154,7 @@ def _climb(unary, tables, start, arcs, heads, n_labels, passes, work, y):
                 add_given(tables[arcs[p] >> 1], arcs[p] & 1, y[heads[arcs[p]]], n_labels, work.given)
             k = first_best(work.given, n_labels)
             gain = work.given[k] - work.given[y[v]]
-            if gain > _ROUNDING * (1.0 + abs(work.given[k])):  # changes within rounding could go on for ever
+            if gain > _ROUNDING * (1.0 + abs(work.given[k])):  # changes within rounding might never end
                 total, y[v], changed = total + gain, k, True
     return total
 

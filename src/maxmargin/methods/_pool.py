@@ -85,7 +85,7 @@ def closed_up(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
 
 
 def shrink(extent: IntArray, used: IntArray, *pools: NDArray[np.generic]) -> None:
-    """Close up pools in place, and give back the memory behind their entries."""
+    """Close up pools in place, and give back the memory after their entries."""
     if all(map(_can_grow, pools)):
         end = int(extent[:, SIZE].sum())
         _close_up(extent, end, pools)
@@ -137,7 +137,7 @@ def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
 
 
 def _free(used: int) -> int:
-    """Return the free space of a pool behind its entries: twice their number, or half of it if many."""
+    """Return the free space of a pool after its entries: twice their number, or half of it if many."""
     return max(used // 2, min(2 * used, _MANY))
 
 

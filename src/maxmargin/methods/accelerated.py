@@ -27,7 +27,7 @@ about :math:`c \sqrt{\lambda / (n \bar s)}` (`maxmargin.methods._first_kappa`), 
 :math:`\bar s` is the mean of :math:`H_i / R_i^2`, the hinge over the squared length of the corner, which is
 the step of block i up to a factor :math:`\lambda n`. It is measured at the weights after the first few steps:
 at zero, where all outputs score alike, corners can be many times longer than those that follow. With
-:math:`\kappa \to 0` this becomes the inner method, so it cannot stall for ever.
+:math:`\kappa \to 0` this becomes the inner method, so it cannot stall forever.
 
 **The first pass.** Until all blocks have been visited, g is a sum over some of them, and weights that belong
 to :math:`\lambda` would be too short; the blocks visited first would make up for it by steps that are too

@@ -50,7 +50,7 @@ _FIRST_STEP = 0.5
 _GROWTH = 1.05
 _HALVINGS_AT_FIRST, _HALVINGS = 2, 5
 _EPSILON = 2.0**-52
-# Once nothing changes, step sizes and parameters would grow for ever without a limit.
+# Once nothing changes, step sizes and parameters would grow forever without a limit.
 _LARGEST_STEP = 1e6
 
 

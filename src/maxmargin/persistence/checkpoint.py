@@ -18,7 +18,7 @@ from maxmargin.persistence.atomic import remove_unfinished
 from maxmargin.persistence.container import CHECKPOINT, Json
 from maxmargin.wording import quoted, shown
 
-# A file is written at most this often: when so many times the seconds of the last write have passed.
+# The next file is due at the earliest after this many times the seconds that the last write took.
 _PATIENCE = 50.0
 _PASSES = re.compile(r"([1-9][0-9]*) pass(es)?")
 
@@ -96,12 +96,12 @@ def as_checkpoint(given: CheckpointLike | None) -> Checkpoint | None:
 
 
 class Identity(NamedTuple):
-    """What a run is of; files of others are refused.
+    """What identifies a run; files of other runs are refused.
 
     Attributes
     ----------
     version : str
-        Of maxmargin.
+        The version of maxmargin.
     problem, method : str
         Digests.
     settings : dict
@@ -191,7 +191,7 @@ def read_state(path: Path, identity: Identity, template: State) -> State:
 
 
 def _difference(header: dict[str, Json], identity: Identity) -> str:
-    """Return in which way a file is of another run; nothing if it is of this one."""
+    """Return how the run of a file differs from this one; empty if it does not."""
     if header.get("version") != identity.version:
         return f"of maxmargin {quoted(header.get('version'))}, not {identity.version}"
     if header.get("problem") != identity.problem:

@@ -29,7 +29,7 @@ _KEY = "maxmargin"
 # What grows with the data is an array. Objects of JSON take some 30 times the memory of their text.
 _LONGEST_HEADER = 1 << 20
 _LENGTH_BYTES = 8
-# Characters of an error that come from a file, or from what checks say about it.
+# Most characters of an error that are quoted from a file, or from what checks say about it.
 _LONGEST_TEXT = 300
 _TYPES = {
     "BOOL": np.bool_,
@@ -129,7 +129,7 @@ def _check_length(path: Path) -> None:
 
 
 def _check_array(path: Path, name: str, described: object) -> None:
-    """Raise unless an array has a type and a shape that NumPy has too."""
+    """Raise unless an array has a type and a shape that NumPy supports."""
     dtype, shape = described.get_dtype(), described.get_shape()  # type: ignore[attr-defined]
     if dtype not in _TYPES:
         fail(path, f"a dtype of {', '.join(_TYPES)} for {quoted(name)}", quoted(dtype))

@@ -1,8 +1,8 @@
 """The parts of a model file: written one by one, and read one by one with a check of each.
 
 An array whose zeros are not stored takes more memory than its file. `Stored.check_room` bounds how much: a
-file may ask for `_ROOM` bytes and `_FACTOR` times its own size. A model that needs more than that, as hardly
-any does, has a file that is made longer (`Draft.reserve`).
+file may ask for `_ROOM` bytes and `_FACTOR` times its own size. For the rare model that needs more, the file
+is made longer (`Draft.reserve`).
 """
 
 import json
@@ -74,7 +74,7 @@ class Draft:
         """Store the shape and the nonzeros of an array, or all of it if that is as short."""
         self.header[name] = list(array.shape)
         rows = _as_matrix(array)
-        # By their bits: a negative zero is one, too.
+        # By their bits, so that a negative zero counts as a nonzero.
         is_stored = np.ascontiguousarray(rows).view(np.uint64) != 0
         counts = np.count_nonzero(is_stored, axis=1)
         size = _smallest(counts).nbytes + counts.sum() * (np.dtype(self._dtype).itemsize + 1)
@@ -93,7 +93,7 @@ class Shape(NamedTuple):
     sides: tuple[int | None, ...]
 
     def holds(self, array: NDArray[np.generic]) -> bool:
-        """Return whether an array is so; None stands for any length."""
+        """Return whether an array has such a type and shape; None stands for any length."""
         lengths = zip(self.sides, array.shape, strict=False)
         return (
             array.dtype.kind in self.kinds

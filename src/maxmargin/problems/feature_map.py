@@ -238,7 +238,7 @@ def notes(phi: object) -> tuple[FloatArray, ...]:
 
 @generic
 def rebuilt(phi: object, w: FloatArray) -> FloatArray:
-    """Return weights with redundant entries computed anew, without rounding errors; ``w`` if it has none."""
+    """Return weights with redundant entries computed again, without rounding errors; ``w`` if it has none."""
     return w
 
 

@@ -53,7 +53,7 @@ class Domain:
         raise NotImplementedError
 
     def contains(self, x: FloatArray, tol: float = 1e-9) -> bool:
-        """Whether x is in the set, up to ``tol``; a set that cannot tell says yes."""
+        """Whether x is in the set, up to ``tol``; true if the set cannot tell."""
         return True
 
     def candidate(self, gradient: FloatArray, x: FloatArray, gamma: float) -> FloatArray:
@@ -118,7 +118,7 @@ class NuclearNormBall(_Ball):
     def lmo(self, gradient: FloatArray) -> FloatArray:
         if min(self.shape) < _SMALL or not gradient.any():
             u, _, vt = np.linalg.svd(gradient, full_matrices=False)
-        else:  # from a fixed vector, so that runs can be repeated; a random one is orthogonal to nothing
+        else:  # from a fixed vector, so that runs repeat; drawn at random, so that it is orthogonal to none
             u, _, vt = svds(gradient, k=1, v0=np.random.default_rng(0).normal(size=min(self.shape)))
         return -self.radius * np.outer(u[:, 0], vt[0])
 
@@ -170,7 +170,7 @@ class Oracle(Domain):
     shape : int or tuple of int
         Shape of points and gradients.
     contains : callable, optional
-        ``contains(x)`` returns whether x is in the set; points of the user are not checked without it.
+        ``contains(x)`` returns whether x is in the set; without it, the user's points are not checked.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class Approximate(Domain):
     Parameters
     ----------
     inner : Domain
-        The set. Its own oracle is asked for the starting point only.
+        The set. Its own oracle is used for the starting point only.
     find : callable
         ``find(gradient, x, error)`` returns s; ``error`` is the :math:`\varepsilon_k` that it may use up.
     nu : float

@@ -26,7 +26,7 @@ from maxmargin.wording import described
 # Line search stops at this distance from the best step.
 _SEARCH = 1e-12
 _ASYMMETRY = 1e-9
-# The columns of so many blocks are kept: to take those of a sparse matrix takes longer than a step.
+# The columns of this many blocks are kept: slicing those of a sparse matrix takes longer than a step.
 _KEPT = 10_000
 
 Matrix: TypeAlias = FloatArray | csc_array | LinearOperator
@@ -146,7 +146,7 @@ class LeastSquares(_Parabola):
 
 
 class Followed:
-    """An objective at a point that moves: nothing is known of it but the protocol `Smooth`."""
+    """An objective at a point that moves, known only through the protocol `Smooth`."""
 
     def __init__(self, objective: Smooth, x: FloatArray) -> None:
         self.objective, self.x = objective, x

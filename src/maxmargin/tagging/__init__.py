@@ -1,8 +1,8 @@
 """Tagging with chains, in processes that start at once.
 
 `maxmargin tag` is often run on small files, where most of its time is the import of NumPy, Numba and
-scikit-learn. The modules here import none of these, but `table` and `lines`, which are compiled when there is
-no code on disk yet, and `interpreted`, which is for tests. Predictions are those of `ChainSVC`: scores are
-sums of the same numbers in the same order, and the same function finds the best labelling. What is not simple
-is left to the estimator: other models, other data, and files that are not as they should be.
+scikit-learn. The modules here import none of these, except for `table` and `lines`, which are compiled when
+there is no code on disk yet, and `interpreted`, which is for tests. Predictions are those of `ChainSVC`:
+scores are sums of the same numbers in the same order, and the same function finds the best labelling.
+Everything else is left to the estimator: other models, other data, and faulty files.
 """

@@ -1,6 +1,6 @@
 """From lines of attributes to labels.
 
-All functions take arrays and numbers alone, so that they can run without Numba once they are compiled.
+All functions take only arrays and numbers, so that they can run without Numba once they are compiled.
 """
 
 import numpy as np
@@ -41,13 +41,13 @@ def tag_text(
     """Write the labels of the sequences of a text, from where the scan stands.
 
     Returns `DONE`; `LONG_LINE` or `LONG_SEQUENCE` if work space is too short for the next sequence; or `ODD`
-    if the estimator has to look at the text.
+    if the estimator has to read the text.
 
     Parameters
     ----------
     text : uint8 array
-        Lines in UTF-8: the label and the attributes of a token, or nothing behind a sequence. The last one
-        ends, too.
+        Lines in UTF-8: the label and the attributes of a token, or nothing after a sequence. The last line
+        also has a line end.
     names, slots, rows, columns, values : arrays
         What `index_features` was given, and what it made.
     chain : float64 array of shape (n_labels + 2, width)
@@ -63,7 +63,7 @@ def tag_text(
     path : int64 array, as long as ``unary``
         Work space for a labelling.
     out : int32 array, with an entry for each line of the text and one more
-        Receives labels, and `END_OF_SEQUENCE` behind each sequence.
+        Receives labels, and `END_OF_SEQUENCE` after each sequence.
     scan : int64 array of 4
         Where the scan stands.
     """
@@ -147,7 +147,7 @@ def _read_line(text, place, slots, line, fields):
 
 @helper
 def _read_field(text, place, line, used, field):
-    """Copy a field to ``line``, without escapes; return the place behind it, `LONG_LINE` or `ODD`."""
+    """Copy a field to ``line``, without escapes; return the place after it, `LONG_LINE` or `ODD`."""
     # Unsigned, so that the compiler does not look for negative indices at every byte.
     at, p, room = np.uint64(used), np.uint64(place), np.uint64(line.shape[0])
     while at < room:

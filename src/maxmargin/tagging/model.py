@@ -174,7 +174,7 @@ class _File:
         return [str(text, "utf-8") for text in content.split(_END)[:-1]]
 
     def length(self, name: str) -> int:
-        """Return the length of a vector; compiled code takes it for one. Raise ValueError if it is none."""
+        """Return the length of a vector; raise ValueError if it is not one, as compiled code relies on it."""
         (found,) = self.arrays[name]["shape"]
         _require(type(found) is int and found >= 0)
         return int(found)

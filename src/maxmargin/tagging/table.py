@@ -1,6 +1,6 @@
 """The hash table of the names of features.
 
-Names are hashed and compared eight bytes at a time. All functions take arrays and numbers alone, so that they
+Names are hashed and compared eight bytes at a time. All functions take only arrays and numbers, so that they
 can run without Numba once they are compiled.
 """
 
@@ -10,7 +10,7 @@ from maxmargin.compiling import helper
 from maxmargin.compiling.prefetch import prefetch
 
 # What the loops of tagging return: all went well, work space is too short for a line or a sequence, or the
-# estimator has to look at it: there is a value, a declaration or a fault.
+# estimator has to read it: there is a value, a declaration or a fault.
 DONE, LONG_LINE, LONG_SEQUENCE, ODD = 0, -1, -2, -3
 # What is known of a field or a name: its first byte, its number of bytes, the upper half of its hash, and
 # the number of the name.
@@ -158,7 +158,7 @@ def _insert(names, entry, slots, mask):
 
 @helper
 def find(text, field, names, slots, mask):
-    """Return the number of a field of a text, or -1 if it is no feature in the table."""
+    """Return the number of a field of a text, or -1 if it is not a feature in the table."""
     first, length, upper = field[START], field[LENGTH], np.uint64(field[HASH])
     slot = upper & mask
     while slots[TWO * slot] != EMPTY:

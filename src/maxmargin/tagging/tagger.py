@@ -15,12 +15,12 @@ _LONG_LINE, _LONG_SEQUENCE = -1, -2
 _LINES, _END_OF_SEQUENCE = 2, -1
 # Bytes of a line, and tokens of a sequence, that work space is made for at first; and the longest line.
 _LINE, _TOKENS, _LONGEST_LINE = 1 << 14, 1 << 9, 1 << 20
-_LABEL = "_"  # of tokens whose labels are not known
+_LABEL = "_"  # stands for a label that is not known
 _BATCH = 64  # names that are looked up at a time
 
 
 class Tagged(NamedTuple):
-    """The labels of some sequences, as lines of text with a blank one behind each sequence."""
+    """The labels of some sequences, as lines of text with a blank one after each sequence."""
 
     text: str
     sequences: int
@@ -116,7 +116,7 @@ class Tagger:
         return found
 
     def _codes(self, text: bytes) -> list[int] | None:
-        """Return the numbers of labels, and `_END_OF_SEQUENCE` behind each sequence."""
+        """Return the numbers of labels, and `_END_OF_SEQUENCE` after each sequence."""
         if not _is_utf8(text):
             return None
         text = text if text.endswith(b"\n") else text + b"\n"
