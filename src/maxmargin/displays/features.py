@@ -80,7 +80,7 @@ class FeaturesDisplay(Display):
         return self
 
     def _name(self, row: FeatureWeight) -> str:
-        """Return the text beside a bar: the kind if there are several, the feature, the label if it varies."""
+        """Return the text beside a bar: the kind if there are several, feature, and label if it varies."""
         kinds = {each.kind for each in self.rows}
         words = [row.kind] if len(kinds) > 1 or row.feature is None else []
         words += [] if row.feature is None else [str(row.feature)]
