@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, driver, solve
+from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, run, solve
 from maxmargin.methods.protocol import BATCH, Point, point, start, traits
 from maxmargin.methods.sampling import Permutation
 from maxmargin.methods.sweep import advance
@@ -193,13 +193,13 @@ def scripted_point(method, state, problem):
 @pytest.fixture
 def measured(monkeypatch):
     """What was measured: pairs of the objective and the weights, a list for each certificate."""
-    calls, primal = [[]], driver.objective.primal
+    calls, primal = [[]], run.objective.primal
 
     def noted(problem, w, lam):
         calls[-1].append((primal(problem, w, lam), w.copy()))
         return calls[-1][-1][0]
 
-    monkeypatch.setattr(driver.objective, "primal", noted)
+    monkeypatch.setattr(run.objective, "primal", noted)
     return calls
 
 

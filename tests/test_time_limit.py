@@ -23,9 +23,9 @@ from maxmargin import (
     NSlackCuttingPlane,
     Pairwise,
     Status,
-    driver,
     limits,
     objective,
+    run,
     solve,
 )
 from maxmargin.limits import now, uncounted
@@ -59,7 +59,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    clock, advance, hinges = Clock(), driver.advance, objective.hinges
+    clock, advance, hinges = Clock(), run.advance, objective.hinges
 
     def slow_advance(method, state, problem, visits):
         clock.now += n_visits(visits)
@@ -71,7 +71,7 @@ def clock(monkeypatch):
         hinges(problem, w, first, out, scratch)
 
     monkeypatch.setattr(limits, "time", clock)
-    monkeypatch.setattr(driver, "advance", slow_advance)
+    monkeypatch.setattr(run, "advance", slow_advance)
     monkeypatch.setattr(objective, "hinges", slow_hinges)
     return clock
 

@@ -1,22 +1,16 @@
-"""The driver of all methods: passes, certificates, stopping, time limit and interrupts; no arithmetic."""
+"""The driver of all methods: from the arguments of a run to its result."""
 
-import math
 from collections.abc import Iterable
 
-from maxmargin import _arguments, kinds, objective
-from maxmargin.compiling.interrupts import uninterrupted
+from maxmargin import _arguments, kinds
 from maxmargin.compiling.threads import threads
-from maxmargin.history import Measurement
-from maxmargin.limits import Limits, OutOfTime, Pace, now, until
-from maxmargin.methods.protocol import grain, oracle_calls, traits
-from maxmargin.methods.sampling import some_visits
+from maxmargin.limits import now, until
 from maxmargin.methods.scratch import kept_scratch
-from maxmargin.methods.sweep import advance
-from maxmargin.persistence.checkpoint import CheckpointLike, Keeper, NoKeeper
-from maxmargin.problems.problem import AnyProblem
-from maxmargin.result import Callback, Progress, Result, Status
-from maxmargin.resume import Beginning, Stopped, as_warm_start
-from maxmargin.run_state import RunState, files_of, new_run_state
+from maxmargin.persistence.checkpoint import CheckpointLike
+from maxmargin.result import Callback, Result, Status
+from maxmargin.resume import as_warm_start
+from maxmargin.run import Run
+from maxmargin.run_state import files_of, new_run_state
 
 # Certificates that have been started may exceed the time limit by this factor.
 _GRACE = 1.1
@@ -124,7 +118,7 @@ def solve(
     with threads(n_jobs), kept_scratch(), until(begin_time + _GRACE * limits.time_limit):
         beginning = kinds.begin(checked, method, warm)
         at = files.continued(new_run_state(checked, beginning, sampler, rng))
-        run = _Run(checked, method, at, limits, called, int(check_every), files.keeper(at), begin_time)
+        run = Run(checked, method, at, limits, called, int(check_every), files.keeper(at), begin_time)
         status = run.begin(beginning) if warm else run.resume()
         try:
             while status is None:
@@ -140,233 +134,3 @@ def solve(
         run.compare_with_zero(status)
         run.rebuild()
     return run.result(status)
-
-
-class _Run:
-    """One run of the driver: its state, its limits and the clock."""
-
-    def __init__(
-        self,
-        problem: AnyProblem,
-        method: object,
-        at: RunState,
-        limits: Limits,
-        callbacks: tuple[Callback, ...],
-        check_every: int,
-        keeper: Keeper | NoKeeper,
-        begin_time: float,
-    ) -> None:
-        self.problem, self.method, self.callbacks = problem, method, callbacks
-        self.at, self.limits, self.check_every, self.keeper = at, limits, check_every, keeper
-        self.n, self.whole = kinds.n_blocks(problem), True
-        self.begin_time, self.pace = begin_time, Pace()
-
-    def begin(self, beginning: Beginning) -> Status | None:
-        """Certify a state carried over; return a status if its gap is small enough."""
-        try:
-            found = kinds.first_certificate(self.problem, self.method, beginning)
-        except OutOfTime:
-            found = objective.unmeasured(self.method, self.at.state, self.problem)
-        self._note(found)
-        return self.converged()
-
-    def resume(self) -> Status | None:
-        """Make the certificate that was due when the run stopped, if any; return why to stop at once."""
-        if not self.at.is_within_pass:
-            self.certify_if_due()
-        return self.reason_to_stop()
-
-    def one_pass(self) -> bool:
-        """Make the visits of a pass, or the rest of one, piece by piece; return False if time is up."""
-        at, together = self.at, grain(self.method, self.problem)
-        if not at.is_within_pass:
-            with uninterrupted():
-                at.begin_pass()
-        while at.is_within_pass:
-            if self.is_late():
-                return False
-            can_cut = traits(self.method).moves_blocks
-            length = min(self.pace.length * together, at.left) if can_cut else at.left
-            try:
-                self.pace.note(length / together, self._advance(length))
-            except OutOfTime:
-                self.whole = True  # a method that gives up a pass has not moved
-                return False
-            self._keep()
-        return True
-
-    def _advance(self, length: int) -> float:
-        """Make the next visits of the pass; return the seconds they took."""
-        at, begin = self.at, now()
-        with uninterrupted(), until(self.begin_time + self.limits.time_limit - self.reserve()):
-            visits, self.whole = some_visits(at.visits, at.done, at.done + length), False
-            at.state = advance(self.method, at.state, self.problem, visits)
-            self.whole = True
-            elapsed = now() - begin
-            at.seconds += elapsed
-            at.count(length)
-        return elapsed
-
-    def _keep(self) -> None:
-        """Store the state if it is time to; Ctrl-C waits."""
-        if self.keeper.is_due(self.at):
-            with uninterrupted():
-                self.keeper.save(self.at)
-
-    def certify_if_due(self) -> None:
-        """Certify the answer after every few passes."""
-        is_new = self.at.certified != self.at.visited
-        if self.at.passes % self.check_every == 0 and is_new:
-            self.certify()
-            self.stop_at_zero()
-            self._keep()
-
-    def certify(self) -> None:
-        """Measure primal, dual and gap of the method's answer.
-
-        An answer may have several weight vectors, and each costs a pass of the oracle. All but the first are
-        measured only in certificates 1, 2, 4, 8, ..., and as long as one of them is the best.
-        """
-        at, begin = self.at, now()
-        count = len(at.rows) + 1
-        compare = at.other_was_best or count & (count - 1) == 0
-        compare = compare and self.seconds_left() >= 3.0 * self.expected_seconds()
-        try:
-            found = objective.certificate(self.method, at.state, self.problem, compare)
-        except OutOfTime:
-            if at.rows:
-                return
-            found = objective.unmeasured(self.method, at.state, self.problem)
-        with uninterrupted():
-            at.other_was_best = found.is_other
-            self._note(found)
-            at.certificate_seconds = now() - begin
-
-    def is_late(self) -> bool:
-        """Whether only the time for the last certificate is left, after a pass that cannot be cut."""
-        a_pass = 0.0 if traits(self.method).moves_blocks else self.at.seconds / max(self.at.passes, 1)
-        return self.seconds_left() <= self.reserve() + a_pass
-
-    def reserve(self) -> float:
-        """Return the time to leave for the last certificate; none if it would take half of the limit."""
-        expected = self.expected_seconds()
-        return expected if expected <= 0.5 * self.limits.time_limit else 0.0
-
-    def seconds_left(self) -> float:
-        return self.limits.time_limit - (now() - self.begin_time)
-
-    def expected_seconds(self) -> float:
-        """Return about how long a certificate takes: as long as the last one, or as a pass."""
-        at = self.at
-        if at.rows or at.visited == 0:
-            return at.certificate_seconds
-        return at.seconds / at.visited * self.n
-
-    def _note(self, found: objective.Certificate) -> None:
-        """Add a certificate to the history, and keep the best bounds.
-
-        After an interrupted step, weights and dual loss may not match. They give no lower bound then, and the
-        best one so far is kept.
-        """
-        at, calls, dual, primal = self.at, self.oracle_calls(), self.at.best_dual, found.primal
-        if self.whole:
-            dual, at.best_ell = found.dual, max(at.best_ell, found.ell)
-        at.note(found, Measurement(calls / self.n, calls, at.seconds, primal, dual, primal - dual))
-        kinds.check_bounds(self.problem, at.best_primal, at.best_dual)
-
-    def stop_at_zero(self) -> None:
-        """End the run at zero weights if these are good enough, as they are on data without signal.
-
-        Their objective is measured only if its lower bound, `best_ell`, is small enough.
-        """
-        at = self.at
-        if self.converged() or not self.limits.are_met(at.best_ell, at.best_dual):
-            return
-        try:
-            w, primal = kinds.no_worse(self.problem, self.method, at.best_w, at.best_primal)
-        except OutOfTime:
-            return
-        at.best_ell = max(at.best_ell, primal)
-        if self.limits.are_met(primal, at.best_dual):
-            at.best_w, at.best_primal = w, primal
-
-    def compare_with_zero(self, status: Status) -> None:
-        """Make sure that the result is no worse than zero weights, up to ``tol``.
-
-        Their objective is the mean of the largest losses, so it is at least every dual loss: a run that came
-        close to its optimum need not measure it.
-        """
-        at = self.at
-        is_known = at.best_primal < math.inf
-        if at.best_primal <= at.best_ell or (is_known and status is Status.CONVERGED):
-            return
-        try:
-            found = kinds.no_worse(self.problem, self.method, at.best_w, at.best_primal)
-        except OutOfTime:
-            return
-        except KeyboardInterrupt:
-            if not is_known:
-                raise
-        else:
-            at.best_w, at.best_primal = found
-
-    def rebuild(self) -> None:
-        """Measure the best weights again if rounding errors have built up in their redundant entries."""
-        at = self.at
-        try:
-            found = kinds.rebuilt(self.problem, self.method, at.best_w, at.best_primal)
-            at.best_w, at.best_primal = found
-        except (KeyboardInterrupt, OutOfTime):
-            pass  # the weights have a certificate already
-
-    def finish(self) -> None:
-        """Store the state, then certify the steps since the last certificate; an interrupt skips this.
-
-        In this order, so that a run that continues from the file has the history of one that never ended.
-        """
-        at = self.at
-        try:
-            if self.whole:
-                with uninterrupted():
-                    self.keeper.save(at)
-            if not at.rows or at.certified != at.visited:
-                self.certify()
-        except KeyboardInterrupt:
-            if not at.rows:
-                raise
-
-    def status(self, finished: bool) -> Status | None:
-        """Call the callbacks after a finished pass; return why to stop now, or None to continue."""
-        answers = [callback(self.progress()) for callback in self.callbacks] if finished else []
-        return self.reason_to_stop(any(answer is False for answer in answers))
-
-    def reason_to_stop(self, is_asked_to: bool = False) -> Status | None:
-        """Return why to stop now, or None."""
-        if self.converged():
-            return Status.CONVERGED
-        if self.is_late():
-            return Status.TIME_LIMIT
-        if is_asked_to:
-            return Status.STOPPED
-        return Status.MAX_PASSES if self.at.passes >= self.limits.max_passes else None
-
-    def converged(self) -> Status | None:
-        """Return the status of a run whose gap is small enough, else None."""
-        is_small = self.limits.are_met(self.at.best_primal, self.at.best_dual)
-        return Status.CONVERGED if is_small else None
-
-    def progress(self) -> Progress:
-        at, calls = self.at, self.oracle_calls()
-        last = at.rows[-1] if at.rows else None
-        return Progress(at.visited / self.n, calls, at.seconds, last, self.limits)
-
-    def oracle_calls(self) -> int:
-        """Return the number of oracle calls of the method and of its warm start."""
-        return self.at.first_calls + oracle_calls(self.method, self.at.state, self.at.visited)
-
-    def result(self, status: Status) -> Result:
-        at, w = self.at, self.at.best_w
-        weights, gap = kinds.as_weights(self.problem, w), at.best_primal - at.best_dual
-        stopped = Stopped(self.problem, self.method, at.state if self.whole else None)
-        certified = kinds.is_certified(self.problem)
-        return Result(weights, at.best_primal, at.best_dual, gap, certified, status, at.history, w, stopped)

@@ -76,3 +76,27 @@ def list_nonzero(x, out):
         out[count] = k
         count += x[k] != 0.0
     return count
+
+
+@helper
+def dot_at(where, size, a, b):
+    """``a[where[:size]] @ b[where[:size]]``"""
+    total = 0.0
+    for c in range(size):
+        total += a[where[c]] * b[where[c]]
+    return total
+
+
+@helper
+def euclidean(u, v):
+    """``u @ v``, with an order of additions that does not depend on the processor or on memory alignment."""
+    a = b = c = d = 0.0
+    whole = u.shape[0] - u.shape[0] % 4
+    for j in range(0, whole, 4):
+        a += u[j] * v[j]
+        b += u[j + 1] * v[j + 1]
+        c += u[j + 2] * v[j + 2]
+        d += u[j + 3] * v[j + 3]
+    for j in range(whole, u.shape[0]):
+        a += u[j] * v[j]
+    return (a + b) + (c + d)

@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster
 import maxmargin
 from maxmargin import Accelerated, BlockFrankWolfe, Pairwise, Progress, Status, load, solve
 from maxmargin import dask as on_dask
-from maxmargin.dask import PartitionError, holding, rounds_of
+from maxmargin.dask import PartitionError, holding, rounds_of, tasks
 from maxmargin.problems import Multiclass
 
 LAM, PARTITIONS = 0.2, 4
@@ -152,7 +152,7 @@ def test_a_partition_that_is_lost_again_and_again(client: Client, monkeypatch: p
     def losing(*arguments: Any) -> bool:
         raise holding.Lost("again")
 
-    monkeypatch.setattr(holding, "move", losing)
+    monkeypatch.setattr(tasks, "move", losing)
     with pytest.raises(PartitionError, match=r"partition [0-3, ]+ was lost with its worker 3 times in a row"):
         ran(METHODS["plain"])
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from maxmargin import Away, BlockExact, BlockFrankWolfe, Pairwise, objective
-from maxmargin.dask import holding
+from maxmargin.dask import tasks
 from maxmargin.dask.changes import dense, difference, encoded
 from maxmargin.dask.holding import Held
 from maxmargin.dask.messages import Lost, PartitionError, Turn, Update, combined
@@ -33,13 +33,13 @@ def problem(p: int) -> Any:
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Held]]:
     """Hold all partitions on a worker that is no Dask worker."""
-    monkeypatch.setattr(holding, "here", lambda run: (run, "here"))
-    return [holding.load(RUN, p, problem, None, p) for p in range(len(SIZES))]
+    monkeypatch.setattr(tasks, "here", lambda run: (run, "here"))
+    return [tasks.load(RUN, p, problem, None, p) for p in range(len(SIZES))]
 
 
 def begun(method: Any) -> None:
     for p in range(len(SIZES)):
-        holding.begin(RUN, p, method)
+        tasks.begin(RUN, p, method)
 
 
 def turn(method: Any, sigma: float = 1.0, first: int = 0, stop: int = N) -> Turn:
@@ -61,15 +61,15 @@ def test_moves_of_two_parts_are_those_of_their_dual_variables(worker: list[Held]
     w = np.zeros(d)
     for number in (1, 2):
         for k, mine in enumerate(groups):
-            assert holding.move(RUN, k, 0, mine, number, turn(method, sigma), whole(number, w), 10.0)
-        reports = [holding.collect(RUN, k, 0, mine, number, method) for k, mine in enumerate(groups)]
+            assert tasks.move(RUN, k, 0, mine, number, turn(method, sigma), whole(number, w), 10.0)
+        reports = [tasks.collect(RUN, k, 0, mine, number, method) for k, mine in enumerate(groups)]
         found = combined(*reports)
         w = w + dense(found.change) / sigma
         # lam n w is the sum of Phi_i z_i of all partitions.
         np.testing.assert_allclose(LAM * N * w, weights_of_duals(method, worker), atol=1e-12)
         assert found.square == pytest.approx(sum(np.square(dense(each.change)).sum() for each in reports))
         assert found.ell == pytest.approx(sum(held.state.ell.sum() for held in worker))
-    images = [holding.image(RUN, 0, p, method) for p in range(len(SIZES))]
+    images = [tasks.image(RUN, 0, p, method) for p in range(len(SIZES))]
     np.testing.assert_allclose(dense(combined(*images).change), LAM * N * w, atol=1e-12)
     assert combined(*images).ell == pytest.approx(found.ell)
 
@@ -77,16 +77,16 @@ def test_moves_of_two_parts_are_those_of_their_dual_variables(worker: list[Held]
 def test_every_example_is_visited_once_in_a_pass() -> None:
     for size in (1, 5, 17):
         rounds = [
-            holding.own_visits(turn(None, first=first, stop=min(first + 4, N)), 3, size)
+            tasks.own_visits(turn(None, first=first, stop=min(first + 4, N)), 3, size)
             for first in range(0, N, 4)
         ]
         assert sorted(np.concatenate(rounds)) == list(range(size))
 
 
 def test_partitions_draw_their_own_visits() -> None:
-    orders = [holding.own_visits(turn(None), p, 50).tolist() for p in (0, 1)]
+    orders = [tasks.own_visits(turn(None), p, 50).tolist() for p in (0, 1)]
     assert orders[0] != orders[1]
-    uniform = holding.own_visits(turn(None)._replace(sampling="uniform"), 0, 50)
+    uniform = tasks.own_visits(turn(None)._replace(sampling="uniform"), 0, 50)
     assert len(uniform) == 50
     assert 0 <= uniform.min() <= uniform.max() < 50
 
@@ -94,18 +94,18 @@ def test_partitions_draw_their_own_visits() -> None:
 def test_work_in_pieces_gives_the_same_bits(worker: list[Held], monkeypatch: pytest.MonkeyPatch) -> None:
     method, w = Pairwise(LAM), np.zeros(sizes(worker[0].problem).weights)
     begun(method)
-    assert holding.move(RUN, 0, 0, (0, 1, 2), 1, turn(method), whole(1, w), 10.0)
-    expected = holding.collect(RUN, 0, 0, (0, 1, 2), 1, method)
-    again = [holding.load(RUN, p, problem, None, p) for p in range(len(SIZES))]
+    assert tasks.move(RUN, 0, 0, (0, 1, 2), 1, turn(method), whole(1, w), 10.0)
+    expected = tasks.collect(RUN, 0, 0, (0, 1, 2), 1, method)
+    again = [tasks.load(RUN, p, problem, None, p) for p in range(len(SIZES))]
     begun(method)
     clock = iter(np.arange(0.0, 1e6, 0.4))
-    monkeypatch.setattr(holding, "now", lambda: 0.0)
+    monkeypatch.setattr(tasks, "now", lambda: 0.0)
     monkeypatch.setattr("maxmargin.limits.now", lambda: next(clock))
     calls = 1
-    while not holding.move(RUN, 0, 0, (0, 1, 2), 2, turn(method), whole(2, w), calls * 3.0):
+    while not tasks.move(RUN, 0, 0, (0, 1, 2), 2, turn(method), whole(2, w), calls * 3.0):
         calls += 1
     assert calls > 2
-    found = holding.collect(RUN, 0, 0, (0, 1, 2), 2, method)
+    found = tasks.collect(RUN, 0, 0, (0, 1, 2), 2, method)
     np.testing.assert_array_equal(dense(found.change), dense(expected.change))
     assert found.ell == expected.ell
     assert len(again) == 3
@@ -115,8 +115,8 @@ def test_asked_twice_a_worker_works_once(worker: list[Held]) -> None:
     method, w = Pairwise(LAM), np.zeros(sizes(worker[0].problem).weights)
     begun(method)
     for _ in range(2):
-        assert holding.move(RUN, 0, 0, (0, 1), 1, turn(method), whole(1, w), 10.0)
-    once = dense(holding.collect(RUN, 0, 0, (0, 1), 1, method).change)
+        assert tasks.move(RUN, 0, 0, (0, 1), 1, turn(method), whole(1, w), 10.0)
+    once = dense(tasks.collect(RUN, 0, 0, (0, 1), 1, method).change)
     np.testing.assert_allclose(
         LAM * N * once,
         sum(dual_weights(method, held.state, held.problem) for held in worker[:2]),
@@ -127,12 +127,12 @@ def test_asked_twice_a_worker_works_once(worker: list[Held]) -> None:
 def test_tasks_of_an_earlier_epoch_change_nothing(worker: list[Held]) -> None:
     method, w = Pairwise(LAM), np.zeros(sizes(worker[0].problem).weights)
     begun(method)
-    before = dense(holding.image(RUN, 3, 0, method).change)
+    before = dense(tasks.image(RUN, 3, 0, method).change)
     with pytest.raises(Lost):
-        holding.move(RUN, 0, 2, (0, 1), 1, turn(method), whole(1, w), 10.0)
+        tasks.move(RUN, 0, 2, (0, 1), 1, turn(method), whole(1, w), 10.0)
     with pytest.raises(Lost):
-        holding.collect(RUN, 0, 2, (0, 1), 1, method)
-    np.testing.assert_array_equal(dense(holding.image(RUN, 3, 0, method).change), before)
+        tasks.collect(RUN, 0, 2, (0, 1), 1, method)
+    np.testing.assert_array_equal(dense(tasks.image(RUN, 3, 0, method).change), before)
 
 
 def test_weights_come_as_differences(worker: list[Held]) -> None:
@@ -150,14 +150,14 @@ def test_weights_come_as_differences(worker: list[Held]) -> None:
 def test_hinges_in_pieces(worker: list[Held], monkeypatch: pytest.MonkeyPatch) -> None:
     w = np.random.default_rng(1).normal(size=sizes(worker[0].problem).weights)
     expected = sum(float(objective.hinge_losses(held.problem, w).sum()) for held in worker)
-    done, found = holding.hinges(RUN, 0, (0, 1, 2), 1, encoded(w), 10.0)
+    done, found = tasks.hinges(RUN, 0, (0, 1, 2), 1, encoded(w), 10.0)
     assert done
     assert found == pytest.approx(expected, rel=1e-12)
     clock = iter(np.arange(0.0, 1e6, 0.4))
-    monkeypatch.setattr(holding, "now", lambda: 0.0)
+    monkeypatch.setattr(tasks, "now", lambda: 0.0)
     monkeypatch.setattr("maxmargin.limits.now", lambda: next(clock))
     calls = 1
-    while not (answer := holding.hinges(RUN, 0, (0, 1, 2), 2, encoded(w), 2.0 * calls))[0]:
+    while not (answer := tasks.hinges(RUN, 0, (0, 1, 2), 2, encoded(w), 2.0 * calls))[0]:
         calls += 1
     assert calls > 2
     assert answer[1] == pytest.approx(expected, rel=1e-12)
@@ -166,9 +166,9 @@ def test_hinges_in_pieces(worker: list[Held], monkeypatch: pytest.MonkeyPatch) -
 def test_a_partition_takes_its_state_along(worker: list[Held]) -> None:
     method, w = Pairwise(LAM), np.zeros(sizes(worker[0].problem).weights)
     begun(method)
-    holding.move(RUN, 0, 0, (0,), 1, turn(method), whole(1, w), 10.0)
-    moved = holding.load(RUN, 0, problem, holding.state_of(RUN, 0), 0)
-    holding.begin(RUN, 0, method, False)
+    tasks.move(RUN, 0, 0, (0,), 1, turn(method), whole(1, w), 10.0)
+    moved = tasks.load(RUN, 0, problem, tasks.state_of(RUN, 0), 0)
+    tasks.begin(RUN, 0, method, False)
     expected = dual_weights(method, worker[0].state, worker[0].problem)
     np.testing.assert_array_equal(dual_weights(method, moved.state, moved.problem), expected)
     assert np.abs(expected).max() > 0.0
@@ -179,7 +179,7 @@ def test_a_partition_takes_its_state_along(worker: list[Held]) -> None:
 def test_what_is_let_go_of_is_lost(worker: list[Held]) -> None:
     worker.clear()
     with pytest.raises(Lost):
-        holding.begin(RUN, 0, Pairwise(LAM))
+        tasks.begin(RUN, 0, Pairwise(LAM))
 
 
 def test_a_partition_stays_on_its_worker(worker: list[Held]) -> None:
@@ -194,17 +194,17 @@ def test_errors_name_the_partition(worker: list[Held]) -> None:
         raise OSError("no such file")
 
     with pytest.raises(PartitionError, match="partition 2 failed: OSError: no such file"):
-        holding.load(RUN, 2, fail, None, 2)
+        tasks.load(RUN, 2, fail, None, 2)
     with pytest.raises(PartitionError, match="partition 2 must be a problem"):
-        holding.load(RUN, 2, lambda: 3, None)
+        tasks.load(RUN, 2, lambda: 3, None)
     X, y = data(0)
     with pytest.raises(PartitionError, match="partition 0 must have weights without kernels"):
-        holding.load(RUN, 0, lambda: Kernelised(Multiclass.from_arrays(X, y), X, GaussianKernel(1.0)), None)
+        tasks.load(RUN, 0, lambda: Kernelised(Multiclass.from_arrays(X, y), X, GaussianKernel(1.0)), None)
 
 
 def test_kappa_of_a_partition_is_for_all_examples(worker: list[Held]) -> None:
     # kappa (lam + kappa) is inversely proportional to the number of examples, whatever measures it.
-    found = [(n, holding.kappa(RUN, 0, BlockExact(LAM), n)) for n in (SIZES[0], 10 * SIZES[0])]
+    found = [(n, tasks.kappa(RUN, 0, BlockExact(LAM), n)) for n in (SIZES[0], 10 * SIZES[0])]
     (first, second) = (n * kappa * (LAM + kappa) for n, kappa in found)
     assert first == pytest.approx(second, rel=1e-9)
     assert first > 0.0

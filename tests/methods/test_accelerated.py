@@ -19,16 +19,16 @@ from maxmargin import (
 )
 from maxmargin.methods import _first_kappa, _walks, accelerated
 from maxmargin.methods._first_kappa import first_kappa
-from maxmargin.methods.accelerated import (
+from maxmargin.methods._momentum import (
     _BAND,
     _BEFORE_LOWERING,
     _BEFORE_RAISING,
     _FACTOR,
-    _MOMENTUM,
     _SMOOTHING,
-    AcceleratedState,
     Momentum,
+    adapted_kappa,
 )
+from maxmargin.methods.accelerated import _MOMENTUM, AcceleratedState
 from maxmargin.methods.protocol import point, regularisation, start
 from maxmargin.methods.sampling import ByGap, Permutation, some_visits
 from maxmargin.methods.sweep import advance
@@ -272,18 +272,18 @@ def test_kappa_is_adapted_when_the_step_leaves_its_band() -> None:
     for step, factor, wait in sides:
         before = Momentum(0.6, step=step + 0.01, since=wait)
         gamma = before.step - 0.01 / _SMOOTHING
-        adapted = accelerated._adapted(before, gamma)
+        adapted = adapted_kappa(before, gamma)
         assert adapted.step == pytest.approx(step)
         assert adapted.kappa == pytest.approx(0.6 * factor)
         assert adapted.since == (wait + 1 if factor == 1.0 else 0)
-        assert accelerated._adapted(before._replace(since=wait - 1), gamma).kappa == 0.6
+        assert adapted_kappa(before._replace(since=wait - 1), gamma).kappa == 0.6
 
 
 def test_kappa_is_not_lowered_while_the_steps_grow() -> None:
     """As long as the dual is far from its optimum steps are small, whatever kappa."""
     growing = Momentum(0.6, step=0.02, since=50)
-    assert accelerated._adapted(growing, 0.05).kappa == 0.6
-    assert accelerated._adapted(growing, 0.01).kappa == pytest.approx(0.6 / _FACTOR)
+    assert adapted_kappa(growing, 0.05).kappa == 0.6
+    assert adapted_kappa(growing, 0.01).kappa == pytest.approx(0.6 / _FACTOR)
 
 
 @pytest.mark.slow

@@ -25,15 +25,8 @@ from maxmargin.problems import (
     SlackRescaled,
     Weighted,
 )
-from maxmargin.problems.feature_map import (
-    gram,
-    has_implementation,
-    inner,
-    map_sizes,
-    norm2,
-    push,
-    statistics_size,
-)
+from maxmargin.problems.feature_map import gram, inner, map_sizes, norm2, push, statistics_size
+from maxmargin.problems.halves import has_implementation
 from maxmargin.problems.oracle import (
     decode,
     expectation,

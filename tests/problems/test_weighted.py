@@ -13,7 +13,8 @@ from maxmargin import Accelerated, ExponentiatedGradient, Pairwise, Status, chec
 from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.methods.sweep import hinges, predictions
 from maxmargin.problems import Multiclass, SlackRescaled, Weighted
-from maxmargin.problems.feature_map import has_implementation, score, statistics_size
+from maxmargin.problems.feature_map import score, statistics_size
+from maxmargin.problems.halves import has_implementation
 from maxmargin.problems.oracle import expectation, psi
 from maxmargin.problems.problem import sizes
 from support import naive

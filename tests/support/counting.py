@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from maxmargin.problems import feature_map, oracle
+from maxmargin.problems.halves import has_implementation
 from maxmargin.problems.problem import Problem, sizes
 from support.plain import OF_MAP, OF_ORACLE, asked, both_workspaces
 
@@ -26,7 +27,7 @@ class Counting:
         return partial(self.call, name)
 
     def _has(self, name: str) -> bool:
-        return feature_map.has_implementation(self.problem.oracle, getattr(oracle, name))
+        return has_implementation(self.problem.oracle, getattr(oracle, name))
 
     def call(self, name: str, *args: Any) -> Any:
         """Answer as the problem does."""

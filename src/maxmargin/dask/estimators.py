@@ -47,12 +47,8 @@ class ChainSVC(SequencesOnCluster, estimators.ChainSVC):
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
     is None or a dict. X may be a directory made by `maxmargin.encode_files`, without y.
-    Set ``client`` after construction to use another client than the current one.
 
-    Attributes
-    ----------
-    rounds_ : list of Round
-        What each round of training took. All other attributes are those of `maxmargin.ChainSVC`.
+    %(cluster)s
 
     Examples
     --------
@@ -89,12 +85,8 @@ class SegmentSVC(SequencesOnCluster, estimators.SegmentSVC):
     """`maxmargin.SegmentSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults.
-    Set ``client`` after construction to use another client than the current one.
 
-    Attributes
-    ----------
-    rounds_ : list of Round
-        What each round of training took. All other attributes are those of `maxmargin.SegmentSVC`.
+    %(cluster)s
     """
 
     def _take_in_labels(self, lesson: Lesson) -> None:
@@ -111,12 +103,8 @@ class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
     is None or a dict.
-    Set ``client`` after construction to use another client than the current one.
 
-    Attributes
-    ----------
-    rounds_ : list of Round
-        What each round of training took. All other attributes are those of `maxmargin.MulticlassSVC`.
+    %(cluster)s
     """
 
     def _take_in(self, lesson: Lesson) -> None:
@@ -130,12 +118,8 @@ class MultilabelSVC(TrainsOnCluster, estimators.MultilabelSVC):
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults. y has a
     column for each label. ``structure`` is not ``"tree"`` where there are more than two labels.
-    Set ``client`` after construction to use another client than the current one.
 
-    Attributes
-    ----------
-    rounds_ : list of Round
-        What each round of training took. All other attributes are those of `maxmargin.MultilabelSVC`.
+    %(cluster)s
     """
 
 
@@ -143,12 +127,8 @@ class MatchingSVC(TrainsOnCluster, estimators.MatchingSVC):  # type: ignore[misc
     """`maxmargin.MatchingSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``checkpoint`` and ``warm_start`` keep their defaults, and no link is merely possible.
-    Set ``client`` after construction to use another client than the current one.
 
-    Attributes
-    ----------
-    rounds_ : list of Round
-        What each round of training took. All other attributes are those of `maxmargin.MatchingSVC`.
+    %(cluster)s
     """
 
 
@@ -156,12 +136,9 @@ class DependencySVC(TrainsOnCluster, estimators.DependencySVC):
     """`maxmargin.DependencySVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``checkpoint`` and ``warm_start`` keep their defaults. Sentences are arrays of the features of arcs, not
-    words and tags. Set ``client`` after construction to use another client than the current one.
+    words and tags.
 
-    Attributes
-    ----------
-    rounds_ : list of Round
-        What each round of training took. All other attributes are those of `maxmargin.DependencySVC`.
+    %(cluster)s
     """
 
 
@@ -170,12 +147,8 @@ class GraphSVC(TrainsOnCluster, estimators.GraphSVC):  # type: ignore[misc]
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
     is None or a dict. Nodes have no weights, and pairwise weights no signs.
-    Set ``client`` after construction to use another client than the current one.
 
-    Attributes
-    ----------
-    rounds_ : list of Round
-        What each round of training took. All other attributes are those of `maxmargin.GraphSVC`.
+    %(cluster)s
     """
 
     def _take_in(self, lesson: Lesson) -> None:

@@ -10,7 +10,7 @@ import dask
 import numpy as np
 from distributed import Future
 
-from maxmargin.dask import holding
+from maxmargin.dask import tasks
 from maxmargin.dask.calls import Calls, Job, Trouble
 from maxmargin.dask.messages import Description, PartitionError
 from maxmargin.problems.problem import Sizes
@@ -118,8 +118,8 @@ class Fleet:
     def _loading(self, p: int, address: str, make: object, state: object) -> list[Future]:
         """Return the futures of a partition and of its description; the user's own tasks run anywhere."""
         with dask.annotate(workers=[address], allow_other_workers=False):
-            held = dask.delayed(holding.load, pure=False)(self.run, p, make, state, *self.sources[p])
-            both = [held, dask.delayed(holding.describe, pure=False)(held)]
+            held = dask.delayed(tasks.load, pure=False)(self.run, p, make, state, *self.sources[p])
+            both = [held, dask.delayed(tasks.describe, pure=False)(held)]
         futures: list[Future] = self.calls.client.compute(both)
         return futures
 
@@ -150,7 +150,7 @@ class Fleet:
 
     def _begin(self, places: dict[int, str], anew: bool) -> None:
         jobs = [Job(address, (self.run, p, self.method, anew), p) for p, address in places.items()]
-        self.calls.ask(holding.begin, jobs, _LOADING)
+        self.calls.ask(tasks.begin, jobs, _LOADING)
 
     def recover(self, trouble: Trouble) -> None:
         """Load lost partitions on other workers, with dual variables at the truth; a new epoch begins."""
@@ -187,7 +187,7 @@ class Fleet:
     def balance(self) -> None:
         """Give partitions, with their dual variables, to workers that have joined and have none."""
         for p, address in moves(self.places, self.calls.workers()).items():
-            state = self.calls.submit(holding.state_of, Job(self.places[p], (self.run, p), p))
+            state = self.calls.submit(tasks.state_of, Job(self.places[p], (self.run, p), p))
             self._load_on({p: address}, {p: state})
 
     def close(self) -> None:

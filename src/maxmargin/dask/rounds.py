@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.dask import holding
+from maxmargin.dask import tasks
 from maxmargin.dask.calls import Job, Trouble
 from maxmargin.dask.changes import difference, encoded
 from maxmargin.dask.fleet import Fleet, Part
@@ -92,13 +92,13 @@ class Rounds:
             return Job(part.address, given)
 
         beat = _beat(share_of_time(1.0) - now())
-        found = self._calls.summed(holding.move_and_collect, [move(part, beat) for part in parts])
+        found = self._calls.summed(tasks.move_and_collect, [move(part, beat) for part in parts])
         if found is not None:
             return found
-        self._all_the_way(holding.move, move, parts)
+        self._all_the_way(tasks.move, move, parts)
         wanted = fleet.epoch, number, turn.method
         jobs = [_collecting(fleet.run, part, *wanted) for part in parts]
-        return _there(self._calls.summed(holding.collect, jobs))
+        return _there(self._calls.summed(tasks.collect, jobs))
 
     def _updates(self, w: FloatArray, parts: Sequence[Part]) -> tuple[dict[str, object], int]:
         """Return the message with the weights for each worker, and the length of the longest.
@@ -149,27 +149,25 @@ class Rounds:
         def measure(part: Part, seconds: float) -> Job:
             return Job(part.address, (fleet.run, part.k, part.partitions, number, message, seconds))
 
-        answers = self._all_the_way(holding.hinges, measure, parts, must_end=True)
+        answers = self._all_the_way(tasks.hinges, measure, parts, must_end=True)
         return float(sum(found for _, found in answers))
 
     def image(self, method: object) -> Report:
         """Return the sum of Phi_i z_i over all examples, and that of their dual losses."""
         fleet = self.fleet
         jobs = [Job(at, (fleet.run, fleet.epoch, p, method), p) for p, at in sorted(fleet.places.items())]
-        return _there(self._calls.summed(holding.image, jobs, np.inf))
+        return _there(self._calls.summed(tasks.image, jobs, np.inf))
 
     def kappa(self, method: object, n: int) -> float:
         """Return the median of the kappas that the partitions suggest."""
         fleet = self.fleet
         jobs = [Job(at, (fleet.run, p, method, n), p) for p, at in sorted(fleet.places.items())]
-        return float(np.median(self._calls.ask(holding.kappa, jobs, np.inf)))
+        return float(np.median(self._calls.ask(tasks.kappa, jobs, np.inf)))
 
     def layout(self) -> IntArray:
         """Return where the weights are that users see, in their order."""
         fleet = self.fleet
-        found: IntArray = self._calls.ask(holding.layout, [Job(fleet.places[0], (fleet.run, 0), 0)], np.inf)[
-            0
-        ]
+        found: IntArray = self._calls.ask(tasks.layout, [Job(fleet.places[0], (fleet.run, 0), 0)], np.inf)[0]
         return found
 
     def end_pass(self) -> None:

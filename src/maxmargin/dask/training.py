@@ -1,5 +1,6 @@
 """What the estimators that train on a cluster share: `fit`, and what workers make of their partitions."""
 
+import inspect
 from functools import partial
 from typing import NamedTuple, Self, cast
 
@@ -12,6 +13,7 @@ from maxmargin.dask.partitions import Source, as_examples, sources
 from maxmargin.dask.rounds import Round
 from maxmargin.dask.solving import a_fleet, the_client
 from maxmargin.estimators._base import MaxMarginEstimator
+from maxmargin.estimators._documentation import filled
 from maxmargin.estimators._examples import weighed
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._state import transaction, twin
@@ -20,6 +22,14 @@ from maxmargin.problems import Weighted
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.wording import shown
 
+_SHARED_TEXT = """
+Set ``client`` after construction to use another client than the current one.
+
+Attributes
+----------
+rounds_ : list of Round
+    What each round of training took. All other attributes are those of the local class.
+"""
 # Parameters that a cluster cannot serve, and what they must be.
 _FIXED = {"kernel": "linear", "probability": False, "checkpoint": None, "warm_start": False}
 
@@ -49,6 +59,12 @@ class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
     client: Client | None = None
     rounds_: list[Round]
     _moments: Moments | None
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        """Insert the documentation that all of them share where the class has ``%(cluster)s``."""
+        super().__init_subclass__(**kwargs)
+        if "%(cluster)s" in (cls.__doc__ or ""):
+            cls.__doc__ = filled(inspect.getdoc(cls) or "", {"cluster": _SHARED_TEXT})
 
     @transaction
     def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:

@@ -156,19 +156,6 @@ def without_empty(graphs: Graphs) -> Graphs:
     return graphs._replace(offsets=graphs.offsets[kept], edge_offsets=graphs.edge_offsets[kept])
 
 
-def check_features(graphs: Graphs, n_features: int, n_edge_features: int, *, owner: str) -> None:
-    """Raise unless nodes and edges have the numbers of features that the owner was fitted with."""
-    for name, matrix, known in (
-        ("nodes", graphs.nodes, n_features),
-        ("edges", graphs.edges, n_edge_features),
-    ):
-        if matrix.shape[1] != known:
-            raise ValueError(
-                f"{owner}: {name} of X have {matrix.shape[1]} features, but {owner} was fitted with "
-                f"{known}; give the features that were given to fit."
-            )
-
-
 def _as_list(X: object, owner: str) -> list[object]:
     alone = isinstance(X, tuple) and len(X) in (2, 3) and getattr(X[0], "ndim", 0) == 2
     if not isinstance(X, Iterable) or isinstance(X, str | dict) or hasattr(X, "ndim") or alone:

@@ -63,7 +63,8 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
 
     A subclass defines ``__init__`` with its parameters, `_encode`, `_problem`, `_keep` and `_predict`, and
     may define `_validate` and `_score`. Its `_texts` document its data: "examples", what an example is
-    called, in the plural; "X", "y" and "predict", their forms; "score", what `score` returns.
+    called, in the plural; "X", "y" and "predict", their forms; "score", what `score` returns. A base of
+    several estimators has the texts that these share as `_shared_texts`.
     """
 
     n_features_in_: int
@@ -72,18 +73,23 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
     _last: Result | None
 
     _texts: ClassVar[dict[str, str]]
+    _shared_texts: ClassVar[dict[str, str]] = TEXTS
     _parameter_constraints: ClassVar[Constraints] = {}
 
     def __init_subclass__(cls, **kwargs: object) -> None:
-        """Give the class the constraints and the documentation of its parameters."""
+        """Give the class the constraints and the documentation of its parameters, unless it is a base."""
+        super().__init_subclass__(**kwargs)
+        if cls.__init__ is object.__init__:
+            return
         constraints = {name: shared.constraints for name, shared in SHARED.items()}
+        texts = parameter_texts(cls.__init__)
         for base in reversed(cls.__mro__):
             constraints |= vars(base).get("_parameter_constraints", {})
+            texts |= vars(base).get("_shared_texts", {})
         names = inspect.signature(cls.__init__).parameters
         cls._parameter_constraints = {name: constraints[name] for name in names if name in constraints}
         if "_texts" in vars(cls):
-            document(cls, TEXTS | parameter_texts(cls.__init__) | cls._texts)
-        super().__init_subclass__(**kwargs)
+            document(cls, texts | cls._texts)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -234,6 +240,14 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
                     f"{self._owner}: {name} must be {shown(before[name])}, as in the first call of "
                     f"partial_fit, got {shown(value)}; call fit to learn anew."
                 )
+
+    def _check_width(self, what: str, n_features: int, known: int) -> None:
+        """Raise unless data have as many features as those of `fit`."""
+        if n_features != known:
+            raise ValueError(
+                f"{self._owner}: {what} of X have {n_features} features, but {self._owner} was fitted with "
+                f"{known}; give the features that were given to fit."
+            )
 
 
 class LabellingEstimator(MaxMarginEstimator[Data, Output]):

@@ -40,6 +40,13 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
     _dtype: type[np.floating]
     _support: Support
 
+    _shared_texts: ClassVar[dict[str, str]] = {
+        "support": """
+            support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (m, n_support) and (m,)
+                Numbers of the training %(rows)s with nonzero coefficients, these coefficients, and how many
+                there are of each; only with a kernel other than "linear". m is the number of labels.
+            """,
+    }
     # With a kernel of users' own objects, there is no number of features.
     _fitted: ClassVar[Fields] = {
         "n_features_in_": COUNT.or_unset(),

@@ -23,11 +23,6 @@ from maxmargin.marginals import marginals_all, part_shapes
 from maxmargin.problems import Weighted, take
 from maxmargin.result import Result, Status
 
-TEMPERATURE = """
-temperature_ : float
-    The temperature of `predict_marginals`; only after `calibrate`, or with ``probability=True``.
-"""
-
 _FOLDS = 5
 _LEAST_TEMPERATURE = float(np.finfo(np.float64).tiny)
 
@@ -45,6 +40,12 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
     temperature_: float
 
     _fitted: ClassVar[Fields] = {"temperature_": scalar(float, _LEAST_TEMPERATURE).or_unset()}
+    _shared_texts: ClassVar[dict[str, str]] = {
+        "temperature": """
+            temperature_ : float
+                The temperature of `predict_marginals`; only after `calibrate`, or with ``probability=True``.
+            """,
+    }
     # For errors: what an exact sum over outputs needs.
     _summable: ClassVar[str] = ""
 

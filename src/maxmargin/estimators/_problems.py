@@ -9,8 +9,9 @@ from maxmargin.encoding.joint import Joint
 from maxmargin.problems import SignConstrained, SlackRescaled
 from maxmargin.problems._labels import check_several as check_several
 from maxmargin.problems.feature_map import RowLayout, row_layout, unpack
+from maxmargin.problems.kernels import kernelised_map
 from maxmargin.problems.maps.identity import IdentityMap
-from maxmargin.problems.maps.kernelised import KernelisedMap, kernel_parts, kernelised_map
+from maxmargin.problems.maps.kernelised import KernelisedMap, kernel_parts
 from maxmargin.problems.oracles._k_best import KBest as KBest
 from maxmargin.problems.oracles._k_best import KBestSegments as KBestSegments
 from maxmargin.problems.oracles._k_best import check_k as check_k

@@ -10,27 +10,30 @@ from maxmargin.arrays import FloatArray, ValueArray
 from maxmargin.estimators._base import Output
 from maxmargin.estimators._examples import Data, Examples
 from maxmargin.estimators._kernels import KernelEstimator
-from maxmargin.estimators._parameters import TRAINING
+from maxmargin.estimators._parameters import TRAINING, Constraints
 from maxmargin.estimators._scales import total_variance
 from maxmargin.estimators._sklearn_private import StrOptions
 
 Rows: TypeAlias = ValueArray | csr_array
 
-C_TEXT = """
-C : {"scale"} or float, default="scale"
-    Inverse regularisation strength, > 0; lam = 1 / (C n). "scale" is %(scale)s divided by the sum of the
-    variances of the features%(of_rows)s, so that their unit does not matter; with a kernel other than
-    "linear" %(scale_of_kernels)s. ``C_`` is the number.
-"""
-C_OR_SCALE = [StrOptions({"scale"}), *TRAINING["C"].constraints]
-
 
 class ScaledEstimator(KernelEstimator[Data, Output]):
     """Base of estimators with `coef_` and ``C="scale"``. A subclass sets `_coef` and has `_weighted_rows`.
 
-    ``C="scale"`` is divided by the variance of the rows.
+    Its `_texts` have "scale", the number that is divided by the variance of the rows.
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {"C": [StrOptions({"scale"}), *TRAINING["C"].constraints]}
+    _shared_texts: ClassVar[dict[str, str]] = {
+        "C": """
+            C : {"scale"} or float, default="scale"
+                Inverse regularisation strength, > 0; lam = 1 / (C n). "scale" is %(scale)s divided by the sum
+                of the variances of the features%(of_rows)s, so that their unit does not matter; with a kernel
+                other than "linear" %(scale_of_kernels)s. ``C_`` is the number.
+            """,
+        "of_rows": "",
+        "scale_of_kernels": "it is 1",
+    }
     _coef: FloatArray
     # What C="scale" divides by the variance of the features; docs/defaults.md says how it was chosen.
     _scale: ClassVar[float]

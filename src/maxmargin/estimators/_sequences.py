@@ -30,14 +30,6 @@ from maxmargin.estimators._support import RowFeatures
 # Tokens, and the numbers of their labels.
 TokenData = tuple[Tokens, IntArray]
 
-X_TEXT = """
-X : list of sequences
-    Each is a 2-D array or sparse matrix with one row per token, or a list with one dict or one iterable of
-    strings per token. All sequences of all calls are of the same kind. Empty sequences have an empty output,
-    and change nothing in training. Arrays may be read in place: do not change them during a call. `fit` also
-    takes a corpus, or its directory, without y (`encode_files`).
-"""
-
 
 class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
     """Base of the estimators over sequences of tokens. A subclass defines `_for_prediction`."""
@@ -47,6 +39,19 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
     _encoder: SequenceEncoder | HashingEncoder | ObjectEncoder
 
     _fitted: ClassVar[Fields] = {"_encoder": TOKENS}
+    _shared_texts: ClassVar[dict[str, str]] = {
+        "rows": "tokens",
+        "example": "sequence",
+        "examples": "sequences",
+        "X": """
+            X : list of sequences
+                Each is a 2-D array or sparse matrix with one row per token, or a list with one dict or one
+                iterable of strings per token. All sequences of all calls are of the same kind. Empty
+                sequences have an empty output, and change nothing in training. Arrays may be read in place:
+                do not change them during a call. `fit` also takes a corpus, or its directory, without y
+                (`encode_files`).
+            """,
+    }
 
     @transaction
     def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:

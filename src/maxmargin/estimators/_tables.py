@@ -26,13 +26,6 @@ from maxmargin.estimators._state import snapshot
 Table: TypeAlias = ValueArray | csr_array
 Targets = NDArray[np.generic]
 
-X_TEXT = """
-X : array or sparse matrix of shape (n_samples, n_features)
-    It may be read in place: do not change it during a call.
-"""
-
-SCALE_OF_KERNELS = "it is 1"
-
 # That features are finite is checked afterwards, by `_check_finite`.
 _OPTIONS = {"accept_sparse": "csr", "ensure_all_finite": False}
 
@@ -47,6 +40,21 @@ class TableEstimator(
     _has_objects: bool
 
     _fitted: ClassVar[Fields] = {"_has_objects": FLAG, "feature_names_in_": NAMES.or_unset()}
+    _shared_texts: ClassVar[dict[str, str]] = {
+        "rows": "examples",
+        "example": "row of X",
+        "examples": "examples",
+        "X": """
+            X : array or sparse matrix of shape (n_samples, n_features)
+                It may be read in place: do not change it during a call.
+            """,
+        "columns": """
+            n_features_in_ : int
+            feature_names_in_ : array of shape (n_features,)
+                Names of the columns of X; only if all of them are strings.
+            """,
+        "kinds": 'The kind is "example", or "intercept" without a feature.',
+    }
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

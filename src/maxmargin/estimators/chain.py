@@ -26,18 +26,12 @@ from maxmargin.estimators._inspection import (
     by_name,
     joint_table,
 )
-from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
+from maxmargin.estimators._marginals import ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
 from maxmargin.estimators._readers import ChainReader
 from maxmargin.estimators._scores import share_right
-from maxmargin.estimators._sequences import (
-    X_TEXT,
-    SequenceEstimator,
-    TokenData,
-    feature_part,
-    weights_part,
-)
+from maxmargin.estimators._sequences import SequenceEstimator, TokenData, feature_part, weights_part
 from maxmargin.estimators._sklearn_private import Options, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.persistence.checkpoint import CheckpointLike
@@ -115,9 +109,7 @@ class ChainSVC(
         to the smallest; None stands for the start or the end.
     feature_names_ : list of str or None
         Names of the columns of ``coef_``, if features have names.
-    support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
-        Numbers of the training tokens with nonzero coefficients, these coefficients, and how many there are
-        of each; only with a kernel other than "linear".
+    %(support)s
     %(temperature)s
     %(certificate)s
     n_features_in_ : int
@@ -153,10 +145,6 @@ class ChainSVC(
     """
 
     _texts: ClassVar[dict[str, str]] = {
-        "rows": "tokens",
-        "example": "sequence",
-        "examples": "sequences",
-        "X": X_TEXT,
         "y": """
             y : list of sequences of labels
                 Strings or ints, one per token.
@@ -177,7 +165,6 @@ class ChainSVC(
                 A row for each token and a column for each label, in the order of ``classes_``. As lists of
                 dicts: ``[[dict(zip(model.classes_, row)) for row in rows] for rows in marginals]``.
             """,
-        "temperature": TEMPERATURE,
         "kinds": 'The kind is "token".',
         "transitions": """
             The kind is "transition"; "start" or "end", where a label is None; or, for order 2,

@@ -20,7 +20,7 @@ from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._fields import COUNT, Field, Fields
 from maxmargin.estimators._inspection import NO_LABEL, FeatureInspector, WeightTable
-from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
+from maxmargin.estimators._marginals import ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._readers import HeadReader, RowReader, named_by
@@ -131,7 +131,6 @@ class DependencySVC(
             list of arrays of shape (n_words, n_words + 1)
                 A row for each word and a column for each head, 0 for the root and 1 for the first word.
             """,
-        "temperature": TEMPERATURE,
         "kinds": """
             The kind is "arc". Features that templates made from words and tags have names that say what they
             are made of.
@@ -285,11 +284,7 @@ class DependencySVC(
         if self._encoder is not None:
             return self._encoder.transform(encode_tagged(sentences, owner=self._owner))
         arcs = encode_arcs(sentences, owner=self._owner)
-        if arcs.features.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"{self._owner}: arcs of X have {arcs.features.shape[1]} features, but {self._owner} was "
-                f"fitted with {self.n_features_in_}; give the features that were given to fit."
-            )
+        self._check_width("arcs", arcs.features.shape[1], self.n_features_in_)
         return arcs
 
     def _score(self, X: object, y: object) -> float:

@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.graphs import (
     Graphs,
-    check_features,
     encode_graphs,
     encode_node_labels,
     encode_node_weights,
@@ -29,11 +28,11 @@ from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._fields import COUNT, Fields, choice
 from maxmargin.estimators._inspection import LabelFeatureInspector, TransitionInspector, WeightTable
 from maxmargin.estimators._label_readers import GraphReader
-from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator, known_states
+from maxmargin.estimators._marginals import ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._readers import RowReader, named_by
-from maxmargin.estimators._scaled import C_OR_SCALE, C_TEXT, Rows, ScaledEstimator
+from maxmargin.estimators._scaled import Rows, ScaledEstimator
 from maxmargin.estimators._scores import share_right
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import check_parameters, transaction
@@ -118,9 +117,7 @@ class GraphSVC(
         k at its second, or for labels that agree.
     inference_ : str
         How labellings are found.
-    support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
-        Numbers of the training nodes with nonzero coefficients, these coefficients, and how many there are of
-        each; only with a kernel other than "linear".
+    %(support)s
     %(temperature)s
     %(certificate)s
     n_features_in_, n_edge_features_in_ : int
@@ -146,7 +143,6 @@ class GraphSVC(
         "rows": "nodes",
         "example": "graph",
         "examples": "graphs",
-        "C": C_TEXT,
         "scale": "3",
         "of_rows": " of nodes, and by m / 48 if graphs have m > 48 nodes on average",
         "scale_of_kernels": "the sum counts as 3",
@@ -182,7 +178,6 @@ class GraphSVC(
                 A row for each node and a column for each label, in the order of ``classes_``. Graphs must
                 have no cycles, and ``inference_`` must be "tree".
             """,
-        "temperature": TEMPERATURE,
         "kinds": 'The kind is "node".',
         "transitions": """
             The kind is "edge", the feature is the number of a feature of edges, and before and
@@ -213,7 +208,6 @@ class GraphSVC(
         "n_edge_features_in_": COUNT,
     }
     _parameter_constraints: ClassVar[Constraints] = {
-        "C": C_OR_SCALE,
         "inference": [StrOptions({"auto", "tree", "cut", "messages"})],
         "search": [Interval(Integral, 0, None, closed="left")],
         "loss": [StrOptions(HAMMING), "array-like"],
@@ -430,7 +424,8 @@ class GraphSVC(
     def _known_graphs(self, X: object) -> Graphs:
         """Return the graphs encoded, if they have as many features as those of `fit`."""
         graphs = encode_graphs(X, owner=self._owner)
-        check_features(graphs, self.n_features_in_, self.n_edge_features_in_, owner=self._owner)
+        self._check_width("nodes", graphs.nodes.shape[1], self.n_features_in_)
+        self._check_width("edges", graphs.edges.shape[1], self.n_edge_features_in_)
         return graphs
 
     def _score(self, X: object, y: object) -> float:

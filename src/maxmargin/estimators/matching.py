@@ -273,12 +273,7 @@ class MatchingSVC(
     def _known_links(self, X: object) -> Links:
         """Return the links encoded, if they have as many features as those of `fit`."""
         links = encode_links(X, owner=self._owner, constant=self._has_constant)
-        n_features = links.n_features - self._has_constant
-        if n_features != self.n_features_in_:
-            raise ValueError(
-                f"{self._owner}: links of X have {n_features} features, but {self._owner} was "
-                f"fitted with {self.n_features_in_}; give the features that were given to fit."
-            )
+        self._check_width("links", links.n_features - self._has_constant, self.n_features_in_)
         return links
 
     def _score(self, X: object, y: object) -> float:

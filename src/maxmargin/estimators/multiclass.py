@@ -19,21 +19,13 @@ from maxmargin.estimators._examples import Examples, Parts, label_weights
 from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._inspection import NO_FEATURE, LabelFeatureInspector, WeightTable
 from maxmargin.estimators._label_readers import ClassReader
-from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator, known_states
+from maxmargin.estimators._marginals import TableMarginalEstimator, known_states
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._problems import Problem, rescaled
-from maxmargin.estimators._scaled import C_OR_SCALE, C_TEXT
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
-from maxmargin.estimators._tables import (
-    SCALE_OF_KERNELS,
-    X_TEXT,
-    Table,
-    TableEstimator,
-    Targets,
-    with_constant,
-)
+from maxmargin.estimators._tables import Table, TableEstimator, Targets, with_constant
 from maxmargin.methods.block_exact import with_exact_blocks
 from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Multiclass
@@ -76,14 +68,10 @@ class MulticlassSVC(
     coef_ : array of shape (n_classes, n_features)
         Feature weights of each class; for two classes too.
     intercept_ : array of shape (n_classes,)
-    support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_classes, n_support) and (n_classes,)
-        Numbers of the training examples with nonzero coefficients, these coefficients, and how many there are
-        of each; only with a kernel other than "linear".
+    %(support)s
     %(temperature)s
     %(certificate)s
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-        Names of the columns of X; only if all of them are strings.
+    %(columns)s
 
     Examples
     --------
@@ -98,14 +86,7 @@ class MulticlassSVC(
     """
 
     _texts: ClassVar[dict[str, str]] = {
-        "rows": "examples",
-        "example": "row of X",
-        "examples": "examples",
-        "C": C_TEXT,
         "scale": "3",
-        "of_rows": "",
-        "scale_of_kernels": SCALE_OF_KERNELS,
-        "X": X_TEXT,
         "y": """
             y : array of shape (n_samples,)
                 Strings or ints.
@@ -123,8 +104,6 @@ class MulticlassSVC(
             array of shape (n_samples, n_classes)
                 The probability of each class, in the order of ``classes_``.
             """,
-        "temperature": TEMPERATURE,
-        "kinds": 'The kind is "example", or "intercept" without a feature.',
         "score": "Return the share of examples whose class is predicted.",
     }
     _scale = 3.0
@@ -134,10 +113,7 @@ class MulticlassSVC(
     class_weight: str | Mapping[object, float] | None
     intercept_: FloatArray
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "C": C_OR_SCALE,
-        "loss": [StrOptions({"zero_one"}), "array-like"],
-    }
+    _parameter_constraints: ClassVar[Constraints] = {"loss": [StrOptions({"zero_one"}), "array-like"]}
 
     def __init__(
         self,

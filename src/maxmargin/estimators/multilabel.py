@@ -34,20 +34,13 @@ from maxmargin.estimators._label_structures import (
     joined_labels,
     label_graphs,
 )
-from maxmargin.estimators._marginals import TEMPERATURE, TableMarginalEstimator
+from maxmargin.estimators._marginals import TableMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, check_several, rescaled
-from maxmargin.estimators._scaled import C_OR_SCALE, C_TEXT
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot, transaction
-from maxmargin.estimators._tables import (
-    SCALE_OF_KERNELS,
-    X_TEXT,
-    Table,
-    TableEstimator,
-    Targets,
-)
+from maxmargin.estimators._tables import Table, TableEstimator, Targets
 from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Graph
 from maxmargin.result import Callback
@@ -100,14 +93,10 @@ class MultilabelSVC(
         The numbers of the labels that are joined.
     edge_coef_ : array of shape (n_edges, 2, 2)
         V: ``edge_coef_[e, 1, 0]`` for the first label of a pair without the second.
-    support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (n_labels, n_support) and (n_labels,)
-        Numbers of the training examples with nonzero coefficients, these coefficients, and how many there are
-        of each; only with a kernel other than "linear".
+    %(support)s
     %(temperature)s
     %(certificate)s
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-        Names of the columns of X; only if all of them are strings.
+    %(columns)s
 
     Notes
     -----
@@ -126,14 +115,7 @@ class MultilabelSVC(
     """
 
     _texts: ClassVar[dict[str, str]] = {
-        "rows": "examples",
-        "example": "row of X",
-        "examples": "examples",
-        "C": C_TEXT,
         "scale": "1",
-        "of_rows": "",
-        "scale_of_kernels": SCALE_OF_KERNELS,
-        "X": X_TEXT,
         "y": """
             y : array of zeros and ones of shape (n_samples, n_labels), or array of shape (n_samples,)
                 The set of labels of each example; or one of two classes, the second of which is the label.
@@ -154,8 +136,6 @@ class MultilabelSVC(
                 The probability of each label; or of both classes, in the order of ``classes_``. Not for the
                 structure "full".
             """,
-        "temperature": TEMPERATURE,
-        "kinds": 'The kind is "example", or "intercept" without a feature.',
         "transitions": """
             The kind is "pair", before and after are the two labels, and the feature says which
             of them an example has: "both", "first", "second" or "neither".
@@ -185,7 +165,6 @@ class MultilabelSVC(
         "_n_labels": scalar(int, 1),
     }
     _parameter_constraints: ClassVar[Constraints] = {
-        "C": C_OR_SCALE,
         "structure": [StrOptions(STRUCTURES)],
         "loss": [StrOptions(HAMMING)],
     }

@@ -30,12 +30,12 @@ from maxmargin.estimators._inspection import (
     WeightTable,
     joint_table,
 )
-from maxmargin.estimators._marginals import TEMPERATURE, ListMarginalEstimator
+from maxmargin.estimators._marginals import ListMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBestSegments, Problem, SequenceProblem, check_choice, rescaled
 from maxmargin.estimators._readers import SegmentReader
 from maxmargin.estimators._scores import check_kind, f1
-from maxmargin.estimators._sequences import X_TEXT, SequenceEstimator, TokenData, feature_part, weights_part
+from maxmargin.estimators._sequences import SequenceEstimator, TokenData, feature_part, weights_part
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.persistence.checkpoint import CheckpointLike
@@ -97,10 +97,8 @@ class SegmentSVC(
         Largest number of tokens of a segment with each label.
     feature_names_ : list of str or None
         Names of the features, if they have names.
-    support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (m, n_support) and (m,)
-        Numbers of the training tokens with nonzero coefficients, these coefficients, and how many there are
-        of each; only with a kernel other than "linear". m is three times the number of labels: for all tokens
-        of a segment, for its first and for its last token.
+    %(support)s
+        Each label counts three times: for all tokens of a segment, for its first and for its last token.
     %(temperature)s
     %(certificate)s
     n_features_in_ : int
@@ -118,10 +116,6 @@ class SegmentSVC(
     """
 
     _texts: ClassVar[dict[str, str]] = {
-        "rows": "tokens",
-        "example": "sequence",
-        "examples": "sequences",
-        "X": X_TEXT,
         "y": """
             y : list of lists
                 The segments ``(start, stop, label)`` of each sequence, of the tokens start, ..., stop - 1; or
@@ -144,7 +138,6 @@ class SegmentSVC(
                 A row for each token and a column for each label of a segment, in the order of ``classes_``,
                 with a last column for tokens outside of segments if `fit` saw any.
             """,
-        "temperature": TEMPERATURE,
         "kinds": """
             The kind is "tokens", "first" or "last", for all tokens of a segment, its first and its
             last; or "length", whose feature is the number of tokens. The label "O" is that of tokens outside

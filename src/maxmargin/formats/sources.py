@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple, cast
 
-from maxmargin.wording import quoted
-
 STANDARD = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -125,10 +123,6 @@ class Source:
     def error(self, number: int, expected: str, got: str) -> Malformed:
         """Return the error for a line."""
         return malformed(self.name, number, expected, got)
-
-    def bad_line(self, line: Line, expected: str) -> Malformed:
-        """Return the error for a line that is shown as a whole."""
-        return self.error(line.number, expected, quoted(line.text))
 
 
 class _sound_gzip:

@@ -16,7 +16,8 @@ from maxmargin.compiling import kernel
 from maxmargin.limits import Pace
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import undefined
-from maxmargin.problems.feature_map import has_implementation, map_sizes, push, score, statistics_size
+from maxmargin.problems.feature_map import map_sizes, push, score, statistics_size
+from maxmargin.problems.halves import has_implementation
 from maxmargin.problems.moves import add_entry, reset
 from maxmargin.problems.oracle import expectation
 from maxmargin.problems.problem import AnyProblem

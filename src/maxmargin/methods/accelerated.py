@@ -47,6 +47,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.methods import protocol
 from maxmargin.methods._first_kappa import first_kappa
+from maxmargin.methods._momentum import Momentum, adapted_kappa, noted, snapshot_share
 from maxmargin.methods._walks import affordable_walks, mix, move_on, subtract_mean
 from maxmargin.methods.composition import check_inner
 from maxmargin.methods.protocol import Carry, Point, Traits
@@ -58,11 +59,6 @@ from maxmargin.problems.problem import AnyProblem
 from maxmargin.wording import shown
 
 _MOMENTUM = 0.3  # the b of the formula
-_BAND = 0.15, 0.5  # kappa stays while the smoothed step is between these
-_SMOOTHING = 0.4
-_FACTOR = 1.5
-_BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes before kappa may change again
-_POWER = 3
 _SNAPSHOTS = 8  # largest number in a pass
 _EARLY = 8, 64  # smallest and largest number in the first pass; 1/k of these in pass k
 
@@ -90,38 +86,6 @@ class Accelerated(_Accelerated):
         if kappa is not None and not (isinstance(kappa, Real) and 0.0 <= float(kappa) < np.inf):
             raise ValueError(f"Accelerated: kappa must be a number >= 0 or None, got {shown(kappa)}.")
         return super().__new__(cls, inner, kappa)
-
-
-class Momentum(NamedTuple):
-    """The numbers of an accelerated run.
-
-    Attributes
-    ----------
-    kappa : float
-    passes : int
-        Passes made.
-    visits : int
-        Blocks visited in this pass.
-    time : float
-        When the last snapshot was taken, in passes; zero if there is none.
-    ell : float
-        Dual loss of the mean dual point.
-    step : float
-        Smoothed step of its line search.
-    falling : bool
-        Whether it became smaller in the last pass.
-    since : int
-        Passes since kappa changed.
-    """
-
-    kappa: float
-    passes: int = 0
-    visits: int = 0
-    time: float = 0.0
-    ell: float = 0.0
-    step: float = 1.0
-    falling: bool = False
-    since: int = 0
 
 
 class AcceleratedState(NamedTuple):
@@ -213,8 +177,8 @@ def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyPro
     """Add the current weights to their mean; in the first passes, change them as these passes need."""
     n, w = map_sizes(problem.map).examples, protocol.weights(method.inner, state.inner)
     v = unprojected(problem.map, w)
-    mix(_share(state.momentum, n), v, state.mean)
-    before, momentum = state.momentum, _noted(state.momentum, n)
+    mix(snapshot_share(state.momentum, n), v, state.mean)
+    before, momentum = state.momentum, noted(state.momentum, n)
     if method.kappa is None and momentum.passes == 0:
         momentum = _grown(method, momentum, problem)
         lam = protocol.regularisation(method)
@@ -242,21 +206,11 @@ def _grown(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> Mome
     return momentum._replace(kappa=momentum.kappa + share * protocol.regularisation(method))
 
 
-def _share(momentum: Momentum, n: int) -> float:
-    """Return the share of a snapshot taken now: that of the time since the last one, with density t^3."""
-    return 1.0 - (momentum.time / (momentum.passes + momentum.visits / n)) ** (_POWER + 1)
-
-
-def _noted(momentum: Momentum, n: int) -> Momentum:
-    """Note that a snapshot is taken now."""
-    return momentum._replace(time=momentum.passes + momentum.visits / n)
-
-
 def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
     """End a pass: update the mean dual point by an exact line search, adapt kappa, extrapolate, average."""
     lam, w = protocol.regularisation(method), protocol.weights(method.inner, state.inner)
     momentum = state.momentum
-    share = _share(momentum, map_sizes(problem.map).examples)
+    share = snapshot_share(momentum, map_sizes(problem.map).examples)
     ell, r = protocol.dual_loss(method.inner, state.inner), momentum.kappa / lam
     phi, difference = problem.map, state.difference
     v = unprojected(phi, w)
@@ -265,7 +219,7 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     gamma = step_size(LineSearch(), slope, lam * inner(phi, difference, difference), 0, 1)
     passes, ell = momentum.passes + 1, momentum.ell + gamma * (ell - momentum.ell)
     momentum = momentum._replace(passes=passes, visits=0, time=float(passes), ell=ell)
-    adapted = _adapted(momentum, gamma) if method.kappa is None else momentum
+    adapted = adapted_kappa(momentum, gamma) if method.kappa is None else momentum
     root_q = np.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
     new_r = adapted.kappa / lam
@@ -289,21 +243,6 @@ def _follow_projection(
     state.previous[:] += cut
     state.centre[:] += (1.0 + beta) * cut
     v += r / (1.0 + r) * (1.0 + beta) * cut
-
-
-def _adapted(momentum: Momentum, gamma: float) -> Momentum:
-    """Record the step of the line search; raise or lower kappa if the smoothed step has left its band.
-
-    Far from the optimum, steps are small but growing: this is no reason to lower kappa.
-    """
-    low, high = _BAND
-    step, since = momentum.step + _SMOOTHING * (gamma - momentum.step), momentum.since + 1
-    momentum = momentum._replace(step=step, falling=step < momentum.step, since=since)
-    if step > high and since > _BEFORE_RAISING:
-        return momentum._replace(kappa=momentum.kappa * _FACTOR, since=0)
-    if step < low and momentum.falling and since > _BEFORE_LOWERING:
-        return momentum._replace(kappa=momentum.kappa / _FACTOR, since=0)
-    return momentum
 
 
 @protocol.point.register(Accelerated)

@@ -43,7 +43,8 @@ from maxmargin.methods.protocol import Carry, Traits
 from maxmargin.methods.sampling import Listed, Visits, as_visits
 from maxmargin.methods.steps import dual_gain
 from maxmargin.methods.sweep import advance, sweep_all
-from maxmargin.problems.feature_map import column_norm2, has_implementation, push, score
+from maxmargin.problems.feature_map import column_norm2, push, score
+from maxmargin.problems.halves import has_implementation
 from maxmargin.problems.moves import add_entry, dot_move
 from maxmargin.problems.oracle import block_optimum
 from maxmargin.problems.oracles.weighted import optimum_of_weight

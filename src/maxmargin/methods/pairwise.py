@@ -54,11 +54,12 @@ class Pairwise(NamedTuple):
     lam : float
         Regularisation, > 0.
     inner_steps : int
-        Most steps within a block per call of its oracle; each but the last drops an output from its set.
+        Largest number of steps within a block per call of its oracle; each but the last drops an output from
+        its set.
     budget : int
-        Most bytes of an active set, beside its mean and one output. A set that would take more has its
-        outputs of smallest dual weight merged into their mean. Certificates stay as exact, but late passes
-        gain less. Only sets of long sequences or large graphs get so large.
+        Largest number of bytes of an active set, apart from its mean and one output. A set that would take
+        more has its outputs of smallest dual weight merged into their mean. Certificates stay as exact, but
+        late passes gain less. Only sets of long sequences or large graphs get this large.
     """
 
     lam: float
@@ -71,14 +72,8 @@ class Away(NamedTuple):
 
     Parameters
     ----------
-    lam : float
-        Regularisation, > 0.
-    inner_steps : int
-        Most steps within a block per call of its oracle; each but the last drops an output from its set.
-    budget : int
-        Most bytes of an active set, beside its mean and one output. A set that would take more has its
-        outputs of smallest dual weight merged into their mean. Certificates stay as exact, but late passes
-        gain less. Only sets of long sequences or large graphs get so large.
+    lam, inner_steps, budget
+        As for `Pairwise`.
     """
 
     lam: float

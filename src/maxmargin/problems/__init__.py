@@ -5,6 +5,7 @@ from maxmargin.problems.chain import Chain as Chain
 from maxmargin.problems.custom import Custom as Custom
 from maxmargin.problems.feature_map import MapSizes as MapSizes
 from maxmargin.problems.graph import Graph as Graph
+from maxmargin.problems.kernels import Kernelised as Kernelised
 from maxmargin.problems.maps.arborescence import ArborescenceWeights as ArborescenceWeights
 from maxmargin.problems.maps.chain import ChainWeights as ChainWeights
 from maxmargin.problems.maps.graph import GraphWeights as GraphWeights
@@ -25,7 +26,6 @@ from maxmargin.problems.problem import Sizes as Sizes
 from maxmargin.problems.problem import take as take
 from maxmargin.problems.second_order import SecondOrderChain as SecondOrderChain
 from maxmargin.problems.segments import Segments as Segments
-from maxmargin.problems.wrappers import Kernelised as Kernelised
 from maxmargin.problems.wrappers import SignConstrained as SignConstrained
 from maxmargin.problems.wrappers import SlackRescaled as SlackRescaled
 from maxmargin.problems.wrappers import Weighted as Weighted

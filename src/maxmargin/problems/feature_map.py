@@ -28,9 +28,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.compiling import generic, generic_with_default, helper, is_wrapper, python_generic
+from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic
+from maxmargin.loops import dot_at, euclidean
+from maxmargin.problems.halves import InnerWork, called
 from maxmargin.problems.moves import Move
-from maxmargin.wording import note_example
 
 
 class MapSizes(NamedTuple):
@@ -89,30 +90,6 @@ class PlainMap(Protocol):
         """Add a move of example i to the weights."""
 
 
-class Dispatched(Protocol):
-    """A generic function."""
-
-    __name__: str
-
-    def dispatch(self, cls: type) -> object:
-        """Return the implementation for a class."""
-
-
-class InnerWork(NamedTuple):
-    """The work space of a wrapper that adds nothing to that of the inner object."""
-
-    inner: object
-
-
-def called(half: object, name: str, i: int, *args: object) -> object:
-    """Call a method of a user's object for example i; if it raises, add a note that names i to the error."""
-    try:
-        return getattr(half, name)(i, *args)
-    except Exception as error:
-        note_example(error, type(half).__name__, name, i)
-        raise
-
-
 @generic
 def map_sizes(phi):
     """Return the `MapSizes` of the map."""
@@ -144,15 +121,6 @@ def gram(phi, i, move, image, work):
     steps in the block, do not need the features.
     """
     called(phi, "gram", i, move, image, work)
-
-
-@helper
-def dot_at(where, size, a, b):
-    """``a[where[:size]] @ b[where[:size]]``"""
-    total = 0.0
-    for c in range(size):
-        total += a[where[c]] * b[where[c]]
-    return total
 
 
 @generic_with_default
@@ -194,21 +162,6 @@ def statistics_size(phi, i):
 @statistics_size.register(tuple)
 def tuple_statistics_size(phi, i):
     return map_sizes(phi).statistics
-
-
-@helper
-def euclidean(u, v):
-    """``u @ v``, with an order of additions that does not depend on the processor or on memory alignment."""
-    a = b = c = d = 0.0
-    whole = u.shape[0] - u.shape[0] % 4
-    for j in range(0, whole, 4):
-        a += u[j] * v[j]
-        b += u[j + 1] * v[j + 1]
-        c += u[j + 2] * v[j + 2]
-        d += u[j + 3] * v[j + 3]
-    for j in range(whole, u.shape[0]):
-        a += u[j] * v[j]
-    return (a + b) + (c + d)
 
 
 @generic
@@ -330,32 +283,3 @@ def row_layout(phi: object) -> RowLayout:
 
 
 MAP_REQUIRED = (map_sizes, score, gram, push)
-_METHOD_NAMES = {"map_sizes": "sizes", "output_sizes": "sizes"}
-
-
-def absent(*args: object) -> None:
-    """Mark an optional function that a wrapper lacks, although the inner object may have it.
-
-    Register it for the class of the wrapper to prevent forwarding.
-    """
-    raise NotImplementedError
-
-
-def has_implementation(half: object, function: Dispatched) -> bool:
-    """Whether a generic function is registered for the class of a map or an oracle, or is a method of it.
-
-    Methods of a named tuple do not count: it runs compiled, and compiled code cannot call methods. A wrapper
-    has the functions of the inner object, unless they are `absent`: its implementations call the inner ones.
-    """
-    cls = type(half)
-    found = function.dispatch(cls)
-    if is_wrapper(cls):
-        return found is not absent and has_implementation(half.inner, function)  # type: ignore[attr-defined]
-    if found is not function.dispatch(tuple if isinstance(half, tuple) else object):
-        return True
-    return not isinstance(half, tuple) and callable(getattr(half, method_name(function), None))
-
-
-def method_name(function: Dispatched) -> str:
-    """Return the name that a generic function has as a method of a Python object."""
-    return _METHOD_NAMES.get(function.__name__, function.__name__)

@@ -15,7 +15,7 @@ import numpy as np
 
 from maxmargin.arrays import IntArray
 from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic, subroutine
-from maxmargin.problems.feature_map import InnerWork
+from maxmargin.problems.halves import InnerWork
 from maxmargin.problems.oracle import decode, oracle_workspace, output_size, output_sizes
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic
-from maxmargin.problems.feature_map import InnerWork, called, has_implementation
+from maxmargin.problems.halves import InnerWork, called, has_implementation
 
 
 class OutputSizes(NamedTuple):

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.arrays import FloatArray, IntArray, check_memory, plain
-from maxmargin.problems.feature_map import MAP_REQUIRED, has_implementation, map_sizes, method_name, unpack
+from maxmargin.problems.feature_map import MAP_REQUIRED, map_sizes, unpack
+from maxmargin.problems.halves import has_implementation, method_name
 from maxmargin.problems.oracle import ORACLE_REQUIRED, output_sizes
 from maxmargin.problems.subsets import take_half
 from maxmargin.wording import described

@@ -1,25 +1,22 @@
-"""Wrappers of problems: example weights, slack rescaling, sign constraints and kernels.
+"""Wrappers of problems: example weights, slack rescaling and sign constraints.
 
-`Weighted` and `SlackRescaled` wrap the oracle of a problem, `SignConstrained` and `Kernelised` wrap its map.
-So their order does not matter, except that slacks are rescaled before examples are weighted, and that kernels
-come before signs.
+`Weighted` and `SlackRescaled` wrap the oracle of a problem, `SignConstrained` and `Kernelised` (in `kernels`)
+wrap its map. So their order does not matter, except that slacks are rescaled before examples are weighted,
+and that kernels come before signs.
 """
-
-from numbers import Real
 
 import numpy as np
 
-from maxmargin.arrays import Features, FloatArray, IntArray
-from maxmargin.problems import feature_map
-from maxmargin.problems.feature_map import has_implementation, map_sizes
-from maxmargin.problems.maps.kernelised import KernelisedMap, kernelised_map
+from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.problems.feature_map import map_sizes
+from maxmargin.problems.halves import has_implementation
+from maxmargin.problems.maps.kernelised import KernelisedMap
 from maxmargin.problems.maps.signs import SignedMap, layout_order
 from maxmargin.problems.oracle import expectation
 from maxmargin.problems.oracles.slack import SlackRescaledOracle, check_rescalable
 from maxmargin.problems.oracles.weighted import WeightedOracle
 from maxmargin.problems.problem import Problem, as_problem, checked_pair
-from maxmargin.rows.kernel_functions import KernelFunction, PrecomputedKernel
-from maxmargin.wording import described, shown
+from maxmargin.wording import described
 
 
 def Weighted(problem: object, weights: object) -> Problem[object, WeightedOracle]:
@@ -108,45 +105,3 @@ def _check_linear(phi: object, places: IntArray) -> None:
             "SignConstrained: nonnegative must be weights of parts without kernel, got coefficients of the "
             "kernel; leave them out."
         )
-
-
-def Kernelised(
-    problem: object,
-    features: Features,
-    kernel: KernelFunction | PrecomputedKernel,
-    *,
-    cache_size: float = 200.0,
-    dtype: type[np.floating] = np.float64,
-) -> Problem[KernelisedMap, object]:
-    """Return the problem with a kernel of its rows: of examples, tokens or nodes.
-
-    Parameters
-    ----------
-    problem : Problem
-        A problem of `Multiclass`, `Chain`, `SecondOrderChain`, `Segments` or `Graph`. Its own features stay
-        linear, in addition to the kernel; for none, give ``from_encoded`` an array of shape (n_rows, 0).
-    features : array or sparse matrix of shape (n_rows, n_features)
-        The arguments of the kernel; for a `PrecomputedKernel`, its matrix of shape (n_rows, n_rows).
-    kernel : GaussianKernel, PolynomialKernel, LinearKernel, SigmoidKernel or PrecomputedKernel
-    cache_size : float
-        Megabytes for the kernel matrix. If it needs more, some of its columns are kept, and the others are
-        computed when they are needed; the answer is the same.
-    dtype : float64 or float32
-        Type of the entries of the kernel matrix.
-    """
-    phi, oracle = checked_pair(problem, "Kernelised")
-    layout = feature_map.row_layout(phi)
-    _check_kernel(kernel, dtype, cache_size)
-    return Problem(kernelised_map(phi, layout, features, kernel, cache_size, dtype), oracle)
-
-
-def _check_kernel(kernel: object, dtype: object, cache_size: object) -> None:
-    if not isinstance(kernel, KernelFunction | PrecomputedKernel):
-        raise TypeError(
-            "Kernelised: kernel must be a GaussianKernel, PolynomialKernel, LinearKernel, SigmoidKernel or "
-            f"PrecomputedKernel, got {described(kernel)}."
-        )
-    if dtype not in (np.float64, np.float32):
-        raise ValueError(f"Kernelised: dtype must be float64 or float32, got {shown(dtype)}.")
-    if not (isinstance(cache_size, Real) and float(cache_size) >= 0.0):
-        raise ValueError(f"Kernelised: cache_size must be a number >= 0, got {shown(cache_size)}.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.compiling import helper
-from maxmargin.loops import copy
+from maxmargin.loops import copy, dot_at
 from maxmargin.problems import feature_map
 from maxmargin.problems.subsets import take_half
 
@@ -62,7 +62,7 @@ def identity_gram(phi, i, move, image, work):
 
 @feature_map.norm2.register(IdentityMap)
 def identity_norm2(phi, i, move, image, work):
-    return feature_map.dot_at(move.support, move.size[0], move.delta, move.delta)
+    return dot_at(move.support, move.size[0], move.delta, move.delta)
 
 
 @feature_map.push.register(IdentityMap)

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import Features, FloatArray, IntArray, UIntArray
+from maxmargin.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.compiling import helper, kernel
 from maxmargin.loops import add_scaled, clear
 from maxmargin.problems import feature_map
@@ -36,18 +36,9 @@ from maxmargin.problems.maps._columns import (
     GROUP,
     Columns,
     add_columns,
-    enough_columns,
     fewer_columns,
-    given_columns,
 )
-from maxmargin.problems.maps._kernel_products import check_finite, computed_products, cut_products
 from maxmargin.problems.subsets import indexed_by_example, take_fields, take_half
-from maxmargin.rows import as_rows, n_rows
-from maxmargin.rows.kernel_functions import (
-    KernelFunction,
-    PrecomputedKernel,
-    is_semidefinite,
-)
 
 # Tolerance for rounding in a squared length, relative to the largest value of the kernel.
 _ROUNDING = 1e-9
@@ -112,49 +103,6 @@ class KernelisedWork(NamedTuple):
     labels: IntArray
     coefs: FloatArray
     places: IntArray
-
-
-def kernelised_map(
-    phi: object,
-    layout: feature_map.RowLayout,
-    features: Features,
-    function: KernelFunction | PrecomputedKernel,
-    cache_size: float,
-    dtype: type[np.floating],
-    owner: str = "Kernelised",
-) -> KernelisedMap:
-    """Return a map with a kernel of the rows of this layout; see `Kernelised`."""
-    spans = layout.spans
-    if isinstance(function, PrecomputedKernel):
-        columns: Columns = given_columns(features, dtype, owner)
-        _check_rows(len(columns.values), spans, owner)
-        products = cut_products(columns.values, spans)
-    else:
-        rows = as_rows(features, owner)
-        _check_rows(n_rows(rows), spans, owner)
-        columns = enough_columns(rows, function, dtype, 1e6 * cache_size)
-        products = computed_products(rows, function, spans, dtype)
-    check_finite(products[0], owner)
-    most = int((spans[:, 1] - spans[:, 0]).max())
-    return KernelisedMap(
-        phi,
-        columns,
-        spans,
-        *products,
-        np.zeros(1),
-        layout.head,
-        layout.width,
-        most,
-        is_semidefinite(function),
-    )
-
-
-def _check_rows(n: int, spans: IntArray, owner: str) -> None:
-    needed = int(spans.max())
-    if n != needed:
-        raise ValueError(
-            f"{owner}: features must have one row for each of the {needed} rows of the problem, got {n}."
-        )
 
 
 @feature_map.map_sizes.register(KernelisedMap)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import subroutine
 from maxmargin.problems import oracle
-from maxmargin.problems.feature_map import absent
+from maxmargin.problems.halves import absent
 from maxmargin.problems.oracles.chain import ChainOracle
 from maxmargin.problems.oracles.second_order import SecondOrderOracle
 from maxmargin.problems.subsets import indexed_by_example

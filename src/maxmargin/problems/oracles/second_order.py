@@ -6,7 +6,7 @@ from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import subroutine
 from maxmargin.inference.second_order import second_order_viterbi
 from maxmargin.problems import oracle
-from maxmargin.problems.feature_map import absent
+from maxmargin.problems.halves import absent
 from maxmargin.problems.layouts import chain_statistics, trigram_statistics
 from maxmargin.problems.oracles._transitions import lay_out
 from maxmargin.problems.oracles.chain import ChainOracle, ChainOracleWork, add_costs

@@ -28,7 +28,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import generic, is_wrapper
 from maxmargin.problems import oracle as protocol
-from maxmargin.problems.feature_map import absent
+from maxmargin.problems.halves import absent
 from maxmargin.problems.oracles.multiclass import MulticlassOracle
 from maxmargin.problems.oracles.weighted import WeightedOracle
 from maxmargin.wording import described
