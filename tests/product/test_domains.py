@@ -130,6 +130,7 @@ def test_blocks_are_views_in_their_shapes() -> None:
         (lambda: NuclearNormBall(4), "NuclearNormBall: shape must be rows and columns, got 4."),
         (lambda: L1Ball(2, -1.0), "L1Ball: radius must be a number > 0, got -1.0."),
         (lambda: Box(1.0, 0.0), "Box: bounds must be finite with lower <= upper, got other numbers."),
+        (lambda: Box("a", 1.0), "Box: bounds must be arrays of numbers, got 'a' (str)."),
         (lambda: Product([]), "Product: blocks must be one or more domains, got none; see Oracle."),
         (lambda: Product([3]), "Product: blocks must be one or more domains, got 3 (int); see Oracle."),
     ],

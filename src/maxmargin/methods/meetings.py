@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.compiling import helper
+from maxmargin.compiling import generic, helper
 from maxmargin.compiling.exchange import has_reached, publish, published
 
 # Looks at the number before a kernel returns: some tenths of a millisecond.
@@ -58,11 +58,17 @@ class Meetings(NamedTuple):
     done: int
 
 
+class Alone(NamedTuple):
+    """No meetings, for visits of all examples in one kernel. A type of its own compiles sooner."""
+
+    done: int
+
+
+NO_MEETINGS = Alone(0)
+
+
 def _counter() -> IntArray:
     return np.zeros(1, dtype=np.int64)
-
-
-NO_MEETINGS = Meetings(np.zeros(0, dtype=np.int64), _counter(), _counter(), np.zeros((2, 0)), 0, 1, 1.0, 1, 0)
 
 
 def new_meetings(w: FloatArray, sigma: float, after: Sequence[IntArray], is_crowded: bool) -> list[Meetings]:
@@ -72,8 +78,6 @@ def new_meetings(w: FloatArray, sigma: float, after: Sequence[IntArray], is_crow
     threads than parts make the visits, it ``is_crowded``: a part may have to wait for one that needs the same
     thread, so its kernel returns at once.
     """
-    if len(after[0]) == 0:
-        return [NO_MEETINGS] * len(after)
     common, turn = np.empty((2, len(w))), _counter()
     common[0] = w
     patience = 1 if is_crowded else _PATIENCE
@@ -89,9 +93,19 @@ def last_common(meetings: Meetings) -> FloatArray:
     return common
 
 
-@helper
+@generic
 def attend(meetings, t, w):
     """Attend the meetings that are due before visit t of this call; return whether all of them are over."""
+    raise NotImplementedError
+
+
+@attend.register(Alone)
+def alone_attend(meetings, t, w):
+    return True
+
+
+@attend.register(Meetings)
+def meetings_attend(meetings, t, w):
     while meetings.met[0] < meetings.after.shape[0] and meetings.after[meetings.met[0]] <= meetings.done + t:
         if not _is_over(meetings, w):
             return False

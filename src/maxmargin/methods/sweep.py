@@ -14,7 +14,7 @@ from maxmargin.methods import protocol
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._planes import add_plane
 from maxmargin.methods._pool import SIZE, START, enlarged
-from maxmargin.methods.meetings import NO_MEETINGS, Meetings, attend
+from maxmargin.methods.meetings import NO_MEETINGS, Alone, Meetings, attend
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.methods.sampling import (
     Visits,
@@ -161,7 +161,7 @@ def sweep_in_turns(
     visits: Visits | IntArray,
     numbers: IntArray | None = None,
     at: FloatArray | None = None,
-    meetings: Meetings = NO_MEETINGS,
+    meetings: Meetings | Alone = NO_MEETINGS,
 ) -> Generator[None, None, State]:
     """Make the visits as `sweep_all` does; yield when other parts have not come to a meeting."""
     done, w = 0, protocol.weights(method, state) if at is None else at

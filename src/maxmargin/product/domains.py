@@ -130,9 +130,9 @@ class Box(Domain):
     r"""The box :math:`l_j \le x_j \le u_j`, of the shape of its bounds."""
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
-        low, high = np.broadcast_arrays(np.atleast_1d(lower), np.atleast_1d(upper))
+        low, high = np.broadcast_arrays(_bounds(lower), _bounds(upper))
         super().__init__(low.shape)
-        self.lower, self.upper = low.astype(np.float64), high.astype(np.float64)
+        self.lower, self.upper = low.copy(), high.copy()
         if not (np.isfinite([low, high]).all() and (low <= high).all()):
             raise ValueError("Box: bounds must be finite with lower <= upper, got other numbers.")
 
@@ -284,6 +284,14 @@ def product_essence(domain: Product) -> tuple[object, ...]:
 
 def _joined(parts: Iterable[FloatArray]) -> FloatArray:
     return np.concatenate([part.ravel() for part in parts])
+
+
+def _bounds(values: ArrayLike) -> FloatArray:
+    """Return bounds as an array of float64; raise if they are not numbers."""
+    try:
+        return np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"Box: bounds must be arrays of numbers, got {described(values)}.") from None
 
 
 def _number(value: object, is_right: Callable[[float], bool], expected: str) -> float:
