@@ -224,5 +224,5 @@ def test_compile_fails_where_nothing_can_be_kept(
     monkeypatch.setattr(warm, "cache_directory", lambda: None)
     assert cli.main(["compile", "ChainSVC"]) == 1
     assert capsys.readouterr().out.endswith(
-        "no kernels compiled: no directory is writeable that would keep them; set NUMBA_CACHE_DIR\n"
+        "no kernels compiled: no directory to keep them is writeable; set NUMBA_CACHE_DIR\n"
     )

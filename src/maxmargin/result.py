@@ -77,7 +77,7 @@ class Result(NamedTuple):
     def _summary(self) -> list[tuple[str, str]]:
         """Return names and values of what is worth knowing, in words."""
         last, share = self.history.rows[-1], self.gap / abs(self.primal) if self.primal else math.inf
-        bound = "guaranteed" if self.certified else "not guaranteed: the oracle or the kernel knows no bound"
+        bound = "guaranteed" if self.certified else "not guaranteed: the oracle or the kernel has no bound"
         return [
             ("status", f"{self.status.name.lower()}: {self.status.value}"),
             ("objective", f"{self.primal:.6g}"),

@@ -52,7 +52,7 @@ class Compiled(NamedTuple):
 
     def __str__(self) -> str:
         if self.directory is None:
-            return "no kernels compiled: no directory is writeable that would keep them; set NUMBA_CACHE_DIR"
+            return "no kernels compiled: no directory to keep them is writeable; set NUMBA_CACHE_DIR"
         used = f"{self.seconds:.1f} s and at most {self.megabytes:.0f} MB a process"
         return f"{self.kernels} kernels ready in {used}, in {self.directory}"
 

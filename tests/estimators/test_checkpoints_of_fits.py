@@ -112,7 +112,7 @@ def test_probabilities_have_their_own_runs(tmp_path: Path) -> None:
 
 def test_partial_fit_has_no_checkpoint(tmp_path: Path) -> None:
     kind = KINDS["multiclass"]
-    message = "MulticlassSVC: checkpoint must be None for partial_fit, whose calls have other examples each"
+    message = "MulticlassSVC: checkpoint must be None for partial_fit, as each call has other examples"
     with pytest.raises(ValueError, match=message):
         kind.new(checkpoint=tmp_path / "fit").partial_fit(kind.X, kind.y)
 

@@ -61,8 +61,8 @@ def test_hash_signs_are_words_and_other_white_space_is_part_of_them(tmp_path: Pa
         (b"a b c\nd e\n", "data:2: expected 3 columns as in the lines before, got 2: 'd e'"),
         (b"a b\n", "data:1: expected 3 columns, got 2: 'a b'"),
         (b"a b c\n\xff b c\n", "data:2: expected text in UTF-8, got byte 0xff"),
-        (gzip.compress(b"a b c\n" * 100, mtime=0)[:-9], "data: expected sound gzip data, got damaged ones"),
-        (b"\x1f\x8bnot gzip", "data: expected sound gzip data, got damaged ones"),
+        (gzip.compress(b"a b c\n" * 100, mtime=0)[:-9], "data: expected intact gzip data, got damaged data"),
+        (b"\x1f\x8bnot gzip", "data: expected intact gzip data, got damaged data"),
     ],
 )
 def test_faults_name_file_and_line(tmp_path: Path, content: bytes, message: str) -> None:

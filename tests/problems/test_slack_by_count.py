@@ -176,8 +176,8 @@ REFUSED = {
     ),
     "the loss 'normalized_hamming' or 'hamming', got a cost matrix": graph_case(0, weighted=False),
     "the loss 'normalized_hamming' or 'hamming', got 'segments'; count wrong tags": segment_case(0),
-    "nodes that count alike, got node weights that differ in graph 1": graph_case(0, loss="hamming"),
-    "the loss .* got a cost matrix; count wrong labels alike, or rescale": chain_case(0, order=2),
+    "nodes of equal weight, got node weights that differ in graph 1": graph_case(0, loss="hamming"),
+    "the loss .* got a cost matrix; use one of these, or rescale": chain_case(0, order=2),
 }
 
 
@@ -246,7 +246,7 @@ def test_trees() -> None:
     size = (model.coef_**2).sum() + (model.edge_coef_**2).sum()
     assert primal(model, score, size) == pytest.approx(model.history_.primal.min(), rel=1e-9)
     assert 0.0 <= model.gap_ <= model.tol
-    with pytest.raises(ValueError, match=r"^GraphSVC: slack rescaling needs nodes that count alike"):
+    with pytest.raises(ValueError, match=r"^GraphSVC: slack rescaling needs nodes of equal weight"):
         GraphSVC(rescaling="slack").fit(TREES, Y, node_weights=[1.0 + np.arange(len(y)) for y in Y])
     with pytest.raises(ValueError, match=r"^GraphSVC: slack rescaling needs inference='tree', got 'cut'"):
         GraphSVC(rescaling="slack", inference="cut").fit(TREES, Y)

@@ -148,8 +148,8 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
     def _check_no_checkpoint(self) -> None:
         if self.checkpoint is not None:
             raise ValueError(
-                f"{self._owner}: checkpoint must be None for partial_fit, whose calls have other examples "
-                f"each, got {shown(self.checkpoint)}; call fit, or leave it out."
+                f"{self._owner}: checkpoint must be None for partial_fit, as each call has other examples, "
+                f"got {shown(self.checkpoint)}; call fit, or leave it out."
             )
 
     def _validate(self, parts: Parts, call: Call) -> Parts:
@@ -238,7 +238,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
             if not _is_same(value, before[name]):
                 raise ValueError(
                     f"{self._owner}: {name} must be {shown(before[name])}, as in the first call of "
-                    f"partial_fit, got {shown(value)}; call fit to learn anew."
+                    f"partial_fit, got {shown(value)}; call fit to start afresh."
                 )
 
     def _check_width(self, what: str, n_features: int, known: int) -> None:

@@ -129,7 +129,7 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
         if self._is_linear == hasattr(self, "_support"):
             raise ValueError("support rows must be those of a kernel")
         if callable(self.kernel) != isinstance(self._function, PrecomputedKernel):
-            raise ValueError("a callable kernel must be one in the file, too")
+            raise ValueError("the kernel must be callable where it is in the file, and only there")
         n_features = getattr(self, "n_features_in_", None)
         if n_features is None if self._is_linear else self._support.rows.shape[1:] not in ((), (n_features,)):
             raise ValueError("rows must have the features of the model")

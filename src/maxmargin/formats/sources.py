@@ -137,7 +137,7 @@ class _sound_gzip:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if isinstance(error, EOFError | gzip.BadGzipFile | zlib.error):
             text = " ".join(str(error).split())
-            raise Malformed(f"{self.name}: expected sound gzip data, got damaged ones ({text})") from None
+            raise Malformed(f"{self.name}: expected intact gzip data, got damaged data ({text})") from None
 
 
 def _last_gap(text: bytes) -> int:

@@ -26,7 +26,7 @@ def graph_check_rescalable(graph: GraphOracle, owner: str) -> None:
     for i, (first, stop) in enumerate(graph.nodes.tolist()):
         if graph.importance[first:stop].min() != graph.importance[first:stop].max():
             raise ValueError(
-                f"{owner}: slack rescaling needs nodes that count alike, got node weights that differ in "
+                f"{owner}: slack rescaling needs nodes of equal weight, got node weights that differ in "
                 f"graph {i}; leave them out, or rescale margins."
             )
 

@@ -67,7 +67,7 @@ def segments_check_rescalable(segments: SegmentsOracle, owner: str) -> None:
     if segments.segment_cost.any():
         raise ValueError(
             f"{owner}: slack rescaling needs the loss 'normalized_hamming' or 'hamming', got 'segments'; "
-            "count wrong tags, or rescale margins."
+            "use one of these, or rescale margins."
         )
 
 

@@ -71,7 +71,7 @@ def check_counts(cost: FloatArray, owner: str) -> None:
     if not np.array_equal(cost[:, :n_labels], 1.0 - np.eye(n_labels)):
         raise ValueError(
             f"{owner}: slack rescaling needs the loss 'normalized_hamming' or 'hamming', got a cost matrix; "
-            "count wrong labels alike, or rescale margins."
+            "use one of these, or rescale margins."
         )
 
 
