@@ -1,24 +1,20 @@
 """Multilabel classification as a scikit-learn estimator."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
-from maxmargin.encoding.label_sets import check_no_lists, column_names
-from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._explaining import Explainer, Reader
-from maxmargin.estimators._fields import FLAG, NAMES, Fields, choice, ints, scalar
+from maxmargin.estimators._fields import Fields, choice, ints
 from maxmargin.estimators._inspection import (
     NO_FEATURE,
     LabelFeatureInspector,
@@ -26,6 +22,7 @@ from maxmargin.estimators._inspection import (
     WeightTable,
 )
 from maxmargin.estimators._label_readers import LabelSetReader
+from maxmargin.estimators._label_sets import LabelSetEstimator
 from maxmargin.estimators._label_structures import (
     PAIR,
     PAIR_STATES,
@@ -36,15 +33,13 @@ from maxmargin.estimators._label_structures import (
 )
 from maxmargin.estimators._marginals import TableMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
-from maxmargin.estimators._problems import Problem, check_several, rescaled
-from maxmargin.estimators._scores import check_kind
+from maxmargin.estimators._problems import Problem, rescaled
 from maxmargin.estimators._sklearn_private import StrOptions
-from maxmargin.estimators._state import snapshot, transaction
-from maxmargin.estimators._tables import Table, TableEstimator, Targets
+from maxmargin.estimators._state import snapshot
+from maxmargin.estimators._tables import Table, Targets
 from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Graph
 from maxmargin.result import Callback
-from maxmargin.wording import described
 
 _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
@@ -56,7 +51,7 @@ class MultilabelSVC(
     TransitionInspector,
     MarginEstimator[FloatArray],
     TableMarginalEstimator[_Data, _Outputs],
-    TableEstimator[_Data, _Outputs],
+    LabelSetEstimator[_Data, _Outputs],
 ):
     r"""Structural SVM for sets of labels, some of which occur together.
 
@@ -152,17 +147,11 @@ class MultilabelSVC(
     edges_: IntArray
     edge_coef_: FloatArray
     _inference: str
-    _is_vector: bool
-    _n_labels: int
-    _names: Labels | None
 
     _fitted: ClassVar[Fields] = {
-        "classes_": NAMES,
         "structure_": choice(*sorted(STRUCTURES)),
         "edges_": ints(None, 2),
         "_inference": choice("tree", "subsets", "messages"),
-        "_is_vector": FLAG,
-        "_n_labels": scalar(int, 1),
     }
     _parameter_constraints: ClassVar[Constraints] = {
         "structure": [StrOptions(STRUCTURES)],
@@ -197,45 +186,6 @@ class MultilabelSVC(
     ) -> None:
         self._store(locals())
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = tags.classifier_tags.multi_label = True
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    @transaction
-    def partial_fit(  # type: ignore[override]
-        self, X: object, y: object, sample_weight: object = None, classes: object = None
-    ) -> Self:
-        """%(partial_fit_with_classes)s"""
-        return self._learn((X, y), sample_weight, more=True, classes=classes)
-
-    def _validate(self, parts: Parts, call: Call) -> Parts:
-        names = column_names(parts[1])
-        if call.first:
-            self._names = names
-        elif names is not None and self._names is not None and names.tolist() != self._names.tolist():
-            raise ValueError(
-                f"{self._owner}: y has the columns {described(names.tolist())}, expected "
-                f"{described(self._names.tolist())}, as in the first call; give them in this order."
-            )
-        check_no_lists(parts[1], self._owner)
-        return super()._validate(parts, call)
-
-    def _targets(self, y: object) -> Targets:
-        check_no_lists(y, self._owner)
-        targets: Targets = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        if targets.ndim == 1:
-            check_classification_targets(targets)
-            return targets
-        known = np.isin(targets, (0, 1))
-        if not known.all():
-            raise ValueError(
-                f"{self._owner}: y must be zeros and ones, one column per label, got "
-                f"{targets[~known][0]!r}; use MultiLabelBinarizer for sets of labels."
-            )
-        return targets
-
     def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
         X, y = cast("tuple[Table, Targets]", parts)
         if call.first:
@@ -246,33 +196,6 @@ class MultilabelSVC(
             self.edges_ = joined_labels(self.structure_, sets, weights)
             self._learn_kernel(X)
         return Examples((X, sets), weights)
-
-    def _learn_labels(self, y: Targets, call: Call) -> None:
-        """Set what the labels are: the columns of y, or whether a vector y has the second of two classes."""
-        self._is_vector = y.ndim == 1
-        if not self._is_vector:
-            self._n_labels = y.shape[1]
-            self.classes_ = np.arange(y.shape[1]) if self._names is None else self._names
-            return
-        known = self._known_classes(call)
-        self._n_labels, self.classes_ = 1, cast("Labels", np.unique(y)) if known is None else known
-        check_several(len(self.classes_), self._owner)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"{self._owner}: Only binary classification is supported where y is a vector, got "
-                f"{len(self.classes_)} classes; give one column of zeros and ones per label, or use "
-                "MulticlassSVC."
-            )
-
-    def _sets(self, y: Targets) -> IntArray:
-        """Return y as zeros and ones, one column for each label of `fit`."""
-        if self._is_vector != (y.ndim == 1) or (y.ndim == 2 and y.shape[1] != self._n_labels):
-            expected = "none, a vector" if self._is_vector else f"{self._n_labels}, one for each label"
-            raise ValueError(
-                f"{self._owner}: y has {'no' if y.ndim == 1 else y.shape[1]} columns, expected {expected}, "
-                f"as {self._owner} was fitted with."
-            )
-        return self._codes(y)[:, None] if self._is_vector else np.array(y, dtype=np.int64, order="C")
 
     def _chosen_structure(self) -> tuple[str, str]:
         is_slack = self.rescaling == "slack"
@@ -294,9 +217,6 @@ class MultilabelSVC(
 
     def _check_restored(self) -> None:
         super()._check_restored()
-        n_classes = len(self.classes_)
-        if (n_classes, self._n_labels) != ((2, 1) if self._is_vector else (n_classes, n_classes)):
-            raise ValueError("labels must have a class each, or two if y is a vector")
         if not self._is_linear and self._support.coefficients.shape[1] % self._n_labels:
             raise ValueError("labels must have as many coefficients each")
 
@@ -305,10 +225,6 @@ class MultilabelSVC(
         present = (nodes[1] - nodes[0]).reshape(self._n_labels, -1)
         self._coef, self.intercept_ = present[:, :-1], present[:, -1]
         self.edge_coef_ = PAIR * edges[: len(self.edges_)]
-
-    def _label_names(self) -> list[object]:
-        """Return the names of the labels; a vector has one label, the second of its two classes."""
-        return self.classes_.tolist()[-self._n_labels :]
 
     def _feature_tables(self) -> list[WeightTable]:
         labels, weights = self._label_names(), self.coef_.T
@@ -393,9 +309,3 @@ class MultilabelSVC(
 
     def _formed(self, values: FloatArray, shapes: IntArray) -> FloatArray:
         return values.reshape(-1, 2) if self._is_vector else values[1::2].reshape(-1, self._n_labels)
-
-    def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
-        if self._is_vector and truth.ndim == 1:
-            check_kind(truth[0], self.classes_, self._owner)
-            return np.asarray(predicted == truth)
-        return np.all(predicted == self._sets(truth), axis=1)
