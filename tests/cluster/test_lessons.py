@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import ChainSVC, MulticlassSVC
-from maxmargin.dask.lessons import Lesson, learnt, merged
+from maxmargin.dask.lessons import Lesson, merged
 from maxmargin.dask.messages import PartitionError
 from maxmargin.dask.partitions import as_examples, sources
+from maxmargin.dask.teaching import learnt
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.estimators._scales import total_variance
 

@@ -5,8 +5,9 @@ from distributed import Client
 
 from maxmargin import estimators
 from maxmargin.corpus.hashing import HashingEncoder
-from maxmargin.dask.lessons import CYCLES, OUTSIDE, Lesson, learn_from_directory
+from maxmargin.dask.lessons import CYCLES, OUTSIDE, Lesson
 from maxmargin.dask.partitions import Source, as_directory
+from maxmargin.dask.teaching import learn_from_directory
 from maxmargin.dask.training import FarExamples, TrainsOnCluster
 from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.objects import ObjectEncoder

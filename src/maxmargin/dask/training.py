@@ -7,11 +7,12 @@ from typing import NamedTuple, Self, cast
 import numpy as np
 from distributed import Client
 
-from maxmargin.dask.lessons import NEXT, Lesson, Moments, Prototype, learn_from, parts_of
+from maxmargin.dask.lessons import Lesson, Moments
 from maxmargin.dask.method import on_workers
 from maxmargin.dask.partitions import Source, as_examples, sources
 from maxmargin.dask.rounds import Round
 from maxmargin.dask.solving import a_fleet, the_client
+from maxmargin.dask.teaching import NEXT, Prototype, learn_from, parts_of
 from maxmargin.estimators._base import MaxMarginEstimator
 from maxmargin.estimators._documentation import filled
 from maxmargin.estimators._examples import weighed
