@@ -1,7 +1,7 @@
 """What all displays share: axes to draw on, colours, and arguments checked."""
 
 from collections.abc import Iterable, Sequence, Sized
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -35,6 +35,25 @@ class Display:
 
     ax_: "Axes"
     figure_: "Figure"
+
+    def plot(self, ax: "Axes | None" = None) -> Self:
+        """Draw on these axes, or in a new figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Display
+            The display itself.
+        """
+        self._plot(ax)
+        return self
+
+    def _plot(self, ax: "Axes | None") -> None:
+        """Hook: draw, after `_begin` has set the axes."""
+        raise NotImplementedError
 
     def _begin(self, ax: "Axes | None", size: tuple[float, float] | None = None) -> str:
         """Set the axes, new ones of this size in inches if none are given; return the colour of texts."""

@@ -119,17 +119,8 @@ class AlignmentDisplay(Display):
         masks = _masks(predicted, sure, possible, (len(sources), len(targets)), cls.__name__)
         return cls(*masks, sources=sources, targets=targets).plot(ax)
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the matrix.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        AlignmentDisplay
-        """
+    def _plot(self, ax: "Axes | None") -> None:
+        """Draw the matrix."""
         n, m = self.predicted.shape
         beside, below = (0.09 * max(map(len, words), default=0) for words in (self.sources, self.targets))
         ink = self._begin(ax, (2.6 + beside + 0.36 * m, 0.5 + below + 0.36 * max(n, 3)))
@@ -144,7 +135,6 @@ class AlignmentDisplay(Display):
         self.ax_.tick_params(which="both", length=0)
         self._mark_links()
         self._legend(ink)
-        return self
 
     def _mark_links(self) -> None:
         """Draw the three kinds of links; a predicted one that is not true has another colour."""

@@ -100,17 +100,8 @@ class DependencyDisplay(Display):
         """
         return cls(y_pred, true_heads=y_true, words=words).plot(ax)
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the arcs over the words.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        DependencyDisplay
-        """
+    def _plot(self, ax: "Axes | None") -> None:
+        """Draw the arcs over the words."""
         arcs = self._arcs()
         heights = _heights([(head, word) for head, word, _, _ in arcs])
         n, top = len(self.words), max(heights, default=1)
@@ -125,7 +116,6 @@ class DependencyDisplay(Display):
         self.ax_.spines[["top", "right", "left"]].set_visible(False)
         self.ax_.tick_params(axis="x", length=0)
         self._add_legend(ink)
-        return self
 
     def _arcs(self) -> list[tuple[int, int, str, str]]:
         """Return head, word, colour and style of all arcs."""

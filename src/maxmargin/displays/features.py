@@ -55,17 +55,8 @@ class FeaturesDisplay(Display):
         model = final_step(estimator, cls.__name__, "top_features")
         return cls(largest_features(model, label, k), label=label).plot(ax)
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the bars, the largest on top.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        FeaturesDisplay
-        """
+    def _plot(self, ax: "Axes | None") -> None:
+        """Draw the bars, the largest on top."""
         names, weights = [self._name(row) for row in self.rows], [row.weight for row in self.rows]
         width = 3.6 + 0.085 * max(map(len, names), default=0)
         ink = self._begin(ax, (width, 1.0 + 0.3 * max(len(names), 1)))
@@ -77,7 +68,6 @@ class FeaturesDisplay(Display):
         self.ax_.spines[["top", "right", "left"]].set_visible(False)
         self.ax_.tick_params(axis="y", length=0)
         self.ax_.set_xlabel("weight" if self.label is None else f"weight for {self.label}")
-        return self
 
     def _name(self, row: FeatureWeight) -> str:
         """Return the text beside a bar: the kind if there are several, feature, and label if it varies."""

@@ -120,17 +120,8 @@ class GraphDisplay(Display):
             shape = np.shape(y_pred)
         return cls(y_pred, edges=edges, true_labels=y_true, shape=shape, positions=positions).plot(ax)
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the image, or nodes and edges.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        GraphDisplay
-        """
+    def _plot(self, ax: "Axes | None") -> None:
+        """Draw the image, or nodes and edges."""
         known = sorted({*self.labels, *(self.true_labels or [])})
         colours = colours_of(known)
         wrong = _wrong(self.labels, self.true_labels)
@@ -146,7 +137,6 @@ class GraphDisplay(Display):
         self._legend(ink)
         self.ax_.set(xticks=[], yticks=[])
         self.ax_.spines[:].set_visible(False)
-        return self
 
     def _draw_image(self, known: list[object], colours: Colours, wrong: IntArray) -> None:
         from matplotlib.colors import ListedColormap, to_rgb

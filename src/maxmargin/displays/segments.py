@@ -115,17 +115,8 @@ class SegmentsDisplay(Display):
         )
         return cls(found or [], n_tokens, true_segments=true, words=words)
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the text and the bands.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        SegmentsDisplay
-        """
+    def _plot(self, ax: "Axes | None") -> None:
+        """Draw the text and the bands."""
         rows, places = self._rows(), _placed(self.words)
         height = _LINE + _BAND * len(rows) + 0.12
         n_lines = max((word.line for word in places), default=0) + 1
@@ -145,7 +136,6 @@ class SegmentsDisplay(Display):
         margin = -10 if len(rows) > 1 else -1
         self.ax_.set(xlim=(margin, width + 1), ylim=(-height * n_lines, 0.05))
         self.ax_.set_axis_off()
-        return self
 
     def _rows(self) -> list[tuple[str, list[Segment]]]:
         """Return the names and segments of the bands."""

@@ -98,7 +98,7 @@ class SegmentSVC(
     feature_names_ : list of str or None
         Names of the features, if they have names.
     %(support)s
-        Each label counts three times: for all tokens of a segment, for its first and for its last token.
+        Here it is three times as large: for all tokens of a segment, for its first and for its last token.
     %(temperature)s
     %(certificate)s
     n_features_in_ : int
