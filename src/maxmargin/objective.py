@@ -90,7 +90,7 @@ def certificate(method: NamedMethod, state: State, problem: AnyProblem, compare:
 
 
 def unmeasured(method: object, state: object, problem: AnyProblem) -> Certificate:
-    """Return what is known of a method's current answer without a call of the oracle: a lower bound."""
+    """Return a certificate of a method's current answer without a call of the oracle: only a lower bound."""
     answer: Point = point(method, state, problem)
     lower = dual(answer, protocol.regularisation(method))
     return Certificate(answer.w, np.inf, lower, answer.ell, False)

@@ -138,7 +138,7 @@ class Files(NamedTuple):
         return at
 
     def keeper(self, at: RunState) -> Keeper | NoKeeper:
-        """Return what stores the state of the run."""
+        """Return the keeper, which stores the state of the run when it is due."""
         if self.kept is None or self.identity is None:
             return NoKeeper()
         return Keeper(self.kept, self.identity, at)

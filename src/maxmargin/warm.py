@@ -81,7 +81,7 @@ class Plan(NamedTuple):
 def plan(
     estimators: Sequence[str] | None = None, *, every_method: bool = False, n_jobs: int | None = None
 ) -> Plan:
-    """Return what `compile_kernels` does for these arguments; raise if there is no such estimator."""
+    """Return the plan of `compile_kernels` for these arguments; raise if there is no such estimator."""
     if isinstance(estimators, str):
         estimators = [estimators]
     unknown = [name for name in estimators or () if name not in ESTIMATORS]

@@ -127,7 +127,7 @@ def _few_collections() -> Iterator[Callable[[], object]]:
 
 
 def _identity(path: str) -> Input:
-    """Return what tells whether a file has changed: its name, its size, and the time of its last change."""
+    """Return name, size and time of the last change of a file: they show whether it has changed."""
     status = os.stat(path)
     return [path, status.st_size, status.st_mtime_ns]
 

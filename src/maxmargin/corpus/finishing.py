@@ -79,7 +79,7 @@ class Draft(NamedTuple):
     recipe: Recipe
 
     def array(self, name: str) -> NDArray[np.number]:
-        """Return what was appended to an array."""
+        """Return the entries that were appended to an array."""
         return map_array(self.path, name, self.raw[name])
 
 

@@ -98,7 +98,7 @@ class Calls:
         )
 
     def message(self, message: object, n_bytes: int, address: str) -> object:
-        """Return what to pass to tasks for a message: if it is long, workers get copies from each other."""
+        """Return the message, or a future of a long one, so that workers get copies from each other."""
         if n_bytes < _SHORT:
             return message
         try:

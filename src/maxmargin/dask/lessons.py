@@ -64,7 +64,7 @@ class Lesson(NamedTuple):
 
 
 def merged(first: Lesson, *others: Lesson) -> Lesson:
-    """Task: return what several partitions teach, in this order."""
+    """Task: merge lessons in this order; return the lesson of all their partitions."""
     for other in others:
         first = _with(first, other)
     return first

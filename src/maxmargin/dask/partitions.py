@@ -69,7 +69,7 @@ class ChunkedArray(Protocol):
 
 
 def sources(X: object, y: object, sample_weight: object, owner: str) -> list[Source]:
-    """Return what each partition is computed from; raise unless X, y and weights are divided alike."""
+    """Return the sources of all partitions; raise unless X, y and weights are divided in the same way."""
     X_parts = _parts(X, "X", owner)
     y_parts, weights = (
         [None] * len(X_parts) if given is None else _parts(_divided_as(X, given), name, owner)

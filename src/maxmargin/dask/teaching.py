@@ -43,7 +43,7 @@ Prototype = MaxMarginEstimator[tuple[object, ...], object]
 
 
 def learn_from(client: Client, sources: list[Source], prototype: Prototype) -> Lesson:
-    """Return what all partitions teach; raise if there is no example."""
+    """Return the lesson of all partitions; raise if there is no example."""
     task, merge = dask.delayed(learnt, pure=False), dask.delayed(merged, pure=False)
     shared = dask.delayed(prototype, pure=False, traverse=False)
     lessons = level = [task(p, shared, *source) for p, source in enumerate(sources)]
@@ -64,7 +64,7 @@ def learn_from(client: Client, sources: list[Source], prototype: Prototype) -> L
 
 
 def learn_from_directory(directory: Directory, prototype: ChainSVC) -> Lesson:
-    """Return what a directory teaches: names and labels are in it, so that a sequence is enough."""
+    """Return the lesson of a directory: it has names and labels, so that one sequence is enough."""
     full = [p for p, number in directory.numbers.items() if number]
     if not full:
         raise ValueError(f"{prototype._owner}: X must have an example, got none in {shown(directory.path)}.")
@@ -80,7 +80,7 @@ def _broken(parts: list[Future]) -> list[tuple[int, Future]]:
 
 
 def learnt(p: int, prototype: Prototype, X: object, y: object, sample_weight: object) -> Lesson:
-    """Task: return what a partition teaches."""
+    """Task: return the lesson of a partition."""
     with naming(p):
         X, y = as_examples(X, y)
         if is_nothing(X):
@@ -108,7 +108,7 @@ def three_parts(draft: object, X: object, y: object) -> Parts:
 
 @python_generic
 def lesson(draft: Prototype, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return what the rows of a table teach an estimator."""
+    """Return the lesson of the rows of a table."""
     X, y = cast("tuple[Table, Labels]", parts)
     given = np.ones(len(y)) if weights is None else weights
     labels = cast("Labels", np.unique(y))
@@ -129,13 +129,13 @@ def _moments(rows: Rows, weights: FloatArray | None) -> Moments:
 
 @lesson.register(MatchingSVC)
 def pairs_lesson(draft: MatchingSVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return what pairs of sentences teach: nothing but sizes."""
+    """Return the lesson of pairs of sentences: only sizes."""
     return _encoded_lesson(p, draft._encode(parts, weights, FIRST), _NO_LABELS, None)
 
 
 @lesson.register(DependencySVC)
 def arcs_lesson(draft: DependencySVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return what arcs teach: their number of features."""
+    """Return the lesson of arcs: their number of features."""
     examples = draft._encode(parts, weights, FIRST)
     if draft._encoder is not None:
         raise ValueError(
@@ -148,7 +148,7 @@ def arcs_lesson(draft: DependencySVC, p: int, parts: Parts, weights: FloatArray 
 
 @lesson.register(MultilabelSVC)
 def sets_lesson(draft: MultilabelSVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return what sets of labels teach: nothing but their number, unless labels are joined by the data."""
+    """Return the lesson of sets of labels: only their number; raise if the data would join labels."""
     _, y = cast("tuple[Table, IntArray]", parts)
     if y.ndim == 1:
         raise ValueError(f"{draft._owner}: y must have a column for each label on a cluster, got a vector.")
@@ -164,7 +164,7 @@ def sets_lesson(draft: MultilabelSVC, p: int, parts: Parts, weights: FloatArray 
 
 @lesson.register(GraphSVC)
 def graphs_lesson(draft: GraphSVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return what graphs teach: labels, and whether there are cycles."""
+    """Return the lesson of graphs: labels, and whether there are cycles."""
     examples = draft._encode(parts, weights, FIRST)
     moments = _moments(*draft._weighted_rows(examples)) if isinstance(draft.C, str) else None
     found = _encoded_lesson(p, examples, draft.classes_, moments)
@@ -178,7 +178,7 @@ def _encoded_lesson(p: int, examples: Examples[Data], labels: Labels, moments: M
 
 @lesson.register(SequenceEstimator)
 def sequence_lesson(draft: Prototype, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return what sequences teach: names, and in how many tokens they occur."""
+    """Return the lesson of sequences: names, and in how many tokens they occur."""
     X, y = parts
     tokens, found = _tokens_lesson(draft, p, X, weights)
     labels = encode_labels(y, tokens.offsets, owner=draft._owner)[1]
@@ -187,7 +187,7 @@ def sequence_lesson(draft: Prototype, p: int, parts: Parts, weights: FloatArray 
 
 @lesson.register(SegmentSVC)
 def segments_lesson(draft: SegmentSVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return what segmented sequences teach: names, labels, and their longest segments."""
+    """Return the lesson of segmented sequences: names, labels, and their longest segments."""
     X, y = parts
     tokens, taught = _tokens_lesson(draft, p, X, weights)
     found, given = encode_segments(y, tokens.offsets, owner=draft._owner), draft.max_length

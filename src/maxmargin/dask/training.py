@@ -108,7 +108,7 @@ class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
     def _taught(
         self, client: Client, X: object, y: object, sample_weight: object
     ) -> tuple[list[Source], Lesson]:
-        """Return what partitions are computed from, and what they teach."""
+        """Return the sources of all partitions, and their lesson."""
         given = sources(X, y, sample_weight, self._owner)
         return given, learn_from(client, given, self._prototype())
 

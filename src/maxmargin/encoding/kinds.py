@@ -61,7 +61,7 @@ def is_empty(sequence: object) -> bool:
 
 
 def _advice_on_container(X: object) -> str:
-    """Return what to pass instead if X cannot be a list of sequences, or an empty string if it can."""
+    """Return advice if X cannot be a list of sequences, or an empty string if it can."""
     if isinstance(X, str | bytes):
         return "split the text into sequences of tokens and describe each token by its features"
     if isinstance(X, Mapping):

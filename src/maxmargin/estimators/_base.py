@@ -137,7 +137,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
         return self
 
     def _earlier(self) -> Seen[Data] | None:
-        """Return what earlier calls of `partial_fit` have trained on."""
+        """Return the examples and the result of earlier calls of `partial_fit`."""
         seen: Seen[Data] | LeftOut | None = getattr(self, "_seen", None)
         if isinstance(seen, LeftOut):
             raise ValueError(
@@ -219,7 +219,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
         return getattr(self, "_last", None) if self.warm_start else None
 
     def _remember(self, trained: Seen[Data], more: bool) -> None:
-        """Keep what the next call continues from."""
+        """Keep the examples or the result that the next call continues from."""
         self._seen = trained if more else None
         if more:
             return

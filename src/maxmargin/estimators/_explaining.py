@@ -32,7 +32,7 @@ class Reader(Protocol):
         """Return the state in this output of a part, which may be a part of another output."""
 
     def contributions(self, codes: IntArray) -> list[Contribution]:
-        """Return what adds to the score of an output."""
+        """Return the contributions to the score of an output."""
 
     def output(self, codes: IntArray) -> object:
         """Return the output in the form of predictions."""
@@ -111,7 +111,7 @@ def _explained(decoded: Decoded, reader: Reader, most: int) -> Explanation:
 def _changed(
     reader: Reader, part: Part, rows: Sequence[Contribution], codes: IntArray, other: IntArray
 ) -> Change:
-    """Return what separates an output from another one."""
+    """Return the change from an output to another one."""
     apart = by_size(_difference(rows, reader.contributions(other)))
     states = reader.state(codes, part), reader.state(other, part)
     return Change(part.name, *states, total(apart), reader.output(other), apart)

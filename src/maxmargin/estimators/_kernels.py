@@ -149,7 +149,7 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
         return out
 
     def _prediction_rows(self, rows: RowFeatures) -> RowFeatures:
-        """Return what takes the place of features in predictions."""
+        """Return the rows for predictions: features, or with a kernel the scores that take their place."""
         return rows if self._is_linear else self._row_scores(rows)
 
     def _values(self, a: RowFeatures, b: RowFeatures) -> FloatArray:

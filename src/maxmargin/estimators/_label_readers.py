@@ -126,7 +126,7 @@ class LabelSetReader(NamedTuple):
         return [*found, *self._pairs(codes)]
 
     def _pairs(self, codes: IntArray) -> Iterator[Contribution]:
-        """Yield what pairs of labels that are joined add."""
+        """Yield the contributions of pairs of labels that are joined."""
         for (a, b), table in zip(self.edges.tolist(), self.edge_coef, strict=True):
             pair, state = (self.labels[a], self.labels[b]), self.states[2 * codes[a] + codes[b]]
             yield from single(pair, "pair", state, pair, table[codes[a], codes[b]])

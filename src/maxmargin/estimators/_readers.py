@@ -59,13 +59,13 @@ class RowReader(NamedTuple):
     def contributions(
         self, t: int, part: object, label: object, weights: FloatArray
     ) -> Iterator[Contribution]:
-        """Yield what the features of row t contribute with these weights, unless it is zero."""
+        """Yield the contributions of the features of row t with these weights, unless they are zero."""
         return self.sums([t], part, label, weights)
 
     def sums(
         self, chosen: Sequence[int], part: object, label: object, weights: FloatArray
     ) -> Iterator[Contribution]:
-        """Yield what the features of some rows contribute together."""
+        """Yield the contributions of the features of some rows together."""
         entries = [row_entries(self.rows, t) for t in chosen]
         columns, places = np.unique(np.concatenate([where for where, _ in entries]), return_inverse=True)
         values = np.bincount(places, np.concatenate([value for _, value in entries]), len(columns))
@@ -111,7 +111,7 @@ class ChainReader(NamedTuple):
         return found
 
     def _transitions(self, codes: IntArray, labels: list[object], t: int) -> Iterator[Contribution]:
-        """Yield what the label of token t adds together with those before it."""
+        """Yield the contributions of the label of token t together with those before it."""
         _, start, end, pairs, *trigrams = self.weights
         if t == 0:
             yield from single(t, "start", None, (None, labels[t]), start[codes[t]])
@@ -174,7 +174,7 @@ class SegmentReader(NamedTuple):
         return found
 
     def _segment(self, start: int, stop: int, k: int) -> Iterator[Contribution]:
-        """Yield what the tokens and the length of a segment add."""
+        """Yield the contributions of the tokens and of the length of a segment."""
         part, label, w = (start, stop), self.labels[k], self.weights
         yield from self.tokens.sums(range(start, stop), part, label, w.inside[k])
         for kind, t, weights in (("first", start, w.first), ("last", stop - 1, w.last)):
@@ -182,7 +182,7 @@ class SegmentReader(NamedTuple):
         yield from single(part, "length", stop - start, label, w.lengths[k, stop - start - 1])
 
     def _transition(self, part: object, before: int | None, k: int) -> Iterator[Contribution]:
-        """Yield what the label of a segment adds after that before it."""
+        """Yield the contributions of the label of a segment after the label before it."""
         if before is None:
             return single(part, "start", None, (None, self.labels[k]), self.weights.start[k])
         labels = self.labels[before], self.labels[k]

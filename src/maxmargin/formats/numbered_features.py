@@ -145,7 +145,7 @@ class _Table:
         return self._letters[letter, c]
 
     def _texts(self, cell: Cell, tokens: IntArray) -> list[str]:
-        """Return what a macro stands for at some tokens."""
+        """Return the texts that a macro stands for at some tokens."""
         texts = self.column(cell.column).texts
         found = [texts[k] for k in self.shifted(cell)[tokens].tolist()]
         return found if cell.change is None else list(map(cell.change, found))

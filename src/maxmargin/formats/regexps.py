@@ -56,7 +56,7 @@ def parsed(text: str) -> Regexp:
 
 
 def _item(mark: str) -> Item:
-    """Return what a character, or one after a backslash, stands for."""
+    """Return the item for a character, or for one after a backslash."""
     known = _CLASSES.get(mark[1:].lower()) if len(mark) == 2 else None
     if known is not None:
         return Item(known, mark[1].islower(), "")

@@ -87,7 +87,7 @@ def write(path: Path, form: Format, arrays: Arrays, header: Mapping[str, Json]) 
 
 
 def read(path: Path, form: Format) -> Contents:
-    """Return what a file of this kind holds; raise `FileError` if it is not one, OSError if there is none."""
+    """Return the contents of such a file; raise `FileError` if it is not one, OSError if there is none."""
     _check_length(path)
     try:
         with safe_open(path, framework="numpy") as file:

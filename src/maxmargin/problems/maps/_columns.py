@@ -236,5 +236,5 @@ def add_columns(columns, chosen, labels, coefs, count, places, G):
 
 @essence.register(SomeColumns)
 def some_columns_essence(columns: SomeColumns) -> tuple[object, ...]:
-    """Return what the columns are computed from; which of them are kept does not matter."""
+    """Return the data that columns are computed from; which of them are kept does not matter."""
     return columns.rows, columns.function, columns.values.dtype.str
