@@ -82,7 +82,7 @@ def _is_graph(item: object) -> bool:
 
 
 def put_back(stack: Stack, rows: Rows) -> object:
-    """Return the sequences or graphs with views of new rows instead of the old, in the form that was given."""
+    """Return the sequences or graphs with views of new rows instead of the old, in the form given."""
     if stack.lengths is not None and isinstance(rows, np.ndarray):
         return rows.reshape(-1, stack.lengths, rows.shape[1])
     edges = stack.offsets.tolist()
