@@ -31,8 +31,8 @@ the same with other programs:
 Files are the same, but not the scale of C: try --search.
 """
 _ENCODE = """\
-formats of FILE: columns, attributes or json, as of train; all files have the same. They are read once, in
-memory that grows with the number of distinct features alone, or not at all with --hash-bits.
+formats of FILE: columns, attributes or json, as for train; all files have the same format. They are read
+once, in memory that grows only with the number of distinct features, or not at all with --hash-bits.
 
   maxmargin encode FILE ... --output DIRECTORY
   maxmargin train DIRECTORY --model MODEL
@@ -40,8 +40,8 @@ memory that grows with the number of distinct features alone, or not at all with
 After an interruption, the same command goes on where it stopped.
 """
 _TAG = """\
-output: columns and CoNLL-U as they came, with a column or the heads that are predicted; other formats a
-label per line.
+output: columns with one more column, CoNLL-U with the predicted heads; for other formats, a label per
+line.
 
 the same with other programs:
   crf_test -m MODEL FILE             maxmargin tag MODEL FILE
@@ -85,7 +85,7 @@ def _runner(name: str) -> Callable[[argparse.Namespace], int]:
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", help="data to train on, or a directory of encode; - for standard input"
+        "file", metavar="FILE", help="data to train on, or a directory made by encode; - for standard input"
     )
     parser.add_argument("--model", "-m", required=True, type=_new_file, metavar="MODEL", help="file to write")
     parser.add_argument(
@@ -181,7 +181,7 @@ def _add_tag(parser: argparse.ArgumentParser) -> None:
         "--margins",
         "--confidence",
         action="store_true",
-        help="add by how much the score falls if a label has to differ",
+        help="add margins: by how much the score falls if a label has to differ",
     )
     _add_jobs(parser)
     _add_quiet(parser)

@@ -297,7 +297,7 @@ def margin_texts(margins: Iterable[float]) -> list[str]:
 
 
 def with_margins(labels: Iterable[object], margins: Iterable[float] | None) -> list[str]:
-    """Return labels, one per line, with their margins behind a tab if they are asked for."""
+    """Return labels, one per line, with their margins after a tab if they are asked for."""
     texts = list(map(str, labels))
     if margins is None:
         return texts

@@ -46,7 +46,7 @@ from maxmargin.compiling.progress import announced
 from maxmargin.limits import uncounted
 
 # Fields that kernels compile for, and the usual classes among them: before every call of a kernel, all fields
-# of problem, state and work space are looked at, and to ask an abstract class takes ten times as long.
+# of problem, state and work space are looked at, and asking an abstract class takes ten times as long.
 _COMPILABLE = np.ndarray | Number
 _USUAL = frozenset({np.ndarray, int, float, bool})
 # Tuples, and the package's own classes of named tuples that have been seen.
@@ -217,8 +217,8 @@ _CHOICES: dict[kernel, _Choice] = {}
 def inner_kernel(loop: Function) -> Function:
     """Make a kernel that other kernels can call.
 
-    An interpreted loop calls it with the same named tuples for every example, and to look at the classes of
-    all their fields takes longer than a step. So the mode is chosen again only when a tuple is another one.
+    An interpreted loop calls it with the same named tuples for every example, and checking the classes of all
+    their fields takes longer than a step. So the mode is chosen again only when a tuple has changed.
     """
     made = kernel(loop)
 

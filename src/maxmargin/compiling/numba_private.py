@@ -111,7 +111,7 @@ class KernelCompiler(Compiler):  # type: ignore[misc]
         super().__init__(typingctx, targetctx, library, *types_of_call, KernelFlags(flags), local_types)
 
     def define_pipelines(self) -> list[PassManager]:
-        """Return the usual passes but those that would find nothing to do."""
+        """Return the usual passes, except those that would find nothing to do."""
         pipelines: list[PassManager] = super().define_pipelines()
         constants = self.state.func_id.code.co_consts
         useless = {NopythonRewrites}

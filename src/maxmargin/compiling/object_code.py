@@ -1,6 +1,6 @@
 """Compiled functions that run without Numba and NumPy: machine code on disk, which llvmlite loads.
 
-Numba's own files of compiled code can only be read by Numba, whose import takes longer than many a task. Here
+Numba's own files of compiled code can only be read by Numba, whose import takes longer than many tasks. Here
 a file holds the object code of some functions and the names of their symbols. `maxmargin.compiling.ahead`
 makes it; this module imports neither Numba nor NumPy. Files are read only where nobody else could have
 written them, and used only on the processor, with the llvmlite and for the sources that they were made with.
@@ -185,7 +185,7 @@ def _words_of_array(ndim: int) -> list[_Word]:
 def _passed(kind: Array, value: object) -> list[object]:
     """Return an array as it is passed."""
     assert isinstance(value, Buffer)
-    if len(value.shape) != kind.ndim:  # ctypes would pass the words behind it to other arguments
+    if len(value.shape) != kind.ndim:  # ctypes would pass the words after it to other arguments
         raise ValueError(f"expected an array of {kind.ndim} axes, got shape {value.shape}")
     strides, size = [kind.itemsize], kind.itemsize
     for side in reversed(value.shape[1:]):

@@ -65,7 +65,7 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
 
     def _learn_kernel(self, rows: RowFeatures) -> None:
         """Fix the parameters of the kernel, which may depend on the first examples."""
-        self.__dict__.pop("_support", None)  # of an earlier fit
+        self.__dict__.pop("_support", None)  # what an earlier fit kept
         gamma = 0.0 if self.kernel == "linear" or callable(self.kernel) else self._gamma(rows)
         if callable(self.kernel):
             self._function = PrecomputedKernel(bool(getattr(self.kernel, "semidefinite", False)))

@@ -32,7 +32,7 @@ from maxmargin.problems import Multiclass
 from maxmargin.result import Callback
 
 _Data = tuple[Table, IntArray]
-_Classes = NDArray[Any]  # of any kind that can be sorted
+_Classes = NDArray[Any]  # classes of any kind that can be sorted
 
 
 class MulticlassSVC(

@@ -36,7 +36,7 @@ def parse_template(text: str, name: str = "template") -> Template:
     Raises
     ------
     Malformed
-        If a line is no template, or asks for features of pairs of labels, which no model here has.
+        If a line is not a template, or asks for features of pairs of labels, which no model here has.
 
     Examples
     --------

@@ -6,7 +6,7 @@ _BAND = 0.15, 0.5  # kappa stays while the smoothed step is between these
 _SMOOTHING = 0.4
 _FACTOR = 1.5
 _BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes before kappa may change again
-_POWER = 3  # of the density of the mean over time
+_POWER = 3  # exponent of the density of the mean over time
 
 
 class Momentum(NamedTuple):

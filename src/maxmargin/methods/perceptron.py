@@ -53,7 +53,7 @@ def perceptron_seek(method, state, problem, i, w, scratch):
 
 @protocol.step.register(Perceptron)
 def perceptron_step(method, state, phi, i, loss_y, hinge, work):
-    ahead = hinge - loss_y  # of the truth; the hinge is not that of a max oracle
+    ahead = hinge - loss_y  # by how much the output leads the truth; the hinge is not that of a max oracle
     if not protocol.is_sound(ahead, loss_y + abs(hinge), work):
         return protocol.BROKEN
     push_corner(phi, i, method.lam, state.w, work)

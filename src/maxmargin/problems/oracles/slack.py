@@ -14,11 +14,10 @@ loops multiply by them if there are any. The same is not done here: a loop that 
 compile both searches, and every first fit would wait for a search that few need.
 
 A function pointer to the step of a block, whose types are the same for all oracles of a map, does not help
-either. The step compiled in 10.5 to 11.2 s, and the rest of the sweep, which is new for each oracle, in 4.5
-to 5.9 s. Each first fit would take 2 s longer than with the whole sweep (14.0 s), for 2 to 4 s that rescaled
-slacks gain; and a visit of the digit words took 6.8 instead of 5.7 microseconds, although an empty call takes
-only 0.02. A pointer to the oracle would need one type for all oracles, as Numba compiles calls for the types
-of their arguments; this was not tried.
+either: each first fit would take 2 s longer than with the whole sweep (14.0 s), for 2 to 4 s that rescaled
+slacks gain, and a visit of the digit words took 6.8 instead of 5.7 microseconds. A pointer to the oracle
+would need one type for all oracles, as Numba compiles calls for the types of their arguments; this was not
+tried.
 """
 
 from typing import NamedTuple
