@@ -23,11 +23,29 @@ def _is_numbers(item: object) -> bool:
     return isinstance(item, np.ndarray) and item.ndim == 2 and is_numeric(item.dtype)
 
 
+def as_list(items: object, owner: str, name: str = "X") -> list[object]:
+    """Return a collection of objects, one per example, as a list."""
+    if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping):
+        raise TypeError(
+            f"{owner}: {name} must be a list with one object per example, got {described(items)}."
+        )
+    return list(items)
+
+
+def paired_lists(X: object, y: object, owner: str) -> tuple[list[object], list[object]]:
+    """Return examples and outputs as lists of the same length, which must not be empty."""
+    examples, outputs = as_list(X, owner), as_list(y, owner, "y")
+    if not examples or len(examples) != len(outputs):
+        raise ValueError(
+            f"{owner}: X and y must have one entry per example, and one or more, got {len(examples)} and "
+            f"{len(outputs)}."
+        )
+    return examples, outputs
+
+
 def as_objects(items: object, owner: str) -> np.ndarray:
     """Return an array with one entry per object, whatever the objects are."""
-    if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping):
-        raise TypeError(f"{owner}: X must be a list with one object per example, got {described(items)}.")
-    listed = list(items)
+    listed = as_list(items, owner)
     array = np.empty(len(listed), dtype=object)
     for i, item in enumerate(listed):  # a slice would unpack objects that are sequences
         array[i] = item

@@ -1,7 +1,7 @@
 """Any structure, given by three Python functions, as a scikit-learn estimator."""
 
 import warnings
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from maxmargin._spot_check import beaten_answer, check_oracle, wrong_prediction
 from maxmargin.arrays import FloatArray
 from maxmargin.encoding.joint import Joint, NamedJoint
+from maxmargin.encoding.objects import as_list, paired_lists
 from maxmargin.estimators._base import Call, MaxMarginEstimator
 from maxmargin.estimators._encoders import JOINT
 from maxmargin.estimators._errors import noted
@@ -28,7 +29,6 @@ from maxmargin.estimators._training import frames_to_user
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.problems import Custom
 from maxmargin.result import Callback, Result
-from maxmargin.wording import described
 
 _Data = tuple[list[object], list[object]]
 
@@ -195,7 +195,8 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
         if call.first:
             self._joint = None
-        return Examples(self._paired(*parts), weights)
+        X, y = parts
+        return Examples(paired_lists(X, y, self._owner), weights)
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
         custom = self._custom(*examples.data, self._joint)
@@ -274,7 +275,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
 
     def _predict(self, X: object) -> list[object]:
         w = self._joint.given(self.coef_)  # type: ignore[union-attr]
-        return [self._called("argmax", i, x, w) for i, x in enumerate(self._listed(X, "X"))]
+        return [self._called("argmax", i, x, w) for i, x in enumerate(as_list(X, self._owner))]
 
     @snapshot
     def explain(self, x: object) -> Explanation:
@@ -307,25 +308,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
             return getattr(self, name)(*args)
 
     def _score(self, X: object, y: object) -> float:
-        predicted, truths = self._paired(self._predict(X), y)
+        predicted, truths = paired_lists(self._predict(X), y, self._owner)
         pairs = enumerate(zip(truths, predicted, strict=True))
         losses = [checked_loss(self._called("loss", i, *pair), i, self._owner) for i, pair in pairs]
         return 1.0 - float(np.mean(losses))
-
-    def _paired(self, X: object, y: object) -> _Data:
-        """Return examples and outputs as lists of the same length."""
-        examples, outputs = self._listed(X, "X"), self._listed(y, "y")
-        if not examples or len(examples) != len(outputs):
-            raise ValueError(
-                f"{self._owner}: X and y must have one entry per example, and one or more, got "
-                f"{len(examples)} and {len(outputs)}."
-            )
-        return examples, outputs
-
-    def _listed(self, values: object, name: str) -> list[object]:
-        """Return examples or outputs as a list."""
-        if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
-            raise TypeError(
-                f"{self._owner}: {name} must be a list with one object per example, got {described(values)}."
-            )
-        return list(values)

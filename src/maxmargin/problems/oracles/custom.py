@@ -15,6 +15,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray, UIntArray, check_memory
 from maxmargin.compiling import helper
 from maxmargin.encoding.joint import Entries, flaw, joint_of
+from maxmargin.encoding.objects import paired_lists
 from maxmargin.problems.contents import is_same
 from maxmargin.problems.oracle import OutputSizes, write_output
 from maxmargin.wording import described, note_example
@@ -70,7 +71,7 @@ class CustomOracle:
         owner: str,
     ) -> None:
         self._functions, self.owner = {"features": features, "loss": loss, "argmax": argmax}, owner
-        self.X, self.truths = _examples(X, y, owner)
+        self.X, self.truths = paired_lists(X, y, owner)
         self._shapes = [truth.shape if isinstance(truth, np.ndarray) else None for truth in self.truths]
         self.answers = list(self.truths)
         given = [
@@ -193,18 +194,3 @@ def checked_loss(value: Any, i: int, owner: str) -> float:
 @write_output.register(CustomOracle)
 def custom_write_output(oracle: CustomOracle, i: int, output: object, y: IntArray) -> None:
     oracle.recall(i, output)
-
-
-def _examples(X: Any, y: Any, owner: str) -> tuple[list[object], list[object]]:
-    """Return examples and truths as lists of the same length."""
-    for name, values in (("X", X), ("y", y)):
-        if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-            raise TypeError(
-                f"{owner}: {name} must be a list with one object per example, got {described(values)}."
-            )
-    X, y = list(X), list(y)
-    if not X or len(X) != len(y):
-        raise ValueError(
-            f"{owner}: X and y must have one entry per example, and one or more, got {len(X)} and {len(y)}."
-        )
-    return X, y
