@@ -175,7 +175,7 @@ REFUSED = {
         0, (2, 3), 2, loss="hamming", inference="cut", weighted=False
     ),
     "the loss 'normalized_hamming' or 'hamming', got a cost matrix": graph_case(0, weighted=False),
-    "the loss 'normalized_hamming' or 'hamming', got 'segments'; count wrong tags": segment_case(0),
+    "the loss 'normalized_hamming' or 'hamming', got 'segments'; use one of these": segment_case(0),
     "nodes of equal weight, got node weights that differ in graph 1": graph_case(0, loss="hamming"),
     "the loss .* got a cost matrix; use one of these, or rescale": chain_case(0, order=2),
 }
