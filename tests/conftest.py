@@ -14,9 +14,11 @@ _TESTS = Path(__file__).parent
 if str(_TESTS) not in sys.path:
     sys.path.append(str(_TESTS))
 
-# The first example of a kind may wait for the compiler; the same examples every time.
-settings.register_profile("maxmargin", deadline=None, derandomize=True)
-settings.load_profile("maxmargin")
+# The first example of a kind may wait for the compiler; the same examples every time. Every day there are
+# fewer of them: the job `newest` has all, by --hypothesis-profile.
+settings.register_profile("all", deadline=None, derandomize=True)
+settings.register_profile("daily", settings.get_profile("all"), max_examples=40)
+settings.load_profile("daily")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -32,37 +32,42 @@ from support.runs import random_order
 pytestmark = pytest.mark.compiled
 METHOD = BlockFrankWolfe(0.05)
 MODES = ("cached", "compiled", "interpreted")
-# Each run compiles kernels for some seconds. These few have most kinds of models, methods and wrappers.
-DAILY = {"multiclass, BCFW", "functions, accelerated", "kernel of classes, BCFW"}
-DAILY_CASES = {"multiclass"}
+# Each run compiles kernels for some seconds, so only one is for every day. The job `slow` runs these, which
+# have most kinds of models, methods and wrappers.
+DAILY, OFTEN = "multiclass, BCFW", ("multiclass", "functions, accelerated", "kernel of classes, BCFW")
 
 
-def marked(names: Iterable[str], daily: set[str]) -> list[Any]:
-    """Return parameters of which all but the daily ones are slow."""
-    return [pytest.param(name, marks=() if name in daily else pytest.mark.slow) for name in names]
+def marked(names: Iterable[str]) -> list[Any]:
+    """Return parameters of which all but the daily one are slow."""
+    marks = {name: [pytest.mark.slow] for name in names if name != DAILY}
+    for name in OFTEN:
+        marks.get(name, []).append(pytest.mark.every_case)
+    return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
 @pytest.fixture(scope="module")
-def without_compiler() -> dict[str, dict[str, list[str]]]:
-    """Return the runs of a process in which everything, helpers included, is plain Python."""
+def without_compiler(request: pytest.FixtureRequest) -> dict[str, dict[str, list[str]]]:
+    """Return the runs, those of the tests chosen, of a process in which everything is plain Python."""
+    test = test_solve_without_the_compiler.__name__
+    chosen: list[Any] = [item for item in request.session.items if getattr(item, "originalname", "") == test]
+    names = [item.callspec.params["name"] for item in chosen]
     script = Path(__file__).parent / "support" / "bitwise_runs.py"
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-W", "error", str(script)]
+    command = [sys.executable, "-W", "error", str(script), *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", marked(RUNS, DAILY))
+@pytest.mark.parametrize("name", marked(RUNS))
 def test_solve_without_the_compiler(name: str, without_compiler: dict[str, dict[str, list[str]]]) -> None:
     compiled = run(name)
     assert len(compiled["gap"]) == 8
     assert compiled == without_compiler[name]
 
 
-def test_daily_runs_exist() -> None:
-    assert set(RUNS) >= DAILY
-    assert set(CASES) >= DAILY_CASES
+def test_names_of_runs_exist() -> None:
+    assert {*RUNS, *CASES} >= {DAILY, *OFTEN}
 
 
 def test_squares_are_rounded_alike() -> None:
@@ -101,7 +106,7 @@ CASES = {
 }
 
 
-@pytest.fixture(params=marked(CASES, DAILY_CASES))
+@pytest.fixture(params=marked(CASES))
 def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]()
 

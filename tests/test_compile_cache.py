@@ -81,11 +81,23 @@ def write_user_module(package, factor):
     (package / "user_module.py").write_text(USER_CLASS.replace("FACTOR", factor))
 
 
-def test_first_process_compiles_and_second_loads(warm_copy):
+def test_first_process_compiles_and_second_loads_for_all_inputs(warm_copy):
     root, first = warm_copy
-    second = run(root, BUILT_IN)
+    inputs = """
+from maxmargin.problems import Multiclass
+X = np.array(X)
+frozen = X.copy()
+frozen.flags.writeable = False
+for variant in ((10 * X).astype(np.int16), np.asfortranarray(X), frozen):
+    train(Multiclass, variant)
+train(Multiclass, lam=1)
+train(Multiclass, lam=np.float32(0.1))
+report(train(Multiclass))
+"""
+    second = run(root, TRAIN + f"X = {X!r}\n" + inputs)
     assert (first["hits"], first["misses"]) == (0, 1)
     assert (second["hits"], second["misses"]) == (1, 0)
+    assert first["signatures"] == second["signatures"] == 1
     assert first["weights"] == second["weights"] == reference()
     assert Path(first["directory"]).parent == root / "maxmargin" / "__pycache__"
     assert second["files"] == first["files"] != []
@@ -148,23 +160,6 @@ def test_helper_of_a_user_is_not_kept():
     assert helper(add).compiled.stats.cache_path is None
 
 
-def test_other_inputs_compile_nothing_more(package):
-    inputs = """
-from maxmargin.problems import Multiclass
-X = np.array(X)
-frozen = X.copy()
-frozen.flags.writeable = False
-for variant in ((10 * X).astype(np.int16), np.asfortranarray(X), frozen):
-    train(Multiclass, variant)
-train(Multiclass, lam=1)
-train(Multiclass, lam=np.float32(0.1))
-report(train(Multiclass))
-"""
-    said = run(package, TRAIN + f"X = {X!r}\n" + inputs)
-    assert said["signatures"] == 1
-    assert (said["hits"], said["misses"]) == (1, 0)
-
-
 @pytest.mark.slow
 def test_four_cold_processes_at_once(package):
     cold(package)
@@ -204,6 +199,7 @@ def test_without_a_directory_each_process_compiles(package):
     )
 
 
+@pytest.mark.slow
 def test_falls_back_to_the_users_cache(package):
     folder = package / "maxmargin" / "__pycache__"
     (package / "home" / "maxmargin").mkdir(parents=True)
@@ -216,6 +212,7 @@ def test_falls_back_to_the_users_cache(package):
     assert said["hits"] == 1
 
 
+@pytest.mark.slow
 def test_without_compilation(package):
     said = run(package, BUILT_IN, NUMBA_DISABLE_JIT="1")
     np.testing.assert_allclose(said["weights"], reference(), rtol=1e-12)
@@ -246,6 +243,7 @@ def test_directory_removed_while_running(package):
     assert said["files"] != []
 
 
+@pytest.mark.slow
 def test_old_directories_are_pruned(package):
     folder = package / "maxmargin" / "__pycache__"
     current = next(folder.iterdir())

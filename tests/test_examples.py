@@ -114,6 +114,7 @@ def test_examples_use_public_names_only() -> None:
         assert not re.findall(r"import _\w+", text), name
 
 
+@pytest.mark.long
 def test_alignment_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import matplotlib.pyplot as plt
 

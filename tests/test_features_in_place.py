@@ -210,7 +210,7 @@ def test_single_precision_gives_the_bits_of_the_same_values_in_double(model, for
     types = [getattr(each.map, "inner", each.map).rows.values.dtype for each in (single, double)]
     assert types == [np.float32, np.float64]
     found, expected = (
-        solve(problem, method, tol=0.0, max_passes=12, check_every=4, random_state=0)
+        solve(problem, method, tol=0.0, max_passes=6, check_every=2, random_state=0)
         for problem in (single, double)
     )
     assert_same_bits(found, expected)

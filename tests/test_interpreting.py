@@ -1,7 +1,10 @@
 """The switch by which tests do without the compiler."""
 
+import threading
+
 import numba
 import numba.extending
+import numpy as np
 import pytest
 
 from maxmargin import BlockFrankWolfe
@@ -38,6 +41,32 @@ def test_kernels_and_helpers_are_interpreted_in_the_block_alone():
         assert not _is_compiled()
     assert sweep.mode(problem, method) == "cached"
     assert _is_compiled()
+
+
+@helper
+def _square(x):
+    return x * x
+
+
+@helper
+def _fourth_power(x):
+    return _square(_square(x))
+
+
+def test_interpreted_helpers_do_not_warn_and_what_surrounds_them_does():
+    """Like compiled ones; warnings are errors in tests."""
+    large, found = np.array([1e200]), []
+    with interpreted():
+        for function in (_square, _fourth_power):
+            assert function(large)[0] == np.inf
+            with pytest.raises(TypeError):
+                function(None)
+            with pytest.raises(RuntimeWarning, match="overflow"):
+                large * large
+        thread = threading.Thread(target=lambda: found.append(_fourth_power(large)[0]))
+        thread.start()
+        thread.join()
+    assert found == [np.inf]
 
 
 @pytest.mark.compiled

@@ -5,10 +5,9 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
-
-import pytest
 
 import maxmargin
 from support.imports import later_blocks
@@ -20,8 +19,10 @@ HATCH = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["hatc
 # What a user may leave out; such packages are imported in functions, or for types alone.
 OPTIONAL = ("plot", "frame", "qp")
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
-KNOWN = packages_distributions()
 ONLY_MODULE_WITH_PRIVATE_NAMES = "compiling/numba_private.py"
+
+
+known = cache(packages_distributions)  # takes a second
 
 
 def declared(requirements: list[str]) -> set[str]:
@@ -41,31 +42,34 @@ def imports(node: ast.AST) -> Iterator[str]:
 def distributions(names: Iterator[str]) -> set[str]:
     """Return the distributions of the packages outside the standard library to which names belong."""
     packages = {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - {"maxmargin"}
-    return {distribution.lower() for package in packages for distribution in KNOWN[package]}
+    return {distribution.lower() for package in packages for distribution in known()[package]}
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_what_is_imported_is_declared(file: str) -> None:
-    tree = ast.parse((PACKAGE / file).read_text())
-    needed = declared(PROJECT["dependencies"])
-    if file.startswith("dask/"):  # a package that no other module imports
-        needed |= declared(PROJECT["optional-dependencies"]["dask"])
+@cache
+def tree_of(file: str) -> ast.Module:
+    return ast.parse((PACKAGE / file).read_text())
+
+
+def test_what_is_imported_is_declared() -> None:
+    always = declared(PROJECT["dependencies"])
     optional = declared([each for name in OPTIONAL for each in PROJECT["optional-dependencies"][name]])
-    later = {name for block in later_blocks(tree) for name in imports(block)}
-    assert distributions(iter(set(imports(tree)) - later)) <= needed
-    assert distributions(iter(later)) <= needed | optional
+    of_dask = declared(PROJECT["optional-dependencies"]["dask"])
+    for file in FILES:
+        needed = always | of_dask if file.startswith("dask/") else always  # which no other module imports
+        later = {name for block in later_blocks(tree_of(file)) for name in imports(block)}
+        assert distributions(iter(set(imports(tree_of(file))) - later)) <= needed, file
+        assert distributions(iter(later)) <= needed | optional, file
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_one_module_uses_private_names_of_numba(file: str) -> None:
-    if file == ONLY_MODULE_WITH_PRIVATE_NAMES:
-        return
-    names = {name for name in imports(ast.parse((PACKAGE / file).read_text())) if name.startswith("numba")}
-    assert not {name for name in names if name.startswith(("numba.core", "numba.np")) or "._" in name}
+def test_one_module_uses_private_names_of_numba() -> None:
+    for file in FILES:
+        names = {name for name in imports(tree_of(file)) if name.startswith("numba")}
+        private = {name for name in names if name.startswith(("numba.core", "numba.np")) or "._" in name}
+        assert not private or file == ONLY_MODULE_WITH_PRIVATE_NAMES, file
 
 
 def test_every_dependency_is_imported() -> None:
-    names = {name for file in FILES for name in imports(ast.parse((PACKAGE / file).read_text()))}
+    names = {name for file in FILES for name in imports(tree_of(file))}
     assert declared(PROJECT["dependencies"]) <= distributions(iter(names))
 
 

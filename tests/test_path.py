@@ -1,5 +1,6 @@
 """Paths over C, against the optimum of a QP for every C and runs from nothing."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from maxmargin import (
 )
 from maxmargin.problems import Multiclass
 from support import naive
+from support.catalogue import Case
 from support.growing import KINDS, growing
 from support.naive import Array
 
@@ -34,20 +36,29 @@ METHODS = {
 CS, TOL = [3.0, 0.1, 1.0, 0.3], 0.02
 
 
+@cache
+def examples(kind: str) -> Case:
+    return growing(kind, 3).first(8)
+
+
+@cache
+def optimum(kind: str, C: float) -> naive.Optimum:
+    return naive.optimum(examples(kind).data, 1.0 / (8 * C))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", METHODS)
 def test_every_result_is_certified_for_its_own_c(name: str, kind: str) -> None:
-    case = growing(kind, 3).first(8)
+    case = examples(kind)
     limits = {"tol": TOL, "max_passes": 5000, "random_state": 0}
     path = c_path(case.problem, iter(CS), method=METHODS[name], **limits)
     assert isinstance(path, CPath)
     assert path.Cs == (0.1, 0.3, 1.0, 3.0)
     for C, result in zip(path.Cs, path.results, strict=True):
-        lam = 1.0 / (8 * C)
-        optimum = naive.optimum(case.data, lam)
+        lam, best = 1.0 / (8 * C), optimum(kind, C)
         assert result.status is Status.CONVERGED
         assert result.gap <= TOL
-        assert result.dual - 1e-7 <= optimum.dual <= optimum.primal <= result.primal + 1e-7
+        assert result.dual - 1e-7 <= best.dual <= best.primal <= result.primal + 1e-7
         assert result.primal == pytest.approx(naive.primal(case.data, result.weights, lam), abs=1e-9)
         assert result.stopped.problem is case.problem
 

@@ -84,7 +84,7 @@ METHODS = {
 
 
 @pytest.mark.parametrize("check_every", [1, 2, 100])
-@pytest.mark.parametrize("limit", [65.0, 100.0, 333.0, 1000.0])
+@pytest.mark.parametrize("limit", [65.0, 100.0, 333.0, pytest.param(1000.0, marks=pytest.mark.long)])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_certificates_count_and_the_last_one_is_made(clock, optimum, method, limit, check_every):
     result = solve(

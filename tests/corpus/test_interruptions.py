@@ -61,7 +61,7 @@ STAGES = [
 ]
 
 
-@pytest.mark.parametrize("min_count", [1, 2])
+@pytest.mark.parametrize("min_count", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("module", "name"), STAGES, ids=lambda stage: getattr(stage, "__name__", stage))
 def test_interruptions_at_every_stage(tmp_path: Path, module: Any, name: str, min_count: int) -> None:
     files = [tmp_path / "one", tmp_path / "two"]

@@ -13,6 +13,7 @@ from support.estimators import KINDS, Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 CHANGES = [(kind, name) for kind in KINDS for name in KINDS[kind].changes]
+SHORT = {"max_iter": 1, "check_every": 1}  # most of these tests are not about the solution
 
 
 @pytest.fixture(params=KINDS)
@@ -23,7 +24,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 @pytest.mark.parametrize(("which", "name"), CHANGES)
 def test_another_model_is_refused_in_parts(which: str, name: str) -> None:
     kind = KINDS[which]
-    model = kind.new().partial_fit(kind.X, kind.y)
+    model = kind.new(**SHORT).partial_fit(kind.X, kind.y)
     kept, predicted, gap = getattr(model, name), pickle.dumps(model.predict(kind.X)), model.gap_
     model.set_params(**{name: kind.changes[name]})
     message = (
@@ -85,7 +86,7 @@ def test_a_fit_learns_anew_with_other_parameters() -> None:
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "two"])
 def test_threads_to_predict_are_checked(which: str, n_jobs: Any) -> None:
     kind = KINDS[which]
-    model = kind.new().fit(kind.X, kind.y).set_params(n_jobs=n_jobs)
+    model = kind.new(**SHORT).fit(kind.X, kind.y).set_params(n_jobs=n_jobs)
     for read in (model.predict, lambda X: model.score(X, kind.y)):
         with pytest.raises(ValueError, match=f"^The 'n_jobs' parameter of {type(model).__name__} must be"):
             read(kind.X)
@@ -95,7 +96,7 @@ def test_threads_to_predict_are_checked(which: str, n_jobs: Any) -> None:
 @pytest.mark.parametrize("k", [0, -1, 1.5, "a", None])
 def test_the_number_of_best_outputs_is_checked(which: str, k: Any) -> None:
     kind = KINDS[which]
-    model = kind.new().fit(kind.X, kind.y)
+    model = kind.new(**SHORT).fit(kind.X, kind.y)
     with pytest.raises(ValueError, match=f"^{type(model).__name__}: k must be an int >= 1, got "):
         model.predict_k_best(kind.X, k)
 

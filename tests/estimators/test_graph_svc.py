@@ -161,7 +161,7 @@ def test_the_search_is_bounded_by_choice():
     """On dense graphs with random weights, messages alone miss some of the best labellings."""
     rng = np.random.default_rng(1)
     ends = np.array([(a, b) for a in range(5) for b in range(a)])
-    graphs = [(rng.normal(size=(5, 2)), ends, rng.normal(size=(len(ends), 2))) for _ in range(30)]
+    graphs = [(rng.normal(size=(5, 2)), ends, rng.normal(size=(len(ends), 2))) for _ in range(20)]
     model = GraphSVC(inference="messages", max_iter=1, random_state=0)
     with pytest.warns(ConvergenceWarning):
         model.fit(graphs, [rng.integers(3, size=5) for _ in graphs])

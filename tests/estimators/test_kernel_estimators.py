@@ -26,6 +26,7 @@ FEW = _rng.permutation(150)[:15]
 POLY = {"kernel": "poly", "degree": 2, "gamma": 0.7, "coef0": 0.5}
 OPTIONS = {"tol": 0.05, "max_iter": 500, "random_state": 0, "verbose": 0}
 TIGHT = OPTIONS | {"tol": 1e-6, "max_iter": 5000}
+LOOSE = {"tol": 0.5}  # where the same run is compared with itself
 
 
 def explicit_rows(X: Array) -> Array:
@@ -109,7 +110,7 @@ def test_options_of_chains_with_a_kernel(options: dict[str, Any]) -> None:
 
 def test_attributes_of_support_rows(setting: Setting) -> None:
     make, X, y, _ = setting
-    model = setting.new(kernel="rbf").fit(X, y)
+    model = setting.new(kernel="rbf", **LOOSE).fit(X, y)
     n_rows = len(X) if make in (MulticlassSVC, MultilabelSVC) else sum(map(len, TOKENS))
     n_labels = {MulticlassSVC: 3, MultilabelSVC: 3, ChainSVC: 3, GraphSVC: 3, SegmentSVC: 9}[make]
     assert model.dual_coef_.shape == (n_labels, len(model.support_))
@@ -123,7 +124,7 @@ def test_attributes_of_support_rows(setting: Setting) -> None:
         ):
             getattr(model, name)
         assert not hasattr(model, name)
-    linear = setting.new().fit(X, y)
+    linear = setting.new(**LOOSE).fit(X, y)
     assert np.isfinite(linear.coef_).all()
     for name in ("support_", "dual_coef_", "n_support_"):
         with pytest.raises(
@@ -317,7 +318,9 @@ def test_sparse_and_single_precision_features() -> None:
 
 def test_a_small_cache_has_the_same_answer(setting: Setting) -> None:
     _, X, y, _ = setting
-    whole, small = setting.new(kernel="rbf").fit(X, y), setting.new(kernel="rbf", cache_size=1e-6).fit(X, y)
+    whole, small = (
+        setting.new(kernel="rbf", **LOOSE, **options).fit(X, y) for options in ({}, {"cache_size": 1e-6})
+    )
     np.testing.assert_array_equal(small.dual_coef_, whole.dual_coef_)
     np.testing.assert_array_equal(small.history_.gap, whole.history_.gap)
 
@@ -396,20 +399,20 @@ def test_weights_are_repetitions() -> None:
 
 def test_another_fit_forgets_the_support_rows(setting: Setting) -> None:
     _, X, y, _ = setting
-    model = setting.new(kernel="rbf", gamma=2.0).fit(X, y)
+    model = setting.new(kernel="rbf", gamma=2.0, **LOOSE).fit(X, y)
     assert len(model.support_) > 0
     model.set_params(kernel="linear").fit(X, y)
     assert not hasattr(model, "support_")
-    assert_same_outputs(model.predict(X), setting.new().fit(X, y).predict(X))
+    assert_same_outputs(model.predict(X), setting.new(**LOOSE).fit(X, y).predict(X))
     model.set_params(**POLY).fit(X, y)
-    fresh = setting.new(**POLY).fit(X, y)
+    fresh = setting.new(**POLY, **LOOSE).fit(X, y)
     np.testing.assert_array_equal(model.dual_coef_, fresh.dual_coef_)
     assert not hasattr(model, "coef_")
 
 
 def test_clones_and_pickles(setting: Setting) -> None:
     _, X, y, _ = setting
-    model = setting.new(kernel="rbf", gamma=0.7)
+    model = setting.new(kernel="rbf", gamma=0.7, **LOOSE)
     copied = clone(model)
     assert copied.get_params() == model.get_params()
     model.fit(X, y)

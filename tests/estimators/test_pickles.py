@@ -14,6 +14,9 @@ from maxmargin import MulticlassSVC, TokenTransformer, pickle_training_data
 from maxmargin.estimators import _pickles
 from support.estimators import KINDS
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+SHORT = {"max_iter": 2, "check_every": 1}  # these tests are not about the solution
+
 
 @pytest.fixture(params=[name for name in KINDS if name != "structured"])
 def kind(request: pytest.FixtureRequest) -> Any:
@@ -25,9 +28,12 @@ def stored(model: Any) -> Any:
 
 
 def test_a_pickle_predicts_and_has_no_training_data(kind: Any) -> None:
-    plain = kind.new().fit(kind.X, kind.y)
+    plain = kind.new(**SHORT).fit(kind.X, kind.y)
     assert plain.kept_bytes_ == 0
-    for model in (kind.new(warm_start=True).fit(kind.X, kind.y), kind.new().partial_fit(kind.X, kind.y)):
+    for model in (
+        kind.new(warm_start=True, **SHORT).fit(kind.X, kind.y),
+        kind.new(**SHORT).partial_fit(kind.X, kind.y),
+    ):
         assert model.kept_bytes_ > 0
         assert stored(model).kept_bytes_ == 0
         assert pickle.dumps(stored(model).predict(kind.X)) == pickle.dumps(model.predict(kind.X))
@@ -36,7 +42,7 @@ def test_a_pickle_predicts_and_has_no_training_data(kind: Any) -> None:
 
 
 def test_partial_fit_after_a_pickle_says_what_is_missing(kind: Any) -> None:
-    model = stored(kind.new().partial_fit(kind.X, kind.y))
+    model = stored(kind.new(**SHORT).partial_fit(kind.X, kind.y))
     with pytest.raises(ValueError, match=r"^\w+: partial_fit needs the examples .*within maxmargin\.p"):
         model.partial_fit(kind.other_X, kind.other_y)
     assert model.fit(kind.X, kind.y).gap_ >= 0.0
@@ -45,7 +51,7 @@ def test_partial_fit_after_a_pickle_says_what_is_missing(kind: Any) -> None:
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, stored], ids=["copy", "deepcopy", "pickle"])
 def test_copies_go_on(kind: Any, copied: Any) -> None:
-    model = kind.new().partial_fit(kind.X, kind.y)
+    model = kind.new(**SHORT).partial_fit(kind.X, kind.y)
     with pickle_training_data():
         other = copied(model)
     for each in (model, other):
@@ -64,13 +70,14 @@ def test_a_warm_start_after_a_pickle_starts_afresh() -> None:
 
 def test_kept_bytes_are_those_of_the_arrays() -> None:
     X = np.random.default_rng(0).normal(size=(500, 30))
-    model = MulticlassSVC(warm_start=True, random_state=0, fit_intercept=False).fit(X, np.arange(500) % 3)
+    model = MulticlassSVC(warm_start=True, random_state=0, fit_intercept=False, **SHORT)
+    model.fit(X, np.arange(500) % 3)
     assert X.nbytes < model.kept_bytes_ < 10 * X.nbytes
 
 
 @pytest.mark.parametrize("name", ["multiclass", "chain", "transformer"])
 def test_pickles_tell_of_another_version(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = TokenTransformer(StandardScaler()) if name == "transformer" else KINDS[name].new()
+    model = TokenTransformer(StandardScaler()) if name == "transformer" else KINDS[name].new(**SHORT)
     X, y = (KINDS["chain"] if name == "transformer" else KINDS[name])[1:3]
     model.fit([np.eye(2)] if name == "transformer" else X, y)
     pickle.loads(pickle.dumps(model))  # of this version: warnings are errors

@@ -23,6 +23,7 @@ from support.estimators import KINDS, Kind
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 CALLS = ("fit", "partial_fit")
 ROOM = str(Path(maxmargin.estimators.__file__).parent)
+SHORT = {"max_iter": 1, "check_every": 1}  # these tests are not about the solution
 
 
 @pytest.fixture(params=KINDS)
@@ -70,7 +71,7 @@ def broken(*args: Any, **kwargs: Any) -> Any:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("before", CALLS)
 def test_refused_data_leave_a_model_as_it_was(kind: Kind, before: str, call: str) -> None:
-    model = getattr(kind.new(), before)(kind.X, kind.y)
+    model = getattr(kind.new(**SHORT), before)(kind.X, kind.y)
     for X, y in bad_examples(kind).values():
         with unchanged(model, kind.X):
             with pytest.raises((TypeError, ValueError)) as caught:
@@ -81,7 +82,7 @@ def test_refused_data_leave_a_model_as_it_was(kind: Kind, before: str, call: str
 
 @pytest.mark.parametrize("call", CALLS)
 def test_refused_parameters_leave_a_model_as_it_was(kind: Kind, call: str) -> None:
-    model = kind.new().partial_fit(kind.X, kind.y)
+    model = kind.new(**SHORT).partial_fit(kind.X, kind.y)
     for name, value in {"C": -1.0, "tol": None, "method": "newton", "max_iter": 0, "sampling": "x"}.items():
         kept = getattr(model, name)
         model.set_params(**{name: value})
@@ -89,7 +90,7 @@ def test_refused_parameters_leave_a_model_as_it_was(kind: Kind, call: str) -> No
             getattr(model, call)(kind.other_X, kind.other_y)
         assert getattr(model, name) is value  # parameters are the user's
         model.set_params(**{name: kept})
-    expected = kind.new().partial_fit(kind.X, kind.y)
+    expected = kind.new(**SHORT).partial_fit(kind.X, kind.y)
     assert pickle.dumps(model.predict(kind.X)) == pickle.dumps(expected.predict(kind.X))
     assert model.gap_ == expected.gap_
 
@@ -99,7 +100,7 @@ def test_refused_parameters_leave_a_model_as_it_was(kind: Kind, call: str) -> No
 def test_errors_in_the_solver_leave_a_model_as_it_was(
     kind: Kind, call: str, warm_start: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = kind.new(warm_start=warm_start)
+    model = kind.new(warm_start=warm_start, **SHORT)
     examples = (kind.other_X, kind.other_y)
     if call == "partial_fit":
         model.partial_fit(kind.X, kind.y)
@@ -117,7 +118,7 @@ def test_an_error_after_some_passes_leaves_what_a_run_goes_on_from(
     kind: Kind, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = getattr(kind.new(max_iter=2, warm_start=True), call)(kind.X, kind.y)
-    model.set_params(C=5.0, tol=0.0, max_iter=20, check_every=1)
+    model.set_params(C=5.0, tol=0.0, max_iter=6, check_every=1)
     attributes, untouched = dict(vars(model)), copy.deepcopy(model)
     seen = []
 
@@ -179,7 +180,7 @@ def interrupt_at(line: int) -> Iterator[list[int]]:
 
 def test_an_interrupt_at_any_line_leaves_the_old_model_or_the_new_one() -> None:
     kind = KINDS["chain"]
-    new, old = kind.new().fit(kind.other_X, kind.other_y), kind.new().fit(kind.X, kind.y)
+    new, old = (kind.new(**SHORT).fit(X, y) for X, y in ((kind.other_X, kind.other_y), (kind.X, kind.y)))
     predicted, outcomes, line, raised = pickle.dumps(new.predict(kind.other_X)), set(), 0, [0]
     while raised:
         model = clone(old)
@@ -211,9 +212,9 @@ def overwrite(examples: Any) -> None:
 def test_examples_that_are_kept_do_not_change_with_the_callers_arrays(kind: Kind) -> None:
     X, y = copy.deepcopy((kind.X, kind.y))
     weights = np.arange(1.0, len(y) + 1.0)
-    model = kind.new().partial_fit(X, y, sample_weight=weights)
+    model = kind.new(**SHORT).partial_fit(X, y, sample_weight=weights)
     overwrite((X, y, weights))
-    expected = kind.new().partial_fit(kind.X, kind.y, sample_weight=np.arange(1.0, len(y) + 1.0))
+    expected = kind.new(**SHORT).partial_fit(kind.X, kind.y, sample_weight=np.arange(1.0, len(y) + 1.0))
     for each in (model, expected):
         each.partial_fit(kind.X[:2], kind.y[:2])
     assert model.history_.primal.tolist() == expected.history_.primal.tolist()

@@ -71,8 +71,8 @@ def test_with_a_kernel_scale_is_one(estimator):
 
 def test_numbers_are_kept(estimator):
     X, y = made(np.random.default_rng(6))
-    assert estimator(C=2, random_state=0).fit(X, y).C_ == 2.0
-    assert ChainSVC(C=0.5, random_state=0).fit([X], [y]).C_ == 0.5
+    assert estimator(C=2, tol=10.0, random_state=0).fit(X, y).C_ == 2.0
+    assert ChainSVC(C=0.5, tol=10.0, random_state=0).fit([X], [y]).C_ == 0.5
     with pytest.raises(ValueError, match="'C' parameter"):
         estimator(C="auto").fit(X, y)
 
@@ -84,7 +84,7 @@ def graphs_of(rng, sizes):
     return [(nodes, np.zeros((0, 2), dtype=int)) for nodes in np.split(X, ends)], np.split(y, ends)
 
 
-@pytest.mark.parametrize("sizes", [(3, 9, 12), (60, 120)])
+@pytest.mark.parametrize("sizes", [(3, 9, 12), (50, 60)])
 def test_graphs_of_many_nodes_count_as_48(sizes):
     X, y = graphs_of(np.random.default_rng(7), sizes)
     variance, size = np.concatenate([nodes for nodes, _ in X]).var(axis=0).sum(), np.mean(sizes)

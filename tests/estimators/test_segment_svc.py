@@ -36,8 +36,14 @@ def fitted(y=SEGMENTS, features=X, **parameters):
     return SegmentSVC(**{"C": 10.0, "random_state": 0, **parameters}).fit(features, y)
 
 
-def test_learns_segments():
-    model = fitted()
+@pytest.fixture(scope="module")
+def learnt():
+    """A model that no test changes."""
+    return fitted()
+
+
+def test_learns_segments(learnt):
+    model = learnt
     assert model.predict(X) == SEGMENTS
     assert model.predict_tags(X) == TAGS
     assert model.score(X, SEGMENTS) == model.score(X, TAGS) == 1.0
@@ -47,14 +53,14 @@ def test_learns_segments():
     assert model.predict([[["the"], ["small"], ["dog"], ["barked"]]]) == [[(0, 3, "NP"), (3, 4, "VP")]]
 
 
-def test_segments_and_tags_train_the_same_model():
+def test_segments_and_tags_train_the_same_model(learnt):
     from_tags = fitted(TAGS)
-    np.testing.assert_array_equal(from_tags.coef_, fitted().coef_)
+    np.testing.assert_array_equal(from_tags.coef_, learnt.coef_)
     assert from_tags.predict(X) == SEGMENTS
 
 
-def test_shapes_of_weights():
-    model, n_features = fitted(), len({name for x in X for token in x for name in token})
+def test_shapes_of_weights(learnt):
+    model, n_features = learnt, len({name for x in X for token in x for name in token})
     assert model.n_features_in_ == n_features == len(model.feature_names_)
     for coef in (model.coef_, model.first_coef_, model.last_coef_):
         assert coef.shape == (3, n_features)
@@ -108,8 +114,8 @@ def test_objective_is_the_documented_one(loss):
 
 
 @pytest.mark.slow
-def test_k_best_segmentations_and_margins():
-    model = fitted()
+def test_k_best_segmentations_and_margins(learnt):
+    model = learnt
     for x, first, (segments, margins) in zip(X, model.predict(X), model.predict_k_best(X, 20), strict=True):
         assert segments[0] == first
         scores = {}
@@ -125,13 +131,15 @@ def test_k_best_segmentations_and_margins():
 
 
 def test_no_segment_is_longer_than_asked_for():
-    model = fitted([["B-VP"] * len(x) for x in X[:2]] + TAGS[2:4], X[:4], max_length={"VP": 1, "NP": 2})
+    model = fitted(
+        [["B-VP"] * len(x) for x in X[:2]] + TAGS[2:4], X[:4], max_length={"VP": 1, "NP": 2}, tol=0.5
+    )
     assert all(stop - start <= {"VP": 1, "NP": 2}[k] for y in model.predict(X) for start, stop, k in y)
-    assert fitted(max_length=6).lengths_.shape == (3, 6)
+    assert fitted(max_length=6, tol=10.0).lengths_.shape == (3, 6)
 
 
-def test_score_counts_whole_segments():
-    model = fitted()
+def test_score_counts_whole_segments(learnt):
+    model = learnt
     truth = [[(0, 3, "NP"), (3, 5, "VP")], *SEGMENTS[1:]]
     n = sum(map(len, SEGMENTS))
     assert model.score(X, truth) == pytest.approx((n - 1) / n)
@@ -199,7 +207,7 @@ def test_refuses(features, y, parameters, message):
     assert "\n" not in str(caught.value)
 
 
-def test_refuses_parameters_and_use_before_fit():
+def test_refuses_parameters_and_use_before_fit(learnt):
     with pytest.raises(NotFittedError):
         SegmentSVC().predict(X)
     for parameters in ({"loss": "f1"}, {"max_length": 0}, {"max_length": "long"}):
@@ -208,7 +216,7 @@ def test_refuses_parameters_and_use_before_fit():
         ):
             SegmentSVC(**parameters).fit(X, TAGS)
     with pytest.raises(TypeError, match=r"^SegmentSVC: sequence 0 of X is .*, but SegmentSVC was fitted on"):
-        fitted().predict([np.ones((2, 2))])
+        learnt.predict([np.ones((2, 2))])
 
 
 def test_real_chunks(real_data):
@@ -258,12 +266,12 @@ def test_partial_fit_is_certified_for_all_sequences():
     ],
 )
 def test_partial_fit_with_what_the_first_call_had_not(y, message):
-    model = SegmentSVC(C=10.0).partial_fit([X[0][:4], X[1]], [SEGMENTS[0], SEGMENTS[1]])
+    model = SegmentSVC(C=10.0, tol=10.0).partial_fit([X[0][:4], X[1]], [SEGMENTS[0], SEGMENTS[1]])
     with pytest.raises(ValueError, match=message):
         model.partial_fit([X[4][:4]], y)
 
 
 def test_a_weight_of_two_is_a_sequence_that_occurs_twice():
-    weighted = SegmentSVC(C=3.0, tol=1e-3, random_state=0)
+    weighted = SegmentSVC(C=3.0, tol=5e-3, random_state=0)
     weighted.fit(X[:3], SEGMENTS[:3], sample_weight=[2, 1, 1])
-    assert_same_optimum(weighted, fitted([SEGMENTS[0], *SEGMENTS[:3]], [X[0], *X[:3]], C=3.0, tol=1e-3))
+    assert_same_optimum(weighted, fitted([SEGMENTS[0], *SEGMENTS[:3]], [X[0], *X[:3]], C=3.0, tol=5e-3))

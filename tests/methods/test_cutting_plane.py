@@ -137,7 +137,7 @@ def test_going_on_with_more_examples(name: str, kind: str) -> None:
     result = some_passes(examples.first(4), method, 5)
     case = examples.first(7)
     best = naive.optimum(case.data, 0.05)
-    again = solve(case.problem, with_lam(method, 0.05), start=result, tol=1e-6, check_every=1)
+    again = solve(case.problem, with_lam(method, 0.05), start=result, tol=1e-4, check_every=1)
     assert again.status is Status.CONVERGED
     assert again.history.dual[0] > 0.1 * result.dual
     assert (again.history.dual <= best.primal + 1e-9).all()

@@ -57,7 +57,7 @@ def note(keeper: Keeper, state: Progress) -> None:
 @pytest.mark.parametrize("every", [0.0, 1.0, 60.0, 1000.0])
 @pytest.mark.parametrize("seconds", [0.0, 0.5, 3.0])
 def test_writing_takes_two_percent_and_little_is_lost(every: float, seconds: float, tmp_path: Path) -> None:
-    disk, step = SlowDisk(seconds), 0.1
+    disk, step = SlowDisk(seconds), 0.25
     with mock.patch.object(limits, "time", disk), mock.patch.object(container, "write", disk.write):
         keeper = Keeper(Checkpoint(tmp_path / "run", every), Identity("", "", "", {}), Progress(0))
         while disk.now < 5000.0:

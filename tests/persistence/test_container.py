@@ -42,7 +42,7 @@ def described(text=None, **arrays):
     return {"__metadata__": {"maxmargin": envelope() if text is None else text}} | arrays
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(
     st.dictionaries(
         st.text(max_size=5).filter(lambda n: n != "__metadata__"),

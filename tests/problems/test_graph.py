@@ -139,7 +139,7 @@ def with_features_of_edges(case: Case, make: Any) -> Case:
     return Case(problem, naive.enumerate_graphs(X, labels, 1.0 - np.eye(2), ones, True), X)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.long) for k in (2, 3, 4))])
 def test_bonds_of_positive_features_impose_signs_by_themselves(seed: int) -> None:
     """With one feature the optimum is that of the model whose weight of bonds must not be negative."""
     case = graph_case(seed, (3, 3, 4), 2, inference="cut", density=0.3)

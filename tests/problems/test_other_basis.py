@@ -84,8 +84,8 @@ FOR_A_MODEL: dict[str, Any] = {
     "averaged exact blocks": (Averaged(BlockExact(LAM)), multiclass_case(20).problem),
     "accelerated exact blocks": (Accelerated(BlockExact(LAM)), multiclass_case(21).problem),
     "divided exact blocks": (Divided(BlockExact(LAM)), multiclass_case(22).problem),
-    "anchored": (Anchored(BLOCK, 2), chain_case(23, (9, 6, 4)).problem),
-    "anchored, weighted": (Anchored(BLOCK, 2), Weighted(chain_case(24, (9, 6)).problem, [0.5, 2.0])),
+    "anchored": (Anchored(BLOCK, 2), chain_case(23, (9, 6, 4), 2).problem),
+    "anchored, weighted": (Anchored(BLOCK, 2), Weighted(chain_case(24, (9, 6), 2).problem, [0.5, 2.0])),
 }
 NEEDS_MEANS = ("exponentiated gradient", "extragradient", "excessive gap")
 REFUSES_SIGNS = (*NEEDS_MEANS, "divided", "accelerated and divided", "perceptron", "averaged perceptron")

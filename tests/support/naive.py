@@ -319,7 +319,8 @@ def block_curvatures(data: Enumerated, lam: float) -> Array:
 def optimum(data: Enumerated, lam: float, signed: Sequence[int] = ()) -> Optimum:
     """Solve the dual, a quadratic program over a product of simplices, by an active-set solver.
 
-    The solver wants a definite matrix, which A'A is not: a few proximal steps take the place of a ridge.
+    The solver wants a definite matrix, which A'A is not: a few proximal steps take the place of a ridge,
+    until only rounding moves the weights.
     Each weight that must not be negative has a multiplier >= 0, which is added to its entry of A alpha.
     """
     n, signed = len(data.losses), np.asarray(signed, dtype=np.int64)
@@ -332,8 +333,13 @@ def optimum(data: Enumerated, lam: float, signed: Sequence[int] = ()) -> Optimum
     sums = np.vstack([np.eye(n)[owner], np.zeros((len(signed), n))])
     constraints, bounds = np.hstack([sums, np.eye(m)]), np.r_[np.ones(n), np.zeros(m)]
     flat = np.r_[np.concatenate(truth_alpha(data)), np.zeros(len(signed))]
+    image, moved = A.T @ flat, np.inf
     for _ in range(30):
         flat = quadprog.solve_qp(G + ridge * np.eye(m), b / n + ridge * flat, constraints, bounds, n)[0]
+        before, image_before, image = moved, image, A.T @ flat
+        moved = float(np.abs(image - image_before).max() / max(1.0, np.abs(image).max()))
+        if before <= moved <= 1e-9:
+            break
     blocks = [np.maximum(block, 0.0) for block in np.split(flat[: ends[-1]], ends[:-1])]
     alpha = [block / block.sum() for block in blocks]
     w = weights_of(data, alpha, lam)

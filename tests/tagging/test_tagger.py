@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -55,8 +56,17 @@ def opened(path: Path) -> Tagger:
     return found.tagger
 
 
+estimator = cache(load)  # of paths whose files do not change
+
+
+@pytest.fixture(scope="module")
+def tagger(saved: Path) -> Tagger:
+    """One tagger for many files: none leaves anything behind."""
+    return opened(saved)
+
+
 def by_estimator(path: Path, file: Path) -> str:
-    model: object = load(path)
+    model: object = estimator(path)
     with Source(file) as source:
         found = [labels for X, _, _ in read_attributes(source, labelled=False) for labels in model.predict(X)]  # type: ignore[attr-defined]
     return "".join("".join(f"{label}\n" for label in labels) + "\n" for labels in found)
@@ -79,11 +89,11 @@ def text_of(sequences: list[list[tuple[str, list[str]]]], end: str) -> str:
 
 @settings(max_examples=15)
 @given(sequences=FILES, end=st.sampled_from(["\n", "\r\n"]), extra=st.sampled_from(["", "\n", "\n\n"]))
-def test_labels_are_those_of_the_estimator(saved, tmp_path_factory, sequences, end, extra):
+def test_labels_are_those_of_the_estimator(saved, tagger, tmp_path_factory, sequences, end, extra):
     file = tmp_path_factory.mktemp("data") / "file"
     text = text_of(sequences, end) + extra
     file.write_bytes(text.encode())
-    found = opened(saved).tag(text.encode())
+    found = tagger.tag(text.encode())
     assert found is not None
     assert found.text == by_estimator(saved, file)
     assert found.sequences == len(sequences)
@@ -92,8 +102,8 @@ def test_labels_are_those_of_the_estimator(saved, tmp_path_factory, sequences, e
 
 @settings(max_examples=12)
 @given(sequence=st.lists(TOKENS, min_size=1, max_size=4))
-def test_labellings_have_the_largest_score(saved, sequence):
-    model = load(saved)
+def test_labellings_have_the_largest_score(saved, tagger, sequence):
+    model = estimator(saved)
     names, weights = {n: k for k, n in enumerate(model.feature_names_)}, model.coef_
     unary = np.zeros((len(sequence), 3))
     for t, token in enumerate(sequence):
@@ -106,7 +116,7 @@ def test_labellings_have_the_largest_score(saved, sequence):
         return float(sum(unary[t, k] for t, k in enumerate(y)) + pairs)
 
     text = "".join("\t".join(["A", *map(escaped, token)]) + "\n" for token in sequence)
-    found = opened(saved).tag(text.encode())
+    found = tagger.tag(text.encode())
     assert found is not None
     y = tuple(model.classes_.tolist().index(label) for label in found.text.split())
     best = max(map(score, itertools.product(range(3), repeat=len(sequence))))
@@ -140,8 +150,8 @@ def test_work_space_grows(saved, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "line", [b"A\tw:2", b"@weight:2\ta", b"A\tw\0", b"A\1\tw", b"A\t\xff", b"A\\\\\t\\\\:", b"A\tw\xc3"]
 )
-def test_what_is_not_simple_is_left_to_the_estimator(saved, line):
-    assert opened(saved).tag(line + b"\n") is None
+def test_what_is_not_simple_is_left_to_the_estimator(tagger, line):
+    assert tagger.tag(line + b"\n") is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 19, 64, 65, 200, 1000])

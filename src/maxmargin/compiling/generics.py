@@ -38,7 +38,7 @@ import numpy as np
 from numba import config, njit
 from numba.extending import overload, register_jitable
 
-from maxmargin.compiling.interpreting import SWITCH, quiet
+from maxmargin.compiling.interpreting import SWITCH, THREAD, quiet
 from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.kernel_cache import PackageCache, is_ours
 from maxmargin.compiling.numba_private import APART, CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
@@ -144,7 +144,9 @@ def helper(function: Function) -> Function:
 
     @functools.wraps(function)
     def call(*args: object) -> object:
-        return interpreted(*args) if SWITCH.on else compiled(*args)
+        if SWITCH.on:
+            return function(*args) if THREAD.is_quiet else interpreted(*args)
+        return compiled(*args)
 
     overload(call, strict=False, jit_options=PART)(lambda *args: function)
     call.compiled = compiled  # type: ignore[attr-defined]
