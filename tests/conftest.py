@@ -17,7 +17,7 @@ if str(_TESTS) not in sys.path:
 # The first example of a kind may wait for the compiler; the same examples every time. Every day there are
 # fewer of them: the job `newest` has all, by --hypothesis-profile.
 settings.register_profile("all", deadline=None, derandomize=True)
-settings.register_profile("daily", settings.get_profile("all"), max_examples=40)
+settings.register_profile("daily", settings.get_profile("all"), max_examples=25)
 settings.load_profile("daily")
 
 

@@ -71,7 +71,7 @@ class Place(NamedTuple):
         """Return what a program reported; raise unless it found the weights."""
         assert process.returncode == 0, process.stderr[-2000:]
         said: dict[str, Any] = json.loads(process.stdout)
-        assert said["weights"] == self.expected, said["weights"]
+        assert said["numbers"] == self.expected, said["numbers"]
         return said
 
     def start(self, program: Program, prefix: tuple[str, ...] = (), **extra: str) -> "subprocess.Popen[str]":
@@ -279,7 +279,7 @@ def prepared(folder: Path) -> tuple[Path, list[float]]:
         copy_package(source)
         process = finished(Place(source, [], np.random.default_rng(0)).start(BUILT_IN))
         assert process.returncode == 0, process.stderr
-        weights.write_text(json.dumps(json.loads(process.stdout)["weights"]))
+        weights.write_text(json.dumps(json.loads(process.stdout)["numbers"]))
     return source, json.loads(weights.read_text())
 
 

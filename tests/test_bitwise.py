@@ -34,7 +34,7 @@ METHOD = BlockFrankWolfe(0.05)
 MODES = ("cached", "compiled", "interpreted")
 # Each run compiles kernels for some seconds, so only one is for every day. The job `slow` runs these, which
 # have most kinds of models, methods and wrappers.
-DAILY, OFTEN = "multiclass, BCFW", ("multiclass", "functions, accelerated", "kernel of classes, BCFW")
+DAILY, OFTEN = "multiclass, BCFW", ("functions, accelerated", "kernel of classes, BCFW")
 
 
 def marked(names: Iterable[str]) -> list[Any]:

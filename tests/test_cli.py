@@ -92,7 +92,7 @@ def test_quiet_demo_says_the_result_only(tmp_path: Path, capsys: pytest.CaptureF
     assert "<svg" in plot.read_text()
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_words")
 def test_demo_without_matplotlib(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -104,7 +104,7 @@ def test_demo_without_matplotlib(
     assert not plot.exists()
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_words")
 def test_demo_says_that_it_compiles(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -144,7 +144,7 @@ def test_interrupt_elsewhere(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert capsys.readouterr().err == "maxmargin: interrupted (Ctrl-C).\n"
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_words")
 def test_plot_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plot = tmp_path / "demo.png"

@@ -19,12 +19,14 @@ from maxmargin.compiling import helper
 from maxmargin.compiling.kernel_cache import KEPT_CACHES
 from support.package_copies import (
     BUILT_IN,
+    MEASURED,
     TRAIN,
     WARNED,
     X,
     cold,
     command_environment,
     copy_package,
+    measured,
     reference,
     run,
 )
@@ -59,7 +61,7 @@ def costly_argmax(classes, i, theta, y, work):
         if theta[k] + FACTOR * cost[k] > theta[y[0]] + FACTOR * cost[y[0]]:
             y[0] = k
 """
-USER = TRAIN + "from user_module import Costly\nreport(train(Costly))\n"
+USER = TRAIN + "from user_module import Costly\nreport(measure(Costly))\n"
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +72,18 @@ def warm_copy(tmp_path_factory):
     return root, run(root, BUILT_IN)
 
 
+@pytest.fixture(scope="module")
+def measured_copy(tmp_path_factory):
+    """Return a copy of the package that has measured hinges once, and its report."""
+    root = tmp_path_factory.mktemp("measured")
+    copy_package(root)
+    return root, run(root, MEASURED)
+
+
 @pytest.fixture
-def package(warm_copy, tmp_path):
+def package(measured_copy, tmp_path):
     """Return a directory with such a copy that a test may change; names of caches do not depend on paths."""
-    shutil.copytree(warm_copy[0] / "maxmargin", tmp_path / "maxmargin")
+    shutil.copytree(measured_copy[0] / "maxmargin", tmp_path / "maxmargin")
     return tmp_path
 
 
@@ -98,7 +108,7 @@ report(train(Multiclass))
     assert (first["hits"], first["misses"]) == (0, 1)
     assert (second["hits"], second["misses"]) == (1, 0)
     assert first["signatures"] == second["signatures"] == 1
-    assert first["weights"] == second["weights"] == reference()
+    assert first["numbers"] == second["numbers"] == reference()
     assert Path(first["directory"]).parent == root / "maxmargin" / "__pycache__"
     assert second["files"] == first["files"] != []
 
@@ -109,22 +119,22 @@ def test_edit_in_another_file_than_the_loop_is_seen(package):
     again = USER_CLASS[USER_CLASS.index("@loss") :].replace("FACTOR", "2.0").replace("Costly", "Multiclass")
     names = "\nfrom maxmargin.problems.oracle import argmax, loss\n"
     edited.write_text(edited.read_text() + names + again)
-    said = run(package, BUILT_IN)
-    assert said["weights"] == reference(loss=TWICE) != reference()
+    said = run(package, MEASURED)
+    assert said["numbers"] == measured(loss=TWICE) != measured()
     assert said["hits"] == 0
 
 
 @pytest.mark.slow
-def test_users_model_is_compiled_anew_and_leaves_nothing_behind(package, warm_copy):
+def test_users_model_is_compiled_anew_and_leaves_nothing_behind(package, measured_copy):
     write_user_module(package, "1.0")
-    assert run(package, USER)["weights"] == reference()
+    assert run(package, USER)["numbers"] == measured()
     write_user_module(package, "2.0")
     said = run(package, USER)
-    assert said["weights"] == reference(loss=TWICE)
-    assert said["files"] == warm_copy[1]["files"]
+    assert said["numbers"] == measured(loss=TWICE)
+    assert said["files"] == measured_copy[1]["files"]
     (package / "user_module.py").unlink()
-    said = run(package, BUILT_IN)
-    assert said["weights"] == reference()
+    said = run(package, MEASURED)
+    assert said["numbers"] == measured()
     assert said["hits"] == 1
 
 
@@ -132,12 +142,12 @@ def test_users_model_is_compiled_anew_and_leaves_nothing_behind(package, warm_co
 def test_renamed_class_does_no_harm(package):
     for file in (package / "maxmargin").rglob("*.py"):
         file.write_text(re.sub(r"\bMulticlass(Map|Oracle)?\b", r"Categories\1", file.read_text()))
-    said = run(package, BUILT_IN.replace("Multiclass", "Categories"))
-    assert said["weights"] == reference()
+    said = run(package, MEASURED.replace("Multiclass", "Categories"))
+    assert said["numbers"] == measured()
 
 
 @pytest.mark.slow
-def test_class_of_a_script_adds_no_file(package, warm_copy):
+def test_class_of_a_script_adds_no_file(package, measured_copy):
     # Also a helper that gets an object of a class defined in the script.
     moves = """
 from maxmargin.problems.moves import Move, new_move, reset
@@ -147,10 +157,10 @@ class MyMove(Move):
 
 reset(MyMove(*new_move(3)))
 """
-    script = TRAIN + USER_CLASS.replace("FACTOR", "2.0") + moves + "report(train(Costly))\n"
+    script = TRAIN + USER_CLASS.replace("FACTOR", "2.0") + moves + "report(measure(Costly))\n"
     said = run(package, script)
-    assert said["weights"] == reference(loss=TWICE)
-    assert said["files"] == warm_copy[1]["files"]
+    assert said["numbers"] == measured(loss=TWICE)
+    assert said["files"] == measured_copy[1]["files"]
 
 
 def test_helper_of_a_user_is_not_kept():
@@ -164,7 +174,9 @@ def test_helper_of_a_user_is_not_kept():
 def test_four_cold_processes_at_once(package):
     cold(package)
     cache = package / "cache"
-    sparse = BUILT_IN.replace("train(Multiclass)", "train(Multiclass, scipy.sparse.csr_array(np.array(X)))")
+    sparse = MEASURED.replace(
+        "measure(Multiclass)", "measure(Multiclass, scipy.sparse.csr_array(np.array(X)))"
+    )
     sparse = f"import scipy.sparse\nX = {X!r}\n" + sparse
     processes = [
         subprocess.Popen(
@@ -173,11 +185,11 @@ def test_four_cold_processes_at_once(package):
             stdout=subprocess.PIPE,
             text=True,
         )
-        for program in (BUILT_IN, sparse, BUILT_IN, sparse)
+        for program in (MEASURED, sparse, MEASURED, sparse)
     ]
     said = [json.loads(process.communicate(timeout=300)[0]) for process in processes]
-    np.testing.assert_allclose([each["weights"] for each in said], [reference()] * 4, rtol=1e-12)
-    for program in (BUILT_IN, sparse):
+    np.testing.assert_allclose([each["numbers"] for each in said], [measured()] * 4, rtol=1e-12)
+    for program in (MEASURED, sparse):
         assert run(package, program, NUMBA_CACHE_DIR=str(cache))["hits"] == 1
     # NUMBA_CACHE_DIR is honoured: everything is there, and nothing in the package.
     assert Path(said[0]["directory"]).parent == cache / "maxmargin"
@@ -189,8 +201,8 @@ def test_without_a_directory_each_process_compiles(package):
     cold(package)
     no_directory = package / "file"
     no_directory.touch()
-    said = run(package, WARNED + BUILT_IN, NUMBA_CACHE_DIR=str(no_directory))
-    assert said["weights"] == reference()
+    said = run(package, WARNED + MEASURED, NUMBA_CACHE_DIR=str(no_directory))
+    assert said["numbers"] == measured()
     assert said["directory"] == "None"
     assert len(said["warnings"]) == 1
     assert re.match(
@@ -207,15 +219,15 @@ def test_falls_back_to_the_users_cache(package):
         compiled.rename(package / "home" / "maxmargin" / compiled.name)
     folder.rmdir()
     folder.touch()  # so that no directory can be made here
-    said = run(package, BUILT_IN, XDG_CACHE_HOME=str(package / "home"))
+    said = run(package, MEASURED, XDG_CACHE_HOME=str(package / "home"))
     assert Path(said["directory"]).parent == package / "home" / "maxmargin"
     assert said["hits"] == 1
 
 
 @pytest.mark.slow
 def test_without_compilation(package):
-    said = run(package, BUILT_IN, NUMBA_DISABLE_JIT="1")
-    np.testing.assert_allclose(said["weights"], reference(), rtol=1e-12)
+    said = run(package, MEASURED, NUMBA_DISABLE_JIT="1")
+    np.testing.assert_allclose(said["numbers"], measured(), rtol=1e-12)
     assert said["signatures"] == 0
 
 
@@ -230,16 +242,16 @@ def test_damaged_files_are_compiled_anew(package):
     # Undamaged files, but of another function or signature.
     for file, content in zip(files[half:], contents[half - 1 :], strict=False):
         file.write_bytes(content)
-    said = run(package, BUILT_IN)
-    assert said["weights"] == reference()
-    assert run(package, BUILT_IN)["hits"] == 1
+    said = run(package, MEASURED)
+    assert said["numbers"] == measured()
+    assert run(package, MEASURED)["hits"] == 1
 
 
 @pytest.mark.slow
 def test_directory_removed_while_running(package):
     removal = "import shutil\nshutil.rmtree(cache_directory())\n"
-    said = run(package, BUILT_IN.replace("report(train(", removal + "report(train("))
-    assert said["weights"] == reference()
+    said = run(package, MEASURED.replace("report(measure(", removal + "report(measure("))
+    assert said["numbers"] == measured()
     assert said["files"] != []
 
 
@@ -252,6 +264,6 @@ def test_old_directories_are_pruned(package):
         old = folder / f"kernels-{age}"
         old.mkdir()
         os.utime(old, (100 - age, 100 - age))
-    run(package, BUILT_IN)
+    run(package, MEASURED)
     left = {path.name for path in folder.iterdir()}
     assert left == {current.name} | {f"kernels-{age}" for age in range(KEPT_CACHES - 1)}

@@ -107,7 +107,11 @@ def test_a_kernel_says_what_it_is_compiled_for():
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("method", [BlockFrankWolfe(0.01), Accelerated(Pairwise(0.01))], ids=str)
+@pytest.mark.parametrize(
+    "method",
+    [BlockFrankWolfe(0.01), pytest.param(Accelerated(Pairwise(0.01)), marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_weights_compile_nothing_more(method):
     plain, weights = _problem(), np.random.default_rng(4).uniform(0.5, 2.0, 30)
     solve(plain, method, max_passes=2, random_state=0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import maxmargin
 from maxmargin.compiling.kernel_cache import SOURCES
-from support.imports import later_blocks
+from support.imports import later_blocks, tree_of
 
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
@@ -67,7 +67,7 @@ def part_of(module):
 @cache
 def imports(module):
     """The absolute names a module imports: (name, at its top?)."""
-    tree = ast.parse((ROOT / f"{module}.py").read_text())
+    tree = tree_of(ROOT / f"{module}.py")
     later = {id(node) for block in later_blocks(tree) for node in ast.walk(block)}
     found = set()
     for node in ast.walk(tree):
@@ -188,7 +188,7 @@ def test_import_of_the_package_is_light():
 def registered_names():
     """The names of all functions that are registered as implementations of generic functions, by module."""
     for module in MODULES:
-        for node in ast.walk(ast.parse((ROOT / f"{module}.py").read_text())):
+        for node in ast.walk(tree_of(ROOT / f"{module}.py")):
             if isinstance(node, ast.FunctionDef) and any(map(_registers, node.decorator_list)):
                 yield module, node.name
 

@@ -10,7 +10,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import maxmargin
-from support.imports import later_blocks
+from support.imports import later_blocks, tree_of
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGE = Path(maxmargin.__file__).parent
@@ -45,31 +45,26 @@ def distributions(names: Iterator[str]) -> set[str]:
     return {distribution.lower() for package in packages for distribution in known()[package]}
 
 
-@cache
-def tree_of(file: str) -> ast.Module:
-    return ast.parse((PACKAGE / file).read_text())
-
-
 def test_what_is_imported_is_declared() -> None:
     always = declared(PROJECT["dependencies"])
     optional = declared([each for name in OPTIONAL for each in PROJECT["optional-dependencies"][name]])
     of_dask = declared(PROJECT["optional-dependencies"]["dask"])
     for file in FILES:
         needed = always | of_dask if file.startswith("dask/") else always  # which no other module imports
-        later = {name for block in later_blocks(tree_of(file)) for name in imports(block)}
-        assert distributions(iter(set(imports(tree_of(file))) - later)) <= needed, file
+        later = {name for block in later_blocks(tree_of(PACKAGE / file)) for name in imports(block)}
+        assert distributions(iter(set(imports(tree_of(PACKAGE / file))) - later)) <= needed, file
         assert distributions(iter(later)) <= needed | optional, file
 
 
 def test_one_module_uses_private_names_of_numba() -> None:
     for file in FILES:
-        names = {name for name in imports(tree_of(file)) if name.startswith("numba")}
+        names = {name for name in imports(tree_of(PACKAGE / file)) if name.startswith("numba")}
         private = {name for name in names if name.startswith(("numba.core", "numba.np")) or "._" in name}
         assert not private or file == ONLY_MODULE_WITH_PRIVATE_NAMES, file
 
 
 def test_every_dependency_is_imported() -> None:
-    names = {name for file in FILES for name in imports(tree_of(file))}
+    names = {name for file in FILES for name in imports(tree_of(PACKAGE / file))}
     assert declared(PROJECT["dependencies"]) <= distributions(iter(names))
 
 

@@ -72,8 +72,8 @@ def test_a_worker_that_is_lost(client: Client, number: int) -> None:
 
 
 def test_workers_killed_at_random_moments(tmp_path: Path) -> None:
-    assert kill_workers.main([str(tmp_path), "--runs", "2", "--seed", "3"]) == 0
+    assert kill_workers.main([str(tmp_path), "--runs", "1", "--seed", "3"]) == 0
     journal = (tmp_path / "workers.jsonl").read_text()
-    assert journal.count('"right": true') >= 2
-    assert kill_workers.main([str(tmp_path), "--runs", "2"]) == 0  # nothing is left to do
+    assert journal.count('"right": true') >= 1
+    assert kill_workers.main([str(tmp_path), "--runs", "1"]) == 0  # nothing is left to do
     assert (tmp_path / "workers.jsonl").read_text() == journal

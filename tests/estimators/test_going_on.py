@@ -215,13 +215,12 @@ def parts_of(setting: Setting) -> list[tuple[Any, Any]]:
     return [(setting.X[a:b], setting.y[a:b]) for a, b in pairwise(cuts)]
 
 
-@pytest.mark.slow
 def test_partial_fit_is_certified_for_all_examples(setting: Setting) -> None:
     model, seen = clone(setting.estimator), 0
     for X, y in parts_of(setting):
         model.partial_fit(X, y)
         seen += size(X)
-        exact = clone(setting.estimator).set_params(tol=1e-5).fit(setting.X[:seen], setting.y[:seen])
+        exact = clone(setting.estimator).set_params(tol=1e-3).fit(setting.X[:seen], setting.y[:seen])
         primal = setting.objective(model, seen)
         assert 0.0 <= model.gap_ <= model.tol * model.history_.primal.min()
         assert primal == pytest.approx(model.history_.primal.min(), rel=1e-9)

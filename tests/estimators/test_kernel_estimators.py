@@ -325,7 +325,13 @@ def test_a_small_cache_has_the_same_answer(setting: Setting) -> None:
     np.testing.assert_array_equal(small.history_.gap, whole.history_.gap)
 
 
-def test_parts_are_certified_as_one_fit(setting: Setting) -> None:
+# Encodings join examples, and kernels are of rows: every day the other models are tested without kernels.
+JOINED = [pytest.param(k, marks=() if k in ("multiclass", "chain") else pytest.mark.long) for k in SETTINGS]
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_parts_are_certified_as_one_fit(name: str) -> None:
+    setting = SETTINGS[name]
     _, X, y, _ = setting
     k, kernel = len(X) - 2, {"kernel": "rbf", "gamma": 0.3}
     model, whole = setting.new(**kernel).partial_fit(X[:k], y[:k]), setting.new(**kernel).fit(X, y)

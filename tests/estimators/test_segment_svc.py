@@ -113,10 +113,12 @@ def test_objective_is_the_documented_one(loss):
     assert 0 <= model.gap_ <= 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_k_best_segmentations_and_margins(learnt):
-    model = learnt
-    for x, first, (segments, margins) in zip(X, model.predict(X), model.predict_k_best(X, 20), strict=True):
+    model, few = learnt, [X[2], X[5], X[0]]  # the others have too many segmentations to list
+    for x, first, (segments, margins) in zip(
+        few, model.predict(few), model.predict_k_best(few, 20), strict=True
+    ):
         assert segments[0] == first
         scores = {}
         for codes in all_segmentations(len(x), model.max_length_):

@@ -9,6 +9,7 @@ import pytest
 
 import maxmargin
 from maxmargin.estimators import _sklearn_private as private
+from support.imports import tree_of
 
 ROOT = Path(maxmargin.__file__).parent
 TESTS = Path(__file__).parent
@@ -30,7 +31,7 @@ assert "do not check their parameters" in str(mine[0].message)
 
 def imported(path):
     """The names of scikit-learn that a module imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sklearn":
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):

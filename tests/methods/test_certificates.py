@@ -21,7 +21,7 @@ from support.catalogue import (
 from support.naive import Optimum
 from support.runs import assert_brackets
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 CASES = {
     "chain of two labels": lambda seed: chain_case(seed, (2, 1, 3, 2, 1), 2, loss="hamming"),
@@ -72,7 +72,7 @@ def test_certificates_bracket_the_optimum(method: str, name: str, lam: float) ->
             assert np.diff(result.history.dual).min(initial=0.0) >= -1e-14
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_certificates_under_gap_sampling(name: str) -> None:
     for method in (Pairwise(0.1), Accelerated(Pairwise(0.1))):
@@ -84,7 +84,7 @@ def test_certificates_under_gap_sampling(name: str) -> None:
         assert result.gap <= 0.01 * best.dual
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("lam", LAMS)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("sampling", ["permutation", "uniform"])

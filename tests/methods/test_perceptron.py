@@ -27,7 +27,7 @@ CASES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1))
@@ -73,7 +73,7 @@ def separable(kind: str) -> tuple[Any, Array]:
     return Chain.from_encoded(X, offsets, y, 3), y
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CASES)
 def test_a_separable_problem_is_separated(kind: str) -> None:
     """And nothing moves from then on; its average separates it too, in the end."""

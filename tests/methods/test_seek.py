@@ -65,7 +65,8 @@ def odd_regularisation(method: OddOnly) -> float:
     return method.base.lam
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
+@pytest.mark.every_case
 @pytest.mark.parametrize("mode", ["compiled", "interpreted"])
 def test_a_method_finds_its_own_corners(mode: str) -> None:
     """It does what the method inside does with the odd examples alone."""

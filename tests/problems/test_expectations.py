@@ -83,6 +83,8 @@ def test_at_a_low_temperature_the_mean_is_the_corner(made: Any) -> None:
         assert loss == pytest.approx(case.data.losses[i][margins.argmax()], abs=1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.every_case
 @pytest.mark.parametrize("made", [chain_case, multiclass_case])
 def test_compiled_and_interpreted_means(made: Any) -> None:
     case = made(2)

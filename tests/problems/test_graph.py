@@ -85,7 +85,7 @@ def test_loss_and_statistics_of_every_output(case: Case) -> None:
 METHODS = [FrankWolfe(LAM), BlockFrankWolfe(LAM), Accelerated(Pairwise(LAM))]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("inference", EXACT)
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_methods_come_close_to_the_optimum(method: Any, inference: str) -> None:
@@ -99,7 +99,7 @@ def test_methods_come_close_to_the_optimum(method: Any, inference: str) -> None:
     assert result.primal == pytest.approx(naive.primal(case.data, flat(case.problem, result.w), LAM))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("method", [FrankWolfe(LAM), Pairwise(LAM)], ids=lambda m: type(m).__name__)
 def test_methods_go_on_where_the_oracle_misses_the_best(method: Any) -> None:
     """Frustrated cycles: no step is taken towards an answer that is worse than those of before.

@@ -309,10 +309,8 @@ COMPILED = {
 
 
 # Each of them compiles for some seconds.
-@pytest.mark.compiled
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "chain" else pytest.mark.slow) for name in COMPILED]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMPILED)
 def test_compiled_margins_have_the_same_bits(name: str) -> None:
     case = COMPILED[name]()
     w = weights(case, 51, whole=False)

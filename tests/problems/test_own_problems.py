@@ -18,24 +18,21 @@ def ran(problem: Any, method: Any) -> Result:
     return solve(problem, method, tol=0.0, max_passes=20, check_every=4, random_state=3)
 
 
+METHODS = (
+    BlockFrankWolfe(0.1),
+    FrankWolfe(0.1),
+    Averaged(BlockFrankWolfe(0.1)),
+    Pairwise(0.1),
+    Accelerated(Pairwise(0.1)),
+    Accelerated(BlockFrankWolfe(0.1)),
+)
+ALL = [(mode, method) for method in METHODS for mode in ("interpreted", "compiled")]
+
+
 @pytest.mark.compiled
 @pytest.mark.parametrize(
-    "method",
-    [
-        BlockFrankWolfe(0.1),
-        *(
-            pytest.param(method, marks=pytest.mark.slow)
-            for method in (
-                FrankWolfe(0.1),
-                Averaged(BlockFrankWolfe(0.1)),
-                Pairwise(0.1),
-                Accelerated(Pairwise(0.1)),
-                Accelerated(BlockFrankWolfe(0.1)),
-            )
-        ),
-    ],
+    ("mode", "method"), [ALL[0], *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ALL[1:])]
 )
-@pytest.mark.parametrize("mode", ["interpreted", "compiled"])
 def test_own_problems_give_the_bits_of_multiclass(mode: str, method: Any) -> None:
     problem = own_problems()[mode]
     assert sweep.mode(as_problem(problem), method) == mode
@@ -66,7 +63,7 @@ def test_entries_that_repeat_or_cancel(method: Any) -> None:
     assert cancelling.gap <= max(1e-6, 3.0 * plain.gap)
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
 def test_no_own_class_is_written_to_the_cache() -> None:
     cached, compiled = list(sweep.cached.signatures), list(sweep.compiled.signatures)
     problem = own_problems()["compiled"]

@@ -59,7 +59,7 @@ def test_runs_are_the_same(kind: str, model: str, monkeypatch: pytest.MonkeyPatc
             found = EncodedSegments(2 * codes + 1, np.arange(3), 3)
             problem = Segments.from_encoded(X, offsets, found, np.array([2, 2, 2]))
         method = Accelerated(Pairwise(lam=0.02))
-        return problem, solve(problem, method, tol=0.0, max_passes=8, random_state=0).w
+        return problem, solve(problem, method, tol=0.0, max_passes=3, random_state=0).w
 
     stored, w = run()
     for module in (chain, segments):

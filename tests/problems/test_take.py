@@ -319,7 +319,7 @@ def test_an_object_may_know_how_to_take() -> None:
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there are no kernels")
-@pytest.mark.compiled
+@pytest.mark.slow
 def test_no_kernel_is_compiled_for_a_subset() -> None:
     problem = multiclass(range(5))
     ran(problem)

@@ -146,7 +146,7 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
 def test_compiled_loops_tag_like_interpreted_ones(tmp_path, monkeypatch):
     with interpreted():
         saved_model(tmp_path / "model")

@@ -145,6 +145,7 @@ def test_far_jumps_are_all_alike(monkeypatch):
     assert jump_probability(jumps, 0, 2, 4) == jump_probability(jumps, 0, 3, 4) == 5 / 17
 
 
+@pytest.mark.slow
 def test_a_training_step_counts_what_both_models_expect():
     lexicon = random_aligner(1).lexicon
     begin, after = train_aligner(TEXT, lexicon, 0), train_aligner(TEXT, lexicon, 1)
