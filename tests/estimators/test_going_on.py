@@ -228,7 +228,6 @@ def test_partial_fit_is_certified_for_all_examples(setting: Setting) -> None:
     assert seen == size(setting.X)
 
 
-@pytest.mark.slow
 def test_the_last_partial_fit_needs_fewer_passes(setting: Setting) -> None:
     """Where there is something to save: the fit from nothing needs many."""
     model = clone(setting.estimator).set_params(C=10.0)
