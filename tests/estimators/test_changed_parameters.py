@@ -51,7 +51,7 @@ def test_all_parameters_of_the_model_are_watched(kind: Kind) -> None:
     assert watched - untried == set(kind.changes)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_other_parameters_may_change_between_parts(kind: Kind) -> None:
     model = kind.new(tol=0.1).partial_fit(kind.X, kind.y)
     model.set_params(C=3.0, tol=1e-3, method="pairwise", max_iter=3000).partial_fit(kind.X[:2], kind.y[:2])

@@ -52,7 +52,7 @@ def test_every_iterate(case: Case, lam: float) -> None:
         assert state.ell == pytest.approx(naive.dual_loss(case.data, pair.alpha), abs=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=30)
 @given(small_cases, st.sampled_from([0.001, 0.1, 5.0]))
 def test_the_condition_holds_at_every_iterate(case: Case, lam: float) -> None:

@@ -93,7 +93,7 @@ def test_step_sizes_are_halved() -> None:
     assert max(extra) >= 5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=40)
 @given(small_cases, st.integers(0, 1000), st.sampled_from([0.001, 0.1, 5.0]))
 def test_what_holds_after_every_visit(case: Case, seed: int, lam: float) -> None:

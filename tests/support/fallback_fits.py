@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from maxmargin import Averaged, BlockFrankWolfe, ExponentiatedGradient, Pairwise, solve
+from maxmargin import ExponentiatedGradient, Pairwise, solve
 from support.catalogue import chain_case, multiclass_case
 
 LAM = 0.05
 FITS = {
-    "multiclass, averaged": (lambda: multiclass_case(47), Averaged(BlockFrankWolfe(LAM))),
     "multiclass, expectations": (lambda: multiclass_case(44), ExponentiatedGradient(LAM)),
     "chain of sparse rows, pairwise": (lambda: chain_case(43, (5, 1, 2), rows="sparse"), Pairwise(LAM)),
 }
