@@ -132,6 +132,11 @@ def test_without_a_known_hash_nothing_is_fetched(serve: Serve) -> None:
     assert requests == []
 
 
+def test_a_directory_of_two_lines() -> None:
+    with pytest.raises(FileNotFoundError, match=r"^f: no .* in two lines, .*data_home=\.$"):
+        locate(SOURCE._replace(sha256=None), "two\nlines", "f")
+
+
 REAL_OPEN = _files._open
 
 

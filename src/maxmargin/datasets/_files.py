@@ -75,7 +75,7 @@ def require(
     """Return the file with one of these names, or raise a one-line error that says where to get it."""
     path = find(names, data_home)
     if path is None:
-        places = ", ".join(map(str, search_path(data_home)))
+        places = _listed(search_path(data_home))
         advice = f"{origin}, put it there" if origin else "put it there"
         raise FileNotFoundError(
             f"{caller}: no {names[0]!r} or {names[-1]!r} in {places}; {advice}, set MAXMARGIN_DATA or pass "
@@ -110,6 +110,11 @@ def damaged(path: Path, reason: object, caller: str) -> OSError:
     )
 
 
+def _listed(folders: list[Path]) -> str:
+    """Return the names of folders for a message of one line."""
+    return ", ".join(_one_line(folder) for folder in folders)
+
+
 def search_path(data_home: str | os.PathLike[str] | None) -> list[Path]:
     """Return the directories that are searched for data files, in order."""
     named = [data_home, os.environ.get("MAXMARGIN_DATA")]
@@ -124,7 +129,7 @@ def _fetch_or_explain(source: Source, sha256: str, folders: list[Path], caller: 
         _fetch(source.url, sha256, target)
     except (OSError, HTTPException) as error:
         names = " or ".join(repr(name) for name in source.names)
-        places = ", ".join(map(str, folders))
+        places = _listed(folders)
         reason = _one_line(getattr(error, "reason", error))
         raise FileNotFoundError(
             f"{caller}: no {names} in {places}, and {source.url} could not be fetched ({reason}); "

@@ -33,13 +33,13 @@ from maxmargin.methods._blocks import (
 )
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import add_corner, new_scratch
-from maxmargin.methods.steps import LineSearch, Predefined, dual_gain, step_size
+from maxmargin.methods.steps import Stepping, dual_gain, step_size
 from maxmargin.methods.sweep import push_blocks
 from maxmargin.problems.feature_map import norm2, push
 from maxmargin.problems.problem import AnyProblem, sizes
 
 
-class BlockFrankWolfe(NamedTuple):
+class BlockFrankWolfe(Stepping):
     """Block-coordinate Frank-Wolfe: one oracle call and one step per visited example.
 
     Parameters
@@ -50,8 +50,7 @@ class BlockFrankWolfe(NamedTuple):
         Step size: exact line search, or 2n / (nu k + 2n).
     """
 
-    lam: float
-    step: LineSearch | Predefined = LineSearch()
+    __slots__ = ()
 
 
 class BlockState(NamedTuple):

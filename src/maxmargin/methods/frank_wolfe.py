@@ -18,13 +18,13 @@ from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
-from maxmargin.methods.steps import LineSearch, Predefined, step_size
+from maxmargin.methods.steps import Stepping, step_size
 from maxmargin.methods.sweep import advance, corners_of_all
 from maxmargin.problems.feature_map import inner, settle, unprojected
 from maxmargin.problems.problem import AnyProblem, sizes
 
 
-class FrankWolfe(NamedTuple):
+class FrankWolfe(Stepping):
     """Batch Frank-Wolfe: one pass over all examples per step.
 
     Parameters
@@ -35,8 +35,7 @@ class FrankWolfe(NamedTuple):
         Step size: exact line search, or 2 / (nu k + 2).
     """
 
-    lam: float
-    step: LineSearch | Predefined = LineSearch()
+    __slots__ = ()
 
 
 class BatchState(NamedTuple):
