@@ -71,6 +71,11 @@ def _graph(edges: list[tuple[int, int]], labels: list[int]) -> tuple[object, obj
     return [(_tables()["dense"][:3], edges)], [labels]
 
 
+def _named_path() -> tuple[object, object]:
+    """Return a path whose nodes and edges have named features, as templates with pairs of labels make it."""
+    return [([["a"], ["b"], ["b"]], _PATH, [["c"], ["d"]])], [[0, 1, 1]]
+
+
 def _attributes() -> tuple[object, object]:
     """Return a sequence of attributes as read from a file; a kernel numbers their names.
 
@@ -87,6 +92,7 @@ DATA: dict[str, _Data] = {
     "GraphSVC": {
         "paths of two labels": lambda: _graph(_PATH, [0, 1, 1]),
         "cycles of two labels": lambda: _graph(_CYCLE, [0, 1, 1]),
+        "paths with names": _named_path,
         "cycles of three labels": lambda: _graph(_CYCLE, [0, 1, 2]),
     },
     "MatchingSVC": {"links": lambda: ([_tables()["dense"][:6].reshape(2, 3, 4)], [[(0, 0), (1, 2)]])},

@@ -210,6 +210,15 @@ def test_search_chooses_C(files: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "is best in 3-fold cross-validation" in err
 
 
+def test_the_scale_of_C_is_a_number(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = train(files, CLASSES)
+    assert said["C"] == maxmargin.load("model").C_ > 0.0  # type: ignore[attr-defined]
+    assert run("inspect", "model") == 0
+    assert f"C = {said['C']:g}, gap " in capsys.readouterr().out
+    assert run("train", "data", "--model", "model", "--search") == 0
+    assert f"search: C = {4 * said['C']:.3g}: accuracy" in capsys.readouterr().err
+
+
 def test_resume_goes_on_from_a_checkpoint(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "data").write_text(COLUMNS)
     command = ("train", "data", "--model", "model", "--resume", "--tol", "1e-2", "--json", "-C", "10")

@@ -57,6 +57,29 @@ def test_comments_blank_lines_constants_and_transitions() -> None:
     assert parse_template("U:%x[0,3]/%x[1,1]").n_columns == 4
 
 
+def test_features_of_pairs() -> None:
+    """They are those of a token and the one before it: rows count from the token, and the first has none."""
+    template = parse_template("U:%x[0,0]\nB\nB01:%x[0,1]\nBABC%x[-1,0]/%x[0,0]123\nB03:%x[-2,0]%x[+1,1]\n")
+    assert template.transitions
+    assert template.describes_pairs
+    assert template.features(SENTENCE)[2] == ["U:the"]
+    assert template.pair_features(SENTENCE) == [
+        ["B", "B01:VBZ", "BABCHe/reckons123", "B03:_B-1DT"],
+        ["B", "B01:DT", "BABCreckons/the123", "B03:HeJJ"],
+        ["B", "B01:JJ", "BABCthe/current123", "B03:reckonsNN"],
+        ["B", "B01:NN", "BABCcurrent/account123", "B03:the_B+1"],
+    ]
+    assert template.pair_features(SENTENCE[:1]) == []
+    assert parse_template("U\nB:%x[0,3]").n_columns == 4
+    plain = parse_template("U:%x[0,0]\nB\nBagain")
+    assert plain.transitions
+    assert not plain.describes_pairs
+    assert not ColumnFeatures("U:%x[0,0]\nB", 3).describes_pairs
+    assert not ColumnFeatures(None, 3).describes_pairs
+    rows = [[*row, "label"] for row in SENTENCE]
+    assert ColumnFeatures("U\nB%x[0,1]", 3).of_pairs(rows) == [["BVBZ"], ["BDT"], ["BJJ"], ["BNN"]]
+
+
 def test_a_shared_identifier_makes_a_bag_of_words() -> None:
     template = parse_template("U:%x[-1,0]\nU:%x[1,0]")
     assert template.features([["a"], ["b"], ["a"]])[1] == ["U:a", "U:a"]
@@ -73,11 +96,10 @@ def test_a_shared_identifier_makes_a_bag_of_words() -> None:
         ("U00:%y[0,0]", "t:1: expected %x[row,column] after each %"),
         ("U00:100%", "t:1: expected %x[row,column] after each %"),
         ("U00:%x[0,0]\nU01:%x[-9,0]", "t:2: expected rows from -8 to 8 in %x[row,column], got -9"),
-        (
-            "U00:%x[0,0]\nB01:%x[0,0]",
-            "t:2: expected 'B' alone, as weights of pairs of labels do not depend on",
-        ),
+        ("U00:%x[0,0]\nB01:%x[0]", "t:2: expected %x[row,column] after each %, got 'B01:%x[0]'"),
+        ("U00:%x[0,0]\nB:%x[9,0]", "t:2: expected rows from -8 to 8 in %x[row,column], got 9"),
         ("B\n# nothing else", "t: expected a template such as U00:%x[0,0], got none"),
+        ("B01:%x[0,0]", "t: expected a template such as U00:%x[0,0], got none"),
     ],
 )
 def test_faults_name_file_and_line(text: str, message: str) -> None:

@@ -49,6 +49,14 @@ def test_transitions_and_columns() -> None:
     assert parse_template("u:%x[0,3]/%x[@1,5]").n_columns == 6
 
 
+def test_features_of_pairs() -> None:
+    template = parse_template('u:%x[0,1]\nb  # all\nb:%X[-9,0]/%m[0,0,"^."]\n*:%x[@1,0]%x[0,1]\nB:%x[-1,1]')
+    assert template.describes_pairs
+    assert template.features(SENTENCE[:2]) == [["u:PRP", "*:HePRP"], ["u:VBZ", "*:HeVBZ"]]
+    assert template.pair_features(SENTENCE[:2]) == [["b", "b:_x-#/r", "*:HeVBZ", "B:PRP"]]
+    assert not parse_template("*\nb").describes_pairs
+
+
 def test_templates_of_crfpp_stay_what_they_are() -> None:
     assert parse_template("U:%x[-1,0]#\nB").features([["a"]]) == [["U:_B-1#"]]
 
@@ -57,8 +65,8 @@ def test_templates_of_crfpp_stay_what_they_are() -> None:
     ("text", "message"),
     [
         ("u:%x[0,0]\nx:%x[0,0]", "t:2: expected a pattern that starts with 'u', 'b', '*' or '#', got 'x:"),
-        ("u:%x[0,0]\nb:%x[0,0]", "t:2: expected 'b' alone, as weights of pairs of labels do not depend on"),
-        ("*:%x[0,0]", "t:1: expected 'b' alone"),
+        ("u:%x[0,0]\nb:%t[0,0]", "t:2: expected a regexp in %t and %m, and none in %x, got"),
+        ("b:%x[0,0]", "t: expected a pattern such as u:%x[0,0], got none"),
         ("u:%y[0,0]", "t:1: expected %x[row,column], %t[row,column,"),
         ('u:%t[0,0,"a]', "t:1: expected %x[row,column], %t[row,column,"),
         ("u:%x[*1,0]", "t:1: expected %x[row,column], %t[row,column,"),

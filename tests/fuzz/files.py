@@ -179,13 +179,15 @@ def _template(draw: Draw, folder: Path) -> None:
         found = outcome(parse_template, text)
         if not isinstance(found, Refused) and found.n_columns <= 2:  # callers compare it with their data
             outcome(found.features, [["the", "DT"], ["dog", "NN"]])
+            outcome(found.pair_features, [["the", "DT"], ["dog", "NN"]])
 
 
 def _command(draw: Draw, folder: Path) -> None:
     """A command line ends with exit code 0, or with one line and exit code 1 or 2."""
     (folder / "data").write_bytes(_text(draw))
     (folder / "good").write_bytes(TEXTS[draw(st.sampled_from(FORMATS))])
-    templates = [TEXTS["template"], b"U%x[9999999999,0]\n", b"B\n", b""]
+    pairs = b"U%x[0,0]\nB\nB:%x[-1,0]%x[0,0]\n"
+    templates = [TEXTS["template"], pairs, b"U%x[9999999999,0]\n", b"B\n", b""]
     (folder / "template").write_bytes(draw(st.sampled_from(templates)))
     (folder / "stored").write_bytes(draw(st.sampled_from(sorted(FILES.values()))))
     given = draw(st.sampled_from(COMMANDS)).split()

@@ -26,7 +26,7 @@ TEXTS = {
         "sets": "1,2 1:1\n2 2:1\n3 3:1\n1,2 1:2\n2 2:2\n3 3:2\n",
         "conllu": _TREES,
         "links": "0-0 1-2 2?1\n\n0-1\n",
-        "template": "# note\nU00:%x[0,0]\nU01:%x[-1,1]/%x[0,0]\nB\n",
+        "template": "# note\nU00:%x[0,0]\nU01:%x[-1,1]/%x[0,0]\nB\nB01:%x[-1,1]\n",
     }.items()
 }
 FORMATS = ("columns", "attributes", "svmhmm", "svmlight", "conllu")

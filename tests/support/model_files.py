@@ -30,6 +30,7 @@ FOLDER = Path(__file__).parents[1] / "data" / "models"
 WORDS = [[["the", "w"], ["dog"]], [["a"], ["cat", "w"], ["barks"]], [["dog"], ["barks"]]]
 TAGS = [["D", "N"], ["D", "N", "V"], ["N", "V"]]
 TAGGED = [[("the", "D"), ("dog", "N"), ("barks", "V")], [("cats", "N"), ("sleep", "V")]]
+PATH = [(0, 1), (1, 2)]
 SENTENCES = ["now", "then", "cow", "ten"]
 
 
@@ -78,6 +79,11 @@ def _graph(seed: int) -> Any:
     return _rows(seed, 3, 2), [(0, 1), (1, 2)], _rows(seed + 9, 2, 2)
 
 
+def pairs_of(tokens: Any) -> list[list[str]]:
+    """Return features of pairs of neighbours: that there is one, and of its second token."""
+    return [["pair", *map("then {}".format, token)] for token in tokens[1:]]
+
+
 def samples() -> dict[str, Sample]:
     """Return a model of every kind, not yet trained."""
     sequences, labels = [_rows(i, 3, 2) for i in range(3)], [[0, 1, 2], [2, 1, 0], [0, 0, 1]]
@@ -104,6 +110,9 @@ def samples() -> dict[str, Sample]:
         "multilabel-kernel": Sample(MultilabelSVC(kernel="sigmoid"), table[:4], sets),
         "graph": Sample(GraphSVC(), graphs, nodes),
         "graph-cut": Sample(GraphSVC(inference="cut", kernel="rbf"), graphs, nodes),
+        "graph-names": Sample(
+            GraphSVC(probability=True), [(x, PATH[: len(x) - 1], pairs_of(x)) for x in WORDS], TAGS
+        ),
         "matching": Sample(
             MatchingSVC(fertility=2), [_rows(i, 2, 3, 2) for i in range(3)], [[0, 1], [2, -1], [1, 0]]
         ),

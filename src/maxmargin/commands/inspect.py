@@ -1,9 +1,9 @@
 """``maxmargin inspect``: what a model has learnt."""
 
 import argparse
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
-from maxmargin.commands.models import Estimator, load_model
+from maxmargin.commands.models import Estimator, edge_features, load_model
 from maxmargin.commands.output import result
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ class _Findings(TypedDict, total=False):
     estimator: str
     format: str
     features: int
+    edge_features: int
     labels: list[object] | None
     C: float
     gap: float
@@ -37,12 +38,13 @@ def run(arguments: argparse.Namespace) -> int:
         "format": task.name,
         "features": int(estimator.n_features_in_),
         "labels": None if labels is None else labels.tolist(),
-        "C": estimator.C,
+        "C": estimator.C_,
         "gap": estimator.gap_,
         "certified": estimator.certified_,
         "passes": estimator.n_iter_,
         "top_features": _rows(_top_features(estimator, arguments)),
     }
+    data |= cast("_Findings", edge_features(estimator))
     top_transitions = getattr(estimator, "top_transitions", None)
     if top_transitions is not None:
         data["top_transitions"] = _rows(top_transitions(arguments.k))
@@ -70,10 +72,11 @@ def _rows(frame: "DataFrame") -> list[_Row]:
 
 def _text(data: _Findings) -> str:
     certified = f"gap {data['gap']:.3g}" if data["certified"] else "no certificate"
+    edges = f", {data['edge_features']} of edges" if "edge_features" in data else ""
     labels = "" if data["labels"] is None else f", {len(data['labels'])} labels"
     lines = [
-        f"{data['estimator']} from {data['format']}: {data['features']} features{labels}, C = {data['C']:g}, "
-        f"{certified} after {data['passes']} passes"
+        f"{data['estimator']} from {data['format']}: {data['features']} features{edges}{labels}, "
+        f"C = {data['C']:g}, {certified} after {data['passes']} passes"
     ]
     for name, rows in (
         ("features", data["top_features"]),

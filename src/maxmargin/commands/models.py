@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from maxmargin.commands.pair_tasks import PairColumns
 from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
 from maxmargin.commands.tasks import Attributes, Columns, JsonLines, SomeTask, Trees
 from maxmargin.persistence.container import Json
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 ESTIMATORS = {
     "chain": "ChainSVC",
     "segments": "SegmentSVC",
+    "graph": "GraphSVC",
     "parser": "DependencySVC",
     "multiclass": "MulticlassSVC",
     "multilabel": "MultilabelSVC",
 }
 TASKS: dict[str, type[SomeTask]] = {
-    cls.__name__: cls for cls in (Attributes, Classes, Columns, JsonLines, LabelSets, SequenceRows, Trees)
+    cls.__name__: cls
+    for cls in (Attributes, Classes, Columns, JsonLines, LabelSets, PairColumns, SequenceRows, Trees)
 }
 
 Segment = tuple[int, int, object]  # where it begins and ends, and its label
@@ -31,7 +34,8 @@ Segment = tuple[int, int, object]  # where it begins and ends, and its label
 class Estimator(Protocol):
     """What commands use of an estimator."""
 
-    C: float
+    C: float | str
+    C_: float
     tol: float
     n_features_in_: int
     n_iter_: int
@@ -92,6 +96,12 @@ def new_estimator(name: str, parameters: dict[str, object]) -> Estimator:
 
     estimator: Estimator = getattr(maxmargin, ESTIMATORS[name])(**parameters)
     return estimator
+
+
+def edge_features(estimator: Estimator) -> dict[str, int]:
+    """Return the number of features of edges, by its name in summaries, if the estimator has some."""
+    n = getattr(estimator, "n_edge_features_in_", None)
+    return {} if n is None else {"edge_features": int(n)}
 
 
 def load_model(path: str) -> Model:

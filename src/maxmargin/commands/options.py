@@ -10,7 +10,7 @@ from typing import TypeVar
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 # Kept here as well as in `models` and `detection`, which import NumPy: the help should come at once.
-ESTIMATORS = ("chain", "segments", "parser", "multiclass", "multilabel")
+ESTIMATORS = ("chain", "segments", "graph", "parser", "multiclass", "multilabel")
 FORMATS = ("columns", "attributes", "svmhmm", "svmlight", "conllu", "json")
 
 _TRAIN = """\

@@ -23,7 +23,8 @@ def chosen_C(
 
     X = batch.X.listed() if isinstance(batch.X, NumberedSequences) else batch.X
     scoring, name = _scoring(batch, task)
-    values = [float(f"{estimator.C * factor:.3g}") for factor in FACTORS]
+    C = _number(estimator, X, batch.y)
+    values = [float(f"{C * factor:.3g}") for factor in FACTORS]
     folds = KFold(FOLDS, shuffle=True, random_state=arguments.seed)
     search = GridSearchCV(estimator, {"C": values}, scoring=scoring, cv=folds, refit=False)
     found = search.fit(X, batch.y).cv_results_["mean_test_score"]
@@ -32,6 +33,17 @@ def chosen_C(
     best = values[int(found.argmax())]
     note(f"search: C = {best:g} is best in {FOLDS}-fold cross-validation", quiet=arguments.quiet)
     return best
+
+
+def _number(estimator: Estimator, X: object, y: object) -> float:
+    """Return C; where it is "scale", the number that a fit to these data finds."""
+    if not isinstance(estimator.C, str):
+        return estimator.C
+    from sklearn.base import clone
+
+    # A gap of any size will do, so that training ends where it begins.
+    fitted: Estimator = clone(estimator).set_params(max_iter=1, tol=1e9, verbose=0).fit(X, y)
+    return fitted.C_
 
 
 def _scoring(batch: TrainingSet, task: SomeTask) -> tuple[Scorer | None, str]:

@@ -164,7 +164,10 @@ def _columns(found: TaskTagger, arguments: argparse.Namespace) -> _Way | None:
     template, columns = settings["template"], settings["columns"]
     if type(columns) is not int or not isinstance(template, str | None):
         return None
-    return _ColumnsByTagger(found.tagger, ColumnFeatures(template, columns), _ByEstimator(arguments))
+    features = ColumnFeatures(template, columns)
+    if features.describes_pairs:  # no chain has weights for them
+        return None
+    return _ColumnsByTagger(found.tagger, features, _ByEstimator(arguments))
 
 
 # By the names of tasks, as models have them.

@@ -32,11 +32,12 @@ MarginsT = TypeVar("MarginsT")
 
 
 class Example(NamedTuple, Generic[ItemT, OutputT]):
-    """An example of a file: its input by parts, its output and its item."""
+    """An example of a file: its input, its output, its item and its number of tokens."""
 
     x: Sequence[object]
     y: OutputT
     item: ItemT
+    size: int
 
 
 class Batch(NamedTuple, Generic[ItemT, OutputT]):
@@ -89,6 +90,11 @@ class Task(Generic[ItemT, OutputT, MarginsT]):
         raise NotImplementedError
 
     @property
+    def data(self) -> str:
+        """What errors call the data that the estimators are for."""
+        return f"the format {self.name}"
+
+    @property
     def settings(self) -> Settings:
         """What is stored with a model."""
         return {name: getattr(self, name) for name in self.kinds}
@@ -136,8 +142,11 @@ class Columns(Task["Sentence", Labels, Margins]):
         The file of the template, for errors.
     """
 
+    # Whether the template has features of pairs of neighbours.
+    describes_pairs: ClassVar[bool] = False
+
     name = COLUMNS
-    estimators = ("chain", "segments")
+    estimators: ClassVar[tuple[str, ...]] = ("chain", "segments")
     kinds: ClassVar = {"template": (str, type(None)), "columns": int}
 
     def __init__(self, template: str | None, columns: int, template_name: str = "template") -> None:
@@ -145,6 +154,8 @@ class Columns(Task["Sentence", Labels, Margins]):
 
         self.template, self.columns = template, columns
         self._features = ColumnFeatures(template, columns, template_name)
+        if self._features.describes_pairs != self.describes_pairs:
+            raise Malformed(f"{template_name}: expected a template for {type(self).__name__}, got another")
 
     @property
     def note(self) -> str:
@@ -166,8 +177,9 @@ class Columns(Task["Sentence", Labels, Margins]):
     def _example(self, sentence: "Sentence") -> Example["Sentence", Labels]:
         """Return the features, the labels and the sentence; a line that starts a document has no tokens."""
         if sentence.starts_document:
-            return Example([], [], sentence)
-        return Example(self._features.of(sentence.rows), sentence.column(-1), sentence)
+            return Example([], [], sentence, 0)
+        rows = sentence.rows
+        return Example(self._features.of(rows), sentence.column(-1), sentence, len(rows))
 
     def lines(self, item: "Sentence", output: Labels, margins: Margins | None) -> list[str]:
         labels = [OUTSIDE] if item.starts_document else [str(label) for label in output]
@@ -184,7 +196,7 @@ def _grouped(
     n_tokens = 0
     for example in examples:
         kept.append(example)
-        n_tokens += len(example.x)
+        n_tokens += example.size
         if size is not None and n_tokens >= size:
             yield _batch(kept, n_tokens)
             kept, n_tokens = [], 0
@@ -245,7 +257,10 @@ class JsonLines(Task["JsonSequence", Labels, Margins]):
         from maxmargin.formats.json_lines import read_json_lines
 
         found = read_json_lines(source, labelled=labelled)
-        return _grouped((Example(s.tokens, s.labels, s) for s in found), None if whole else TOKENS)
+        examples: Iterator[Example[JsonSequence, Labels]] = (
+            Example(s.tokens, s.labels, s, len(s.tokens)) for s in found
+        )
+        return _grouped(examples, None if whole else TOKENS)
 
     def lines(self, item: "JsonSequence", output: Labels, margins: Margins | None) -> list[str]:
         return [*with_margins(output, margins), ""]
@@ -283,7 +298,8 @@ class Trees(Task["Tree", list[int], Margins]):
         from maxmargin.formats.conllu import read_conllu
 
         sentences = read_conllu(source, labelled=labelled)
-        examples = (Example(s.tagged(self.tags), s.heads() if labelled else [], s) for s in sentences)
+        words = ((s.tagged(self.tags), s) for s in sentences)
+        examples = (Example(x, s.heads() if labelled else [], s, len(x)) for x, s in words)
         return _grouped(examples, None if whole else WORDS)
 
     def lines(self, item: "Tree", output: list[int], margins: Margins | None) -> list[str]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Thread
 
-from maxmargin.commands.models import Estimator, Model, new_estimator
+from maxmargin.commands.models import Estimator, Model, edge_features, new_estimator
 from maxmargin.commands.output import note, noted_warnings, result
 from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
 from maxmargin.commands.tasks import Attributes, Columns, JsonLines, SomeTask, TrainingSet, Trees
@@ -127,14 +127,14 @@ def _check_estimator(task: SomeTask, arguments: argparse.Namespace) -> None:
     estimator = arguments.estimator
     if estimator is not None and estimator not in task.estimators:
         expected = " or ".join(task.estimators)
-        raise ValueError(f"--estimator: expected {expected} for the format {task.name}, got {estimator}")
+        raise ValueError(f"--estimator: expected {expected} for {task.data}, got {estimator}")
 
 
 def _columns(source: Source, arguments: argparse.Namespace) -> SomeTask:
+    from maxmargin.commands.pair_tasks import column_task
     from maxmargin.formats.column_features import column_features
 
-    features = column_features(source, arguments.template)
-    return Columns(features.template, features.columns)
+    return column_task(column_features(source, arguments.template))
 
 
 def _rows(source: Source, arguments: argparse.Namespace) -> SomeTask:
@@ -174,8 +174,9 @@ def _summary(model: Model, batch: TrainingSet, path: str) -> dict[str, object]:
         f"{task.nouns[0]}s": batch.n,
         f"{task.nouns[1]}s": batch.size,
         "features": int(estimator.n_features_in_),
+        **edge_features(estimator),
         "labels": _labels(model),
-        "C": estimator.C,
+        "C": estimator.C_,
         "tol": estimator.tol,
         "objective": _objective(estimator),
         "gap": estimator.gap_,
@@ -198,8 +199,9 @@ def _text(model: Model, path: str, seconds: float) -> str:
     estimator, labels = model.estimator, _labels(model)
     objective = _objective(estimator)
     share = f"within {estimator.gap_ / max(objective, 1e-300):.1%} of it"
+    edges = "".join(f", {n} of edges" for n in edge_features(estimator).values())
     return (
-        f"{path}: {type(estimator).__name__} with {int(estimator.n_features_in_)} features"
+        f"{path}: {type(estimator).__name__} with {int(estimator.n_features_in_)} features{edges}"
         f"{'' if labels is None else f', {len(labels)} labels'}; objective {objective:.5g}, the optimum is "
         f"{share if estimator.certified_ else 'unknown'}; {estimator.n_iter_} passes, {seconds:.1f} s"
     )

@@ -47,8 +47,8 @@ def encode_files(
         sequence per line, ``{"tokens": [["w=the"], ["w=dog"]], "labels": ["DET", "NOUN"]}``; a token is a
         list of names or an object ``{name: value}``.
     template : path, optional
-        Template of features in the syntax of CRF++, for column files; without one, words get the default
-        features of ``maxmargin train``.
+        Template of features in the syntax of CRF++, for column files, without features of pairs of labels
+        such as ``B01:%x[0,0]``; without a template, words get the default features of ``maxmargin train``.
     min_count : int, default=1
         Leave out named features that occur in fewer tokens.
     hash_bits : int, optional

@@ -91,8 +91,18 @@ def reader_of(path: str, form: str, template: str | None) -> Reader:
         if template is not None and found != COLUMNS:
             raise ValueError(f"template: expected a column file, got the format {found}")
         if found == COLUMNS:
-            return ColumnReader(column_features(source, template))
+            return ColumnReader(_checked(column_features(source, template), template))
     return AttributeReader() if found == ATTRIBUTES else JsonReader()
+
+
+def _checked(features: ColumnFeatures, template: str | None) -> ColumnFeatures:
+    """Return the features of columns; raise if encoded data have no place for some of them."""
+    if features.describes_pairs:
+        raise ValueError(
+            f"{template}: expected 'B' alone, as encoded data have no features of pairs of labels, got a "
+            "template such as B01:%x[0,0]; train on the file itself"
+        )
+    return features
 
 
 def _grouped(

@@ -147,7 +147,7 @@ class GraphSVC(TrainsOnCluster, estimators.GraphSVC):  # type: ignore[misc]
     """`maxmargin.GraphSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
-    is None or a dict. Nodes have no weights, and pairwise weights no signs.
+    is None or a dict. Nodes have no weights, and pairwise weights no signs. Features are arrays, not names.
 
     %(cluster)s
     """

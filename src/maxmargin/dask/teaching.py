@@ -166,6 +166,11 @@ def sets_lesson(draft: MultilabelSVC, p: int, parts: Parts, weights: FloatArray 
 def graphs_lesson(draft: GraphSVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
     """Return the lesson of graphs: labels, and whether there are cycles."""
     examples = draft._encode(parts, weights, FIRST)
+    if draft._node_names is not None or draft._edge_names is not None:
+        raise ValueError(
+            f"{draft._owner}: X must have the features of nodes and edges as arrays on a cluster, got names; "
+            f"use maxmargin.{draft._owner}."
+        )
     moments = _moments(*draft._weighted_rows(examples)) if isinstance(draft.C, str) else None
     found = _encoded_lesson(p, examples, draft.classes_, moments)
     return found._replace(largest={CYCLES: int(has_cycles(examples.data[0]))})

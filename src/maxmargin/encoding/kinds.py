@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from maxmargin.arrays import FloatArray, is_sparse
+from maxmargin.encoding.tokens import SEQUENCES, Words
 from maxmargin.wording import described, quoted
 
 Kind = Literal["dense", "sparse", "dicts", "strings"]
@@ -75,14 +76,14 @@ def _advice_on_container(X: object) -> str:
     return "" if isinstance(X, Iterable) else "pass a list"
 
 
-def find_kind(sequences: list[object], owner: str) -> Kind:
+def find_kind(sequences: list[object], owner: str, words: Words = SEQUENCES) -> Kind:
     """Return the kind of the first sequence whose kind is recognisable."""
-    kinds = (kind_of(sequence, i, owner) for i, sequence in enumerate(sequences))
+    kinds = (kind_of(sequence, i, owner, words) for i, sequence in enumerate(sequences))
     # Tokens without features are the same as empty lists of strings.
     return next((kind for kind in kinds if kind is not None), "strings")
 
 
-def kind_of(sequence: object, i: int, owner: str) -> Kind | None:
+def kind_of(sequence: object, i: int, owner: str, words: Words = SEQUENCES) -> Kind | None:
     """Return the kind of sequence i; None if it has no tokens, or only tokens without features."""
     if is_sparse(sequence):
         return "sparse"
@@ -94,27 +95,25 @@ def kind_of(sequence: object, i: int, owner: str) -> Kind | None:
     if isinstance(sequence, str | bytes | Mapping) or not isinstance(sequence, Iterable):
         is_text = isinstance(sequence, str | bytes)
         raise TypeError(
-            f"{owner}: sequence {i} of X is {described(sequence)}, expected a list of tokens, "
+            f"{owner}: {words.example} {i} of X is {described(sequence)}, expected a list of {words.part}s, "
             "a 2-D array or a sparse matrix; "
-            + ("describe each word by features." if is_text else "if X is one sequence pass [X].")
+            + ("describe each word by features." if is_text else f"if X is one {words.example} pass [X].")
         )
-    kinds = (
-        kind_of_token(token, f"token {t} of sequence {i} of X", owner) for t, token in enumerate(sequence)
-    )
+    kinds = (kind_of_token(token, words.place(i, t), owner, words) for t, token in enumerate(sequence))
     return next((kind for kind in kinds if kind is not None), None)
 
 
-def kind_of_token(token: object, where: str, owner: str) -> Kind | None:
+def kind_of_token(token: object, where: str, owner: str, words: Words = SEQUENCES) -> Kind | None:
     """Return the kind of sequence that a token belongs to; None if the token has no features."""
     if isinstance(token, str | bytes):
         raise TypeError(
             f"{owner}: {where} is the plain string {quoted(token)}, expected a dict or a list of "
-            "feature strings; wrap words as [[word], ...], and if X is one sequence pass [X]."
+            f"feature strings; wrap words as [[word], ...], and if X is one {words.example} pass [X]."
         )
     if isinstance(token, Number | np.bool_):
         raise ValueError(
-            f"{owner}: {where} is the number {quoted(token)}, so the sequence is 1-D; expected 2-D "
-            "(length, n_features): use reshape(-1, 1) for one feature, [X] if X is one sequence."
+            f"{owner}: {where} is the number {quoted(token)}, so the {words.example} is 1-D; expected 2-D "
+            f"(length, n_features): use reshape(-1, 1) for one feature, [X] if X is one {words.example}."
         )
     if isinstance(token, Mapping):
         return "dicts"
@@ -144,13 +143,13 @@ def _kind_of_features(token: Iterable[object], where: str, owner: str) -> Kind |
     )
 
 
-def mixture(i: int, sequence: object, kind: Kind, owner: str) -> TypeError:
+def mixture(i: int, sequence: object, kind: Kind, owner: str, words: Words = SEQUENCES) -> TypeError:
     """Return the error for sequence i if the sequences before it are of another kind."""
-    other = kind_of(sequence, i, owner)
+    other = kind_of(sequence, i, owner, words)
     got = described(sequence) if other is None or other == kind else NOUNS[other]
     return TypeError(
-        f"{owner}: sequence {i} of X is {got}, but the first is {NOUNS[kind]}; "
-        "give all sequences the same form."
+        f"{owner}: {words.example} {i} of X is {got}, but the first is {NOUNS[kind]}; "
+        f"give all {words.example}s the same form."
     )
 
 

@@ -3,23 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain
 from numbers import Integral
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.encoding.tokens import Offsets
+from maxmargin.encoding.tokens import SEQUENCES, Offsets, Words
 from maxmargin.wording import described, quoted
 
-
-class Words(NamedTuple):
-    """The nouns of error messages: for an example, and for the part of it that has a label."""
-
-    example: str
-    part: str
-
-
-SEQUENCES = Words("sequence", "token")
 Label = str | int
 Labels = NDArray[np.int64] | NDArray[np.str_]
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence, Sized
 from itertools import chain, compress
 from numbers import Real
 from types import GeneratorType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from maxmargin.encoding.chunks import CHUNK
 from maxmargin.encoding.kinds import NOUNS, Kind, is_empty, kind_of, kind_of_token, mixture
 from maxmargin.encoding.lookup import Bags
-from maxmargin.encoding.tokens import Offsets, first_not_finite, offsets_of, place
+from maxmargin.encoding.tokens import SEQUENCES, Offsets, Words, first_not_finite, offsets_of, place
 from maxmargin.wording import described, quoted
 
 # Tokens of these types are read without a copy.
@@ -34,6 +34,8 @@ class NamedFeatures(NamedTuple):
         The names of all features in order, divided into bags of these sizes.
     values : ndarray of float64 or None
         One value per feature; None if all are one.
+    words : Words
+        What error messages call sequences and tokens.
     """
 
     tokens: Sequence[Collection[str]]
@@ -42,23 +44,28 @@ class NamedFeatures(NamedTuple):
     bags: Bags
     sizes: NDArray[np.int64]
     values: NDArray[np.float64] | None
+    words: Words = SEQUENCES
+
+    def place(self, token: int) -> str:
+        """Return the words for the place of a token."""
+        return place(self.offsets, token, self.words)
 
 
-def read_named(sequences: list[object], kind: Kind, owner: str) -> NamedFeatures:
+def read_named(sequences: list[object], kind: Kind, owner: str, words: Words = SEQUENCES) -> NamedFeatures:
     """Return the named features of all tokens of all sequences."""
-    lists = [_as_list(sequence, i, kind, owner) for i, sequence in enumerate(sequences)]
+    lists = [_as_list(sequence, i, kind, owner, words) for i, sequence in enumerate(sequences)]
     offsets = offsets_of(_lengths(lists))
     items = list(chain.from_iterable(lists))
     if not set(map(type, items)) <= PLAIN[kind]:
         items = [
-            _plain(token, f"token {t} of sequence {i} of X", kind, owner)
+            _plain(token, words.place(i, t), kind, owner, words)
             for i, sequence in enumerate(lists)
             for t, token in enumerate(sequence)
         ]
     counts = _lengths(items)
     if kind == "strings":
-        return NamedFeatures(items, offsets, counts, items, counts, None)
-    return _read_dicts(items, offsets, counts, owner)
+        return NamedFeatures(items, offsets, counts, items, counts, None, words)
+    return _read_dicts(NamedFeatures(items, offsets, counts, items, counts, None, words), owner)
 
 
 def not_a_name(features: NamedFeatures, owner: str) -> TypeError:
@@ -68,7 +75,7 @@ def not_a_name(features: NamedFeatures, owner: str) -> TypeError:
     )
     t, name = next((t, name) for t, name in names if not isinstance(name, str))
     return TypeError(
-        f"{owner}: {place(features.offsets, t)} has the feature {described(name)}, expected a "
+        f"{owner}: {features.place(t)} has the feature {described(name)}, expected a "
         "string; use a dict {name: number} for numeric features."
     )
 
@@ -77,40 +84,39 @@ def _lengths(items: Sequence[Sized]) -> NDArray[np.int64]:
     return np.fromiter(map(len, items), np.int64, len(items))
 
 
-def _as_list(sequence: object, i: int, kind: Kind, owner: str) -> Sequence[Any]:
+def _as_list(sequence: object, i: int, kind: Kind, owner: str, words: Words) -> Sequence[Any]:
     if isinstance(sequence, list | tuple):
         return sequence
     if is_empty(sequence):
         return []
-    if not isinstance(sequence, Iterable) or kind_of(sequence, i, owner) in ("dense", "sparse"):
-        raise mixture(i, sequence, kind, owner)
+    if not isinstance(sequence, Iterable) or kind_of(sequence, i, owner, words) in ("dense", "sparse"):
+        raise mixture(i, sequence, kind, owner, words)
     return list(np.asarray(sequence).tolist() if hasattr(sequence, "__array__") else sequence)
 
 
-def _plain(token: Any, where: str, kind: Kind, owner: str) -> Collection[str]:
+def _plain(token: Any, where: str, kind: Kind, owner: str, words: Words) -> Collection[str]:
     """Return the token as a dict or a list, or raise if it is neither."""
     if type(token) in PLAIN[kind]:
         return token
-    if kind_of_token(token, where, owner) not in (kind, None):
+    if kind_of_token(token, where, owner, words) not in (kind, None):
         raise TypeError(
             f"{owner}: {where} is {described(token)}, but X starts with {NOUNS[kind]}; "
-            "give all sequences the same form."
+            f"give all {words.example}s the same form."
         )
     if kind == "dicts":
         return dict(token)
     if isinstance(token, GeneratorType) and token.gi_frame is None:
         raise ValueError(
             f"{owner}: {where} is a generator that is already exhausted; "
-            "pass lists if the tokens are read more than once."
+            f"pass lists if the {words.part}s are read more than once."
         )
     return token.tolist() if isinstance(token, np.ndarray) else list(token)
 
 
-def _read_dicts(
-    tokens: list[dict[str, Any]], offsets: Offsets, counts: NDArray[np.int64], owner: str
-) -> NamedFeatures:
+def _read_dicts(features: NamedFeatures, owner: str) -> NamedFeatures:
+    """Return the features of tokens that are dicts with the names and values that these have."""
+    tokens = cast("list[dict[str, Any]]", features.tokens)
     values = list(chain.from_iterable(map(dict.values, tokens)))
-    features = NamedFeatures(tokens, offsets, counts, tokens, counts, None)
     types = set(map(type, values))
     text = {t for t in types if issubclass(t, str)}
     wrong = {t for t in types - text if not issubclass(t, Real | np.bool_)}
@@ -172,6 +178,6 @@ def _wrong_value(features: NamedFeatures, k: int, value: object, owner: str) -> 
     names = chain.from_iterable(features.tokens)
     name = next(name for j, name in enumerate(names) if j == k)
     return (
-        f"{owner}: feature {quoted(name)} of {place(features.offsets, token)} is "
+        f"{owner}: feature {quoted(name)} of {features.place(token)} is "
         f"{described(value)}, expected a finite number, a bool or a str; remove or replace it."
     )

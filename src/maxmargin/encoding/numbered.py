@@ -10,7 +10,7 @@ from maxmargin.arrays import IntArray
 from maxmargin.encoding.kinds import Kind
 from maxmargin.encoding.lookup import learn
 from maxmargin.encoding.names import not_a_name, read_named
-from maxmargin.encoding.tokens import Offsets
+from maxmargin.encoding.tokens import SEQUENCES, Offsets, Words
 
 
 class NumberedSequences(NamedTuple):
@@ -50,9 +50,9 @@ class NumberedSequences(NamedTuple):
         return [valued[a:b] for a, b in pairwise(self.offsets.tolist())]
 
 
-def numbered(sequences: list[object], kind: Kind, owner: str) -> NumberedSequences:
+def numbered(sequences: list[object], kind: Kind, owner: str, words: Words = SEQUENCES) -> NumberedSequences:
     """Number the named features of sequences whose tokens are dicts or collections of strings."""
-    features = read_named(sequences, kind, owner)
+    features = read_named(sequences, kind, owner, words)
     try:
         names, codes = learn(features.bags, int(features.sizes.sum()))
     except TypeError:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from maxmargin.arrays import CsrMatrix, is_sparse
-from maxmargin.encoding.graphs import number_node_labels, stack_nodes
+from maxmargin.encoding.graph_parts import stack_nodes
+from maxmargin.encoding.graphs import number_node_labels
 from maxmargin.encoding.kinds import find_kind, some_sequences
 from maxmargin.encoding.labels import Labels, encode_labels
 from maxmargin.encoding.segments import list_segments, tags_of_segments

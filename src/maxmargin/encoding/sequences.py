@@ -13,7 +13,7 @@ from maxmargin.encoding.numbered import NumberedSequences, numbered
 from maxmargin.encoding.packed import are_distinct
 from maxmargin.encoding.sparse_rows import drop_columns, sparse_rows
 from maxmargin.encoding.stacking import stack_dense, stack_sparse
-from maxmargin.encoding.tokens import Tokens
+from maxmargin.encoding.tokens import SEQUENCES, Tokens, Words
 
 ARRAYS = ("dense", "sparse")
 
@@ -40,6 +40,8 @@ class SequenceEncoder:
         Drop named features that occur in fewer tokens of the training data. Arrays keep all columns.
     owner : str, default="ChainSVC"
         The name to use in error messages.
+    words : Words, optional
+        What error messages call sequences and tokens.
 
     Attributes
     ----------
@@ -69,14 +71,15 @@ class SequenceEncoder:
     feature_names_: list[str] | None
     _vocabulary: Vocabulary | None
 
-    def __init__(self, *, min_count: int = 1, owner: str = "ChainSVC") -> None:
-        self.min_count = min_count
-        self.owner = owner
+    def __init__(self, *, min_count: int = 1, owner: str = "ChainSVC", words: Words = SEQUENCES) -> None:
+        self.min_count, self.owner, self.words = min_count, owner, words
 
     @classmethod
-    def restored(cls, kind: Kind, n_features: int, names: list[str] | None, owner: str) -> Self:
+    def restored(
+        cls, kind: Kind, n_features: int, names: list[str] | None, owner: str, words: Words = SEQUENCES
+    ) -> Self:
         """Return an encoder that has learnt these features; raise unless they are those of one."""
-        encoder = cls(owner=owner)
+        encoder = cls(owner=owner, words=words)
         if (kind in ARRAYS) != (names is None) or (names is not None and len(names) != n_features):
             got = "none" if names is None else len(names)
             raise ValueError(f"{owner}: {n_features} features must have a name each or be arrays, got {got}.")
@@ -118,10 +121,10 @@ class SequenceEncoder:
             kind: Kind = "strings" if X.values is None else "dicts"
             return self._keep(kind, *self._numbered(X))
         sequences = some_sequences(X, self.owner)
-        kind = find_kind(sequences, self.owner)
+        kind = find_kind(sequences, self.owner, self.words)
         if kind in ARRAYS:
             return self._keep(kind, None, self._stack(sequences, kind))
-        return self._keep(kind, *self._numbered(numbered(sequences, kind, self.owner)))
+        return self._keep(kind, *self._numbered(numbered(sequences, kind, self.owner, self.words)))
 
     def _keep(self, kind: Kind, vocabulary: Vocabulary | None, tokens: Tokens) -> Tokens:
         """Keep what has been learnt, and return the tokens."""
@@ -158,15 +161,15 @@ class SequenceEncoder:
         sequences = as_sequences(X, self.owner)
         if all(map(is_empty, sequences)):
             return self._nothing(len(sequences))
-        kind = find_kind(sequences, self.owner)
+        kind = find_kind(sequences, self.owner, self.words)
         if (kind in ARRAYS) != (self.kind_ in ARRAYS):
             raise TypeError(
-                f"{self.owner}: sequence 0 of X is {NOUNS[kind]}, but {self.owner} was fitted on "
-                f"sequences that are each {NOUNS[self.kind_]}; pass that kind."
+                f"{self.owner}: {self.words.example} 0 of X is {NOUNS[kind]}, but {self.owner} was fitted on "
+                f"{self.words.example}s that are each {NOUNS[self.kind_]}; pass that kind."
             )
         if self._vocabulary is None:
             return self._check_n_features(self._stack(sequences, kind))
-        return self._look_up(self._vocabulary, read_named(sequences, kind, self.owner))
+        return self._look_up(self._vocabulary, read_named(sequences, kind, self.owner, self.words))
 
     def _nothing(self, n: int) -> Tokens:
         """Return n sequences without tokens."""
@@ -180,7 +183,7 @@ class SequenceEncoder:
 
     def _numbered(self, X: NumberedSequences) -> tuple[Vocabulary, Tokens]:
         """Return the vocabulary of the names that are frequent enough, and the tokens."""
-        names = X.names
+        names, part = X.names, self.words.part
         rows = sparse_rows(X.codes, X.counts, X.values, len(names))
         if self.min_count > 1:
             kept = np.bincount(rows.indices, minlength=len(names)) >= self.min_count
@@ -188,8 +191,8 @@ class SequenceEncoder:
             rows = drop_columns(rows, kept)
         if not names:
             raise ValueError(
-                f"{self.owner}: no token of X has a feature that occurs in min_count="
-                f"{self.min_count} tokens; give the tokens features or lower min_count."
+                f"{self.owner}: no {part} of X has a feature that occurs in min_count="
+                f"{self.min_count} {part}s; give the {part}s features or lower min_count."
             )
         vocabulary = Vocabulary(names)
         vocabulary.expect(len(X.codes))

@@ -12,6 +12,20 @@ from maxmargin.encoding.chunks import pieces
 Offsets = NDArray[np.int64]
 
 
+class Words(NamedTuple):
+    """The nouns of error messages: for an example, and for the part of it that has features or a label."""
+
+    example: str
+    part: str
+
+    def place(self, i: int, t: int) -> str:
+        """Return the words for part t of example i."""
+        return f"{self.part} {t} of {self.example} {i} of X"
+
+
+SEQUENCES = Words("sequence", "token")
+
+
 class Tokens(NamedTuple):
     """All tokens of all sequences, one after another.
 
@@ -39,10 +53,10 @@ def without_empty(offsets: Offsets) -> Offsets:
     return offsets[np.append(True, np.diff(offsets) > 0)]
 
 
-def place(offsets: Offsets, token: int) -> str:
+def place(offsets: Offsets, token: int, words: Words = SEQUENCES) -> str:
     """Return the words for the place of a token, given its number among all tokens."""
     i = int(np.searchsorted(offsets, token, side="right")) - 1
-    return f"token {token - offsets[i]} of sequence {i} of X"
+    return words.place(i, token - int(offsets[i]))
 
 
 def first_not_finite(values: NDArray[np.number]) -> int | None:

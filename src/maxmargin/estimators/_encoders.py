@@ -11,6 +11,7 @@ from maxmargin.encoding.arc_features import ArcEncoder
 from maxmargin.encoding.joint import DenseJoint, Joint, NamedJoint, PairJoint, SparseJoint
 from maxmargin.encoding.kinds import NOUNS, Kind
 from maxmargin.encoding.objects import ObjectEncoder
+from maxmargin.encoding.tokens import Words
 from maxmargin.estimators._fields import COUNT, Field, choice
 from maxmargin.persistence.parts import Draft, Stored
 from maxmargin.persistence.plain import NotPlain
@@ -96,6 +97,17 @@ def _read_joint(stored: Stored, name: str) -> Joint:
     if joint.size != size:
         stored.fail(f"{size} names for {name!r}", str(joint.size))
     return joint
+
+
+def named_rows(words: Words) -> Field:
+    """Return the field of what has learnt the names of features of these parts."""
+
+    def read(stored: Stored, name: str) -> SequenceEncoder:
+        kind = choice("dicts", "strings").read(stored, name)
+        size, names = COUNT.read(stored, name + _SIZE), stored.take_texts(name)
+        return SequenceEncoder.restored(cast("Kind", kind), size, names, stored.owner, words)
+
+    return Field(_write_tokens, read)
 
 
 TOKENS = Field(_write_tokens, _read_tokens)

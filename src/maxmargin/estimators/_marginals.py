@@ -197,12 +197,16 @@ class ListMarginalEstimator(MarginalEstimator[Data, Output, list[FloatArray]]):
         if not isinstance(X, Iterable) or isinstance(X, Iterator):
             return super()._marginals(X)  # its error says what X must be
         examples = list(X)
-        present = [x for x in examples if not is_empty(x)]
+        present = [x for x in examples if not self._has_no_parts(x)]
         if len(present) == len(examples):
             return super()._marginals(X) if present else []
         found = super()._marginals(present) if present else []
         rest, none = iter(found), np.zeros((0, found[0].shape[1] if found else 0))
-        return [none if is_empty(x) else next(rest) for x in examples]
+        return [none if self._has_no_parts(x) else next(rest) for x in examples]
+
+    def _has_no_parts(self, x: object) -> bool:
+        """Hook: return whether an example is empty."""
+        return is_empty(x)
 
     def _formed(self, values: FloatArray, shapes: IntArray) -> list[FloatArray]:
         stops = np.cumsum(shapes.prod(axis=1))

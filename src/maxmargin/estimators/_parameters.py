@@ -172,7 +172,7 @@ MODEL = {
         """,
     ),
     "min_count": Parameter(
-        "int", [_POSITIVE_INT], "Ignore named features (of dicts or strings) that occur in fewer tokens."
+        "int", [_POSITIVE_INT], "Ignore named features (of dicts or strings) that occur in fewer %(rows)s."
     ),
     "fit_intercept": Parameter("bool", ["boolean"], "Add a constant feature, regularised like the others."),
     "class_weight": Parameter('dict, "balanced" or None', [StrOptions({"balanced"}), dict, None], ""),

@@ -9,9 +9,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.encoding import SequenceEncoder
+from maxmargin.encoding.graph_features import EDGES, NODES, GraphEncoder, learn_graphs
 from maxmargin.encoding.graphs import (
     Graphs,
-    encode_graphs,
     encode_node_labels,
     encode_node_weights,
     encode_with_void,
@@ -19,10 +20,12 @@ from maxmargin.encoding.graphs import (
     without_empty,
     without_nodes,
 )
+from maxmargin.encoding.kinds import is_empty
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call, LabellingEstimator
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
+from maxmargin.estimators._encoders import named_rows
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
 from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._fields import COUNT, Fields, choice
@@ -34,6 +37,7 @@ from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._scaled import Rows, ScaledEstimator
 from maxmargin.estimators._scores import share_right
+from maxmargin.estimators._single import present_weights
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import check_parameters, transaction
 from maxmargin.persistence.checkpoint import CheckpointLike
@@ -96,6 +100,8 @@ class GraphSVC(
         Factor of the loss of a wrong node by its true label: ``{label: weight}``, 1 for labels that are not
         in it; or factors inversely proportional to the number of nodes of the label, by their weights, with
         a mean of 1. They need margin rescaling.
+    %(min_count)s
+        Those of edges are counted by edges.
     nonnegative : dict or None, default=None
         Weights that must not be negative, ``{"nodes": ..., "edges": ...}`` or one of these: a list of indices
         of features, for all labels, or bools in the shape of ``coef_`` or ``edge_coef_``. Where features of
@@ -115,6 +121,8 @@ class GraphSVC(
     edge_coef_ : array of shape (n_edge_features, n_labels, n_labels), or (n_edge_features,)
         V, the weights of edges' features: ``edge_coef_[:, j, k]`` for label j at the first end of an edge and
         k at its second, or for labels that agree.
+    feature_names_, edge_feature_names_ : lists of str or None
+        Names of the features of nodes and of edges, if they have names.
     inference_ : str
         How labellings are found.
     %(support)s
@@ -127,6 +135,10 @@ class GraphSVC(
     On large graphs with strong edges that contradict each other, the search of "messages" does not end, and
     ``gap_`` stays large.
 
+    A sequence is a graph, whose edges join neighbours: ``grid_edges((1, length))``. So `GraphSVC` is for
+    sequences in which the score of a pair of labels depends on the tokens; `ChainSVC` is faster where it does
+    not.
+
     Examples
     --------
     >>> import numpy as np
@@ -137,6 +149,17 @@ class GraphSVC(
     >>> model = GraphSVC(C=100, random_state=0).fit([graph], [y])
     >>> model.inference_, model.predict([graph])[0].reshape(3, 3).tolist()
     ('cut', [[0, 1, 1], [0, 1, 1], [0, 0, 1]])
+
+    The names of features of words, and of pairs of neighbours:
+
+    >>> words = [["the"], ["old"], ["man"], ["the"], ["boats"]]
+    >>> pairs = [["the old"], ["old man"], ["man the"], ["the boats"]]
+    >>> sentence = words, grid_edges((1, 5)), pairs
+    >>> model = GraphSVC(random_state=0).fit([sentence], [["DET", "NOUN", "VERB", "DET", "NOUN"]])
+    >>> model.edge_feature_names_
+    ['the old', 'old man', 'man the', 'the boats']
+    >>> model.predict([(words[3:], [(0, 1)], pairs[3:])])
+    [array(['DET', 'NOUN'], dtype='<U4')]
     """
 
     _texts: ClassVar[dict[str, str]] = {
@@ -148,9 +171,11 @@ class GraphSVC(
         "scale_of_kernels": "the sum counts as 3",
         "X": """
             X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
-                Arrays or sparse matrices with one row per node and per edge, and an int array of shape
+                Features are arrays or sparse matrices with one row per node and per edge, or lists with one
+                dict or one collection of strings per node and per edge. Edges are an int array of shape
                 (n_edges, 2): the two nodes of each. Without features an edge has a single feature, which is
-                1.
+                1. If features of nodes have names, a graph may have no nodes. It has an empty output, and
+                changes nothing in training.
             """,
         "y": """
             y : list of arrays of labels
@@ -161,7 +186,7 @@ class GraphSVC(
                 How much each node counts in the loss and in the number of nodes that "normalized_hamming"
                 divides by.
             """,
-        "first": "The first call chooses the inference for all.",
+        "first": "The first call chooses the inference for all, and names that it did not have are ignored.",
         "predict": """
             list of arrays
                 One array of labels per graph.
@@ -180,9 +205,9 @@ class GraphSVC(
             """,
         "kinds": 'The kind is "node".',
         "transitions": """
-            The kind is "edge", the feature is the number of a feature of edges, and before and
-            after are the labels of the first and the second end. With "cut", labels that agree have the same
-            weight, and there are no others.
+            The kind is "edge", the feature is the name or the number of a feature of edges, and before
+            and after are the labels of the first and the second end. With "cut", labels that agree have the
+            same weight, and there are no others.
             """,
         "score": """
             Return the share of nodes whose label is predicted; void ones do not count.
@@ -198,12 +223,19 @@ class GraphSVC(
     void: str | int | None
     rescaling: str
     class_weight: str | Mapping[object, float] | None
+    min_count: int
     nonnegative: dict[str, object] | None
     edge_coef_: FloatArray
+    feature_names_: list[str] | None
+    edge_feature_names_: list[str] | None
     inference_: str
     n_edge_features_in_: int
+    _node_names: SequenceEncoder | None
+    _edge_names: SequenceEncoder | None
 
     _fitted: ClassVar[Fields] = {
+        "_node_names": named_rows(NODES).or_none(),
+        "_edge_names": named_rows(EDGES).or_none(),
         "inference_": choice("tree", "cut", "messages"),
         "n_edge_features_in_": COUNT,
     }
@@ -225,6 +257,7 @@ class GraphSVC(
         void: str | int | None = None,
         rescaling: str = "margin",
         class_weight: str | Mapping[object, float] | None = None,
+        min_count: int = 1,
         nonnegative: dict[str, object] | None = None,
         kernel: str | Callable[..., object] = "linear",
         degree: int = 3,
@@ -268,17 +301,23 @@ class GraphSVC(
 
     def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
         (X, y, node_weights), known = parts, self._known_classes(call)
-        graphs = encode_graphs(X, owner=self._owner) if call.first else self._known_graphs(X)
+        graphs = self._learnt_graphs(X) if call.first else self._known_graphs(X)
         labels, self.classes_ = encode_with_void(y, graphs, self.void, owner=self._owner, classes=known)
         counts = np.ones(graphs.offsets[-1])
         if node_weights is not None:
             counts = encode_node_weights(node_weights, graphs, owner=self._owner)
         if call.first:
-            self.n_features_in_, self.n_edge_features_in_ = graphs.nodes.shape[1], graphs.edges.shape[1]
             self.inference_ = self._inference_for(has_cycles(graphs))
             self._learn_kernel(graphs.nodes)
             self._check_signs()
-        return _without_void(Examples((graphs, labels, counts), weights), self._owner)
+        present = _without_empty(Examples((graphs, labels, counts), weights), self._owner)
+        return _without_void(present, self._owner)
+
+    def _learnt_graphs(self, X: object) -> Graphs:
+        """Return the graphs encoded, and keep the names and numbers of their features."""
+        graphs, (self._node_names, self._edge_names) = learn_graphs(X, self.min_count, self._owner)
+        self.n_features_in_, self.n_edge_features_in_ = graphs.nodes.shape[1], graphs.edges.shape[1]
+        return graphs
 
     def _inference_for(self, has_cycles: bool) -> str:
         if self.inference != "auto":
@@ -369,9 +408,22 @@ class GraphSVC(
 
     def _expose(self) -> None:
         self._coef, self.edge_coef_ = self._linear_parts()
+        self.feature_names_, self.edge_feature_names_ = (
+            None if names is None else names.feature_names_ for names in (self._node_names, self._edge_names)
+        )
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        sizes = self.n_features_in_, self.n_edge_features_in_
+        for part, names, n in zip(
+            ("nodes", "edges"), (self._node_names, self._edge_names), sizes, strict=True
+        ):
+            if names is not None and names.n_features_in_ != n:
+                raise ValueError(f"features of {part} must have a name each")
 
     def _feature_tables(self) -> list[WeightTable]:
-        return [WeightTable("node", range(self.n_features_in_), self.classes_.tolist(), self.coef_.T)]
+        names = self.feature_names_ or range(self.n_features_in_)
+        return [WeightTable("node", names, self.classes_.tolist(), self.coef_.T)]
 
     def _transition_tables(self) -> list[WeightTable]:
         labels, weights = self.classes_.tolist(), self.edge_coef_
@@ -380,7 +432,8 @@ class GraphSVC(
             weights = np.repeat(weights[:, None], len(labels), axis=1)
         else:
             pairs = list(itertools.product(labels, labels))
-        return [WeightTable("edge", range(len(weights)), pairs, weights.reshape(len(weights), -1))]
+        names = self.edge_feature_names_ or range(len(weights))
+        return [WeightTable("edge", names, pairs, weights.reshape(len(weights), -1))]
 
     def _predict(self, X: object) -> list[Labels]:
         check_parameters(self, "search")
@@ -395,19 +448,27 @@ class GraphSVC(
         graphs = self._known_graphs(X)
         return split_at(self._decoded_with_margins(self._unlabelled(graphs)).margins, graphs.offsets)
 
-    def _reader(self, x: object) -> tuple[Problem, Reader]:
+    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
         self._check_linear("explain")
         graphs = self._known_graphs([x])
-        rows = {"node": graphs.nodes, "edge": graphs.edges}
-        nodes, edges = (
-            RowReader(matrix, kind, named_by(range(matrix.shape[1]))) for kind, matrix in rows.items()
-        )
+        if not graphs.offsets[-1]:
+            return None
+        nodes = RowReader(graphs.nodes, "node", named_by(self.feature_names_ or range(self.n_features_in_)))
+        names = self.edge_feature_names_ or range(self.n_edge_features_in_)
+        edges = RowReader(graphs.edges, "edge", named_by(names))
         reader = GraphReader(nodes, edges, graphs.ends, self.classes_, self._coef, self.edge_coef_)
         return self._unlabelled(graphs), reader
 
     def _unlabelled(self, graphs: Graphs) -> Problem:
-        """Return the problem of predicting the labels of graphs."""
-        return self._of_graphs(graphs._replace(nodes=self._prediction_rows(graphs.nodes)))
+        """Return the problem of predicting the labels of the graphs that have nodes.
+
+        Its outputs, one after another, are those of all graphs. If there is no node at all, a blank one takes
+        the place, outside of all graphs.
+        """
+        if not graphs.offsets[-1]:
+            return self._blank()
+        present = without_empty(graphs)
+        return self._of_graphs(present._replace(nodes=self._prediction_rows(graphs.nodes)))
 
     def _of_graphs(self, scored: Graphs) -> Problem:
         """Return the problem of graphs; with a kernel, the features of their nodes are scores."""
@@ -423,18 +484,30 @@ class GraphSVC(
 
     def _known_graphs(self, X: object) -> Graphs:
         """Return the graphs encoded, if they have as many features as those of `fit`."""
-        graphs = encode_graphs(X, owner=self._owner)
+        graphs = GraphEncoder(self._node_names, self._edge_names).transform(X, self._owner)
         self._check_width("nodes", graphs.nodes.shape[1], self.n_features_in_)
         self._check_width("edges", graphs.edges.shape[1], self.n_edge_features_in_)
         return graphs
 
+    def _has_no_parts(self, x: object) -> bool:
+        return isinstance(x, tuple | list) and len(x) > 0 and is_empty(x[0])
+
     def _score(self, X: object, y: object) -> float:
-        predicted, graphs = self._predict(X), encode_graphs(X, owner=self._owner)
+        predicted, graphs = self._predict(X), self._known_graphs(X)
         codes, classes = encode_with_void(y, graphs, self.void, owner=self._owner)
         known = codes >= 0
         parts = np.split(known, graphs.offsets[1:-1])
         predicted = [labels[part] for labels, part in zip(predicted, parts, strict=True)]
         return share_right(predicted, codes[known], classes, self.classes_, self._owner)
+
+
+def _without_empty(examples: Examples[_Data], owner: str) -> Examples[_Data]:
+    """Return the examples without empty graphs, whose hinge is zero at any weights."""
+    (graphs, labels, counts), weights = examples
+    lengths = np.diff(graphs.offsets)
+    if not lengths.any():
+        raise ValueError(f"{owner}: each graph of X is empty; give one or more that are not.")
+    return Examples((without_empty(graphs), labels, counts), present_weights(weights, lengths))
 
 
 def _without_void(examples: Examples[_Data], owner: str) -> Examples[_Data]:

@@ -36,6 +36,11 @@ class ColumnFeatures:
                 f"last is the label, got column {needed - 1}"
             )
 
+    @property
+    def describes_pairs(self) -> bool:
+        """Whether pairs of neighbours have features of their own."""
+        return self.parsed is not None and self.parsed.describes_pairs
+
     def numbered(self, sentences: Sequence[Sequence[Sequence[str]]]) -> "NumberedSequences":
         """Return the features of each token of many sentences, numbered."""
         from maxmargin.formats.numbered_features import number_features  # imports NumPy
@@ -47,6 +52,11 @@ class ColumnFeatures:
     def of(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the features of each token of a sentence, whose label is not read."""
         return self._features([row[: self.columns - 1] for row in rows])
+
+    def of_pairs(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the features of each pair of neighbours of a sentence, if the template has some."""
+        assert self.parsed is not None
+        return self.parsed.pair_features([row[: self.columns - 1] for row in rows])
 
 
 def column_features(source: Source, template: str | None) -> ColumnFeatures:

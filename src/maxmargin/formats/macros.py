@@ -62,10 +62,10 @@ class Template:
     ----------
     macros : iterable of Macro
         One per feature of a token.
+    bigrams : iterable of Macro
+        One per feature of a token together with the one before it, which has weights for pairs of labels.
     before, after : sequences of str
         What the rows before and after a sentence read, in their order: at least as many as macros reach out.
-    transitions : bool
-        Whether pairs of labels are to have weights.
 
     Attributes
     ----------
@@ -75,14 +75,37 @@ class Template:
     """
 
     def __init__(
-        self, macros: Iterable[Macro], before: Sequence[str], after: Sequence[str], *, transitions: bool
+        self, macros: Iterable[Macro], bigrams: Iterable[Macro], before: Sequence[str], after: Sequence[str]
     ) -> None:
-        self.macros, self.transitions = tuple(macros), transitions
+        self.macros, self.bigrams = tuple(macros), tuple(bigrams)
         self.before, self.after = list(before), list(after)
-        self.n_columns = 1 + max((cell.column for macro in self.macros for cell in macro.cells), default=-1)
+        cells = [cell for macro in (*self.macros, *self.bigrams) for cell in macro.cells]
+        self.n_columns = 1 + max((cell.column for cell in cells), default=-1)
+
+    @property
+    def transitions(self) -> bool:
+        """Whether pairs of labels are to have weights."""
+        return bool(self.bigrams)
+
+    @property
+    def describes_pairs(self) -> bool:
+        """Whether the weights of pairs of labels depend on the tokens."""
+        return any(macro.cells for macro in self.bigrams)
 
     def features(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the features of each token of a sentence, in the order of the templates."""
+        return self._made(self.macros, rows)
+
+    def pair_features(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the features of each token but the first, together with the one before it.
+
+        Macros count rows from the second token of a pair. Those of the first token would have no effect, as
+        no label is before its own.
+        """
+        return self._made(self.bigrams, rows)[1:]
+
+    def _made(self, macros: Sequence[Macro], rows: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the features that some templates make of each token."""
         columns = [[*self.before, *column, *self.after] for column in zip(*rows, strict=True)]
-        made = [macro.features(columns, len(self.before), len(rows)) for macro in self.macros]
+        made = [macro.features(columns, len(self.before), len(rows)) for macro in macros]
         return [list(features) for features in zip(*made, strict=True)]

@@ -3,8 +3,9 @@
 A line ``U01:%x[-1,0]/%x[0,1]`` makes one feature of each token: the line with each macro ``%x[row,column]``
 replaced by the entry of that column, counted from 0, of the token that is ``row`` tokens away. Rows before a
 sentence read ``_B-1``, ``_B-2``, ..., counted from its start, and rows after it ``_B+1``, ``_B+2``, ... Lines
-that begin with ``#`` are comments. The line ``B`` asks for a weight of each pair of neighbouring labels.
-`maxmargin.formats.wapiti` reads what Wapiti adds to this.
+that begin with ``#`` are comments. A line ``B01:%x[0,0]`` makes one feature of each token but the first, in
+the same way, which has a weight for each pair of labels of the token before and this one; the line ``B`` asks
+for the same weight at all tokens. `maxmargin.formats.wapiti` reads what Wapiti adds to this.
 """
 
 import re
@@ -36,7 +37,7 @@ def parse_template(text: str, name: str = "template") -> Template:
     Raises
     ------
     Malformed
-        If a line is not a template, or asks for features of pairs of labels, which no model here has.
+        If a line is not a template, or no line makes features of single tokens.
 
     Examples
     --------
@@ -45,28 +46,27 @@ def parse_template(text: str, name: str = "template") -> Template:
     [['U01:_B-1/He'], ['U01:He/runs']]
     >>> parse_template('u:%X[0,0]/%m[0,0,"..$"]').features([["Runs", "VBZ"]])
     [['u:runs/ns']]
+    >>> parse_template("U00:%x[0,0]\\nB01:%x[-1,1]/%x[0,1]").pair_features([["He", "PRP"], ["runs", "VBZ"]])
+    [['B01:PRP/VBZ']]
     """
     if looks_like_wapiti(text):
         return parse_patterns(text, name)
-    macros, transitions = [], False
+    macros: dict[str, list[Macro]] = {_UNIGRAM: [], _BIGRAM: []}
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.strip()
         if not line or line.startswith(_COMMENT):
             continue
-        if line.startswith(_BIGRAM) and "%" not in line:
-            transitions = True
-        elif line.startswith(_UNIGRAM):
-            macros.append(_parsed(line, name, number))
-        else:
-            raise _unknown(line, name, number)
-    if not macros:
+        if line[0] not in macros:
+            raise malformed(name, number, "a template that starts with 'U', 'B' or '#'", quoted(line))
+        macros[line[0]].append(_parsed(line, name, number))
+    if not macros[_UNIGRAM]:
         raise Malformed(f"{name}: expected a template such as U00:%x[0,0], got none")
-    return with_edges(macros, transitions=transitions)
+    return with_edges(macros[_UNIGRAM], macros[_BIGRAM])
 
 
-def with_edges(macros: Iterable[Macro], *, transitions: bool) -> Template:
+def with_edges(macros: Iterable[Macro], bigrams: Iterable[Macro]) -> Template:
     """Return templates for which rows outside of a sentence read as in CRF++."""
-    return Template(macros, _BEFORE, _AFTER, transitions=transitions)
+    return Template(macros, bigrams, _BEFORE, _AFTER)
 
 
 def macro(text: str) -> Macro:
@@ -84,11 +84,3 @@ def _parsed(line: str, name: str, number: int) -> Macro:
     if far is not None:
         raise malformed(name, number, f"rows from -{_REACH} to {_REACH} in %x[row,column]", str(far))
     return found
-
-
-def _unknown(line: str, name: str, number: int) -> Malformed:
-    if line.startswith(_BIGRAM):
-        expected = "'B' alone, as weights of pairs of labels do not depend on words here (start it with 'U')"
-    else:
-        expected = "a template that starts with 'U', 'B' or '#'"
-    return malformed(name, number, expected, quoted(line))

@@ -4,8 +4,9 @@ A line ``u:%x[-1,0]`` makes one feature of each token. Beside ``%x[row,column]``
 ``%t[row,column,"regexp"]``, which is ``true`` or ``false``, and ``%m[row,column,"regexp"]``, the first part
 of the entry that matches. A capital, as in ``%X``, makes letters small, and ``@`` before a row counts from
 the start of the sentence, from 1, or from its end, from -1. Rows before a sentence read ``_x-1``, ...,
-``_x-4`` and then ``_x-#``, rows after it ``_x+1``, ... All from a ``#`` on is a comment. The line ``b`` asks
-for a weight of each pair of neighbouring labels. `maxmargin.formats.regexps` has the syntax of regexps.
+``_x-4`` and then ``_x-#``, rows after it ``_x+1``, ... All from a ``#`` on is a comment. A line that begins
+with ``b`` makes a feature of each token but the first, for pairs of labels, and one that begins with ``*``
+makes both. `maxmargin.formats.regexps` has the syntax of regexps.
 """
 
 import re
@@ -31,26 +32,22 @@ def looks_like_wapiti(text: str) -> bool:
 
 def parse_patterns(text: str, name: str = "template") -> Template:
     """Return the templates of a text in Wapiti's syntax; raise `Malformed` if it is none."""
-    macros, transitions = [], False
+    macros: list[Macro] = []
+    bigrams: list[Macro] = []
     for number, line in enumerate(text.split("\n"), start=1):
         pattern = line.partition("#")[0].strip()
         kind = pattern[:1].lower()
         if kind not in ("", "u", "b", "*"):
             raise malformed(name, number, "a pattern that starts with 'u', 'b', '*' or '#'", quoted(line))
-        if kind in ("b", "*") and "%" in pattern:
-            expected = (
-                "'b' alone, as weights of pairs of labels do not depend on words here (start it with 'u')"
-            )
-            raise malformed(name, number, expected, quoted(pattern))
-        transitions |= kind in ("b", "*")
-        if kind in ("u", "*"):
-            macros.append(_parsed(pattern, name, number))
+        found = _parsed(pattern, name, number)
+        macros += [found] if kind in ("u", "*") else []
+        bigrams += [found] if kind in ("b", "*") else []
     if not macros:
         raise Malformed(f"{name}: expected a pattern such as u:%x[0,0], got none")
-    rows = [abs(cell.row) for macro in macros for cell in macro.cells if not cell.fixed]
+    rows = [abs(cell.row) for macro in (*macros, *bigrams) for cell in macro.cells if not cell.fixed]
     reach = range(1, max([_COUNTED + 1, *rows]) + 1)
     before = [_edge("-", k) for k in reversed(reach)]
-    return Template(macros, before, [_edge("+", k) for k in reach], transitions=transitions)
+    return Template(macros, bigrams, before, [_edge("+", k) for k in reach])
 
 
 def _edge(sign: str, k: int) -> str:

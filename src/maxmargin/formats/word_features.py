@@ -64,7 +64,7 @@ def word_template(n_columns: int) -> Template:
     for k in range(1, n_columns):
         for length in (1, 2, 3):
             macros += _windows(f"column{k}", len(_OF_WORD) + k - 1, length)
-    return with_edges(macros, transitions=True)
+    return with_edges(macros, [macro("B")])
 
 
 def _windows(name: str, column: int, length: int) -> Iterator[Macro]:
