@@ -90,10 +90,10 @@ def measure(data: Path, folder: Path, names: list[str], options: list[str]) -> N
         trained = run("train", data / "train.txt.gz", *train, *options)
         tagged = run("tag", model, data / "test.txt.gz", "--output", folder / "out", "--quiet")
         said: dict[str, Any] = json.loads(trained.said)
+        sizes, MB = (said["features"], said.get("edge_features", 0)), model.stat().st_size / 1e6
         print(
             f"{name:8} {trained.seconds:8.1f} {trained.megabytes:7.0f} {said['passes']:7} "
-            f"{tagged.seconds:6.1f} {model.stat().st_size / 1e6:9.1f} {said['features']:9} {said.get('edge_features', 0):9} "
-            f"{f1_of(folder / 'out'):7.4f}",
+            f"{tagged.seconds:6.1f} {MB:9.1f} {sizes[0]:9} {sizes[1]:9} {f1_of(folder / 'out'):7.4f}",
             flush=True,
         )
 

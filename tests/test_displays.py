@@ -26,6 +26,7 @@ from maxmargin.displays import (
     TransitionsDisplay,
 )
 from support.estimators import KINDS
+from support.model_files import samples
 
 matplotlib.use("Agg")
 
@@ -134,6 +135,16 @@ def test_transitions_of_chains_have_a_start_and_an_end() -> None:
     assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["0", "1", "2", "end"]
     numbers = [float(text.get_text().replace("−", "-")) for text in display.ax_.texts]
     np.testing.assert_allclose(numbers, shown[np.isfinite(shown)], atol=0.05)
+
+
+def test_transitions_of_edges_by_name() -> None:
+    graph = samples()["graph-names"].fitted()
+    number = graph.edge_feature_names_.index("then dog")
+    display = TransitionsDisplay.from_estimator(graph, feature="then dog")
+    np.testing.assert_array_equal(display.weights, graph.edge_coef_[number])
+    assert display.meaning == "weight: edge feature then dog"
+    by_number = TransitionsDisplay.from_estimator(graph, feature=number)
+    np.testing.assert_array_equal(by_number.weights, display.weights)
 
 
 def test_transitions_of_segments_edges_and_pairs() -> None:
@@ -316,6 +327,9 @@ ERRORS = {
     ),
     r"^TransitionsDisplay: feature must be from 0 to 1, got 2\.$": lambda: TransitionsDisplay.from_estimator(
         fitted("graph"), feature=2
+    ),
+    r"^TransitionsDisplay: feature must be from 0 to 4, or a name, got 'no'\.$": lambda: (
+        TransitionsDisplay.from_estimator(samples()["graph-names"].fitted(), feature="no")
     ),
     r"^ChainSVC: label must be one of 0, 1, 2, got 'x'\.$": lambda: FeaturesDisplay.from_estimator(
         fitted("chain"), "x"

@@ -47,15 +47,15 @@ class TransitionsDisplay(Display):
         self.weights, self.before, self.after, self.meaning = weights, list(before), list(after), meaning
 
     @classmethod
-    def from_estimator(cls, estimator: object, *, feature: int = 0, ax: "Axes | None" = None) -> Self:
+    def from_estimator(cls, estimator: object, *, feature: int | str = 0, ax: "Axes | None" = None) -> Self:
         """Plot the weights of pairs of labels of a fitted estimator.
 
         Parameters
         ----------
         estimator : ChainSVC, SegmentSVC, GraphSVC or MultilabelSVC, or a pipeline that ends with one
             For sets of labels, the numbers are what two labels gain if both or neither of them are chosen.
-        feature : int
-            The feature of edges whose weights to show, for GraphSVC.
+        feature : int or str
+            The feature of edges whose weights to show, for GraphSVC: its number, or its name if it has one.
         ax : matplotlib Axes, optional
 
         Returns
@@ -133,16 +133,16 @@ def _of_sequences(cls: type[Shown], tables: dict[str, WeightTable]) -> Shown:
     return cls(weights, ["start", *names], [*names, "end"] if has_end else names)
 
 
-def _of_edges(cls: type[Shown], table: WeightTable, labels: list[object], feature: int) -> Shown:
+def _of_edges(cls: type[Shown], table: WeightTable, labels: list[object], feature: int | str) -> Shown:
     """Return the display of the weights of a feature of edges."""
-    if feature not in range(len(table.features)):
-        raise ValueError(
-            f"{cls.__name__}: feature must be from 0 to {len(table.features) - 1}, got {feature}."
-        )
+    number = table.features.index(feature) if feature in table.features else feature
+    if not isinstance(number, int) or number not in range(len(table.features)):
+        most = f"{len(table.features) - 1}{'' if isinstance(table.features, range) else ', or a name'}"
+        raise ValueError(f"{cls.__name__}: feature must be from 0 to {most}, got {feature!r}.")
     places, weights = {label: k for k, label in enumerate(labels)}, np.full(2 * (len(labels),), np.nan)
-    for (before, after), weight in zip(table.labels, table.weights[feature], strict=True):
+    for (before, after), weight in zip(table.labels, table.weights[number], strict=True):
         weights[places[before], places[after]] = weight
-    return cls(weights, labels, labels, meaning=f"weight: edge feature {feature}")
+    return cls(weights, labels, labels, meaning=f"weight: edge feature {table.features[number]}")
 
 
 def _of_pairs(cls: type[Shown], table: WeightTable, labels: list[object]) -> Shown:
