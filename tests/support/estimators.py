@@ -130,6 +130,7 @@ KINDS = {
             "nonnegative": {"nodes": [0]},
             "class_weight": {0: 2.0},
             "void": 7,
+            "min_count": 2,
             "search": 5,
             **KERNEL,
         },
