@@ -3,10 +3,10 @@
 
 Fill in the missing pixels of scanned digits.
 
-A row of the matrix is a scan. Of every scan some pixels are seen, and scans of the same digit are alike, so
-that the matrix is close to one of low rank: minimise the squared error on the pixels that are seen, among
-matrices whose singular values sum to at most a radius. The oracle of Frank-Wolfe is one pair of singular
-vectors, and the gap says how far the error is from its minimum, whatever the radius.
+A row of the matrix is a scan. Some pixels of every scan are seen, and scans of the same digit are alike, so
+the matrix is close to one of low rank: minimise the squared error on the pixels that are seen, among matrices
+whose singular values sum to at most a radius. The oracle of Frank-Wolfe is one pair of singular vectors, and
+the gap says how far the error is from its minimum, whatever the radius.
 """
 
 import matplotlib.pyplot as plt

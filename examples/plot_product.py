@@ -5,7 +5,7 @@ Find what every pixel of a picture is made of, and the haze above all of them.
 
 A pixel of a hyperspectral picture is a mixture of the spectra of some materials, plus the haze. The shares of
 the materials in a pixel are in a simplex, one for each pixel, and the spectrum of the haze is in a box. Each
-step asks the oracle of one of these sets, and changes what belongs to it only.
+step calls the oracle of one of these sets, and changes only what belongs to it.
 """
 
 import matplotlib.pyplot as plt
