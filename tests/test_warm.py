@@ -151,7 +151,7 @@ def test_without_a_directory(monkeypatch):
     monkeypatch.setattr(warm, "cache_directory", lambda: None)
     compiled = warm.compile_kernels()
     assert (compiled.kernels, compiled.directory) == (0, None)
-    assert "no directory is writeable" in str(compiled)
+    assert "no directory to keep them is writeable" in str(compiled)
 
 
 def test_the_outcome_is_one_line(tmp_path):
