@@ -3,49 +3,41 @@
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.encoding import SequenceEncoder
-from maxmargin.encoding.graph_features import EDGES, NODES, GraphEncoder, learn_graphs
 from maxmargin.encoding.graphs import (
     Graphs,
     encode_node_labels,
-    encode_node_weights,
     encode_with_void,
     has_cycles,
     without_empty,
-    without_nodes,
 )
 from maxmargin.encoding.kinds import is_empty
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.signs import Marks, mark_weights
-from maxmargin.estimators._base import Call, LabellingEstimator
+from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
-from maxmargin.estimators._encoders import named_rows
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
 from maxmargin.estimators._explaining import Explainer, Reader
-from maxmargin.estimators._fields import COUNT, Fields, choice
+from maxmargin.estimators._fields import Fields, choice
+from maxmargin.estimators._graphs import GraphData, GraphEstimator
 from maxmargin.estimators._inspection import LabelFeatureInspector, TransitionInspector, WeightTable
 from maxmargin.estimators._label_readers import GraphReader
 from maxmargin.estimators._marginals import ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._readers import RowReader, named_by
-from maxmargin.estimators._scaled import Rows, ScaledEstimator
 from maxmargin.estimators._scores import share_right
-from maxmargin.estimators._single import present_weights
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
-from maxmargin.estimators._state import check_parameters, transaction
+from maxmargin.estimators._state import check_parameters
 from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Graph
 from maxmargin.result import Callback
 from maxmargin.wording import described
-
-_Data = tuple[Graphs, IntArray, FloatArray]
 
 # Nearby nodes say much the same: a graph of more nodes than this counts as one of this many.
 _NODES = 48
@@ -56,9 +48,8 @@ class GraphSVC(
     LabelFeatureInspector,
     TransitionInspector,
     ListMarginEstimator,
-    ListMarginalEstimator[_Data, list[Labels]],
-    LabellingEstimator[_Data, list[Labels]],
-    ScaledEstimator[_Data, list[Labels]],
+    ListMarginalEstimator[GraphData, list[Labels]],
+    GraphEstimator[list[Labels]],
 ):
     r"""Structural SVM for the labels of the nodes of graphs: trees, images, any other.
 
@@ -163,29 +154,9 @@ class GraphSVC(
     """
 
     _texts: ClassVar[dict[str, str]] = {
-        "rows": "nodes",
-        "example": "graph",
-        "examples": "graphs",
         "scale": "3",
         "of_rows": " of nodes, and by m / 48 if graphs have m > 48 nodes on average",
         "scale_of_kernels": "the sum counts as 3",
-        "X": """
-            X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
-                Features are arrays or sparse matrices with one row per node and per edge, or lists with one
-                dict or one collection of strings per node and per edge. Edges are an int array of shape
-                (n_edges, 2): the two nodes of each. Without features an edge has a single feature, which is
-                1. If features of nodes have names, a graph may have no nodes. It has an empty output, and
-                changes nothing in training.
-            """,
-        "y": """
-            y : list of arrays of labels
-                Strings or ints, one per node; of any shape, read in order.
-            """,
-        "extra": """
-            node_weights : list of arrays, default=None
-                How much each node counts in the loss and in the number of nodes that "normalized_hamming"
-                divides by.
-            """,
         "first": "The first call chooses the inference for all, and names that it did not have are ignored.",
         "predict": """
             list of arrays
@@ -220,30 +191,17 @@ class GraphSVC(
     inference: str
     search: int
     loss: str | FloatArray
-    void: str | int | None
     rescaling: str
     class_weight: str | Mapping[object, float] | None
-    min_count: int
     nonnegative: dict[str, object] | None
     edge_coef_: FloatArray
-    feature_names_: list[str] | None
-    edge_feature_names_: list[str] | None
     inference_: str
-    n_edge_features_in_: int
-    _node_names: SequenceEncoder | None
-    _edge_names: SequenceEncoder | None
 
-    _fitted: ClassVar[Fields] = {
-        "_node_names": named_rows(NODES).or_none(),
-        "_edge_names": named_rows(EDGES).or_none(),
-        "inference_": choice("tree", "cut", "messages"),
-        "n_edge_features_in_": COUNT,
-    }
+    _fitted: ClassVar[Fields] = {"inference_": choice("tree", "cut", "messages")}
     _parameter_constraints: ClassVar[Constraints] = {
         "inference": [StrOptions({"auto", "tree", "cut", "messages"})],
         "search": [Interval(Integral, 0, None, closed="left")],
         "loss": [StrOptions(HAMMING), "array-like"],
-        "void": [str, Integral, None],
         "nonnegative": [dict, None],
     }
 
@@ -280,44 +238,13 @@ class GraphSVC(
     ) -> None:
         self._store(locals())
 
-    @transaction
-    def fit(  # type: ignore[override]
-        self, X: object, y: object, node_weights: object = None, sample_weight: object = None
-    ) -> Self:
-        """%(fit)s"""
-        return self._learn((X, y, node_weights), sample_weight)
-
-    @transaction
-    def partial_fit(  # type: ignore[override]
-        self,
-        X: object,
-        y: object,
-        classes: object = None,
-        node_weights: object = None,
-        sample_weight: object = None,
-    ) -> Self:
-        """%(partial_fit_with_classes)s"""
-        return self._learn((X, y, node_weights), sample_weight, more=True, classes=classes)
-
-    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
-        (X, y, node_weights), known = parts, self._known_classes(call)
-        graphs = self._learnt_graphs(X) if call.first else self._known_graphs(X)
-        labels, self.classes_ = encode_with_void(y, graphs, self.void, owner=self._owner, classes=known)
-        counts = np.ones(graphs.offsets[-1])
-        if node_weights is not None:
-            counts = encode_node_weights(node_weights, graphs, owner=self._owner)
+    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[GraphData]:
+        data = self._data(parts, call)
         if call.first:
-            self.inference_ = self._inference_for(has_cycles(graphs))
-            self._learn_kernel(graphs.nodes)
+            self.inference_ = self._inference_for(has_cycles(data[0]))
+            self._learn_kernel(data[0].nodes)
             self._check_signs()
-        present = _without_empty(Examples((graphs, labels, counts), weights), self._owner)
-        return _without_void(present, self._owner)
-
-    def _learnt_graphs(self, X: object) -> Graphs:
-        """Return the graphs encoded, and keep the names and numbers of their features."""
-        graphs, (self._node_names, self._edge_names) = learn_graphs(X, self.min_count, self._owner)
-        self.n_features_in_, self.n_edge_features_in_ = graphs.nodes.shape[1], graphs.edges.shape[1]
-        return graphs
+        return self._trained(data, weights)
 
     def _inference_for(self, has_cycles: bool) -> str:
         if self.inference != "auto":
@@ -326,7 +253,7 @@ class GraphSVC(
             return "tree"
         return "cut" if len(self.classes_) == 2 else "messages"
 
-    def _problem(self, examples: Examples[_Data]) -> Problem:
+    def _problem(self, examples: Examples[GraphData]) -> Problem:
         (graphs, labels, counts), n_labels = examples.data, len(self.classes_)
         plain = Graph.from_encoded(
             graphs._replace(nodes=self._linear_rows(graphs.nodes)),
@@ -343,11 +270,7 @@ class GraphSVC(
         self._n_weights = n_weights(problem)
         return signed(problem, self._marks(problem))
 
-    def _weighted_rows(self, examples: Examples[_Data]) -> tuple[Rows, FloatArray | None]:
-        (graphs, *_), weights = examples
-        return graphs.nodes, None if weights is None else np.repeat(weights, np.diff(graphs.offsets))
-
-    def _rows_per_example(self, examples: Examples[_Data]) -> float:
+    def _rows_per_example(self, examples: Examples[GraphData]) -> float:
         """Return the C of a graph in units of that of a node: less than one, where graphs have many nodes.
 
         If the loss is an average over nodes, it is C times their number that says what a node counts.
@@ -365,7 +288,7 @@ class GraphSVC(
         return not (isinstance(self.loss, str) and self.loss == "hamming")
 
     def _class_costs(
-        self, class_weight: str | Mapping[object, float], examples: Examples[_Data]
+        self, class_weight: str | Mapping[object, float], examples: Examples[GraphData]
     ) -> FloatArray:
         """Return the factor of the loss of a wrong node for each true label."""
         check_margins_rescaled(class_weight, self.rescaling, self._owner)
@@ -390,7 +313,7 @@ class GraphSVC(
                 f"{described(self.nonnegative)}; leave it out."
             )
 
-    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
+    def _keep(self, problem: Problem, examples: Examples[GraphData], w: FloatArray) -> None:
         # With signs, a vector without them follows the weights.
         self._keep_support(problem, examples.data[0].nodes, w[: self._n_weights].copy())
         self._expose()
@@ -407,23 +330,11 @@ class GraphSVC(
         )
 
     def _expose(self) -> None:
+        super()._expose()
         self._coef, self.edge_coef_ = self._linear_parts()
-        self.feature_names_, self.edge_feature_names_ = (
-            None if names is None else names.feature_names_ for names in (self._node_names, self._edge_names)
-        )
-
-    def _check_restored(self) -> None:
-        super()._check_restored()
-        sizes = self.n_features_in_, self.n_edge_features_in_
-        for part, names, n in zip(
-            ("nodes", "edges"), (self._node_names, self._edge_names), sizes, strict=True
-        ):
-            if names is not None and names.n_features_in_ != n:
-                raise ValueError(f"features of {part} must have a name each")
 
     def _feature_tables(self) -> list[WeightTable]:
-        names = self.feature_names_ or range(self.n_features_in_)
-        return [WeightTable("node", names, self.classes_.tolist(), self.coef_.T)]
+        return [WeightTable("node", self._feature_names(), self.classes_.tolist(), self.coef_.T)]
 
     def _transition_tables(self) -> list[WeightTable]:
         labels, weights = self.classes_.tolist(), self.edge_coef_
@@ -432,8 +343,7 @@ class GraphSVC(
             weights = np.repeat(weights[:, None], len(labels), axis=1)
         else:
             pairs = list(itertools.product(labels, labels))
-        names = self.edge_feature_names_ or range(len(weights))
-        return [WeightTable("edge", names, pairs, weights.reshape(len(weights), -1))]
+        return [WeightTable("edge", self._edge_feature_names(), pairs, weights.reshape(len(weights), -1))]
 
     def _predict(self, X: object) -> list[Labels]:
         check_parameters(self, "search")
@@ -453,9 +363,8 @@ class GraphSVC(
         graphs = self._known_graphs([x])
         if not graphs.offsets[-1]:
             return None
-        nodes = RowReader(graphs.nodes, "node", named_by(self.feature_names_ or range(self.n_features_in_)))
-        names = self.edge_feature_names_ or range(self.n_edge_features_in_)
-        edges = RowReader(graphs.edges, "edge", named_by(names))
+        nodes = RowReader(graphs.nodes, "node", named_by(self._feature_names()))
+        edges = RowReader(graphs.edges, "edge", named_by(self._edge_feature_names()))
         reader = GraphReader(nodes, edges, graphs.ends, self.classes_, self._coef, self.edge_coef_)
         return self._unlabelled(graphs), reader
 
@@ -482,13 +391,6 @@ class GraphSVC(
         codes, classes = encode_node_labels(y, graphs, owner=self._owner)
         return self._unlabelled(graphs), known_states(codes, classes, self.classes_, self._owner)
 
-    def _known_graphs(self, X: object) -> Graphs:
-        """Return the graphs encoded, if they have as many features as those of `fit`."""
-        graphs = GraphEncoder(self._node_names, self._edge_names).transform(X, self._owner)
-        self._check_width("nodes", graphs.nodes.shape[1], self.n_features_in_)
-        self._check_width("edges", graphs.edges.shape[1], self.n_edge_features_in_)
-        return graphs
-
     def _has_no_parts(self, x: object) -> bool:
         return isinstance(x, tuple | list) and len(x) > 0 and is_empty(x[0])
 
@@ -499,29 +401,3 @@ class GraphSVC(
         parts = np.split(known, graphs.offsets[1:-1])
         predicted = [labels[part] for labels, part in zip(predicted, parts, strict=True)]
         return share_right(predicted, codes[known], classes, self.classes_, self._owner)
-
-
-def _without_empty(examples: Examples[_Data], owner: str) -> Examples[_Data]:
-    """Return the examples without empty graphs, whose hinge is zero at any weights."""
-    (graphs, labels, counts), weights = examples
-    lengths = np.diff(graphs.offsets)
-    if not lengths.any():
-        raise ValueError(f"{owner}: each graph of X is empty; give one or more that are not.")
-    return Examples((without_empty(graphs), labels, counts), present_weights(weights, lengths))
-
-
-def _without_void(examples: Examples[_Data], owner: str) -> Examples[_Data]:
-    """Return the examples without void nodes, whose label is -1, and without graphs that have no others."""
-    (graphs, labels, counts), weights = examples
-    kept = labels >= 0
-    if kept.all():
-        return examples
-    # A graph whose other nodes all have weight zero has no loss, nor a number of nodes to divide it by.
-    counted = np.add.reduceat(np.where(kept, counts, 0.0), graphs.offsets[:-1]) > 0.0
-    if not counted.any():
-        raise ValueError(
-            f"{owner}: node_weights are zero at all nodes that are not void; weight some of them."
-        )
-    kept &= np.repeat(counted, np.diff(graphs.offsets))
-    remaining = without_empty(without_nodes(graphs, kept))
-    return Examples((remaining, labels[kept], counts[kept]), None if weights is None else weights[counted])
