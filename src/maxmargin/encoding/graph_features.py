@@ -24,7 +24,7 @@ NODES, EDGES = WORDS, Words(WORDS.example, "edge")
 
 
 class GraphEncoder(NamedTuple):
-    """What has learnt the names of features of nodes, and of edges; None where features are numbers.
+    """The encoders of the names of features, of nodes and of edges; None where features are numbers.
 
     Graphs whose nodes have named features may be empty.
     """
@@ -53,7 +53,7 @@ class GraphEncoder(NamedTuple):
 
 
 def learn_graphs(X: object, min_count: int, owner: str) -> tuple[Graphs, GraphEncoder]:
-    """Return graphs encoded, and what has learnt the names of their features.
+    """Return the graphs encoded, and the encoders of the names of their features.
 
     Parameters
     ----------

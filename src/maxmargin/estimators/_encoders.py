@@ -100,7 +100,7 @@ def _read_joint(stored: Stored, name: str) -> Joint:
 
 
 def named_rows(words: Words) -> Field:
-    """Return the field of what has learnt the names of features of these parts."""
+    """Return the field of the encoder of the names of features of these parts."""
 
     def read(stored: Stored, name: str) -> SequenceEncoder:
         kind = choice("dicts", "strings").read(stored, name)

@@ -273,7 +273,7 @@ class GraphSVC(
     def _rows_per_example(self, examples: Examples[GraphData]) -> float:
         """Return the C of a graph in units of that of a node: less than one, where graphs have many nodes.
 
-        If the loss is an average over nodes, it is C times their number that says what a node counts.
+        If the loss is an average over nodes, C times their number determines what a node counts.
         """
         (graphs, *_), weights = examples
         return self._C_per_node(float(np.average(np.diff(graphs.offsets), weights=weights)))
@@ -371,8 +371,8 @@ class GraphSVC(
     def _unlabelled(self, graphs: Graphs) -> Problem:
         """Return the problem of predicting the labels of the graphs that have nodes.
 
-        Its outputs, one after another, are those of all graphs. If there is no node at all, a blank one takes
-        the place, outside of all graphs.
+        Its outputs, one after another, are those of all graphs. If there is no node at all, a blank one is
+        added, outside of all graphs.
         """
         if not graphs.offsets[-1]:
             return self._blank()

@@ -100,7 +100,7 @@ class Template:
         """Return the features of each token but the first, together with the one before it.
 
         Macros count rows from the second token of a pair. Those of the first token would have no effect, as
-        no label is before its own.
+        no label precedes its own.
         """
         return self._made(self.bigrams, rows)[1:]
 

@@ -4,9 +4,9 @@ A line ``u:%x[-1,0]`` makes one feature of each token. Beside ``%x[row,column]``
 ``%t[row,column,"regexp"]``, which is ``true`` or ``false``, and ``%m[row,column,"regexp"]``, the first part
 of the entry that matches. A capital, as in ``%X``, makes letters small, and ``@`` before a row counts from
 the start of the sentence, from 1, or from its end, from -1. Rows before a sentence read ``_x-1``, ...,
-``_x-4`` and then ``_x-#``, rows after it ``_x+1``, ... All from a ``#`` on is a comment. A line that begins
-with ``b`` makes a feature of each token but the first, for pairs of labels, and one that begins with ``*``
-makes both. `maxmargin.formats.regexps` has the syntax of regexps.
+``_x-4`` and then ``_x-#``, rows after it ``_x+1``, ... Everything from a ``#`` on is a comment. A line that
+begins with ``b`` makes a feature of each token but the first, for pairs of labels, and one that begins with
+``*`` makes both. `maxmargin.formats.regexps` has the syntax of regexps.
 """
 
 import re
