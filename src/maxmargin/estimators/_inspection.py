@@ -118,7 +118,7 @@ def _named(features: Sequence[object], rows: list[int]) -> Sequence[object]:
 
 
 def _largest(values: FloatArray, k: int | None) -> IntArray:
-    """Return the places of the k largest values, or of all, the largest first; of equal ones, the first."""
+    """Return the indices of the k largest values, or of all, the largest first; ties go to the first."""
     if k is None or k >= len(values):
         return np.argsort(-values, kind="stable")
     # A partition is much faster than sorting millions of weights.
@@ -148,7 +148,7 @@ class _HasTransitions(Protocol):
 
 
 def largest_features(model: _HasFeatures, label: object = None, k: int = 10) -> list[FeatureWeight]:
-    """Return the k feature weights of a fitted model, of one label or of all, of largest absolute value."""
+    """Return the k feature weights of largest absolute value of a fitted model, for one label or all."""
     owner = type(model).__name__
     checked, tables = check_k(k, owner), model._feature_tables()
     return ranked(tables if label is None else _of_label(tables, label, owner), np.abs, checked)

@@ -1,4 +1,4 @@
-"""What adds to the score of labels of nodes, of a class, and of a set of labels."""
+"""What contributes to a score: the readers of labels of nodes, classes and sets of labels."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

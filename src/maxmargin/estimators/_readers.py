@@ -1,4 +1,4 @@
-"""What adds to the score of an output: the readers of sequences, segments, heads and links."""
+"""What contributes to a score: the readers of sequences, segments, heads and links."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence

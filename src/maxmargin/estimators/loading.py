@@ -73,7 +73,7 @@ def load(path: Path, **parameters: object) -> SavesModel:
 
 @contextmanager
 def _in_file(stored: Stored) -> Iterator[None]:
-    """Turn errors of the checks that `fit` does, too, into errors of the file."""
+    """Turn errors of checks that `fit` makes too into errors of the file."""
     try:
         yield
     except FileError:

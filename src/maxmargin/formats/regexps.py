@@ -25,7 +25,7 @@ _CLASSES = {
 
 
 class Item(NamedTuple):
-    """A character that is one of some, or none of them, and how often: "", "*" or "?"."""
+    """A set of characters, or all others, and how often one occurs: "", "*" or "?"."""
 
     characters: str
     among: bool

@@ -36,7 +36,7 @@ def empty_planes(n: int, slack: int) -> Planes:
 
 
 def _new_planes(length: int, extent: IntArray, used: int, n_entries: int) -> Planes:
-    """Return sets in pools of this many planes, of which the first are in use, and of this many entries."""
+    """Return sets in pools of this many planes, the first ``used`` of them in use, and this many entries."""
     return Planes(
         np.ones(length),
         np.zeros(length),

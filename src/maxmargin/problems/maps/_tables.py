@@ -124,7 +124,7 @@ def _clear(work, length):
 
 @helper
 def _enter(columns, begin, p, t, work):
-    """Enter entry p, of token t; return the number of the one before with its feature, plus one, or zero."""
+    """Add entry p of token t; return the number of the last entry with its feature plus one, or zero."""
     mask = work.slots.shape[0] - 1
     slot = ((np.int64(columns[p]) * _SPREAD) >> _SHIFT) & mask
     while work.slots[slot] > 0 and columns[begin + work.slots[slot] - 1] != columns[p]:
