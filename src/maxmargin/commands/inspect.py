@@ -88,7 +88,7 @@ def _text(data: _Findings) -> str:
 
 
 def _table(rows: list[_Row]) -> list[str]:
-    """Return the lines of a table: the weight first, then what it is of."""
+    """Return the lines of a table: each weight, then its name."""
     return [
         "\t".join(
             [f"{row['weight']:+.4f}", *(str(v) for k, v in row.items() if k != "weight" and v is not None)]

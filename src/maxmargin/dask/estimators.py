@@ -91,7 +91,7 @@ class SegmentSVC(SequencesOnCluster, estimators.SegmentSVC):
     """
 
     def _take_in_labels(self, lesson: Lesson) -> None:
-        """The longest segments, one in each sequence, teach what all segments do."""
+        """Learn labels and lengths from the longest segments, one in each sequence, as if from all."""
         longest = dict(lesson.largest)
         outside = longest.pop(OUTSIDE, 0)
         y = [[(0, length, label)] for label, length in longest.items()] + [[]] * outside

@@ -1,4 +1,4 @@
-"""Sets of labels: the names of columns, and what is not a table of zeros and ones."""
+"""Sets of labels: the names of columns, and a check that y is not a list of labels."""
 
 from collections.abc import Iterable, Set
 from typing import cast

@@ -70,7 +70,7 @@ class LabelSetEstimator(TableEstimator[Data, Output]):
         return targets
 
     def _learn_labels(self, y: Targets, call: Call) -> None:
-        """Set what the labels are: the columns of y, or whether a vector y has the second of two classes."""
+        """Learn the labels: the columns of y or, if y is a vector of two classes, the second of them."""
         self._is_vector = y.ndim == 1
         if not self._is_vector:
             self._n_labels = y.shape[1]

@@ -249,7 +249,7 @@ class ChainSVC(
         return self._trained(tokens, labels, weights)
 
     def _learn_labels(self, classes: Labels, gives_arrays: bool) -> None:
-        """Set what follows from the labels."""
+        """Set the attributes that follow from the labels."""
         self.classes_, self._order, self._gives_arrays = classes, int(self.order), gives_arrays
         self._forbidden = encode_forbidden(self.forbidden, self.classes_, owner=self._owner)
 
