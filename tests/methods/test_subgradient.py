@@ -44,7 +44,7 @@ def averages(visits: list[Array], scheme: str) -> list[Array]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1), lam=st.sampled_from([0.01, 0.2, 3.0]))
@@ -73,7 +73,7 @@ def alpha_of_visits(data: naive.Enumerated, order: Array, answers: list[int], sh
     return alpha
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), lam=st.sampled_from([0.02, 0.2, 2.0]))

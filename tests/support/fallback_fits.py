@@ -2,13 +2,16 @@
 
 import numpy as np
 
-from maxmargin import ExponentiatedGradient, Pairwise, solve
+from maxmargin import Averaged, BlockFrankWolfe, ExponentiatedGradient, solve
 from support.catalogue import chain_case, multiclass_case
 
 LAM = 0.05
 FITS = {
     "multiclass, expectations": (lambda: multiclass_case(44), ExponentiatedGradient(LAM)),
-    "chain of sparse rows, pairwise": (lambda: chain_case(43, (5, 1, 2), rows="sparse"), Pairwise(LAM)),
+    "chain of sparse rows, averaged": (
+        lambda: chain_case(43, (5, 1, 2), rows="sparse"),
+        Averaged(BlockFrankWolfe(LAM)),
+    ),
 }
 
 
