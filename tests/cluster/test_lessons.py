@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin import ChainSVC, MulticlassSVC
+from maxmargin import ChainSVC, GraphSVC, MulticlassSVC
 from maxmargin.dask.lessons import Lesson, merged
 from maxmargin.dask.messages import PartitionError
 from maxmargin.dask.partitions import as_examples, sources
@@ -94,3 +94,14 @@ def test_collections_must_be_divided_alike() -> None:
     table, y = da.ones((6, 4), chunks=(2, 3)), da.ones(6, chunks=4)
     found = [tuple(dask.compute(*part[:2])) for part in sources(table, y, None, "MulticlassSVC")]
     assert [(rows.shape, len(labels)) for rows, labels in found] == 3 * [((2, 4), 2)]
+
+
+def test_names_of_graphs_are_not_for_clusters() -> None:
+    graph = [["a"], ["b"]], [(0, 1)], [["a b"]]
+    plain = np.eye(2), [(0, 1)], np.ones((1, 1))
+    for x in (graph, (*plain[:2], graph[2]), (graph[0], *plain[1:])):
+        with pytest.raises(
+            PartitionError, match="X must have the features of nodes and edges as arrays on a"
+        ):
+            learnt(0, GraphSVC(), [x], [[0, 1]], None)
+    assert learnt(0, GraphSVC(), [plain], [[0, 1]], None).number == 1
