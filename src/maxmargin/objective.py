@@ -31,7 +31,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import can_compile, python_generic
-from maxmargin.compiling.threads import run_all
+from maxmargin.compiling.threads import n_threads, run_all
 from maxmargin.limits import Pace
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import BrokenOracle, NamedMethod, Point, State, point
@@ -42,8 +42,9 @@ from maxmargin.problems.oracle import is_bounded, is_exact
 from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, checked_weights
 
-# Number of examples in a piece of a certificate: at least this, and more if they have few statistics.
-_CHUNK, _CHUNK_STATISTICS = 256, 1 << 16
+# Number of examples in a piece of a certificate: at least this, more if they have few statistics, and so many
+# that each thread has only this number of pieces, as each piece needs work space.
+_CHUNK, _CHUNK_STATISTICS, _PIECES = 256, 1 << 16, 8
 _TINY = float(np.finfo(np.float64).tiny)
 # Weights that are worse than zero are scaled by this power of two, repeatedly, until they are better.
 _SHRINKING, _SHRINKINGS = 8, 8
@@ -181,7 +182,8 @@ def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | 
     size, pace = map_sizes(problem.map), Pace()
     end = size.examples if end is None else end
     out, w = np.empty(end - start), checked_weights(problem, w)
-    chunk = max(_CHUNK, _CHUNK_STATISTICS // max(size.statistics, 1))
+    share = (end - start) // (_PIECES * n_threads())
+    chunk = max(_CHUNK, _CHUNK_STATISTICS // max(size.statistics, 1), share)
     plain, weights = split_weights(problem)
 
     def measure(first: int) -> None:
