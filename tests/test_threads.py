@@ -271,16 +271,16 @@ def test_interrupted_with_two_threads(method: Any) -> None:
 def test_interrupted_while_parts_synchronise(presses: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One Ctrl-C stops the run after the current piece; two stop it at once, with the last certificate."""
     case, calls = CASES["multiclass"](), SimpleNamespace(count=0)
-    summed_moves = divided._summed_moves
+    add_up = divided._add_up
 
     def press_and_sum(*args: Any) -> Any:
         calls.count += 1
         if calls.count == 60:
             for _ in range(presses):
                 signal.raise_signal(signal.SIGINT)
-        return summed_moves(*args)
+        return add_up(*args)
 
-    monkeypatch.setattr(divided, "_summed_moves", press_and_sum)
+    monkeypatch.setattr(divided, "_add_up", press_and_sum)
     result = solve(case.problem, METHODS["divided"], tol=0.0, check_every=1, random_state=0, n_jobs=2)
     assert_brackets(case, result)
     assert result.dual > 0

@@ -20,7 +20,7 @@ from maxmargin import (
     objective,
     solve,
 )
-from maxmargin.methods import divided
+from maxmargin.methods import _plane_pools, divided
 from maxmargin.methods.protocol import dual_weights, point, start
 from maxmargin.methods.sweep import advance, sweep
 from maxmargin.problems import Multiclass
@@ -229,8 +229,9 @@ def test_interpreted_problems_get_the_same_steps(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inner", INNER)
-def test_pools_that_become_full_within_a_round(inner: str) -> None:
+def test_pools_that_become_full_within_a_round(inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many labels and repeated visits: what was in the pools is there when they have grown."""
+    monkeypatch.setattr(_plane_pools, "_FEW_PLANES", 0)  # pools of few examples begin with much space
     case, method = multiclass_case(8, n=30, n_labels=60, n_features=12), Divided(INNER[inner])
     state = start(method, case.problem)
     before = _pool_length(state)

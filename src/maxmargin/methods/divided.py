@@ -27,7 +27,7 @@ The work of a part depends only on its examples, its state, the common weights a
 processes or machines can do it. The result depends on the number of parts, but not on the number of threads.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ import numpy as np
 from maxmargin import states
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling.exchange import CAN_EXCHANGE
-from maxmargin.compiling.threads import n_threads, run_in_turns
+from maxmargin.compiling.threads import n_threads, run_all, run_in_turns
 from maxmargin.methods import protocol
 from maxmargin.methods._walks import affordable_walks
 from maxmargin.methods.composition import check_inner
@@ -51,6 +51,7 @@ _STRETCHES = 4  # for each part, at most, in a pass: the more parts, the more th
 _ROUNDS = 32  # at most, in a pass, unless there are more stretches
 _CAUTION = 2.0  # (sigma - 1) / (mean of rho - 1)
 _SMOOTHING = 0.2  # share of the last rho in the mean
+_SLICE = 1 << 15  # numbers of a vector: those of a few vectors fit into a processor's own cache
 
 
 class _Divided(NamedTuple):
@@ -155,9 +156,7 @@ def _one_stretch(
     if n_parts == 1:
         w[:] = state.parts[0].state.w
         return state
-    rho, move = _summed_moves(phi, state)
-    move /= sigma
-    w += move
+    rho = _add_up(phi, state, sigma)
     gain = protocol.dual_loss(method, state) - 0.5 * lam * inner(phi, w, w) - dual
     return state._replace(interaction=mean_interaction(state.interaction, rho, gain, n_parts))
 
@@ -176,8 +175,9 @@ def _moved(
     def task(p: int) -> Generator[None, None, Any]:
         part = state.parts[p]
         part.state.w[:] = state.w
-        own = _part_method(method, n, len(part.numbers), sigma)
-        return sweep_in_turns(part.problem, own, part.state, orders[p], part.numbers, meetings=meetings[p])
+        own, numbers = _part_method(method, n, len(part.numbers), sigma), part.numbers
+        turns = sweep_in_turns(part.problem, own, part.state, orders[p], numbers, meetings=meetings[p])
+        return (yield from turns)
 
     moved = run_in_turns([task(p) for p in range(n_parts)], is_alone)
     if rounds > 1:
@@ -186,20 +186,32 @@ def _moved(
     return state._replace(parts=tuple(parts))
 
 
-def _summed_moves(phi: object, state: DividedState) -> tuple[float, FloatArray]:
-    """Return rho, and the sum of the parts' moves, which is written to the weights of part 0.
+def _add_up(phi: object, state: DividedState, sigma: float) -> float:
+    """Add the moves of the parts, divided by sigma, to the common weights; return rho.
 
-    The parts' weights are free to be overwritten, since every stretch starts from the common ones.
+    The parts' weights are free to be overwritten, since every stretch starts from the common ones: they hold
+    the moves, and those of part 0 their sum.
     """
-    moves, apart = [part.state.w for part in state.parts], 0.0
-    for move in moves:
-        move -= state.w
-        apart += inner(phi, move, move)
-    together = moves[0]
-    for move in moves[1:]:
-        together += move
-    square = inner(phi, together, together)
-    return square / apart if apart > 0.0 else state.interaction, together
+    w, moves = state.w, [part.state.w for part in state.parts]
+
+    def subtract(some: slice) -> None:
+        for move in moves:
+            move[some] -= w[some]
+
+    def add(some: slice) -> None:
+        for move in moves[1:]:
+            moves[0][some] += move[some]
+        w[some] += moves[0][some] / sigma
+
+    _for_slices(subtract, len(w))
+    apart = sum(inner(phi, move, move) for move in moves)
+    _for_slices(add, len(w))
+    return inner(phi, moves[0], moves[0]) / apart if apart > 0.0 else state.interaction
+
+
+def _for_slices(change: Callable[[slice], None], length: int) -> None:
+    """Change vectors of this length slice by slice, which caches hold; threads share the slices."""
+    run_all(change, [slice(first, first + _SLICE) for first in range(0, length, _SLICE)])
 
 
 def sigma_for(interaction: float, n_parts: int) -> float:

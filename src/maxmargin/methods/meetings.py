@@ -78,8 +78,8 @@ def new_meetings(w: FloatArray, sigma: float, after: Sequence[IntArray], is_crow
     threads than parts make the visits, it ``is_crowded``: a part may have to wait for one that needs the same
     thread, so its kernel returns at once.
     """
-    common, turn = np.empty((2, len(w))), _counter()
-    common[0] = w
+    common, turn = np.empty((2, len(w) if len(after[0]) > 0 else 0)), _counter()
+    common[0] = w[: common.shape[1]]
     patience = 1 if is_crowded else _PATIENCE
     return [
         Meetings(visits, _counter(), turn, common, p, len(after), sigma, patience, 0)
