@@ -173,7 +173,8 @@ def test_methods_within_methods(wrapper, inner, got):
 
 
 @pytest.mark.parametrize(
-    ("step", "got"), [("line", "'line'"), (LineSearch, "the class LineSearch"), (0.5, "0.5")]
+    ("step", "got"),
+    [(None, "None"), ("line", "'line'"), (LineSearch, "the class LineSearch"), (0.5, "0.5")],
 )
 def test_step_rules(step, got):
     expected = f"solve: the method's step must be LineSearch() or Predefined(), got {got}."

@@ -51,9 +51,9 @@ def checked_method(method: Any) -> Any:
         )
     if is_wrapper(type(method)):
         return method._replace(inner=checked_method(method.inner))
-    rule = getattr(method, "step", None)
-    known = rule is None or _is_registered(step_size, rule)
-    _expect(known, "the method's step", "LineSearch() or Predefined()", rule)
+    if hasattr(method, "step"):
+        known = _is_registered(step_size, method.step)
+        _expect(known, "the method's step", "LineSearch() or Predefined()", method.step)
     numbers = _checked_numbers(method)
     return method._replace(**numbers) if hasattr(method, "_replace") else method
 

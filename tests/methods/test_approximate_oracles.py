@@ -112,14 +112,6 @@ def test_qualities_that_are_none(nu: Any) -> None:
         Predefined(nu)
 
 
-@pytest.mark.parametrize("method", [BlockFrankWolfe, FrankWolfe])
-@pytest.mark.parametrize("step", [None, 0.5, "line search", LineSearch])
-def test_steps_that_are_none(method: Any, step: Any) -> None:
-    expected = rf"^{method.__name__}: step must be LineSearch\(\) or Predefined\(\), got "
-    with pytest.raises(ValueError, match=expected):
-        method(1.0, step)
-
-
 def shy(case: Case, exact: bool) -> Any:
     """Return the case with an oracle that looks at the first two outputs alone."""
     own, data = custom(case).oracle, case.data

@@ -33,13 +33,13 @@ from maxmargin.methods._blocks import (
 )
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import add_corner, new_scratch
-from maxmargin.methods.steps import Stepping, dual_gain, step_size
+from maxmargin.methods.steps import LineSearch, Predefined, dual_gain, step_size
 from maxmargin.methods.sweep import push_blocks
 from maxmargin.problems.feature_map import norm2, push
 from maxmargin.problems.problem import AnyProblem, sizes
 
 
-class BlockFrankWolfe(Stepping):
+class BlockFrankWolfe(NamedTuple):
     """Block-coordinate Frank-Wolfe: one oracle call and one step per visited example.
 
     Parameters
@@ -50,7 +50,8 @@ class BlockFrankWolfe(Stepping):
         Step size: exact line search, or 2n / (nu k + 2n).
     """
 
-    __slots__ = ()
+    lam: float
+    step: LineSearch | Predefined = LineSearch()
 
 
 class BlockState(NamedTuple):

@@ -18,13 +18,13 @@ from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
-from maxmargin.methods.steps import Stepping, step_size
+from maxmargin.methods.steps import LineSearch, Predefined, step_size
 from maxmargin.methods.sweep import advance, corners_of_all
 from maxmargin.problems.feature_map import inner, settle, unprojected
 from maxmargin.problems.problem import AnyProblem, sizes
 
 
-class FrankWolfe(Stepping):
+class FrankWolfe(NamedTuple):
     """Batch Frank-Wolfe: one pass over all examples per step.
 
     Parameters
@@ -35,7 +35,8 @@ class FrankWolfe(Stepping):
         Step size: exact line search, or 2 / (nu k + 2).
     """
 
-    __slots__ = ()
+    lam: float
+    step: LineSearch | Predefined = LineSearch()
 
 
 class BatchState(NamedTuple):

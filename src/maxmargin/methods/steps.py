@@ -1,7 +1,7 @@
 """Step sizes towards the corner that the oracle returned."""
 
 from numbers import Real
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from maxmargin.compiling import generic, helper
 from maxmargin.wording import shown
@@ -57,22 +57,3 @@ def predefined_step_size(rule, gap, curvature, k, n_blocks):
 def dual_gain(gamma, gap, curvature):
     r"""Return the gain of the dual by a step :math:`\gamma`: :math:`\gamma g - \gamma^2 c / 2`."""
     return gamma * (gap - 0.5 * gamma * curvature)
-
-
-_LINE_SEARCH = LineSearch()
-
-
-class _Stepping(NamedTuple):
-    lam: float
-    step: LineSearch | Predefined
-
-
-class Stepping(_Stepping):
-    """Base of methods with a choice of step sizes."""
-
-    __slots__ = ()
-
-    def __new__(cls, lam: float, step: LineSearch | Predefined = _LINE_SEARCH) -> Self:
-        if step_size.dispatch(type(step)) is step_size.dispatch(object):
-            raise ValueError(f"{cls.__name__}: step must be LineSearch() or Predefined(), got {shown(step)}.")
-        return super().__new__(cls, lam, step)
