@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file
 
+from maxmargin.persistence import container
 from maxmargin.persistence.atomic import write_atomically
 from maxmargin.persistence.container import CHECKPOINT, MODEL, FileError, read, write
 
@@ -169,6 +170,17 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_without_room_for_its_copies_a_file_is_not_begun(tmp_path, monkeypatch):
+    """safetensors ends the process where it runs out of memory."""
+    path = tmp_path / "file"
+    write(path, MODEL, ARRAYS, HEADER)
+    monkeypatch.setattr(container, "_COPIES", 1 << 50)
+    with pytest.raises(MemoryError):
+        write(path, MODEL, {}, {})
+    assert read(path, MODEL).header == HEADER
+    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_replacing_keeps_links_and_gives_the_permissions_of_new_files(tmp_path):

@@ -28,6 +28,7 @@ Path = str | os.PathLike[str]
 _KEY = "maxmargin"
 # What grows with the data is an array. Objects of JSON take some 30 times the memory of their text.
 _LONGEST_HEADER = 1 << 20
+_COPIES = 3  # of all arrays, which safetensors makes while it writes them
 _LENGTH_BYTES = 8
 # Most characters of an error that are quoted from a file, or from what checks say about it.
 _LONGEST_TEXT = 300
@@ -80,10 +81,16 @@ def write(path: Path, form: Format, arrays: Arrays, header: Mapping[str, Json]) 
     # safetensors reads the memory of an array from its first to its last byte. Not by np.ascontiguousarray,
     # which makes arrays without dimensions one-dimensional.
     contiguous = {name: np.require(array, requirements="C") for name, array in arrays.items()}
+    _check_room(_COPIES * (len(text) + sum(array.nbytes for array in contiguous.values())))
     content = save(contiguous, {_KEY: text})
     if _header_length(content) > _LONGEST_HEADER:
         raise ValueError(f"{path}: a header must have at most {_LONGEST_HEADER} bytes, got {len(text)}")
     write_atomically(path, content)
+
+
+def _check_room(n_bytes: int) -> None:
+    """Raise MemoryError unless there is room for so many bytes: safetensors would end the process."""
+    np.empty(n_bytes, dtype=np.uint8)
 
 
 def read(path: Path, form: Format) -> Contents:
