@@ -89,7 +89,8 @@ def weighed(parts: Parts, sample_weight: object, owner: str) -> tuple[Parts, Flo
 def _checked_weights(sample_weight: object, parts: Parts, owner: str) -> FloatArray:
     """Return the weights as an array, if they are finite, not negative, and one per example."""
     given = [part for part in parts if part is not None]
-    n = given[0].shape[0] if hasattr(given[0], "shape") else len(given[0])  # type: ignore[arg-type]
+    shape = getattr(given[0], "shape", ())
+    n = shape[0] if shape else len(given[0])  # type: ignore[arg-type]
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
     weights: FloatArray = check_array(
