@@ -297,3 +297,9 @@ def test_not_fitted(use):
     with pytest.raises((NotFittedError, AttributeError), match=r"ChainSVC.* not fitted yet") as caught:
         use(ChainSVC())
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("X", [np.str_("a"), np.array("a"), np.float64(3.0)])
+def test_weights_of_what_is_no_list(X: object) -> None:
+    with pytest.raises(TypeError, match=r"^ChainSVC: .+$"):
+        ChainSVC().fit(X, [["A"]], sample_weight=[1.0])

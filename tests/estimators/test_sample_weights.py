@@ -264,9 +264,3 @@ def test_weighted_scores() -> None:
     assert several.score(IRIS[FEW], y, sample_weight=weights) == pytest.approx(
         weights @ exact / weights.sum()
     )
-
-
-@pytest.mark.parametrize("X", [np.str_("a"), np.array("a"), np.float64(3.0)])
-def test_weights_of_what_is_no_list(X: object) -> None:
-    with pytest.raises(TypeError, match=r"^ChainSVC: .+$"):
-        ChainSVC().fit(X, [["A"]], sample_weight=[1.0])
