@@ -11,7 +11,7 @@ def quoted(value: object) -> str:
     """Return the representation of a value, on one line and shortened to fit into a message."""
     text = repr(value)
     text = " ".join(text.split()) if "\n" in text else text
-    return text if len(text) <= 40 else text[:37] + "..."
+    return shortened(text, 40)
 
 
 def described(value: object) -> str:
@@ -32,14 +32,18 @@ def shown(value: object) -> str:
         return f"the class {value.__name__}"
     if not isinstance(value, str | Real | None):
         return described(value)
-    text = repr(value)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return shortened(repr(value))
 
 
 def on_one_line(message: str) -> str:
     """Return an error message as a single line, shortened to fit on a screen."""
     line = " ".join(part.strip() for part in message.splitlines())
-    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 3] + "..."
+    return shortened(line, _LONGEST_MESSAGE)
+
+
+def shortened(text: str, most: int = _LONGEST) -> str:
+    """Return a text, or its beginning if it has more than ``most`` characters."""
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def note_example(error: Exception, owner: str, name: str, i: int) -> None:

@@ -137,6 +137,12 @@ def test_a_directory_of_two_lines() -> None:
         locate(SOURCE._replace(sha256=None), "two\nlines", "f")
 
 
+def test_a_directory_whose_name_is_too_long() -> None:
+    with pytest.raises(FileNotFoundError, match=r"^f: no .* in a+\.\.\., .*data_home=\.$") as caught:
+        locate(SOURCE._replace(sha256=None), "a" * 5000, "f")
+    assert len(str(caught.value)) < 700
+
+
 REAL_OPEN = _files._open
 
 

@@ -191,6 +191,7 @@ BAD_STRUCTURES = [
     ("matching", {"n_features": 0}, "n_features must be an int >= 1"),
     ("matching", {"features": np.ones((10, 2))}, "features must be a vector of 2 numbers per link"),
     ("matching", {"fertility": 0}, "fertility must be an int >= 1"),
+    ("matching", {"fertility": 10**20}, "fertility must be at most 281474976710656"),
     ("matching", {"fertility": 2**40}, r"must have at most 2\*\*32 statistics"),
     ("trees", {"heads": np.array([0, 0, 3])}, "heads must be from 0 to 2, got 3 at position 2"),
     ("trees", {"heads": np.array([0, -1, 1])}, "heads must be from 0 to 2, got -1 at position 1"),

@@ -102,9 +102,6 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         help="tags of CoNLL-U to use (default: both)",
     )
     parser.add_argument(
-        "-C", type=_positive, metavar="C", help="inverse regularisation strength (default: the estimator's)"
-    )
-    parser.add_argument(
         "--search",
         action="store_true",
         help="choose C by cross-validation, among 1/4 to 4 times the default or -C",
@@ -113,6 +110,17 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--resume",
         action="store_true",
         help="store the state of training in MODEL.checkpoint every minute, and go on from it if it is there",
+    )
+    _add_settings(parser)
+    _add_jobs(parser)
+    _add_quiet(parser)
+    _add_json(parser)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the parameters of estimators."""
+    parser.add_argument(
+        "-C", type=_positive, metavar="C", help="inverse regularisation strength (default: the estimator's)"
     )
     parser.add_argument("--loss", metavar="LOSS", help="loss, such as hamming (default: the estimator's)")
     parser.add_argument(
@@ -133,9 +141,6 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="seed of the order of examples (default: 0)"
     )
-    _add_jobs(parser)
-    _add_quiet(parser)
-    _add_json(parser)
 
 
 def _add_encode(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
 
+from maxmargin.wording import shortened
+
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
@@ -66,7 +68,8 @@ def locate(source: Source, data_home: str | os.PathLike[str] | None, caller: str
 def find(names: tuple[str, ...], data_home: str | os.PathLike[str] | None) -> Path | None:
     """Return the first file with one of these names in the data directories, or None."""
     paths = (folder / name for folder in search_path(data_home) for name in names)
-    return next((path for path in paths if path.is_file()), None)
+    # `Path.is_file` would raise where a name is too long.
+    return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def require(
@@ -112,7 +115,7 @@ def damaged(path: Path, reason: object, caller: str) -> OSError:
 
 def _listed(folders: list[Path]) -> str:
     """Return the names of folders for a message of one line."""
-    return ", ".join(_one_line(folder) for folder in folders)
+    return ", ".join(shortened(_one_line(folder)) for folder in folders)
 
 
 def search_path(data_home: str | os.PathLike[str] | None) -> list[Path]:

@@ -18,7 +18,7 @@ from maxmargin.arrays import (
 )
 from maxmargin.encoding.kinds import checked_some, is_empty, is_numeric
 from maxmargin.encoding.matrices import checked_csr, in_order
-from maxmargin.encoding.tokens import Offsets, first_not_finite, offsets_of
+from maxmargin.encoding.tokens import Offsets, Words, check_widths, first_not_finite, offsets_of
 from maxmargin.wording import described
 
 _HEADS = "the head of each word, 0 for the root and 1 for the first word"
@@ -56,15 +56,9 @@ def encode_arcs(X: object, *, owner: str) -> Arcs:
     """Return the features of arcs given as arrays or as sparse matrices."""
     items = some_sentences(X, owner)
     present = {i: item for i, item in enumerate(items) if not is_empty(item)}
-    first, item = next(iter(present.items()))
-    sparse = is_sparse(item)
+    sparse = is_sparse(next(iter(present.values())))
     blocks = {i: _block(item, sparse, f"{owner}: sentence {i} of X") for i, item in present.items()}
-    for i, block in blocks.items():
-        if block.shape[1] != blocks[first].shape[1]:
-            raise ValueError(
-                f"{owner}: arcs of sentence {i} of X have {block.shape[1]} features, but those of sentence "
-                f"{first} have {blocks[first].shape[1]}; give all arcs the same features."
-            )
+    check_widths({i: block.shape[1] for i, block in blocks.items()}, Words("sentence", "arc"), owner)
     lengths = np.zeros(len(items), dtype=np.int64)
     lengths[list(blocks)] = [_n_words(block.shape[0]) for block in blocks.values()]
     return Arcs(frozen(_stacked(list(blocks.values()))), offsets_of(lengths))

@@ -16,6 +16,8 @@ from maxmargin.encoding.kinds import checked_floats
 from maxmargin.encoding.links import Links
 from maxmargin.wording import described
 
+_MOST = 1 << 48  # a count, which is multiplied by others in 64 bits; later checks know what fits into memory
+
 
 def checked_offsets(
     offsets: ArrayLike, n_rows: int | None, owner: str, *, name: str = "offsets", least: int = 1
@@ -71,9 +73,11 @@ def checked_heads(heads: ArrayLike, offsets: IntArray, owner: str) -> IntArray:
 
 
 def checked_count(value: object, owner: str, name: str) -> int:
-    """Return the value as an int; raise unless it is at least one."""
+    """Return the value as an int; raise unless it is at least one, and small enough for an index."""
     if not isinstance(value, Integral) or int(value) < 1:
         raise ValueError(f"{owner}: {name} must be an int >= 1, got {described(value)}.")
+    if int(value) > _MOST:
+        raise ValueError(f"{owner}: {name} must be at most {_MOST}, got {described(value)}.")
     return int(value)
 
 

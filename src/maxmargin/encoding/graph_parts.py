@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, vstack
 from maxmargin.arrays import CsrMatrix, IntArray, SparseMatrix, ValueArray, is_sparse, value_dtype
 from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.matrices import checked_csr, in_order
-from maxmargin.encoding.tokens import first_not_finite
+from maxmargin.encoding.tokens import Words, check_widths, first_not_finite
 from maxmargin.wording import described
 
 _FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
@@ -42,18 +42,16 @@ def stacked_nodes(fields: list[Fields], owner: str) -> Stacked:
         _finite(_node_matrix(own[0], where_is(i), owner), "node", where_is(i), owner)
         for i, own in enumerate(fields)
     ]
-    _check_widths("nodes", nodes, owner)
-    return Stacked(_stacked(nodes), _offsets(nodes))
+    return _joined("node", nodes, owner)
 
 
-def stack_nodes(graphs: list[object], *, owner: str) -> Stacked:
-    """Return the features of all nodes as they are given, not checked to be finite."""
+def nodes_as_given(graphs: list[object], *, owner: str) -> Stacked:
+    """Return the features of all nodes, not checked to be finite."""
     nodes = [
         _node_matrix(_fields(item, where_is(i), owner)[0], where_is(i), owner)
         for i, item in enumerate(graphs)
     ]
-    _check_widths("nodes", nodes, owner)
-    return Stacked(_stacked(nodes), _offsets(nodes))
+    return _joined("node", nodes, owner)
 
 
 def checked_ends(fields: list[Fields], offsets: IntArray, owner: str) -> list[IntArray]:
@@ -74,8 +72,7 @@ def stacked_edges(
             matrix = _matrix(own[2], "edge", where_is(i), owner)
             edges.append(_finite(matrix, "edge", where_is(i), owner))
         check_edges(i, edges[-1].shape[0], len(joined), owner)
-    _check_widths("edges", edges, owner)
-    return Stacked(_stacked(edges), _offsets(edges))
+    return _joined("edge", edges, owner)
 
 
 def check_edges(i: int, n_rows: int, n_edges: int, owner: str) -> None:
@@ -188,14 +185,10 @@ def _check_distinct(ends: IntArray, n_nodes: int, where: str, owner: str) -> Non
         )
 
 
-def _check_widths(name: str, matrices: list[Matrix], owner: str) -> None:
-    width = matrices[0].shape[1]
-    for i, matrix in enumerate(matrices):
-        if matrix.shape[1] != width:
-            raise ValueError(
-                f"{owner}: {name} of graph {i} of X have {matrix.shape[1]} features, but those of graph 0 "
-                f"have {width}; give all {name} the same features."
-            )
+def _joined(part: str, matrices: list[Matrix], owner: str) -> Stacked:
+    """Return the features of all graphs; raise if their numbers differ."""
+    check_widths({i: own.shape[1] for i, own in enumerate(matrices)}, Words("graph", part), owner)
+    return Stacked(_stacked(matrices), _offsets(matrices))
 
 
 def _stacked(matrices: list[Matrix]) -> Matrix:

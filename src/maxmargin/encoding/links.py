@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from maxmargin.arrays import BoolArray, FloatArray, IntArray, frozen
 from maxmargin.encoding.kinds import is_numeric
-from maxmargin.encoding.tokens import first_not_finite, without_empty
+from maxmargin.encoding.tokens import Words, check_widths, first_not_finite, without_empty
 from maxmargin.wording import described
 
 _MATCHINGS = (
@@ -49,13 +49,8 @@ class Links(NamedTuple):
 def encode_links(X: object, *, owner: str, constant: bool = False) -> Links:
     """Return the features of all links; with ``constant``, the last feature is one for every link."""
     blocks = [_block(item, i, owner) for i, item in enumerate(_as_list(X, owner))]
+    check_widths({i: block.shape[2] for i, block in enumerate(blocks)}, Words("pair", "link"), owner)
     n_features = blocks[0].shape[2]
-    for i, block in enumerate(blocks):
-        if block.shape[2] != n_features:
-            raise ValueError(
-                f"{owner}: links of pair {i} of X have {block.shape[2]} features, but those of pair 0 have "
-                f"{n_features}; give all links the same features."
-            )
     sizes = np.array([block.shape[:2] for block in blocks], dtype=np.int64)
     offsets = np.append(0, np.cumsum(sizes.prod(axis=1)))
     features = np.ones((n_features + constant) * offsets[-1])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from maxmargin.arrays import CsrMatrix, is_sparse
-from maxmargin.encoding.graph_parts import stack_nodes
+from maxmargin.encoding.graph_parts import nodes_as_given
 from maxmargin.encoding.graphs import number_node_labels
 from maxmargin.encoding.kinds import find_kind, some_sequences
 from maxmargin.encoding.labels import Labels, encode_labels
@@ -47,7 +47,7 @@ def stack_parts(X: object, owner: str) -> Stack | list[object]:
     """Return the tokens or nodes of X stacked, or a list of its sequences if their features are named."""
     sequences = some_sequences(X, owner)
     if _is_graph(sequences[0]):
-        rows, offsets = stack_nodes(sequences, owner=owner)
+        rows, offsets = nodes_as_given(sequences, owner=owner)
         return Stack(rows, offsets, sequences)  # type: ignore[arg-type]  # all are tuples or lists by now
     kind = find_kind(sequences, owner)
     if kind not in ARRAYS:

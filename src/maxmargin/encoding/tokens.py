@@ -1,5 +1,6 @@
 """The tokens of many sequences in one matrix."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,17 @@ class Words(NamedTuple):
 
 
 SEQUENCES = Words("sequence", "token")
+
+
+def check_widths(widths: Mapping[int, int], words: Words, owner: str) -> None:
+    """Raise unless all examples have the same number of features; ``widths[i]`` is that of example i."""
+    first = next(iter(widths))
+    for i, width in widths.items():
+        if width != widths[first]:
+            raise ValueError(
+                f"{owner}: {words.part}s of {words.example} {i} of X have {width} features, but those of "
+                f"{words.example} {first} have {widths[first]}; give all {words.part}s the same features."
+            )
 
 
 class Tokens(NamedTuple):

@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from maxmargin.persistence.atomic import write_atomically
-from maxmargin.wording import quoted
+from maxmargin.wording import quoted, shortened
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Arrays = Mapping[str, NDArray[np.generic]]
@@ -114,8 +114,7 @@ def read(path: Path, form: Format) -> Contents:
 def fail(path: Path, expected: str, got: str) -> NoReturn:
     """Raise the one error of a file that is not what it should be."""
     line = " ".join(got.split())
-    shortened = line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 3] + "..."
-    raise FileError(f"{os.fspath(path)}: expected {expected}, got {shortened}")
+    raise FileError(f"{os.fspath(path)}: expected {expected}, got {shortened(line, _LONGEST_TEXT)}")
 
 
 def _header_length(content: bytes) -> int:
