@@ -3,7 +3,8 @@
 ``python tests/process_sweeps.py FOLDER --cases 100 --seed 0`` draws cases, each on a copy of the package with
 a kernel cache of its own, and notes them in FOLDER/cases.jsonl, so that the same command goes on where it
 stopped. Each case must end with the weights of a run without faults, and the run after it must, too. Kernels
-are compiled.
+are compiled. A process that takes longer than $MAXMARGIN_SWEEP_SECONDS, 300 by default, is wrong, and ended;
+allow more where other work leaves it little of the processors.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from support.journals import swept
 from support.package_copies import BUILT_IN, TRAIN, WARNED, cold, command_environment, copy_package
 
 Program = str
-_SECONDS = 300
+_SECONDS = float(os.environ.get("MAXMARGIN_SWEEP_SECONDS", "300"))
 _IN_PROCESSES = """
 import multiprocessing as mp
 from maxmargin.problems import Multiclass
@@ -89,7 +90,12 @@ class Place(NamedTuple):
 
 
 def finished(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
-    out, err = process.communicate(timeout=_SECONDS)
+    try:
+        out, err = process.communicate(timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 

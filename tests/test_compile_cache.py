@@ -167,7 +167,7 @@ def test_helper_of_a_user_is_not_kept():
     def add(a, b):
         return a + b
 
-    assert helper(add).compiled.stats.cache_path is None
+    assert helper(add).compiled().stats.cache_path is None
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from maxmargin.compiling import kernel
-from maxmargin.compiling.generics import without_collection
+from maxmargin.compiling.collection import without_collection
 from maxmargin.compiling.interpreting import interpreted
 from maxmargin.compiling.progress import (
     Compilation,

@@ -82,7 +82,13 @@ def rebuilt(problem: AnyProblem, method: object, w: FloatArray, primal: float) -
 @python_generic
 def as_weights(problem: AnyProblem, w: FloatArray) -> FloatArray:
     """Return an answer as one vector in the order that users expect."""
-    return np.concatenate([np.ravel(part) for part in problem.unpack(w)])
+    parts = [np.asarray(part) for part in problem.unpack(w)]
+    weights = np.empty(sum(part.size for part in parts))
+    start = 0
+    for part in parts:  # copied once, although most are not contiguous
+        weights[start : start + part.size].reshape(part.shape)[...] = part
+        start += part.size
+    return weights
 
 
 @python_generic

@@ -1,9 +1,10 @@
 """Models of the command line: an estimator, and the task that says how its data are read."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from maxmargin.commands.importing import import_scikit_learn
 from maxmargin.commands.pair_tasks import PairColumns
 from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
 from maxmargin.commands.tasks import Attributes, Columns, JsonLines, SomeTask, Trees
@@ -90,12 +91,18 @@ class Model(NamedTuple):
         self.estimator.save(path, notes=notes)
 
 
-def new_estimator(name: str, parameters: dict[str, object]) -> Estimator:
-    """Return an estimator that is not fitted yet."""
+def import_estimator(name: str) -> Callable[..., Estimator]:
+    """Return the class of an estimator; its module is imported if it is not yet."""
     import maxmargin
 
-    estimator: Estimator = getattr(maxmargin, ESTIMATORS[name])(**parameters)
-    return estimator
+    import_scikit_learn()
+    found: Callable[..., Estimator] = getattr(maxmargin, ESTIMATORS[name])
+    return found
+
+
+def new_estimator(name: str, parameters: dict[str, object]) -> Estimator:
+    """Return an estimator that is not fitted yet."""
+    return import_estimator(name)(**parameters)
 
 
 def edge_features(estimator: Estimator) -> dict[str, int]:
@@ -114,6 +121,7 @@ def load_model(path: str) -> Model:
     """
     import maxmargin
 
+    import_scikit_learn()
     estimator = maxmargin.load(path)
     return Model(estimator, _restored(getattr(estimator, "notes_", None), path))
 

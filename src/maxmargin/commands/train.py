@@ -5,13 +5,14 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from threading import Thread
 
-from maxmargin.commands.models import Estimator, Model, edge_features, new_estimator
+from maxmargin.commands.importing import import_scikit_learn
+from maxmargin.commands.models import Estimator, Model, edge_features, import_estimator, new_estimator
 from maxmargin.commands.output import note, noted_warnings, result
 from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
 from maxmargin.commands.tasks import Attributes, Columns, JsonLines, SomeTask, TrainingSet, Trees
+from maxmargin.compiling.collection import without_collection
 from maxmargin.formats.detection import (
     ATTRIBUTES,
     COLUMNS,
@@ -29,11 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Train a model and write it."""
     begin = time.perf_counter()
     task, batch = _encoded(arguments) if os.path.isdir(arguments.file) else _read(arguments)
-    chosen = arguments.estimator or task.estimators[0]
     examples, parts = (f"{noun}s" for noun in task.nouns)
     note(f"{batch.n} {examples}, {batch.size} {parts}; {task.note}", quiet=arguments.quiet)
     read = time.perf_counter()
-    estimator = new_estimator(chosen, _parameters(arguments))
+    estimator = new_estimator(_chosen(task, arguments), _parameters(arguments))
     with noted_warnings():
         if arguments.search:
             from maxmargin.commands.search import chosen_C
@@ -55,20 +55,20 @@ def _read(arguments: argparse.Namespace) -> tuple[SomeTask, TrainingSet]:
     """Return the task of a file, and all its examples."""
     with Source(arguments.file) as source:
         task = _task(source, arguments)
-        with _scikit_learn_imported():
+        with without_collection(), _imported(_chosen(task, arguments)):
             return task, task.training(source)
 
 
 @contextmanager
-def _scikit_learn_imported() -> Iterator[None]:
-    """Import scikit-learn, which takes a second, while compiled code in this block reads the data.
+def _imported(estimator: str) -> Iterator[None]:
+    """Import an estimator while compiled code in this block reads the data.
 
     An error waits for the import, too: a process that ends within one can crash.
     """
 
     def attempt() -> None:
         with suppress(ImportError):  # raised again by whoever needs it
-            import_module("sklearn.base")
+            import_estimator(estimator)
 
     thread = Thread(target=attempt)
     thread.start()
@@ -78,15 +78,21 @@ def _scikit_learn_imported() -> Iterator[None]:
         thread.join()
 
 
+def _chosen(task: SomeTask, arguments: argparse.Namespace) -> str:
+    """Return the name of the estimator to train."""
+    return arguments.estimator or task.estimators[0]
+
+
 def _encoded(arguments: argparse.Namespace) -> tuple[SomeTask, TrainingSet]:
     """Return the task and the examples of a directory that ``encode`` has written."""
-    from maxmargin.corpus import open_corpus
-
     if arguments.search or arguments.template or arguments.min_count:
         raise ValueError(
             f"{arguments.file}: expected no --search, --template or --min-count for encoded data; give the "
             "last two to encode"
         )
+    import_scikit_learn()
+    from maxmargin.corpus import open_corpus
+
     corpus = open_corpus(arguments.file)
     recipe = corpus.manifest.recipe
     classes: tuple[type[SomeTask], ...] = (Attributes, Columns, JsonLines)

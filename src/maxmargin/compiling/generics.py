@@ -26,11 +26,9 @@ when the function under way is compiled, which can take some seconds.
 """
 
 import functools
-import gc
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Number
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -38,6 +36,7 @@ import numpy as np
 from numba import config, njit
 from numba.extending import overload, register_jitable
 
+from maxmargin.compiling.collection import without_collection
 from maxmargin.compiling.interpreting import SWITCH, THREAD, quiet
 from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.kernel_cache import PackageCache, is_ours
@@ -55,6 +54,7 @@ _OWN: set[type] = {tuple}
 _WRAPPED_TOO = ("state", "work")
 
 Function = TypeVar("Function", bound=Callable[..., object])
+Made = TypeVar("Made")
 
 
 def generic(stub: Callable[..., object], *, compiled: bool = False) -> Any:
@@ -140,13 +140,13 @@ def helper(function: Function) -> Function:
     """
     if config.DISABLE_JIT:
         return function
-    compiled, interpreted = _kept(function), quiet(function)
+    compiled, interpreted = _made_when_used(_kept, function), quiet(function)
 
     @functools.wraps(function)
     def call(*args: object) -> object:
         if SWITCH.on:
             return function(*args) if THREAD.is_quiet else interpreted(*args)
-        return compiled(*args)
+        return compiled()(*args)
 
     overload(call, strict=False, jit_options=PART)(lambda *args: function)
     call.compiled = compiled  # type: ignore[attr-defined]
@@ -186,9 +186,20 @@ class kernel:
     def __init__(self, loop: Callable[..., object]) -> None:
         functools.update_wrapper(self, loop)
         self.interpreted = loop
-        self.compiled = afresh(loop)
-        self.cached = _kept(loop)
+        self._compiled, self._cached = _made_when_used(afresh, loop), _made_when_used(_kept, loop)
         KERNELS.append(self)
+
+    @property
+    def compiled(self) -> Callable[..., object]:
+        """The dispatcher that compiles in each process."""
+        found: Callable[..., object] = self._compiled()
+        return found
+
+    @property
+    def cached(self) -> Callable[..., object]:
+        """The dispatcher that keeps what it compiles on disk."""
+        found: Callable[..., object] = self._cached()
+        return found
 
     def mode(self, *args: object) -> str:
         """Return how a call with these arguments runs: "cached", "compiled" or "interpreted"."""
@@ -290,26 +301,25 @@ def afresh(function: Callable[..., object]) -> Any:
     return dispatcher
 
 
+def _made_when_used(make: Callable[[Function], Made], function: Function) -> Callable[[], Made]:
+    """Return what makes a dispatcher in its first call, and returns it in every call.
+
+    The package has hundreds of helpers, of which a program calls a few from Python. Making the dispatchers of
+    all took a third of the time of importing an estimator.
+    """
+    made: dict[Function, Made] = {}
+
+    def dispatcher() -> Made:
+        found = made.get(function)
+        # If threads make several, all use the first, and share what they compile.
+        return made.setdefault(function, make(function)) if found is None else found
+
+    return dispatcher
+
+
 def _kept(function: Callable[..., object]) -> Any:
     """Return a Numba dispatcher that uses the cache on disk, if the function is the package's own."""
     dispatcher = afresh(function)
     if CAN_KEEP and not config.DISABLE_JIT and is_ours(function):
         keep_in(dispatcher, PackageCache(function))
     return dispatcher
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Do not search for garbage in this block.
-
-    A compilation makes millions of objects that live until its end. Searching them again and again takes a
-    tenth of its time.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

@@ -45,6 +45,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.loops import add_scaled
 from maxmargin.methods import protocol
 from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods._momentum import Momentum, adapted_kappa, noted, snapshot_share
@@ -119,9 +120,8 @@ class AcceleratedState(NamedTuple):
 @protocol.start.register(Accelerated)
 def accelerated_start(method: Accelerated, problem: AnyProblem) -> AcceleratedState:
     inner = protocol.start(method.inner, problem)
-    centre, previous, mean, dual, difference = (
-        np.zeros_like(protocol.weights(method.inner, inner)) for _ in range(5)
-    )
+    shape = protocol.weights(method.inner, inner).shape
+    centre, previous, mean, dual, difference = (np.zeros(shape) for _ in range(5))
     if method.kappa is not None:
         return AcceleratedState(inner, centre, previous, mean, dual, difference, Momentum(method.kappa))
     kappa = first_kappa(method, problem) - protocol.regularisation(method)
@@ -195,8 +195,8 @@ def _move_centre(
     method: Accelerated, state: AcceleratedState, kappa: float, part: float, v: FloatArray
 ) -> None:
     """Move the centre by a part of its way in the second pass, and the image v of the weights with it."""
-    state.centre[:] += part * state.difference
-    v += part * kappa / (protocol.regularisation(method) + kappa) * state.difference
+    add_scaled(part, state.difference, state.centre)
+    add_scaled(part * kappa / (protocol.regularisation(method) + kappa), state.difference, v)
 
 
 def _grown(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> Momentum:
