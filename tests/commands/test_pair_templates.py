@@ -1,7 +1,9 @@
 """Templates with features of pairs of labels: from files to predictions."""
 
 import json
-from itertools import product
+import operator
+from collections.abc import Callable
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,54 @@ def test_tags_are_the_best_of_all(
     assert [row[3] for row in rows[1:]] == [label for graph in X for label in best_labels(model, graph)]
 
 
+# Templates without features of tokens, and the features that each pair of neighbours has as documented.
+PAIRS_ALONE: dict[str, Callable[[str, str], list[str]]] = {
+    "B\n": lambda before, tag: ["B"],
+    "B01:%x[-1,1]/%x[0,1]\n": lambda before, tag: [f"B01:{before}/{tag}"],
+    "# tags\nB\nB02:%x[0,1]\n": lambda before, tag: ["B", f"B02:{tag}"],
+    "b:%x[0,1]\n": lambda before, tag: [f"b:{tag}"],
+}
+
+
+def edge_weights(model: Any) -> dict[tuple[str, str, str], float]:
+    return {
+        (row.feature, row.before, row.after): row.weight for row in model.top_transitions(1000).itertuples()
+    }
+
+
+@pytest.mark.parametrize("template", PAIRS_ALONE)
+def test_templates_of_pairs_alone(files: Path, capsys: pytest.CaptureFixture[str], template: str) -> None:
+    """Scores, labels and the objective are those of an enumeration without weights of tokens."""
+    (files / "template").write_text(template)
+    assert run(*TRAIN, "--json") == 0
+    out, err = capsys.readouterr()
+    said, count = json.loads(out), len(PAIRS_ALONE[template]("x", "y"))
+    assert f"template: 0 features per token, {count} per pair of neighbours\n" in err
+    assert said["estimator"] == "GraphSVC"
+    model: Any = maxmargin.load("model")
+    assert not model.coef_.any()
+    weights, hinges = edge_weights(model), []
+    assert weights
+    assert run("tag", "model", "data", "-q") == 0
+    found = capsys.readouterr().out.strip().split("\n\n")[1:]  # after the line that starts a document
+    for text, tagged in zip(COLUMNS.strip().split("\n\n"), found, strict=True):
+        _, tags, truth = zip(*(line.split() for line in text.split("\n")), strict=True)
+        names = [PAIRS_ALONE[template](*pair) for pair in pairwise(tags)]
+
+        def score(y: tuple[str, ...], names: list[list[str]] = names) -> float:
+            pairs = zip(names, pairwise(y), strict=True)
+            return float(sum(weights.get((name, *pair), 0.0) for own, pair in pairs for name in own))
+
+        outputs = list(product(model.classes_.tolist(), repeat=len(tags)))
+        wrong = [score(y) + sum(map(operator.ne, y, truth)) for y in outputs]
+        hinges.append(max(wrong) - score(truth))
+        labels = tuple(line.split()[-1] for line in tagged.split("\n"))
+        assert score(labels) == pytest.approx(max(map(score, outputs)), abs=1e-9)
+    n = len(hinges)
+    objective = sum(w * w for w in weights.values()) / (2.0 * 10.0 * n) + sum(hinges) / n
+    assert said["objective"] == pytest.approx(objective, rel=1e-9)
+
+
 def test_new_sentences_margins_scores_and_weights(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*TRAIN, "-q") == 0
     (files / "new").write_text("the DT\nbird NN\n\nbird NN\n")
@@ -157,12 +207,21 @@ def test_search_and_resume(files: Path, capsys: pytest.CaptureFixture[str]) -> N
         ),
         (
             "encode data -o out -t template",
-            "template: expected 'B' alone, as encoded data have no features of pairs",
+            "template: expected features of tokens, and 'B' alone, as encoded data have no features of pairs",
+        ),
+        (
+            "encode data -o out -t lone",
+            "lone: expected features of tokens, and 'B' alone, as encoded data have no features of pairs",
+        ),
+        (
+            "train data -m m -t lone --estimator chain",
+            "--estimator: expected graph for a template with features of pairs",
         ),
     ],
 )
 def test_faults(files: Path, capsys: pytest.CaptureFixture[str], command: str, message: str) -> None:
     (files / "plain").write_text("U00:%x[0,0]\nB\n")
+    (files / "lone").write_text("B\n")
     (files / "wide").write_text("U00:%x[0,0]\nB01:%x[0,2]\n")
     (files / "short").write_text("a X O\n\nb X B\n\n")
     assert run(*command.split(), "-q") == 1

@@ -98,8 +98,7 @@ def test_a_shared_identifier_makes_a_bag_of_words() -> None:
         ("U00:%x[0,0]\nU01:%x[-9,0]", "t:2: expected rows from -8 to 8 in %x[row,column], got -9"),
         ("U00:%x[0,0]\nB01:%x[0]", "t:2: expected %x[row,column] after each %, got 'B01:%x[0]'"),
         ("U00:%x[0,0]\nB:%x[9,0]", "t:2: expected rows from -8 to 8 in %x[row,column], got 9"),
-        ("B\n# nothing else", "t: expected a template such as U00:%x[0,0], got none"),
-        ("B01:%x[0,0]", "t: expected a template such as U00:%x[0,0], got none"),
+        ("# nothing else", "t: expected a template such as U00:%x[0,0], got none"),
     ],
 )
 def test_faults_name_file_and_line(text: str, message: str) -> None:
@@ -137,3 +136,11 @@ def test_features_of_many_sentences_are_numbered_as_those_of_each(
     assert np.array_equal(found.codes, expected.codes)
     assert np.array_equal(found.counts, expected.counts)
     assert np.array_equal(found.offsets, expected.offsets)
+
+
+@pytest.mark.parametrize("text", ["B\n# nothing else", "B01:%x[0,0]", "b:%x[0,0]", "b"])
+def test_lines_for_pairs_alone(text: str) -> None:
+    template = parse_template(text)
+    assert template.describes_pairs
+    assert template.features([["a"], ["b"]]) == [[], []]
+    assert template.pair_features([["a"], ["b"]]) == [[text.split("\n")[0].replace("%x[0,0]", "b")]]

@@ -66,7 +66,6 @@ def test_templates_of_crfpp_stay_what_they_are() -> None:
     [
         ("u:%x[0,0]\nx:%x[0,0]", "t:2: expected a pattern that starts with 'u', 'b', '*' or '#', got 'x:"),
         ("u:%x[0,0]\nb:%t[0,0]", "t:2: expected a regexp in %t and %m, and none in %x, got"),
-        ("b:%x[0,0]", "t: expected a pattern such as u:%x[0,0], got none"),
         ("u:%y[0,0]", "t:1: expected %x[row,column], %t[row,column,"),
         ('u:%t[0,0,"a]', "t:1: expected %x[row,column], %t[row,column,"),
         ("u:%x[*1,0]", "t:1: expected %x[row,column], %t[row,column,"),
@@ -75,7 +74,6 @@ def test_templates_of_crfpp_stay_what_they_are() -> None:
         ("u:%x[101,0]", "t:1: expected rows from -100 to 100, got"),
         ('u:%t[0,0,"a**"]', "t:1: expected a character before * in a regexp (write \\* for itself), got"),
         ('u:%t[0,0,"^?"]', "t:1: expected a character before ? in a regexp"),
-        ("b\n# nothing else", "t: expected a pattern such as u:%x[0,0], got none"),
     ],
 )
 def test_faults_name_file_and_line(text: str, message: str) -> None:

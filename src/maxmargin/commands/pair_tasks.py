@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, cast
 from maxmargin.commands.tasks import Columns, Example, Labels
 from maxmargin.encoding.grids import grid_edges
 
+# The features of tokens that have none: estimators expect one, and the weights of zeros stay zero.
+_NONE = {"none": 0.0}
+
 if TYPE_CHECKING:
     from maxmargin.encoding.labels import Labels as LabelArray
     from maxmargin.formats.column_features import ColumnFeatures
@@ -13,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class PairColumns(Columns):
-    """Sentences in columns, with a template such as ``B01:%x[0,0]``: graphs whose edges join neighbours."""
+    """Sentences in columns, with a template such as ``B01:%x[0,0]``: graphs whose edges join neighbours.
+
+    Tokens have no features if the template has none for them.
+    """
 
     estimators = ("graph",)
     describes_pairs = True
@@ -35,7 +41,8 @@ class PairColumns(Columns):
         if sentence.starts_document:
             return Example(([], [], []), [], sentence, 0)
         rows, n = sentence.rows, len(sentence.rows)
-        graph = self._features.of(rows), grid_edges((1, n)), self._features.of_pairs(rows)
+        tokens = [names or _NONE for names in self._features.of(rows)]
+        graph = tokens, grid_edges((1, n)), self._features.of_pairs(rows)
         return Example(graph, sentence.column(-1), sentence, n)
 
     def outputs(self, predicted: object) -> Sequence[Labels]:

@@ -99,8 +99,8 @@ def _checked(features: ColumnFeatures, template: str | None) -> ColumnFeatures:
     """Return the features of columns; raise if encoded data have no place for some of them."""
     if features.describes_pairs:
         raise ValueError(
-            f"{template}: expected 'B' alone, as encoded data have no features of pairs of labels, got a "
-            "template such as B01:%x[0,0]; train on the file itself"
+            f"{template}: expected features of tokens, and 'B' alone, as encoded data have no features of "
+            "pairs of labels, got a template such as B01:%x[0,0]; train on the file itself"
         )
     return features
 

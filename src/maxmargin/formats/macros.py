@@ -89,8 +89,8 @@ class Template:
 
     @property
     def describes_pairs(self) -> bool:
-        """Whether the weights of pairs of labels depend on the tokens."""
-        return any(macro.cells for macro in self.bigrams)
+        """Whether pairs of neighbours need features: those depend on the tokens, or tokens have none."""
+        return not self.macros or any(macro.cells for macro in self.bigrams)
 
     def features(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the features of each token of a sentence, in the order of the templates."""
@@ -108,4 +108,4 @@ class Template:
         """Return the features that some templates make of each token."""
         columns = [[*self.before, *column, *self.after] for column in zip(*rows, strict=True)]
         made = [macro.features(columns, len(self.before), len(rows)) for macro in macros]
-        return [list(features) for features in zip(*made, strict=True)]
+        return [list(features) for features in zip(*made, strict=True)] if made else [[] for _ in rows]

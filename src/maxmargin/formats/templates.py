@@ -5,7 +5,8 @@ replaced by the entry of that column, counted from 0, of the token that is ``row
 sentence read ``_B-1``, ``_B-2``, ..., counted from its start, and rows after it ``_B+1``, ``_B+2``, ... Lines
 that begin with ``#`` are comments. A line ``B01:%x[0,0]`` makes one feature of each token but the first, in
 the same way, which has a weight for each pair of labels of the token before and this one; the line ``B`` asks
-for the same weight at all tokens. `maxmargin.formats.wapiti` reads what Wapiti adds to this.
+for the same weight at all tokens. There may be lines of one kind only. `maxmargin.formats.wapiti` reads what
+Wapiti adds to this.
 """
 
 import re
@@ -37,7 +38,7 @@ def parse_template(text: str, name: str = "template") -> Template:
     Raises
     ------
     Malformed
-        If a line is not a template, or no line makes features of single tokens.
+        If a line is not a template, or there is none.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def parse_template(text: str, name: str = "template") -> Template:
         if line[0] not in macros:
             raise malformed(name, number, "a template that starts with 'U', 'B' or '#'", quoted(line))
         macros[line[0]].append(_parsed(line, name, number))
-    if not macros[_UNIGRAM]:
+    if not any(macros.values()):
         raise Malformed(f"{name}: expected a template such as U00:%x[0,0], got none")
     return with_edges(macros[_UNIGRAM], macros[_BIGRAM])
 

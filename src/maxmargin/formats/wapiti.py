@@ -42,7 +42,7 @@ def parse_patterns(text: str, name: str = "template") -> Template:
         found = _parsed(pattern, name, number)
         macros += [found] if kind in ("u", "*") else []
         bigrams += [found] if kind in ("b", "*") else []
-    if not macros:
+    if not macros and not bigrams:
         raise Malformed(f"{name}: expected a pattern such as u:%x[0,0], got none")
     rows = [abs(cell.row) for macro in (*macros, *bigrams) for cell in macro.cells if not cell.fixed]
     reach = range(1, max([_COUNTED + 1, *rows]) + 1)
