@@ -16,7 +16,7 @@ from maxmargin import Away, BlockFrankWolfe, Pairwise
 from maxmargin.compiling import kernel
 from maxmargin.methods._blocks import Blocks, empty_blocks
 from maxmargin.methods._planes import Planes
-from maxmargin.methods.meetings import NO_MEETINGS
+from maxmargin.methods.meetings import NO_MEETINGS, Alone
 from maxmargin.methods.protocol import DONE, start
 from maxmargin.methods.sampling import ByGap, Listed
 from maxmargin.methods.scratch import new_scratch
@@ -117,11 +117,13 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     w = layout(problem, np.random.default_rng(0).normal(size=case.data.psi[0].shape[1]))
     order, state = random_order(problem, 25, seed=2), start(METHOD, problem)
     state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # enough for the whole sweep
+    snapshots = Alone(0, 0, 3, np.zeros(1, dtype=np.int64), np.zeros(size.weights))
     moved = called(
-        sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem), NO_MEETINGS
+        sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem), snapshots
     )
     assert tuple(moved) == (25, DONE)
-    found = {"sweep": numbers(state)}
+    assert snapshots.mean.any()
+    found = {"sweep": numbers(state), "snapshots": numbers((snapshots.last, snapshots.mean))}
     out, corner, rebuilt = np.zeros(size.examples), np.zeros(size.weights), np.zeros(size.weights)
     labels = np.zeros(sum(len(outputs[0]) for outputs in case.data.outputs), dtype=np.int64)
     called(hinges, mode, problem, w, 0, out, new_scratch(problem))

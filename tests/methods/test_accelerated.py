@@ -12,12 +12,13 @@ from maxmargin import (
     Away,
     BlockExact,
     BlockFrankWolfe,
+    Cached,
     FrankWolfe,
     Pairwise,
     objective,
     solve,
 )
-from maxmargin.methods import _first_kappa, _walks, accelerated
+from maxmargin.methods import _first_kappa, _walks, accelerated, meetings
 from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods._momentum import (
     _BAND,
@@ -116,7 +117,7 @@ def test_extrapolation_after_each_pass(case: Case, method: Accelerated) -> None:
 
 def test_in_the_second_pass_the_centre_arrives_in_parts(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """At each snapshot it moves on by the share of the pass up to the next one."""
-    monkeypatch.setattr(accelerated, "_EARLY", (12, 12))  # 6 in the second pass
+    monkeypatch.setattr(accelerated, "_EARLY", (12, 12, 12))  # 6 in the second pass
     n, way = len(case.X), np.zeros(0)
     every = {4: 1, 7: 2}[n]
     for visits, state in one_by_one(case, METHODS["adapted"], passes=2):
@@ -164,8 +165,8 @@ def test_the_bound_is_that_of_a_mean_of_dual_points(case: Case, method: Accelera
 def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A snapshot counts for the time since the last one, with density t^3; it precedes all other changes."""
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    monkeypatch.setattr(accelerated, "_SNAPSHOTS", 3)
-    monkeypatch.setattr(accelerated, "_EARLY", (3, 3))
+    monkeypatch.setattr(accelerated, "_IN_KERNELS", 3)
+    monkeypatch.setattr(accelerated, "_EARLY", (3, 3, 3))  # 1 in the second pass, none later
     n, method, snapshots, times = len(case.X), METHODS["adapted"], [], [0.0]
     taken, first = {4: (2, 4), 7: (3, 6, 7)}[n], start(METHODS["adapted"], case.problem)
     kappa, centre = first.momentum.kappa, first.centre.copy()
@@ -195,16 +196,27 @@ def test_few_examples_make_few_snapshots_a_pass(case: Case) -> None:
         assert state.momentum.time == pytest.approx(expected)
 
 
-def test_many_examples_make_at_most_8_snapshots_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pass k has 64 / k if that is more."""
-    rng, method, taken = np.random.default_rng(0), METHODS["fixed"], []
+MANY = {
+    "in kernels": (METHODS["fixed"], [192] * 9),
+    "in Python": (Accelerated(Cached(Pairwise(LAM)), kappa=0.2), [64, 32, 20, 16, 12, 10, 9, 8, 8]),
+}
+
+
+@pytest.mark.parametrize(("method", "expected"), MANY.values(), ids=MANY)
+def test_many_examples_make_many_snapshots_only_in_kernels(
+    method: Accelerated, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere pass k has 64 / k, or 8 if that is more."""
+    rng, taken = np.random.default_rng(0), []
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    monkeypatch.setattr(accelerated, "mix", lambda share, v, mean: taken.append(share))
+    for module in (accelerated, meetings):
+        monkeypatch.setattr(module, "mix", lambda share, v, mean: taken.append(share))
     problem = Multiclass.from_encoded(rng.normal(size=(192, 3)), rng.integers(3, size=192), 3)
     state = start(method, problem)
-    for passes, expected in enumerate((64, 32, 20, 16, 12, 10, 9, 8, 8), 1):
+    for passes, count in enumerate(expected, 1):
         state = advance(method, state, problem, rng.permutation(192))
-        assert len(taken) + 1 == expected  # with the one at the end of the pass
+        at_the_end = 0 if method is METHODS["fixed"] else 1
+        assert np.count_nonzero(taken) + at_the_end == count
         assert (state.momentum.visits, state.momentum.time) == (0, passes)
         taken.clear()
 

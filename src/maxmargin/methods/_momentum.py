@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
+from maxmargin.methods._walks import share_since
+
 _BAND = 0.15, 0.5  # kappa stays while the smoothed step is between these
 _SMOOTHING = 0.4
 _FACTOR = 1.5
 _BEFORE_RAISING, _BEFORE_LOWERING = 3, 5  # passes before kappa may change again
-_POWER = 3  # exponent of the density of the mean over time
 
 
 class Momentum(NamedTuple):
@@ -42,8 +43,8 @@ class Momentum(NamedTuple):
 
 
 def snapshot_share(momentum: Momentum, n: int) -> float:
-    """Return the share of a snapshot taken now: that of the time since the last one, with density t^3."""
-    return 1.0 - (momentum.time / (momentum.passes + momentum.visits / n)) ** (_POWER + 1)
+    """Return the share of a snapshot taken now: that of the time since the last one."""
+    return float(share_since(momentum.time, momentum.passes + momentum.visits / n))
 
 
 def noted(momentum: Momentum, n: int) -> Momentum:

@@ -22,6 +22,14 @@ def affordable_walks(problem: AnyProblem, most: int) -> int:
 
 
 @helper
+def share_since(last, now):
+    """Return the share of the time from ``last`` to ``now`` in all time until now, with density t^3."""
+    ratio = last / now
+    square = ratio * ratio
+    return 1.0 - square * square
+
+
+@helper
 def mix(share, x, mean):
     """``mean += share * (x - mean)``"""
     for j in range(mean.shape[0]):

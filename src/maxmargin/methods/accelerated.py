@@ -19,6 +19,7 @@ The certificate is always that of P, because :math:`\alpha` is feasible for the 
   the bound never decreases;
 * the primal from the mean of the weights over time t, in passes, with density :math:`t^3`. It is made from
   snapshots: as many per pass as cost little, and a few more in the first passes, when weights change most.
+  Kernels take them between two visits, where they can; else each of them takes a return to Python.
 
 **The choice of kappa.** A long step of the line search shows that the last pass made much progress, and that
 a larger :math:`\kappa` would be faster. A short step shows that passes fluctuate around their mean, and that
@@ -51,17 +52,21 @@ from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods._momentum import Momentum, adapted_kappa, noted, snapshot_share
 from maxmargin.methods._walks import affordable_walks, mix, move_on, subtract_mean
 from maxmargin.methods.composition import check_inner
+from maxmargin.methods.meetings import Alone
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.methods.sweep import advance
+from maxmargin.methods.sweep import advance, is_swept, sweep_all
 from maxmargin.problems.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.wording import shown
 
 _MOMENTUM = 0.3  # the b of the formula
-_SNAPSHOTS = 8  # largest number in a pass
-_EARLY = 8, 64  # smallest and largest number in the first pass; 1/k of these in pass k
+_IN_KERNELS = 512  # largest number of snapshots in a pass, where kernels take them
+# Stretches, each of which ends with a snapshot taken in Python: the smallest number in the first pass, and
+# the largest where kernels take snapshots, and where they do not; 1/k of these in pass k.
+_EARLY = 8, 16, 64
+_SNAPSHOTS = 8  # largest number of stretches in later passes, where kernels take no snapshots
 
 
 class _Accelerated(NamedTuple):
@@ -138,7 +143,7 @@ def accelerated_advance(
     n, done, total = map_sizes(problem.map).examples, 0, n_visits(visits)
     while True:
         momentum = state.momentum
-        end = _next_snapshot(method, momentum, problem)
+        end = _next_stretch(method, momentum, problem)
         ahead = end - momentum.visits
         state = _advance_inner(method, state, problem, some_visits(visits, done, done + ahead))
         done = min(done + ahead, total)
@@ -150,11 +155,12 @@ def accelerated_advance(
             return state
 
 
-def _next_snapshot(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> int:
-    """Return the number of visits in this pass at which the next snapshot is due."""
+def _next_stretch(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> int:
+    """Return the number of visits in this pass at which the next stretch begins."""
     n = map_sizes(problem.map).examples
-    fewest, most = (early // (momentum.passes + 1) for early in _EARLY)
-    count = max(affordable_walks(problem, max(most, _SNAPSHOTS)), min(fewest, n))
+    fewest, few, many = (early // (momentum.passes + 1) for early in _EARLY)
+    most = few if _has_snapshots_inside(method, problem) else max(many, _SNAPSHOTS)
+    count = max(affordable_walks(problem, most), min(fewest, n))
     every = _multiple(-(-n // count), protocol.grain(method, problem))
     return min(n, (momentum.visits // every + 1) * every)
 
@@ -168,9 +174,21 @@ def _advance_inner(
     method: Accelerated, state: AcceleratedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AcceleratedState:
     """Make visits within one pass, at lam + kappa."""
-    lam, momentum = protocol.regularisation(method), state.momentum
-    inner = advance(protocol.with_lam(method.inner, lam + momentum.kappa), state.inner, problem, visits)
-    return state._replace(inner=inner, momentum=momentum._replace(visits=momentum.visits + n_visits(visits)))
+    momentum, n = state.momentum, map_sizes(problem.map).examples
+    inner = protocol.with_lam(method.inner, protocol.regularisation(method) + momentum.kappa)
+    after = momentum._replace(visits=momentum.visits + n_visits(visits))
+    if method.kappa == 0.0 or not _has_snapshots_inside(method, problem):
+        return state._replace(inner=advance(inner, state.inner, problem, visits), momentum=after)
+    last = np.array([round(momentum.time * n)], dtype=np.int64)
+    every = -(-n // affordable_walks(problem, _IN_KERNELS))
+    snapshots = Alone(0, momentum.passes * n + momentum.visits, every, last, state.mean)
+    moved = sweep_all(problem, inner, state.inner, visits, meetings=snapshots)
+    return state._replace(inner=moved, momentum=after._replace(time=float(last[0] / n)))
+
+
+def _has_snapshots_inside(method: Accelerated, problem: AnyProblem) -> bool:
+    """Whether kernels take snapshots: not of projected weights, as the mean is that of their images."""
+    return is_swept(method.inner) and not is_projected(problem.map)
 
 
 def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
@@ -185,7 +203,7 @@ def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyPro
         v *= (lam + before.kappa) / (lam + momentum.kappa)
         settle(problem.map, v, w)
     elif method.kappa is None and momentum.passes == 1:
-        part = (_next_snapshot(method, momentum, problem) - momentum.visits) / n
+        part = (_next_stretch(method, momentum, problem) - momentum.visits) / n
         _move_centre(method, state, momentum.kappa, part, v)
         settle(problem.map, v, w)
     return state._replace(momentum=momentum)
@@ -201,7 +219,7 @@ def _move_centre(
 
 def _grown(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> Momentum:
     """Raise kappa by the share of lam for the blocks up to the next snapshot of the first pass."""
-    more = _next_snapshot(method, momentum, problem) - momentum.visits
+    more = _next_stretch(method, momentum, problem) - momentum.visits
     share = more / map_sizes(problem.map).examples
     return momentum._replace(kappa=momentum.kappa + share * protocol.regularisation(method))
 
@@ -230,7 +248,7 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
         _follow_projection(cut, v, state, beta, new_r)
     if method.kappa is None and passes == 1:
         state.difference[:] = state.centre  # it was zero
-        part = _next_snapshot(method, adapted, problem) / map_sizes(phi).examples
+        part = _next_stretch(method, adapted, problem) / map_sizes(phi).examples
         _move_centre(method, state, adapted.kappa, part - 1.0, v)
     settle(phi, v, w)
     return state._replace(momentum=adapted)

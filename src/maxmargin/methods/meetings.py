@@ -19,6 +19,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import generic, helper
 from maxmargin.compiling.exchange import has_reached, publish, published
+from maxmargin.methods._walks import mix, share_since
 
 # Looks at the number before a kernel returns: some tenths of a millisecond.
 _PATIENCE = 50_000
@@ -59,12 +60,31 @@ class Meetings(NamedTuple):
 
 
 class Alone(NamedTuple):
-    """No meetings, for visits of all examples in one kernel. A type of its own compiles sooner."""
+    """No meetings, for visits of all examples in one kernel. A type of its own compiles sooner.
+
+    Every few visits, a snapshot of the weights is added to their mean over time.
+
+    Attributes
+    ----------
+    done : int
+        How many visits were made before this call of the kernel.
+    before : int
+        How many were made in the run before these.
+    every : int
+        The number of visits from one snapshot to the next.
+    last : array of shape (1,)
+        The number of visits in the run at the last snapshot.
+    mean : array
+    """
 
     done: int
+    before: int
+    every: int
+    last: IntArray
+    mean: FloatArray
 
 
-NO_MEETINGS = Alone(0)
+NO_MEETINGS = Alone(0, 0, 1 << 62, np.zeros(1, dtype=np.int64), np.zeros(0))
 
 
 def _counter() -> IntArray:
@@ -101,6 +121,10 @@ def attend(meetings, t, w):
 
 @attend.register(Alone)
 def alone_attend(meetings, t, w):
+    visits = meetings.before + meetings.done + t
+    if visits - meetings.last[0] >= meetings.every:
+        mix(share_since(meetings.last[0], visits), w, meetings.mean)
+        meetings.last[0] = visits
     return True
 
 

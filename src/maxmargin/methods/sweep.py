@@ -145,13 +145,14 @@ def sweep_all(
     visits: Visits | IntArray,
     numbers: IntArray | None = None,
     at: FloatArray | None = None,
+    meetings: Meetings | Alone = NO_MEETINGS,
 ) -> State:
     """Make the visits, and enlarge the state's pools when necessary; return the state.
 
     If ``numbers`` is given, errors name example i by ``numbers[i]``. If ``at`` is given, the oracle is called
     at these weights, which no step changes.
     """
-    return to_its_end(sweep_in_turns(problem, method, state, visits, numbers, at))
+    return to_its_end(sweep_in_turns(problem, method, state, visits, numbers, at, meetings))
 
 
 def sweep_in_turns(
@@ -228,6 +229,12 @@ def advance(method, state, problem, visits):
     if callable(getattr(method, "advance", None)):
         return method.advance(state, problem, visits)
     return sweep_all(problem, method, state, visits)
+
+
+def is_swept(method: object) -> bool:
+    """Whether `advance` leaves the visits of this method to the loop over examples."""
+    has_own = callable(getattr(method, "advance", None))
+    return advance.dispatch(type(method)) is advance.dispatch(object) and not has_own
 
 
 def fault(
