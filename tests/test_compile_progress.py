@@ -19,7 +19,9 @@ from maxmargin.compiling.progress import (
 from maxmargin.driver import solve
 from maxmargin.methods import Accelerated, BlockFrankWolfe, Pairwise
 from maxmargin.methods.sweep import hinges, sweep
-from maxmargin.problems import Multiclass, Weighted
+from maxmargin.problems import Multiclass, SlackRescaled, Weighted
+from maxmargin.problems.problem import sizes
+from support.catalogue import chain_case
 
 
 class Terminal(io.StringIO):
@@ -125,3 +127,23 @@ def test_weights_compile_nothing_more(method):
         same = solve(Weighted(plain, weights), method, max_passes=2, random_state=0)
     assert compiled.weights.tobytes() == same.weights.tobytes()
     assert compiled.gap == same.gap
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("order", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_rescaled_slacks_compile_their_search_alone(order):
+    plain, method = chain_case(70, loss="hamming", order=order).problem, BlockFrankWolfe(0.01)
+    solve(plain, method, max_passes=2, random_state=0)
+    slacks, weights, told = SlackRescaled(plain), np.linspace(0.5, 2.0, sizes(plain).examples), []
+    with watched(told.append):
+        compiled = [
+            solve(each, method, max_passes=2, random_state=0) for each in (slacks, Weighted(slacks, weights))
+        ]
+    assert {str(each) for each in told} <= {f"search_rescaled for {type(plain.oracle).__name__}"}
+    with interpreted():
+        same = [
+            solve(each, method, max_passes=2, random_state=0) for each in (slacks, Weighted(slacks, weights))
+        ]
+    for one, other in zip(compiled, same, strict=True):
+        assert one.weights.tobytes() == other.weights.tobytes()
+        assert one.gap == other.gap

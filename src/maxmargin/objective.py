@@ -37,9 +37,9 @@ from maxmargin.methods import protocol
 from maxmargin.methods.protocol import BrokenOracle, NamedMethod, Point, State, point
 from maxmargin.methods.scratch import scratch_for
 from maxmargin.methods.sweep import broken_example, fault, hinges
+from maxmargin.problems.bare import bared
 from maxmargin.problems.feature_map import NegativeCurvature, check_metric, inner, is_metric, map_sizes
 from maxmargin.problems.oracle import is_bounded, is_exact
-from maxmargin.problems.oracles.weighted import split_weights
 from maxmargin.problems.problem import AnyProblem, checked_weights
 
 # Number of examples in a piece of a certificate: at least this, more if they have few statistics, and so many
@@ -155,11 +155,11 @@ def reaches(problem: AnyProblem, zero: FloatArray, objective: float) -> bool:
     fewer examples this takes.
     """
     n, total = int(map_sizes(problem.map).examples), 0.0
-    plain, weights = split_weights(problem)
-    with scratch_for(plain, zero, weights) as scratch:
+    bare = bared(problem)
+    with scratch_for(bare, zero) as scratch:
         for first, stop in Pace().pieces(0, n):
             out = np.empty(stop - first)
-            hinges(plain, zero, first, out, scratch)
+            hinges(bare.problem, zero, first, out, scratch)
             total += float(np.maximum(out, 0.0).sum())
             if total >= n * objective:
                 break
@@ -184,12 +184,12 @@ def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | 
     out, w = np.empty(end - start), checked_weights(problem, w)
     share = (end - start) // (_PIECES * n_threads())
     chunk = max(_CHUNK, _CHUNK_STATISTICS // max(size.statistics, 1), share)
-    plain, weights = split_weights(problem)
+    bare = bared(problem)
 
     def measure(first: int) -> None:
-        with scratch_for(plain, w, weights) as scratch:
+        with scratch_for(bare, w) as scratch:
             for begin, stop in pace.pieces(first, min(first + chunk, end)):
-                hinges(plain, w, begin, out[begin - start : stop - start], scratch)
+                hinges(bare.problem, w, begin, out[begin - start : stop - start], scratch)
 
     pieces = range(start, end, chunk)
     if can_compile(problem):

@@ -9,7 +9,8 @@ import pytest
 from maxmargin import Accelerated, FrankWolfe, Pairwise, driver, solve
 from maxmargin.methods.scratch import kept_scratch, scratch_for
 from maxmargin.problems import Chain, Custom, Multiclass, Weighted
-from maxmargin.problems.oracles.weighted import NO_WEIGHTS, split_weights
+from maxmargin.problems.bare import Bare, bared
+from maxmargin.problems.oracles.weighted import NO_WEIGHTS
 
 RNG = np.random.default_rng(0)
 SEQUENCES = [RNG.normal(size=(length, 5)) for length in (1, 3, 4, 2, 3)]
@@ -22,8 +23,8 @@ OWN = Custom(
 )
 
 
-def lent(problem, w=None, weights=NO_WEIGHTS):
-    with scratch_for(problem, w, weights) as scratch:
+def lent(problem, w=None):
+    with scratch_for(bared(problem), w) as scratch:
         return scratch
 
 
@@ -31,7 +32,7 @@ def test_one_problem_has_the_same_work_space_again():
     with kept_scratch():
         first = lent(CHAIN, np.zeros(3))
         assert lent(CHAIN) is first
-        with scratch_for(CHAIN) as outer, scratch_for(CHAIN) as inner:
+        with scratch_for(Bare(CHAIN)) as outer, scratch_for(Bare(CHAIN)) as inner:
             assert outer is first
             assert inner is not first
     assert lent(CHAIN) is not lent(CHAIN)
@@ -42,8 +43,7 @@ def test_other_problems_and_weights_have_another():
     with kept_scratch():
         first = lent(CHAIN)
         assert lent(CLASSES) is not first
-        again = lent(*split_weights(weighted)[:1], weights=weighted.oracle.weights)
-        assert again.weights is weighted.oracle.weights
+        assert lent(weighted).weights is weighted.oracle.weights
         assert lent(CHAIN).weights is NO_WEIGHTS
 
 
@@ -58,7 +58,7 @@ def test_scores_that_are_the_weights_are_those_of_the_call():
 def test_work_space_of_an_error_is_not_lent_again():
     with kept_scratch():
         first = lent(CHAIN)
-        with pytest.raises(KeyError), scratch_for(CHAIN):
+        with pytest.raises(KeyError), scratch_for(Bare(CHAIN)):
             raise KeyError
         assert lent(CHAIN) is not first
 

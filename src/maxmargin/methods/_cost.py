@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from maxmargin.methods.protocol import start
-from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.scratch import bare_scratch
 from maxmargin.methods.sweep import hinges, scores, sweep_all
-from maxmargin.problems.oracles.weighted import split_weights
+from maxmargin.problems.bare import bared
 from maxmargin.problems.problem import AnyProblem, sizes
 
 # Examples are added until their oracles take this long: the clock is too coarse for shorter times.
@@ -23,8 +23,8 @@ def measured_cost(problem: AnyProblem, method: object) -> float:
 
     A visit scores an example, calls its oracle and takes a step. Only a temporary state changes.
     """
-    size, (plain, weights) = sizes(problem), split_weights(problem)
-    scratch = new_scratch(plain, weights=weights)
+    size, bare = sizes(problem), bared(problem)
+    plain, scratch = bare.problem, bare_scratch(bare)
     w, out, state = np.zeros(size.weights), np.empty(size.examples), start(method, problem)
 
     def visit(count: int) -> None:

@@ -123,8 +123,8 @@ class Traits(NamedTuple):
         It is correct for weights that are a projection, as with signs: only `push`, `project` and positive
         factors change its weights.
     weighs : bool
-        It calls the oracle through `find_corner` and its parts alone, which apply the weights of examples. So
-        it is compiled once for problems with weights and without.
+        It calls the oracle through `find_corner` and its parts alone, which apply the weights of examples and
+        rescale slacks. So it is compiled once, for problems with and without them.
     joins : bool
         Its state of two neighbouring blocks of a sequence can be joined to that of one.
     wraps : bool

@@ -16,10 +16,11 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
 from maxmargin.compiling import helper, subroutine
+from maxmargin.problems.bare import Bare
 from maxmargin.problems.feature_map import map_workspace, push, score, score_buffer
 from maxmargin.problems.moves import Move, add_entry, new_move
 from maxmargin.problems.oracle import argmax, is_exact, loss, oracle_workspace, psi
-from maxmargin.problems.oracles.weighted import NO_WEIGHTS
+from maxmargin.problems.oracles.slack import Rescaling, no_rescaling, rescaling, search_rescaled
 from maxmargin.problems.problem import AnyProblem, Sizes, sizes
 
 
@@ -67,20 +68,29 @@ class Scratch(NamedTuple):
     oracle : work space of the oracle
     weights : array
         Weights of the examples, in addition to those that the oracle itself has; empty if there are none.
+    rescaling : Rescaling
+        How the slacks of the oracle are rescaled, if they are; there are weights then.
     block : BlockWork
     """
 
     y: IntArray
     oracle: object
     weights: FloatArray
+    rescaling: Rescaling
     block: BlockWork
 
 
-def new_scratch(
-    problem: AnyProblem, w: FloatArray | None = None, weights: FloatArray = NO_WEIGHTS
-) -> Scratch:
+def new_scratch(problem: AnyProblem, w: FloatArray | None = None) -> Scratch:
     """Return work space for the problem; pass ``w`` if all scores will be at this same array."""
+    return bare_scratch(Bare(problem), w)
+
+
+def bare_scratch(bare: Bare, w: FloatArray | None = None) -> Scratch:
+    """Return work space for the problem that applies weights and rescales slacks; ``w`` as `new_scratch`."""
+    problem, weights, rescales = bare
     size = sizes(problem)
+    if rescales and len(weights) == 0:  # loops look at the slacks of weighted examples alone
+        weights = np.ones(size.examples)
     corner = Corner(np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts), np.zeros(1, dtype=np.int64))
     block = BlockWork(
         score_buffer(problem.map, w),
@@ -91,23 +101,25 @@ def new_scratch(
         size,
         is_exact(problem.oracle),
     )
-    y = np.zeros(size.output, dtype=np.int64)
-    return Scratch(y, oracle_workspace(problem.oracle), weights, block)
+    y, work = np.zeros(size.output, dtype=np.int64), oracle_workspace(problem.oracle)
+    slacks = rescaling(problem.oracle, block.theta, y, work) if rescales else no_rescaling(problem.oracle)
+    return Scratch(y, work, weights, slacks, block)
 
 
 class _Free(NamedTuple):
     """Work space that is free, and what it was made for."""
 
-    problem: AnyProblem
+    bare: Bare
     w: FloatArray | None
     scratch: Scratch
 
-    def serves(self, problem: AnyProblem, w: FloatArray | None, weights: FloatArray) -> bool:
-        """Whether the work space is as `new_scratch` would make it."""
-        if not (self.problem.map is problem.map and self.problem.oracle is problem.oracle):
+    def serves(self, bare: Bare, w: FloatArray | None) -> bool:
+        """Whether the work space is as `bare_scratch` would make it."""
+        mine, its = self.bare.problem, bare.problem
+        if not (mine.map is its.map and mine.oracle is its.oracle and self.bare.rescales == bare.rescales):
             return False
         is_view = self.w is not None and np.may_share_memory(self.scratch.block.theta, self.w)
-        return self.scratch.weights is weights and (self.w is w or not is_view)
+        return self.bare.weights is bare.weights and (self.w is w or not is_view)
 
 
 _FREE: ContextVar[list[_Free] | None] = ContextVar("free work space", default=None)
@@ -124,17 +136,15 @@ def kept_scratch() -> Iterator[None]:
 
 
 @contextmanager
-def scratch_for(
-    problem: AnyProblem, w: FloatArray | None = None, weights: FloatArray = NO_WEIGHTS
-) -> Iterator[Scratch]:
-    """Lend the work space of the last call for this problem, or a new one as `new_scratch` makes it.
+def scratch_for(bare: Bare, w: FloatArray | None = None) -> Iterator[Scratch]:
+    """Lend the work space of the last call for this problem, or a new one as `bare_scratch` makes it.
 
     After an error it is not lent again, as it may hold an unfinished move.
     """
     free = _FREE.get()
     last = free.pop() if free else None
-    if last is None or not last.serves(problem, w, weights):
-        last = _Free(problem, w, new_scratch(problem, w, weights))
+    if last is None or not last.serves(bare, w):
+        last = _Free(bare, w, bare_scratch(bare, w))
     yield last.scratch
     if free is not None:
         free.append(last)
@@ -153,7 +163,11 @@ def find_corner(problem, i, w, scratch):
 @subroutine
 def corner_at_scores(problem, i, scratch):
     """Call the max oracle of example i at the scores in ``scratch.block.theta``."""
-    argmax(problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
+    theta, slacks = scratch.block.theta, scratch.rescaling
+    if slacks.search == 0:
+        argmax(problem.oracle, i, theta, scratch.y, scratch.oracle)
+    else:
+        search_rescaled(slacks.search, problem.oracle, i, theta, scratch.y, scratch.oracle, slacks.own)
     return corner_of_answer(problem, i, scratch)
 
 
@@ -164,6 +178,9 @@ def corner_of_answer(problem, i, scratch):
     corner.size[0] = psi(problem.oracle, i, scratch.y, corner.where, corner.value)
     loss_y = loss(problem.oracle, i, scratch.y)
     if scratch.weights.shape[0] > 0:
+        if scratch.rescaling.search != 0:
+            corner.size[0] *= loss_y != 0.0
+            scale_corner(corner, loss_y)
         scale_corner(corner, scratch.weights[i])
         loss_y *= scratch.weights[i]
     return loss_y, loss_y - dot_corner(corner, scratch.block.theta)

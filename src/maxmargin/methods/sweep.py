@@ -26,10 +26,10 @@ from maxmargin.methods.sampling import (
     visited,
 )
 from maxmargin.methods.scratch import add_corner, find_corner, new_scratch, scratch_for, weight_of
+from maxmargin.problems.bare import Bare, bared
 from maxmargin.problems.feature_map import foresee, map_sizes, push, score
 from maxmargin.problems.moves import reset
 from maxmargin.problems.oracle import decode, foresee_truth, is_exact, output_size, shortfall
-from maxmargin.problems.oracles.weighted import NO_WEIGHTS, split_weights
 from maxmargin.problems.problem import AnyProblem
 
 State = TypeVar("State")
@@ -168,12 +168,12 @@ def sweep_in_turns(
     done, w = 0, protocol.weights(method, state) if at is None else at
     # Scores may be the weights themselves, but not if these are scaled.
     own = w if protocol.traits(method).has_dual else None
-    plain, weights = split_weights(problem) if protocol.traits(method).weighs else (problem, NO_WEIGHTS)
-    with scratch_for(plain, own, weights) as scratch:
+    bare = bared(problem) if protocol.traits(method).weighs else Bare(problem)
+    with scratch_for(bare, own) as scratch:
         size = scratch.block.sizes
         while True:
             left, meetings = some_visits(visits, done), meetings._replace(done=done)
-            moved, report = sweep(plain, method, state, w, left, scratch, meetings)
+            moved, report = sweep(bare.problem, method, state, w, left, scratch, meetings)
             done += moved
             if report == protocol.DONE:
                 protocol.notice(method, state)
@@ -210,10 +210,10 @@ def corners_of_all(problem: AnyProblem, w: FloatArray, scale: float, w_s: FloatA
 
     `OutOfTime` is raised at the deadline.
     """
-    (plain, weights), total = split_weights(problem), 0.0
-    with scratch_for(plain, w, weights) as scratch:
+    bare, total = bared(problem), 0.0
+    with scratch_for(bare, w) as scratch:
         for first, stop in Pace().pieces(0, scratch.block.sizes.examples):
-            total, broken = batch_corner(plain, w, scale, first, stop, total, w_s, scratch)
+            total, broken = batch_corner(bare.problem, w, scale, first, stop, total, w_s, scratch)
             if broken >= 0:
                 raise fault(problem, broken, w)
     return total

@@ -32,13 +32,15 @@ def graph_check_rescalable(graph: GraphOracle, owner: str) -> None:
 
 
 @slack_workspace.register(GraphOracle)
-def graph_slack_workspace(graph: GraphOracle) -> CountedTree:
+def graph_slack_workspace(graph: GraphOracle, length: int) -> CountedTree:
+    if length == 0:
+        return counted_tree(0, 0, graph.width)
     assert isinstance(graph.inference, Tree)  # or check_rescalable has raised
-    size, n_rows = np.zeros(graph.most_nodes, dtype=np.int64), 0
+    size, n_rows = np.zeros(length, dtype=np.int64), 0
     for (first, stop), edges in zip(graph.nodes, graph.edges, strict=True):
         order, parent = graph.inference.order[first:stop], graph.inference.parent[first:stop]
         n_rows = max(n_rows, count_rows(order, parent, graph.heads[2 * edges[0] : 2 * edges[1]], size))
-    return counted_tree(graph.most_nodes, n_rows, graph.width)
+    return counted_tree(length, n_rows, graph.width)
 
 
 @slack_argmax.register(GraphOracle)

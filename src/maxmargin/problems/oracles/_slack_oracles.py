@@ -26,8 +26,8 @@ def chain_check_rescalable(chain: ChainOracle, owner: str) -> None:
 
 
 @slack_workspace.register(ChainOracle)
-def chain_slack_workspace(chain: ChainOracle) -> Counted:
-    return counted.counted_work(chain.longest, chain.width)
+def chain_slack_workspace(chain: ChainOracle, length: int) -> Counted:
+    return counted.counted_work(length, chain.width)
 
 
 @slack_argmax.register(ChainOracle)
@@ -42,8 +42,8 @@ def chain_slack_argmax(chain, i, theta, y, work, own):
 
 
 @slack_workspace.register(SecondOrderOracle)
-def second_order_slack_workspace(chain: SecondOrderOracle) -> Counted:
-    return counted.counted_work(chain.inner.longest, chain.inner.n_labels, chain.inner.width)
+def second_order_slack_workspace(chain: SecondOrderOracle, length: int) -> Counted:
+    return counted.counted_work(length, chain.inner.n_labels, chain.inner.width)
 
 
 @slack_argmax.register(SecondOrderOracle)
@@ -72,8 +72,8 @@ def segments_check_rescalable(segments: SegmentsOracle, owner: str) -> None:
 
 
 @slack_workspace.register(SegmentsOracle)
-def segments_slack_workspace(segments: SegmentsOracle) -> CountedSegments:
-    return counted_segments(segments.longest, segments.n_labels)
+def segments_slack_workspace(segments: SegmentsOracle, length: int) -> CountedSegments:
+    return counted_segments(length, segments.n_labels)
 
 
 @slack_argmax.register(SegmentsOracle)

@@ -8,24 +8,18 @@ All outputs need the same margin, whatever their loss. Only the max oracle and p
 be rescaled registers `check_rescalable`, `slack_workspace` and `slack_argmax`; `_slack_oracles` and
 `_slack_graph` have those of the models.
 
-The first fit with rescaled slacks compiles its own loops over examples: for chains 8.3 s for the sweep and
-1.9 s for certificates, after a plain fit of 17.0 s (processor seconds). Weights of examples need none, as all
-loops multiply by them if there are any. The same is not done here: a loop that could rescale would have to
-compile both searches, and every first fit would wait for a search that few need.
-
-A function pointer to the step of a block, whose types are the same for all oracles of a map, does not help
-either: each first fit would take 2 s longer than with the whole sweep (14.0 s), for 2 to 4 s that rescaled
-slacks gain, and a visit of the digit words took 6.8 instead of 5.7 microseconds. A pointer to the oracle
-would need one type for all oracles, as Numba compiles calls for the types of their arguments; this was not
-tried.
+Compiled loops take the inner oracle, and the address of `slack_argmax` in their work space (`Rescaling`). So
+they are compiled once, whether margins or slacks are rescaled, and `slack_argmax` is compiled only if it is
+needed. The other functions of this module serve loops that are interpreted.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import generic, is_wrapper
+from maxmargin.compiling.addresses import addressed
 from maxmargin.problems import oracle as protocol
 from maxmargin.problems.halves import absent
 from maxmargin.problems.oracles.multiclass import MulticlassOracle
@@ -43,6 +37,20 @@ class SlackWork(NamedTuple):
     """Work space: of the inner oracle, and of the oracle of rescaled slacks."""
 
     inner: object
+    own: object
+
+
+class Rescaling(NamedTuple):
+    """What loops over the inner oracle need to rescale its slacks.
+
+    Attributes
+    ----------
+    search : int
+        Address of `search_rescaled`; zero if slacks are not rescaled.
+    own : work space of `slack_argmax`
+    """
+
+    search: int
     own: object
 
 
@@ -75,8 +83,11 @@ def check_counts(cost: FloatArray, owner: str) -> None:
 
 
 @generic
-def slack_workspace(rescaled):
-    """Return the work space of `slack_argmax`."""
+def slack_workspace(rescaled, length):
+    """Return the work space of `slack_argmax` for outputs of up to this length.
+
+    Loops take it even if they do not rescale slacks; the length is zero then.
+    """
     return np.empty(0)
 
 
@@ -120,7 +131,8 @@ def multiclass_slack_argmax(classes, i, theta, y, work, own):
 
 @protocol.oracle_workspace.register(SlackRescaledOracle)
 def slack_oracle_workspace(rescaled: SlackRescaledOracle) -> SlackWork:
-    return SlackWork(protocol.oracle_workspace(rescaled.inner), slack_workspace(rescaled.inner))
+    inner, length = rescaled.inner, protocol.output_sizes(rescaled.inner).output
+    return SlackWork(protocol.oracle_workspace(inner), slack_workspace(inner, length))
 
 
 @protocol.argmax.register(SlackRescaledOracle)
@@ -137,6 +149,22 @@ def slack_rescaled_psi(rescaled, i, y, index, value):
     for c in range(count):
         value[c] *= scale
     return count
+
+
+@addressed
+def search_rescaled(oracle, i, theta, y, work, own):
+    slack_argmax(oracle, i, theta, y, work, own)
+
+
+def rescaling(oracle: object, theta: FloatArray, y: IntArray, work: object) -> Rescaling:
+    """Return what loops over this inner oracle need to rescale its slacks; the others are work space."""
+    own = slack_workspace(oracle, protocol.output_sizes(oracle).output)
+    return Rescaling(search_rescaled.address(oracle, 0, theta, y, work, own), own)
+
+
+def no_rescaling(oracle: object) -> Rescaling:
+    """Return what loops over this oracle take if slacks are not rescaled."""
+    return Rescaling(0, slack_workspace(oracle, 0))
 
 
 # The means of the inner oracle are those of margins, not of rescaled slacks.

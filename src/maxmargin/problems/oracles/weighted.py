@@ -8,7 +8,7 @@ With weights :math:`c_i > 0` the objective is
 which is that of losses :math:`c_i L_i` and differences :math:`c_i \psi_i`. Only losses and psi change; the
 best output of an example, its scores and its feature map do not.
 
-Loops that call the max oracle take the weights as an array, and the inner oracle: `split_weights` gives both.
+Loops that call the max oracle take the weights as an array, and the inner oracle: `problems.bare` gives both.
 So they are compiled once, for problems with weights and without.
 """
 
@@ -19,7 +19,6 @@ import numpy as np
 from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import subroutine
 from maxmargin.problems import oracle
-from maxmargin.problems.problem import AnyProblem
 from maxmargin.problems.subsets import indexed_by_example
 
 NO_WEIGHTS = np.zeros(0)
@@ -47,13 +46,6 @@ class WeightedWork(NamedTuple):
 
     inner: object
     theta: FloatArray
-
-
-def split_weights(problem: AnyProblem) -> tuple[AnyProblem, FloatArray]:
-    """Return the problem without example weights, and the weights; an empty array if there are none."""
-    if isinstance(problem.oracle, WeightedOracle):
-        return problem._replace(oracle=problem.oracle.inner), problem.oracle.weights
-    return problem, NO_WEIGHTS
 
 
 @oracle.oracle_workspace.register(WeightedOracle)
