@@ -15,6 +15,7 @@ from maxmargin.methods._blocks import (
     empty_blocks,
     has_slack,
     load_block,
+    scaled_blocks,
     shrink_blocks,
     state_bytes,
 )
@@ -149,3 +150,25 @@ def test_pools_grow_under_way() -> None:
     assert len(whole.z.where) < len(roomy.z.where)
     assert (whole.w == roomy.w).all()
     assert (whole.ell == roomy.ell).all()
+
+
+def _spoil(length: int) -> None:
+    """Leave signalling NaNs in memory that NumPy hands out again; any arithmetic on them warns."""
+    arrays = [np.full(length, 0x7FF4000000000001, dtype=np.uint64) for _ in range(8)]
+    del arrays
+
+
+@pytest.mark.parametrize("length", [2, 5])
+def test_what_is_not_in_use_is_zero(length: int) -> None:
+    """So that scaling a pool, which a warm start does, never multiplies what was in memory before."""
+    for size in range(1, 200):
+        _spoil(size)
+    blocks = empty_blocks(length, 3)
+    assert not blocks.value.any()
+    for size in range(1, 200):
+        _spoil(size)
+    larger = enlarged(blocks, 7)
+    assert not larger.value.any()
+    with np.errstate(all="raise"):
+        scaled = scaled_blocks(larger, length + 1, 0.5)
+    assert not scaled.value.any()

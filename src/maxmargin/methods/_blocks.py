@@ -36,8 +36,9 @@ class Blocks(NamedTuple):
 def empty_blocks(n: int, slack: int) -> Blocks:
     """Return n empty vectors, in a pool with space for a few entries each."""
     length = n * _FIRST_ROOM + 4 * slack
+    # Zeros, as `scaled_blocks` multiplies what is not in use, too, and other values could overflow.
     return Blocks(
-        np.empty(length, dtype=np.uint32), np.empty(length), new_extents(n), np.zeros(1, dtype=np.int64)
+        np.zeros(length, dtype=np.uint32), np.zeros(length), new_extents(n), np.zeros(1, dtype=np.int64)
     )
 
 

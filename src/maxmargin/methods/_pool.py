@@ -122,11 +122,11 @@ def _slide(extent, order, pool):
 
 
 def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
-    """Return extents without gaps, the number of entries, and copies of the pools in longer arrays."""
+    """Return extents without gaps, the number of entries, and copies of the pools, with zeros after them."""
     size = extent[:, SIZE]
     start, end = np.cumsum(size) - size, int(size.sum())
     length = end + _free(end) + 4 * (int(size.max(initial=0)) + slack)
-    longer = [np.empty(length, dtype=pool.dtype) for pool in pools]
+    longer = [np.zeros(length, dtype=pool.dtype) for pool in pools]
     for first, stop in _pieces(start, end):
         entries = np.repeat(extent[first:stop, START] - start[first:stop], size[first:stop])
         begin = int(start[first])
