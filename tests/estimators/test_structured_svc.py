@@ -276,3 +276,22 @@ def test_errors_of_the_functions_name_the_example() -> None:
     with pytest.raises(ZeroDivisionError, match="at home") as caught:
         StructuredSVC(dense, wrong, fails, method="fw").fit(POINTS, LABELS)
     assert caught.value.__notes__ == ["StructuredSVC: raised by argmax for example 0"]
+
+
+@pytest.mark.parametrize("features", [lambda x, y: {"a": 1.0}, lambda x, y: np.zeros(0)])
+def test_no_features_at_all(features: Any) -> None:
+    """All outputs have the score zero, and the objective is the mean of the largest losses."""
+    named = isinstance(features(0, 0), dict)
+    model = StructuredSVC(
+        features=features,
+        loss=lambda y, z: 2.0 * float(y != z),
+        argmax=lambda x, w, y=None: 0 if y is None else 1 - y,
+        feature_names=[] if named else None,
+        random_state=0,
+    )
+    with pytest.warns(UserWarning, match="all weights are zero after training"):
+        model.fit([0, 1], [0, 1])
+    assert model.coef_.shape == (0,)
+    assert model.history_.primal.tolist() == [2.0]
+    assert model.gap_ == 0.0
+    assert model.predict([5]) == [0]

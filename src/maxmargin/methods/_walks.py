@@ -17,7 +17,7 @@ def affordable_walks(problem: AnyProblem, most: int) -> int:
     A step costs about as much as a walk over the statistics.
     """
     size = map_sizes(problem.map)
-    affordable = int(_SHARE * size.examples * size.statistics / size.weights)
+    affordable = int(_SHARE * size.examples * size.statistics / max(size.weights, 1))
     return max(1, min(most, affordable, size.examples))
 
 
