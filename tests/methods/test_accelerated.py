@@ -209,8 +209,8 @@ def test_many_examples_make_many_snapshots_only_in_kernels(
     """Elsewhere pass k has 64 / k, or 8 if that is more."""
     rng, taken = np.random.default_rng(0), []
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    for module in (accelerated, meetings):
-        monkeypatch.setattr(module, "mix", lambda share, v, mean: taken.append(share))
+    for module, name in ((accelerated, "mix_in_slices"), (meetings, "mix")):
+        monkeypatch.setattr(module, name, lambda share, v, mean: taken.append(share))
     problem = Multiclass.from_encoded(rng.normal(size=(192, 3)), rng.integers(3, size=192), 3)
     state = start(method, problem)
     for passes, count in enumerate(expected, 1):

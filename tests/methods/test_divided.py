@@ -31,7 +31,7 @@ from support.catalogue import Case, chain_case, flat, multiclass_case
 from support.counting import Counting
 from support.dual_variables import alpha_of
 from support.naive import Array
-from support.naive_methods import divided_round, interaction
+from support.naive_methods import divided_stretch, interaction
 from support.runs import random_order
 
 pytestmark = pytest.mark.long
@@ -64,8 +64,8 @@ def ran(problem: Any, method: Any, **options: Any) -> Result:
 
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a stretch of two parts have two rounds, as in problems of thousands of examples."""
-    monkeypatch.setattr(divided, "affordable_walks", lambda problem, most: min(most, len(LENGTHS)))
+    """Let stretches have rounds of one visit of each part, as those of thousands of examples have many."""
+    monkeypatch.setattr(divided, "_FEWEST", 1)
 
 
 @pytest.mark.slow
@@ -111,13 +111,14 @@ def test_every_stretch_against_naive_rounds(
 ) -> None:
     """Stretches of a fixed length, with repeated examples; there may be more parts than examples."""
     monkeypatch.setattr(divided.protocol, "grain", lambda *_: length)
-    monkeypatch.setattr(divided, "_rounds_in_a_stretch", lambda _, n_parts: rounds if n_parts > 1 else 1)
+    monkeypatch.setattr(divided, "_TRIAL", 1)
+    monkeypatch.setattr(divided, "_rounds_in_a_stretch", lambda _, __, n_parts: rounds if n_parts > 1 else 1)
     method, n_parts = Divided(INNER["bcfw"], parts), min(parts, len(LENGTHS))  # none is empty
     state, alpha, mean = start(method, case.problem), naive.truth_alpha(case.data), float(n_parts)
     for order in random_order(case.problem, 8 * length, seed=5).reshape(8, length):
         state, before = advance(method, state, case.problem, order), alpha
-        for some in _rounds_of(order, n_parts, rounds):
-            last, alpha = alpha, divided_round(case.data, LAM, alpha, some, n_parts, _sigma(mean, n_parts))
+        visits, sigma = _rounds_of(order, n_parts, rounds), _sigma(mean, n_parts)
+        last, alpha = divided_stretch(case.data, LAM, alpha, visits, n_parts, sigma)
         expected = naive.weights_of(case.data, alpha, LAM)
         assert flat(case.problem, state.w) == pytest.approx(expected, abs=1e-9)
         losses = [L @ a for L, a in zip(case.data.losses, alpha, strict=True)]
@@ -140,7 +141,7 @@ def _rounds_of(order: Array, parts: int, rounds: int) -> list[Array]:
 
 
 def _sigma(mean: float, parts: int) -> float:
-    return min(max(2.0 * mean - 1.0, 1.0), parts)
+    return min(max(mean, 1.0), parts)
 
 
 def _mean_after(
@@ -150,7 +151,9 @@ def _mean_after(
     if naive.dual(case.data, after, LAM) < naive.dual(case.data, before, LAM) - 1e-12:
         return float(parts)
     rho = interaction(case.data, last, after, parts)
-    return mean if np.isnan(rho) else mean + 0.2 * (rho - mean)
+    if np.isnan(rho):
+        return mean
+    return rho if mean == parts else mean + 0.2 * (rho - mean)
 
 
 @pytest.mark.parametrize("parts", [2, 7])

@@ -1,7 +1,8 @@
-"""Meetings of parts within kernels: the sums, whoever comes first, and that nobody waits for ever."""
+"""Meetings of parts within kernels: what they add, whoever comes first, and that nobody waits for ever."""
 
 import threading
 from collections.abc import Generator
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -9,25 +10,61 @@ import pytest
 
 from maxmargin.compiling.exchange import has_reached, publish
 from maxmargin.compiling.threads import run_in_turns, threads
-from maxmargin.methods.meetings import NO_MEETINGS, Meetings, attend, last_common, new_meetings
+from maxmargin.methods.meetings import NO_MEETINGS, Meetings, attend, new_log, new_meetings, record
+from maxmargin.problems.moves import Move, add_entry, new_move, reset
 from support.naive import Array
 
-SIZE, ROUNDS, SIGMA = 5, 4, 1.6
+SIZE, ROUNDS, SIGMA, SCALE = 5, 7, 1.6, 0.3
+GAMMA = 0.5
+
+
+class Identity:
+    """A feature map whose weights are the statistics, from the example's number on."""
+
+    def push(self, i: int, move: Move, scale: float, w: Array, work: object) -> None:
+        w += scale * np.roll(move.delta, i)
+
+
+class Work(NamedTuple):
+    move: Move
+    map: None
 
 
 def moves_of(parts: int) -> Array:
-    """Random moves of all parts in all rounds."""
-    return np.random.default_rng(parts).normal(size=(parts, ROUNDS, SIZE))
+    """Random moves of all parts in all rounds, with some zeros."""
+    rng = np.random.default_rng(parts)
+    return rng.normal(size=(parts, ROUNDS, SIZE)) * (rng.random((parts, ROUNDS, SIZE)) < 0.7)
+
+
+def changes_of(moves: Array) -> Array:
+    """By how much they move the common weights: in round r, part p moves example r of its own."""
+    parts = len(moves)
+    return np.array(
+        [
+            [SCALE * GAMMA * np.roll(move, r * parts + p) for r, move in enumerate(own)]
+            for p, own in enumerate(moves)
+        ]
+    )
+
+
+def meetings_of(parts: int) -> list[Meetings]:
+    after, before = [np.arange(1, ROUNDS)] * parts, [np.full(SIZE, np.nan) for _ in range(parts)]
+    return new_meetings(Identity(), after, before, SCALE, new_log(parts, 1, SIZE), is_crowded=True)
 
 
 def part_task(meetings: Meetings, moves: Array) -> Generator[None, None, Array]:
     """Visits that move the weights, and all meetings."""
-    w = meetings.common[0].copy()
-    for t, move in enumerate(moves):
-        while not attend(meetings, t, w):
+    w, work = np.arange(SIZE, dtype=float), Work(new_move(SIZE), None)
+    for t, direction in enumerate(moves):
+        while not attend(meetings, t, w, work):
             yield
-        w += move
-    while not attend(meetings, len(moves), w):
+        for k in np.flatnonzero(direction):
+            add_entry(work.move, k, direction[k])
+        work.move.gamma[0] = GAMMA
+        w += SIGMA * SCALE * GAMMA * np.roll(direction, t * meetings.parts + meetings.part)
+        record(meetings, t, work.move)
+        reset(work.move)
+    while not attend(meetings, len(moves), w, work):
         yield
     return w
 
@@ -35,32 +72,41 @@ def part_task(meetings: Meetings, moves: Array) -> Generator[None, None, Array]:
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 @pytest.mark.parametrize("parts", [2, 3, 7])
 def test_sums_against_naive_ones(parts: int, n_jobs: int) -> None:
-    w, moves = np.arange(SIZE, dtype=float), moves_of(parts)
-    meetings = new_meetings(w, SIGMA, [np.arange(1, ROUNDS)] * parts, is_crowded=True)
+    """A part has all its own moves, sigma times, and those of the others but for the last two rounds."""
+    moves, meetings = moves_of(parts), meetings_of(parts)
     with threads(n_jobs):
         found = run_in_turns([part_task(*each) for each in zip(meetings, moves, strict=True)])
-    expected = w + moves[:, :-1].sum(axis=(0, 1)) / SIGMA
-    assert last_common(meetings[0]) == pytest.approx(expected, abs=1e-12)
-    assert np.array(found) == pytest.approx(expected + moves[:, -1], abs=1e-12)
+    change = changes_of(moves)
+    for p, w in enumerate(found):
+        others = change[np.arange(parts) != p, :-2].sum(axis=(0, 1))
+        before = np.arange(SIZE) + SIGMA * change[p, :-2].sum(axis=0) + others
+        assert meetings[p].before == pytest.approx(before, abs=1e-12)
+        assert w == pytest.approx(before + SIGMA * change[p, -2:].sum(axis=0), abs=1e-12)
 
 
 @pytest.mark.parametrize("first", range(3))
 def test_who_comes_first_does_not_change_a_bit(first: int) -> None:
-    moves, common = moves_of(3), []
+    moves, found = moves_of(3), []
     for order in ([0, 1, 2], np.roll([2, 1, 0], first)):
-        meetings = new_meetings(np.ones(SIZE), SIGMA, [np.arange(1, ROUNDS)] * 3, is_crowded=True)
-        run_in_turns([part_task(meetings[p], moves[p]) for p in order])
-        common.append(last_common(meetings[0]))
-    assert (common[0] == common[1]).all()
+        meetings = meetings_of(3)
+        weights = run_in_turns([part_task(meetings[p], moves[p]) for p in order])
+        found.append(np.array([weights[list(order).index(p)] for p in range(3)]))
+    assert (found[0] == found[1]).all()
 
 
-def test_several_meetings_at_one_visit_and_none() -> None:
-    """A part without visits in a round still meets the others."""
-    meetings = new_meetings(np.zeros(1), 1.0, [np.array([0, 0, 2]), np.array([1, 2, 2])], is_crowded=True)
-    moves = np.ones((2, 2, 1))
-    found = run_in_turns([part_task(*each) for each in zip(meetings, moves, strict=True)], is_alone=True)
-    assert [w.tolist() for w in found] == [[4.0], [4.0]]
-    assert attend(NO_MEETINGS, 3, np.zeros(1))
+def test_a_part_waits_for_one_that_is_a_round_behind() -> None:
+    """Part 0 comes to its second meeting before part 1 has made a visit."""
+    meetings, work = meetings_of(2)[0], Work(new_move(SIZE), None)
+    assert attend(meetings, 1, np.zeros(SIZE), work)
+    assert not attend(meetings, 2, np.zeros(SIZE), work)
+    publish(meetings.finished[1], 1)
+    assert attend(meetings, 2, np.zeros(SIZE), work)
+
+
+def test_without_meetings_nothing_happens() -> None:
+    move = new_move(SIZE)
+    assert attend(NO_MEETINGS, 3, np.zeros(1), Work(move, None))
+    record(NO_MEETINGS, 0, move)
 
 
 @pytest.mark.compiled

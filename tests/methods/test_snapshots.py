@@ -12,7 +12,7 @@ from maxmargin.methods.sweep import is_swept
 def test_the_mean_has_density_t3_from_the_last_snapshot_before(every: int) -> None:
     path, mean, last = np.random.default_rng(0).normal(size=(7, 4)), np.full(4, 2.0), np.array([5])
     for t, w in enumerate(path):
-        attend(Alone(0, 5, every, last, mean), t, w)
+        attend(Alone(0, 5, every, last, mean), t, w, None)
     taken = np.arange(every, 7, every)
     shares = np.diff((5.0 + np.array([-5, 0, *taken])) ** 4)
     expected = shares @ np.array([np.full(4, 2.0), *path[taken]]) / shares.sum()
@@ -24,7 +24,7 @@ def test_a_visit_that_begins_again_is_counted_once() -> None:
     """A kernel that lacks room returns, and comes back to the same visit."""
     mean, last, w = np.zeros(2), np.array([1]), np.ones(2)
     for done, t in ((0, 1), (1, 0)):
-        attend(Alone(done, 1, 1, last, mean), t, w)
+        attend(Alone(done, 1, 1, last, mean), t, w, None)
         assert mean == pytest.approx(1.0 - 0.5**4)
         w = 9.0 * w
 

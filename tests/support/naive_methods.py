@@ -36,20 +36,27 @@ def block_frank_wolfe(data: Enumerated, lam: float, order: Array, line_search: b
         yield alpha
 
 
-def divided_round(
-    data: Enumerated, lam: float, alpha: list[Array], order: Array, parts: int, sigma: float
-) -> list[Array]:
-    """Return the dual variables after a round: every part moves from the same weights, at lam / sigma."""
+def divided_stretch(
+    data: Enumerated, lam: float, alpha: list[Array], rounds: list[Array], parts: int, sigma: float
+) -> tuple[list[Array], list[Array]]:
+    """Return the dual variables before the last two rounds of a stretch, and after them.
+
+    A part knows its own moves, which count sigma times, and those of the others up to the last round but one.
+    """
     moved, n, own_lam = list(alpha), len(data.losses), lam / sigma
-    for p in range(parts):
-        w = naive.weights_of(data, alpha, lam)
-        for i in order[order % parts == p]:
-            delta = _corner(data, i, w) - moved[i]
-            curvature = np.sum((data.psi[i].T @ delta) ** 2) / (own_lam * n**2)
-            gamma = _step_size(naive.margins(data, i, w) @ delta / n, curvature)
-            moved[i] = moved[i] + gamma * delta
-            w = w + gamma * data.psi[i].T @ delta / (own_lam * n)
-    return moved
+    latest = known = list(alpha)
+    for order in rounds:
+        known, latest = latest, list(moved)
+        for p in range(parts):
+            for i in order[order % parts == p]:
+                seen = [(moved if j % parts == p else known)[j] for j in range(n)]
+                own = [moved[j] - alpha[j] if j % parts == p else 0.0 * alpha[j] for j in range(n)]
+                w = naive.weights_of(data, seen, lam) + (sigma - 1.0) * naive.weights_of(data, own, lam)
+                delta = _corner(data, i, w) - moved[i]
+                curvature = np.sum((data.psi[i].T @ delta) ** 2) / (own_lam * n**2)
+                gamma = _step_size(naive.margins(data, i, w) @ delta / n, curvature)
+                moved[i] = moved[i] + gamma * delta
+    return known, moved
 
 
 def interaction(data: Enumerated, before: list[Array], after: list[Array], parts: int) -> float:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ _POOL: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("threads",
 # Kernels keep their processors busy, so more threads than processors gain nothing, and thousands of threads
 # cannot be started. Small numbers are not changed.
 _MOST = 32
+_SLICE = 1 << 15
 
 
 def as_number(n_jobs: int | None) -> int:
@@ -66,7 +67,8 @@ def run_all(
     """Return the answers of ``function`` for all parts, in their order; raise the first error.
 
     The calling thread works too: where parts take a millisecond, waking one thread fewer makes a difference.
-    After an interrupt, ``give_up`` is called before other threads are waited for.
+    Other threads see the context variables of the calling one. After an interrupt, ``give_up`` is called
+    before other threads are waited for.
     """
     pool = _POOL.get()
     if pool is None or len(parts) < 2:
@@ -75,7 +77,7 @@ def run_all(
     share, others = partial(_work_off, waiting, function, answers, errors), list[Future[None]]()
     try:
         for _ in range(min(pool[1], len(parts)) - 1):
-            others.append(pool[0].submit(share))
+            others.append(pool[0].submit(copy_context().run, _without_pool, share))
         share()
     except BaseException:
         give_up()
@@ -86,6 +88,20 @@ def run_all(
     if errors:
         raise errors[min(errors)]
     return [answers[k] for k in range(len(parts))]
+
+
+def _without_pool(work: Callable[[], None]) -> None:
+    """Do the work in one of the pool's threads, which must not wait for the others."""
+    _POOL.set(None)
+    work()
+
+
+def run_in_slices(function: Callable[[slice], Answer], length: int) -> list[Answer]:
+    """Return the answers of ``function`` for the slices of vectors of this length, which threads share.
+
+    The slices do not depend on the threads, and a processor's own cache holds those of a few vectors.
+    """
+    return run_all(function, [slice(first, first + _SLICE) for first in range(0, length, _SLICE)])
 
 
 def _work_off(
@@ -132,10 +148,10 @@ def run_in_turns(tasks: Sequence[Generator[None, None, Answer]], is_alone: bool 
                 for k in list(some):
                     try:
                         next(some[k])
+                        time.sleep(0)  # lets another thread have this processor
                     except StopIteration as end:
                         answers[k] = end.value
                         del some[k]
-                time.sleep(0)  # lets another thread have this processor
         except BaseException:
             over.set()  # nobody waits for this thread's tasks
             raise

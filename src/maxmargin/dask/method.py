@@ -41,6 +41,7 @@ from maxmargin.wording import shown
 _FIRST_ROUNDS = 8  # most rounds of the first pass, when costs are not known
 _MOST_ROUNDS = 256
 _STALENESS = 0.6  # the c of the formula
+_CAUTION = 2.0  # rounds are long, and rho changes from one to the next
 
 
 class _Distributed(NamedTuple):
@@ -164,7 +165,7 @@ def _one_round(
     rounds, n = problem.rounds, problem.map.sizes.examples
     parts = rounds.fleet.parts()
     before = min(state.interaction, float(len(parts)))
-    sigma = sigma_for(before, len(parts))
+    sigma = sigma_for(before, len(parts), _CAUTION)
     turn = Turn(method.inner, sigma, n, turns.seed, turns.sampling, turns.first, turns.stop)
     found = rounds.one(turn, state.w, parts)
     rho, gain = _measured(method, state, problem, found, sigma)

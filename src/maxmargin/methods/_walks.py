@@ -1,10 +1,14 @@
 r"""Operations on whole weight vectors, done a few times per pass; each reads and writes them once.
 
+Outside of kernels, threads share the slices of long vectors.
+
 In those for acceleration, ``w`` are the weights after a pass, ``centre`` is v, and ``dual`` is the mean of
 :math:`g / \lambda`, whose current value is :math:`(1 + r) w - r v` with :math:`r = \kappa / \lambda`.
 """
 
+from maxmargin.arrays import FloatArray
 from maxmargin.compiling import helper
+from maxmargin.compiling.threads import run_in_slices
 from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.problem import AnyProblem
 
@@ -36,19 +40,44 @@ def mix(share, x, mean):
         mean[j] += share * (x[j] - mean[j])
 
 
-@helper
-def subtract_mean(w, centre, dual, r, out):
+def mix_in_slices(share: float, x: FloatArray, mean: FloatArray) -> None:
+    """``mean += share * (x - mean)``"""
+    run_in_slices(lambda some: mix(share, x[some], mean[some]), len(mean))
+
+
+def subtract_mean(w: FloatArray, centre: FloatArray, dual: FloatArray, r: float, out: FloatArray) -> None:
     """``out[:] = (1 + r) * w - r * centre - dual``: the current dual point minus the mean."""
+    run_in_slices(lambda some: _subtract_mean(w[some], centre[some], dual[some], r, out[some]), len(w))
+
+
+@helper
+def _subtract_mean(w, centre, dual, r, out):
     for j in range(w.shape[0]):
         out[j] = (1.0 + r) * w[j] - r * centre[j] - dual[j]
 
 
-@helper
-def move_on(w, centre, previous, mean, dual, r, share, gamma, beta, new_r):
-    """Update the means of the weights and of the dual, and extrapolate by ``beta``.
+def move_on(
+    w: FloatArray,
+    centre: FloatArray,
+    previous: FloatArray,
+    mean: FloatArray,
+    dual: FloatArray,
+    numbers: tuple[float, float, float, float, float],
+) -> None:
+    """Update the means of the weights and of the dual, and extrapolate.
 
-    The weights follow: they become :math:`(r' v' + g / \\lambda) / (1 + r')` with the new centre and ratio.
+    The numbers are r, the share of the weights in their mean, gamma, beta and the next r. The weights follow:
+    they become :math:`(r' v' + g / \\lambda) / (1 + r')` with the new centre and ratio.
     """
+
+    def on_slice(some: slice) -> None:
+        _move_on(w[some], centre[some], previous[some], mean[some], dual[some], *numbers)
+
+    run_in_slices(on_slice, len(w))
+
+
+@helper
+def _move_on(w, centre, previous, mean, dual, r, share, gamma, beta, new_r):
     for j in range(w.shape[0]):
         x = w[j]
         mean[j] += share * (x - mean[j])

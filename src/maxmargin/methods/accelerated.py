@@ -50,7 +50,7 @@ from maxmargin.loops import add_scaled
 from maxmargin.methods import protocol
 from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods._momentum import Momentum, adapted_kappa, noted, snapshot_share
-from maxmargin.methods._walks import affordable_walks, mix, move_on, subtract_mean
+from maxmargin.methods._walks import affordable_walks, mix_in_slices, move_on, subtract_mean
 from maxmargin.methods.composition import check_inner
 from maxmargin.methods.meetings import Alone
 from maxmargin.methods.protocol import Carry, Point, Traits
@@ -195,7 +195,7 @@ def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyPro
     """Add the current weights to their mean; in the first passes, change them as these passes need."""
     n, w = map_sizes(problem.map).examples, protocol.weights(method.inner, state.inner)
     v = unprojected(problem.map, w)
-    mix(snapshot_share(state.momentum, n), v, state.mean)
+    mix_in_slices(snapshot_share(state.momentum, n), v, state.mean)
     before, momentum = state.momentum, noted(state.momentum, n)
     if method.kappa is None and momentum.passes == 0:
         momentum = _grown(method, momentum, problem)
@@ -243,7 +243,7 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     new_r = adapted.kappa / lam
     cut = projected(phi, v) - v if is_projected(phi) else None
     vectors = state.centre, state.previous, state.mean, state.dual
-    move_on(v, *vectors, r, share, gamma, beta, new_r)
+    move_on(v, *vectors, (r, share, gamma, beta, new_r))
     if cut is not None:
         _follow_projection(cut, v, state, beta, new_r)
     if method.kappa is None and passes == 1:

@@ -1,33 +1,38 @@
 r"""Threads: the examples are divided into parts, which move in parallel and often synchronise.
 
-Example i belongs to part i mod P. A part is a separate problem of :math:`n_p` of the n examples. In a round,
-every part starts from the common weights :math:`w^0`, and the inner method moves its blocks as if each step
-counted :math:`\sigma` times: with :math:`\lambda_p = \lambda n / (\sigma n_p)`. When part p has reached the
-weights :math:`w^0 + d_p`, its dual variables have moved the common weights by :math:`d_p / \sigma`, so that
+Example i belongs to part i mod P. A part is a separate problem of :math:`n_p` of the n examples. In a
+*stretch*, every part starts from the common weights :math:`w^0`, and the inner method moves its blocks as if
+each step counted :math:`\sigma` times: with :math:`\lambda_p = \lambda n / (\sigma n_p)`. When its own moves
+have changed the weights of part p by :math:`D_p`, its dual variables have moved the common weights by
+:math:`D_p / \sigma`, so that
 
-.. math:: w = w^0 + \frac1\sigma \sum_p d_p .
+.. math:: w = w^0 + \frac1\sigma \sum_p D_p .
 
 **The choice of sigma** (Ma et al. 2015, CoCoA+). A part's steps raise the dual of the problem in which the
 other blocks stay fixed, with its own squared length counted :math:`\sigma` times. The sum of these gains is
 at most the gain of the dual itself if
 
-.. math:: \sigma \ge \rho, \qquad \rho = \frac{\| \sum_p d_p \|^2}{\sum_p \| d_p \|^2} \le P .
+.. math:: \sigma \ge \rho, \qquad \rho = \frac{\| \sum_p d_p \|^2}{\sum_p \| d_p \|^2} \le P ,
 
-So :math:`\sigma = P` is always safe, but takes short steps. Where parts hardly interact, their moves are
-nearly orthogonal and :math:`\rho` is close to one. It is measured often, and :math:`\sigma - 1` is twice a
-running mean of :math:`\rho - 1`. After a loss of dual value, the mean starts again from P. Certificates hold
-for any :math:`\sigma`.
+where :math:`d_p` are the moves of which the other parts do not know yet. So :math:`\sigma = P` is always
+safe, but takes short steps. Where parts hardly interact, their moves are nearly orthogonal and :math:`\rho`
+is close to one. It is measured at the end of each stretch, and :math:`\sigma` is a running mean of it. At the
+start and after a loss of dual value, :math:`\sigma` is P in a short stretch. Certificates hold for any
+:math:`\sigma`.
 
-**Rounds and stretches.** Short rounds need fewer passes. With few parts, what a return to Python costs would
-limit them, so some rounds form a *stretch*, in which parts synchronise within their kernels
-(``meetings.py``) at one :math:`\sigma`; the last round of a stretch measures :math:`\rho`. Where
-adding up the weights takes long compared with a pass, a pass has few rounds or one.
+**Rounds.** A stretch has several rounds. After each of them, parts exchange their moves within their kernels
+(``meetings.py``): a part adds :math:`1 / \sigma` of what the others moved in the round before it to its own
+weights. The moves of the last two rounds are not exchanged; they are the :math:`d_p` of which :math:`\rho` is
+measured. So at the end of a stretch part p has the weights
+:math:`w_p = w^0 + D_p + \frac1\sigma \sum_{q \ne p} (D_q - d_q)`, from which follows
 
-The work of a part depends only on its examples, its state, the common weights and :math:`\sigma`, so threads,
-processes or machines can do it. The result depends on the number of parts, but not on the number of threads.
+.. math:: w = w^0 + \frac{1}{\sigma + P - 1} \sum_p \Bigl( w_p - w^0 + \frac{P - 1}{\sigma} d_p \Bigr) .
+
+The work of a part depends only on its examples, its state, the common weights, :math:`\sigma` and the moves
+of the others in earlier rounds. So the result depends on the number of parts, but not on that of threads.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,11 +40,11 @@ import numpy as np
 from maxmargin import states
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling.exchange import CAN_EXCHANGE
-from maxmargin.compiling.threads import n_threads, run_all, run_in_turns
+from maxmargin.compiling.threads import n_threads, run_in_slices, run_in_turns
 from maxmargin.methods import protocol
 from maxmargin.methods._walks import affordable_walks
 from maxmargin.methods.composition import check_inner
-from maxmargin.methods.meetings import last_common, new_meetings
+from maxmargin.methods.meetings import ENTRY_BYTES, Meetings, new_log, new_meetings
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep, sweep_in_turns
@@ -47,11 +52,11 @@ from maxmargin.problems.feature_map import inner, map_sizes
 from maxmargin.problems.problem import AnyProblem, take
 from maxmargin.wording import shown
 
-_STRETCHES = 4  # for each part, at most, in a pass: the more parts, the more they interact
-_ROUNDS = 32  # at most, in a pass, unless there are more stretches
-_CAUTION = 2.0  # (sigma - 1) / (mean of rho - 1)
+_STRETCHES = 2  # for each part, at most, in a pass: the more parts, the more they interact
+_TRIAL = 16  # how many times as long a stretch is when rho has been measured
+_ROUNDS, _FEWEST = 256, 8  # rounds in a pass, if a part then makes at least so many visits in each
+_LOG_BYTES = 1 << 27  # at most, for the log of moves
 _SMOOTHING = 0.2  # share of the last rho in the mean
-_SLICE = 1 << 15  # numbers of a vector: those of a few vectors fit into a processor's own cache
 
 
 class _Divided(NamedTuple):
@@ -80,11 +85,24 @@ class Divided(_Divided):
 
 
 class Part(NamedTuple):
-    """Some of the examples, their numbers in the whole problem, and the inner method's state for them."""
+    """Some of the examples.
+
+    Attributes
+    ----------
+    problem : Problem
+        That of these examples.
+    numbers : array
+        Their numbers in the whole problem.
+    state : Any
+        The inner method's state for them.
+    before : array
+        Work space: its weights at the end of a stretch, but for its own moves of the last two rounds.
+    """
 
     problem: AnyProblem
     numbers: IntArray
     state: Any
+    before: FloatArray
 
 
 @states.parts.register(Part)
@@ -129,7 +147,8 @@ def _parts(method: Divided, problem: AnyProblem, n_parts: int) -> tuple[Part, ..
     for p in range(n_parts):
         numbers = part_numbers(n, p, n_parts)
         some = take(problem, numbers)
-        parts.append(Part(some, numbers, protocol.start(method.inner, some)))
+        state = protocol.start(method.inner, some)
+        parts.append(Part(some, numbers, state, np.empty(len(protocol.weights(method.inner, state)))))
     return tuple(parts)
 
 
@@ -137,86 +156,97 @@ def _parts(method: Divided, problem: AnyProblem, n_parts: int) -> tuple[Part, ..
 def divided_advance(
     method: Divided, state: DividedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> DividedState:
-    length, total = protocol.grain(method, problem), n_visits(visits)
-    rounds = _rounds_in_a_stretch(problem, len(state.parts))
-    for first in range(0, max(total, 1), length):
-        order = some_visits(visits, first, first + length).order
-        state = _one_stretch(method, state, problem, order, rounds)
+    length, total, first = protocol.grain(method, problem), n_visits(visits), 0
+    while first < max(total, 1):
+        stop = first + _stretch_length(state, length)
+        state = _one_stretch(method, state, problem, some_visits(visits, first, stop).order)
+        first = stop
     return state
 
 
-def _one_stretch(
-    method: Divided, state: DividedState, problem: AnyProblem, order: IntArray, rounds: int
-) -> DividedState:
+def _one_stretch(method: Divided, state: DividedState, problem: AnyProblem, order: IntArray) -> DividedState:
     """Move the blocks in this order, each in its part, in some rounds with the same sigma."""
     phi, n_parts, lam, w = problem.map, len(state.parts), protocol.regularisation(method), state.w
     dual = protocol.dual_loss(method, state) - 0.5 * lam * inner(phi, w, w)
     sigma = sigma_for(state.interaction, n_parts)
-    state = _moved(method, state, problem, order, rounds, sigma)
+    state = _moved(method, state, problem, order, sigma)
     if n_parts == 1:
         w[:] = state.parts[0].state.w
         return state
     rho = _add_up(phi, state, sigma)
     gain = protocol.dual_loss(method, state) - 0.5 * lam * inner(phi, w, w) - dual
-    return state._replace(interaction=mean_interaction(state.interaction, rho, gain, n_parts))
+    before = rho if _is_unknown(state) else state.interaction
+    return state._replace(interaction=mean_interaction(before, rho, gain, n_parts))
 
 
 def _moved(
-    method: Divided, state: DividedState, problem: AnyProblem, order: IntArray, rounds: int, sigma: float
+    method: Divided, state: DividedState, problem: AnyProblem, order: IntArray, sigma: float
 ) -> DividedState:
-    """Return the state after all visits; the moves of the last round are still to be added up."""
+    """Return the state after all visits; the weights of the parts are still to be added up."""
     n, n_parts = int(map_sizes(problem.map).examples), len(state.parts)
     orders = [order[order % n_parts == p] // n_parts for p in range(n_parts)]
-    ends = [np.arange(1, rounds) * len(own) // rounds for own in orders]
     # A user's own Python code may not be thread-safe, and interpreted kernels keep other threads waiting.
     is_alone = not CAN_EXCHANGE or sweep.mode(problem) == "interpreted"
-    meetings = new_meetings(state.w, sigma, ends, is_crowded=is_alone or n_threads() < n_parts)
+    meetings = _meetings(method, state, problem, orders, is_alone or n_threads() < n_parts)
 
     def task(p: int) -> Generator[None, None, Any]:
         part = state.parts[p]
         part.state.w[:] = state.w
-        own, numbers = _part_method(method, n, len(part.numbers), sigma), part.numbers
-        turns = sweep_in_turns(part.problem, own, part.state, orders[p], numbers, meetings=meetings[p])
+        if len(meetings[p].after) < 2:
+            part.before[:] = state.w
+        own = _part_method(method, n, len(part.numbers), sigma)
+        turns = sweep_in_turns(part.problem, own, part.state, orders[p], part.numbers, meetings=meetings[p])
         return (yield from turns)
 
     moved = run_in_turns([task(p) for p in range(n_parts)], is_alone)
-    if rounds > 1:
-        state.w[:] = last_common(meetings[0])
     parts = [part._replace(state=new) for part, new in zip(state.parts, moved, strict=True)]
     return state._replace(parts=tuple(parts))
 
 
-def _add_up(phi: object, state: DividedState, sigma: float) -> float:
-    """Add the moves of the parts, divided by sigma, to the common weights; return rho.
+def _meetings(
+    method: Divided, state: DividedState, problem: AnyProblem, orders: list[IntArray], is_crowded: bool
+) -> list[Meetings]:
+    """Return the meetings of the parts, which make their visits in these orders."""
+    size, n_parts = map_sizes(problem.map), len(orders)
+    rounds = _rounds_in_a_stretch(problem, sum(map(len, orders)), n_parts)
+    after = [np.arange(1, rounds) * len(own) // rounds for own in orders]
+    longest = max(-(-len(own) // rounds) for own in orders) if rounds > 1 else 0
+    log = new_log(n_parts, longest, int(size.statistics))
+    scale = 1.0 / (protocol.regularisation(method) * size.examples)
+    return new_meetings(problem.map, after, [part.before for part in state.parts], scale, log, is_crowded)
 
-    The parts' weights are free to be overwritten, since every stretch starts from the common ones: they hold
-    the moves, and those of part 0 their sum.
+
+def _add_up(phi: object, state: DividedState, sigma: float) -> float:
+    """Add what all parts have moved to the common weights; return rho.
+
+    The weights of parts are free to be overwritten, since every stretch starts from the common ones. They
+    hold the moves of the last two rounds, and those of part 0 their sum. The weights before these hold the
+    sum of all moves.
     """
-    w, moves = state.w, [part.state.w for part in state.parts]
+    w, others = state.w, len(state.parts) - 1
+    moves, befores = [part.state.w for part in state.parts], [part.before for part in state.parts]
 
     def subtract(some: slice) -> None:
-        for move in moves:
-            move[some] -= w[some]
+        start, total = w[some], np.zeros(len(w[some]))
+        for move, before in zip(moves, befores, strict=True):
+            total += move[some] - start
+            move[some] -= before[some]
+        befores[0][some] = total
 
     def add(some: slice) -> None:
         for move in moves[1:]:
             moves[0][some] += move[some]
-        w[some] += moves[0][some] / sigma
+        w[some] += (befores[0][some] + others / sigma * moves[0][some]) / (sigma + others)
 
-    _for_slices(subtract, len(w))
+    run_in_slices(subtract, len(w))
     apart = sum(inner(phi, move, move) for move in moves)
-    _for_slices(add, len(w))
+    run_in_slices(add, len(w))
     return inner(phi, moves[0], moves[0]) / apart if apart > 0.0 else state.interaction
 
 
-def _for_slices(change: Callable[[slice], None], length: int) -> None:
-    """Change vectors of this length slice by slice, which caches hold; threads share the slices."""
-    run_all(change, [slice(first, first + _SLICE) for first in range(0, length, _SLICE)])
-
-
-def sigma_for(interaction: float, n_parts: int) -> float:
-    """Return sigma for the running mean of rho."""
-    return min(1.0 + _CAUTION * max(interaction - 1.0, 0.0), float(n_parts))
+def sigma_for(interaction: float, n_parts: int, caution: float = 1.0) -> float:
+    """Return sigma for the running mean of rho; ``caution`` is what the excess over one is multiplied by."""
+    return min(1.0 + caution * max(interaction - 1.0, 0.0), float(n_parts))
 
 
 def mean_interaction(before: float, rho: float, gain: float, n_parts: int) -> float:
@@ -231,10 +261,22 @@ def divided_grain(method: Divided, problem: AnyProblem) -> int:
     return -(-n // affordable_walks(problem, _STRETCHES * method.parts))
 
 
-def _rounds_in_a_stretch(problem: AnyProblem, n_parts: int) -> int:
-    """Return how many rounds a stretch has."""
-    most = affordable_walks(problem, _ROUNDS)
-    return 1 if n_parts == 1 else -(-most // affordable_walks(problem, _STRETCHES * n_parts))
+def _stretch_length(state: DividedState, length: int) -> int:
+    """Return the visits of the next stretch: few, if rho is unknown, as steps are short then."""
+    return -(-length // _TRIAL) if _is_unknown(state) else length
+
+
+def _is_unknown(state: DividedState) -> bool:
+    """Whether rho has not been measured since the start or the last loss."""
+    return state.interaction == len(state.parts) > 1
+
+
+def _rounds_in_a_stretch(problem: AnyProblem, visits: int, n_parts: int) -> int:
+    """Return how many rounds a stretch of so many visits has."""
+    size = map_sizes(problem.map)
+    fitting = _LOG_BYTES // (n_parts * ENTRY_BYTES * max(int(size.statistics), 1))
+    each = max(1, min(max(size.examples // (_ROUNDS * n_parts), _FEWEST), fitting))
+    return max(1, visits // (n_parts * each)) if n_parts > 1 else 1
 
 
 @protocol.weights.register(Divided)
@@ -262,12 +304,13 @@ def divided_point(method: Divided, state: DividedState, problem: AnyProblem) -> 
 @protocol.carried.register(Divided)
 def divided_carried(method: Divided, state: DividedState, problem: AnyProblem, carry: Carry) -> DividedState:
     """Carry over each part; new examples are distributed over the parts in turn, like all others."""
-    n, parts = int(map_sizes(problem.map).examples), []
+    n, parts, w = int(map_sizes(problem.map).examples), [], protocol.carried_w(state.w, carry)
     for p, part in enumerate(state.parts):
         numbers, own = part_numbers(n, p, len(state.parts)), carry._replace(n=len(part.numbers))
         some = take(problem, numbers)
-        parts.append(Part(some, numbers, protocol.carried(method.inner, part.state, some, own)))
-    return DividedState(protocol.carried_w(state.w, carry), tuple(parts), state.interaction)
+        moved = protocol.carried(method.inner, part.state, some, own)
+        parts.append(Part(some, numbers, moved, np.empty_like(w)))
+    return DividedState(w, tuple(parts), state.interaction)
 
 
 @protocol.dual_weights.register(Divided)

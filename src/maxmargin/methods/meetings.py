@@ -1,12 +1,13 @@
-r"""Meetings: parts of the examples, each moved by a kernel, add up their moves without leaving it.
+r"""Meetings: parts of the examples, each moved by a kernel, exchange their moves without leaving it.
 
-A part that has made the visits of a round comes to a meeting with the weights :math:`w^0 + d_p`. The parts
-add :math:`d_p / \sigma` to the next common weights, one after another in their order, so that the sum has the
-same bits whoever comes first. When the last one has, all go on from there. This costs microseconds, where a
-return to Python costs several hundred.
+Weight vectors are long, and moves are short in output space. So a part logs its moves there, and at a meeting
+every part adds those of all others to its own weights. No part waits for a sum, and a meeting takes
+microseconds, where a return to Python takes several hundred. What a part adds, and in which order, does not
+depend on who comes first.
 
-One number tells who is next: how many moves have been added, in all meetings. A part waits for its turn, and
-then for the end of the meeting, but not for long: its kernel then returns, so that Python can run another
+A part publishes how many rounds it has finished. At meeting m, after round m, it adds what the others moved
+in round m - 1. So it waits only for a part that is a whole round behind, and not for every one that had
+longer sequences to decode. It does not wait for long: its kernel then returns, so that Python can run another
 part on this thread, or let another thread work. So any number of threads can move the parts, one is enough,
 and interrupts and errors are noticed.
 """
@@ -16,13 +17,43 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.compiling import generic, helper
-from maxmargin.compiling.exchange import has_reached, publish, published
+from maxmargin.arrays import FloatArray, IntArray, UIntArray
+from maxmargin.compiling import compiled_only, generic, helper, subroutine
+from maxmargin.compiling.exchange import has_reached, publish
+from maxmargin.loops import copy
 from maxmargin.methods._walks import mix, share_since
+from maxmargin.problems.feature_map import foresee, map_workspace, push
+from maxmargin.problems.moves import add_entry, reset
 
-# Looks at the number before a kernel returns: some tenths of a millisecond.
-_PATIENCE = 50_000
+# Looks at a number before a kernel returns: two or three milliseconds.
+_PATIENCE = 4_000_000
+# Numbers in a line of a processor's cache. Those that different threads write are kept this far apart.
+_LINE = 8
+# Rounds in the log: a part that is in round m may write it while another, in round m - 1, reads round m - 3.
+_KEPT = 4
+# Bytes of an entry of a move: place and value, in all rounds of the log.
+ENTRY_BYTES = _KEPT * (4 + 8)
+
+
+class Log(NamedTuple):
+    """The moves of all parts in the last four rounds; those of round m are at index m mod 4.
+
+    Attributes
+    ----------
+    moves : array of shape (parts, 4, 8)
+        ``moves[p, m % 4, 0]`` is the number of moves of part p in round m.
+    example, gamma, end : arrays of shape (parts, 4, visits)
+        The example of each move, its step, and where its entries end.
+    where, value : arrays of shape (parts, 4, entries)
+        The directions of all moves, one after another.
+    """
+
+    moves: IntArray
+    example: IntArray
+    gamma: FloatArray
+    end: IntArray
+    where: UIntArray
+    value: FloatArray
 
 
 class Meetings(NamedTuple):
@@ -34,14 +65,19 @@ class Meetings(NamedTuple):
         Numbers of visits of this part, after each of which it has a meeting.
     met : array of shape (1,)
         How many meetings it has left behind.
-    turn : array of shape (1,)
-        How many moves have been added in all meetings; all parts share it.
-    common : array of shape (2, number of weights)
-        The common weights before meeting m are row m mod 2, those after it the other row; all share them.
+    finished : array of shape (parts, 8)
+        ``finished[p, 0]`` is how many rounds part p has finished; all parts share it.
+    log : Log
+        Shared by all parts.
+    before : array
+        Left there: the weights of this part, but for its own moves of the last two rounds.
+    phi : map
+        The feature map of all examples.
+    work : work space of the map
     part, parts : int
         The number of this part, and the number of parts.
-    sigma : float
-        What moves are divided by.
+    scale : float
+        Where a block moves by z, the common weights move by ``scale`` times :math:`\\Phi_i z`.
     patience : int
         How often to look for others before the kernel returns.
     done : int
@@ -50,11 +86,14 @@ class Meetings(NamedTuple):
 
     after: IntArray
     met: IntArray
-    turn: IntArray
-    common: FloatArray
+    finished: IntArray
+    log: Log
+    before: FloatArray
+    phi: object
+    work: object
     part: int
     parts: int
-    sigma: float
+    scale: float
     patience: int
     done: int
 
@@ -87,40 +126,81 @@ class Alone(NamedTuple):
 NO_MEETINGS = Alone(0, 0, 1 << 62, np.zeros(1, dtype=np.int64), np.zeros(0))
 
 
-def _counter() -> IntArray:
-    return np.zeros(1, dtype=np.int64)
+def new_log(parts: int, visits: int, entries: int) -> Log:
+    """Return a log for rounds of so many visits of a part, whose moves have at most so many entries each."""
+    shape = parts, _KEPT, visits
+    return Log(
+        np.zeros((parts, _KEPT, _LINE), dtype=np.int64),
+        np.empty(shape, dtype=np.int64),
+        np.empty(shape),
+        np.empty(shape, dtype=np.int64),
+        np.empty((parts, _KEPT, visits * entries), dtype=np.uint32),
+        np.empty((parts, _KEPT, visits * entries)),
+    )
 
 
-def new_meetings(w: FloatArray, sigma: float, after: Sequence[IntArray], is_crowded: bool) -> list[Meetings]:
-    """Return the meetings of all parts, whose common weights begin at w.
+def new_meetings(
+    phi: object,
+    after: Sequence[IntArray],
+    before: Sequence[FloatArray],
+    scale: float,
+    log: Log,
+    is_crowded: bool,
+) -> list[Meetings]:
+    """Return the meetings of all parts of a problem with the map ``phi``.
 
-    ``after`` has the visits of each part after which it meets the others; all have as many. Where fewer
-    threads than parts make the visits, it ``is_crowded``: a part may have to wait for one that needs the same
-    thread, so its kernel returns at once.
+    ``after`` has the visits of each part after which it meets the others; all have as many. ``before`` has
+    an array for the weights of each part. Where fewer threads than parts make the visits, it ``is_crowded``:
+    a part may have to wait for one that needs the same thread, so its kernel returns at once.
     """
-    common, turn = np.empty((2, len(w) if len(after[0]) > 0 else 0)), _counter()
-    common[0] = w[: common.shape[1]]
-    patience = 1 if is_crowded else _PATIENCE
-    return [
-        Meetings(visits, _counter(), turn, common, p, len(after), sigma, patience, 0)
-        for p, visits in enumerate(after)
-    ]
+    parts, patience = len(after), 1 if is_crowded else _PATIENCE
+    finished = np.zeros((parts, _LINE), dtype=np.int64)
 
+    def one(p: int) -> Meetings:
+        met = np.zeros(1, dtype=np.int64)
+        work = map_workspace(phi)
+        return Meetings(after[p], met, finished, log, before[p], phi, work, p, parts, scale, patience, 0)
 
-def last_common(meetings: Meetings) -> FloatArray:
-    """Return the common weights after all meetings."""
-    common: FloatArray = meetings.common[len(meetings.after) % 2]
-    return common
+    return [one(p) for p in range(parts)]
 
 
 @generic
-def attend(meetings, t, w):
+def record(meetings, i, move):
+    """Log the move of example i of this part, for the next meeting."""
+    raise NotImplementedError
+
+
+@record.register(Alone)
+def alone_record(meetings, i, move):
+    pass
+
+
+@record.register(Meetings)
+def meetings_record(meetings, i, move):
+    log, p, r = meetings.log, meetings.part, meetings.met[0] % _KEPT
+    # What comes after the last meeting is found from the weights.
+    if meetings.met[0] == meetings.after.shape[0] or move.gamma[0] == 0.0:
+        return
+    t = log.moves[p, r, 0]
+    end = log.end[p, r, t - 1] if t > 0 else 0
+    for c in range(move.size[0]):
+        log.where[p, r, end] = move.support[c]
+        log.value[p, r, end] = move.delta[move.support[c]]
+        end += 1
+    log.example[p, r, t] = i * meetings.parts + p
+    log.gamma[p, r, t] = move.gamma[0]
+    log.end[p, r, t] = end
+    log.moves[p, r, 0] = t + 1
+
+
+@generic
+def attend(meetings, t, w, work):
     """Attend the meetings that are due before visit t of this call; return whether all of them are over."""
     raise NotImplementedError
 
 
 @attend.register(Alone)
-def alone_attend(meetings, t, w):
+def alone_attend(meetings, t, w, work):
     visits = meetings.before + meetings.done + t
     if visits - meetings.last[0] >= meetings.every:
         mix(share_since(meetings.last[0], visits), w, meetings.mean)
@@ -129,37 +209,63 @@ def alone_attend(meetings, t, w):
 
 
 @attend.register(Meetings)
-def meetings_attend(meetings, t, w):
+def meetings_attend(meetings, t, w, work):
     while meetings.met[0] < meetings.after.shape[0] and meetings.after[meetings.met[0]] <= meetings.done + t:
-        if not _is_over(meetings, w):
+        if not _is_none_behind(meetings):
             return False
+        _exchange(meetings, w, work)
     return True
 
 
 @helper
-def _is_over(meetings, w):
-    """Attend one meeting, and go on from the new common weights; return False if others are still to come."""
-    m = meetings.met[0]
-    turn = m * meetings.parts + meetings.part
-    if published(meetings.turn) <= turn:
-        if not has_reached(meetings.turn, turn, meetings.patience):
+def _is_none_behind(meetings):
+    """Publish that this part has finished a round; return whether no other is behind, or not for long."""
+    rounds = meetings.met[0]
+    publish(meetings.finished[meetings.part], rounds + 1)
+    for p in range(meetings.parts):  # noqa: SIM110 (kernels cannot hold generators)
+        if not has_reached(meetings.finished[p], rounds, meetings.patience):
             return False
-        _add_move(meetings.common, m % 2, meetings.part == 0, meetings.sigma, w)
-        publish(meetings.turn, turn + 1)
-    if not has_reached(meetings.turn, (m + 1) * meetings.parts, meetings.patience):
-        return False
-    for j in range(w.shape[0]):
-        w[j] = meetings.common[1 - m % 2, j]
-    meetings.met[0] += 1
     return True
 
 
-@helper
-def _add_move(common, old, is_first, sigma, w):
-    """``new += (w - old) / sigma``, where ``new`` begins at ``old``."""
-    new = 1 - old
-    if is_first:
-        for j in range(w.shape[0]):
-            common[new, j] = common[old, j]
-    for j in range(w.shape[0]):
-        common[new, j] += (w[j] - common[old, j]) / sigma
+@subroutine
+def _exchange(meetings, w, work):
+    """Add the moves of all other parts in the last round but one to w."""
+    m, last = meetings.met[0], meetings.after.shape[0] - 1
+    if m > 0:
+        _add_others(meetings, (m - 1) % _KEPT, w, work)
+        if m == last:
+            _add_others(meetings, (m - 1) % _KEPT, meetings.before, work)
+    if m == last - 1:
+        copy(w, meetings.before)
+    meetings.met[0] = m + 1
+    # All others have finished round m - 1, and so have read round m - 3, whose place is written next.
+    meetings.log.moves[meetings.part, (m + 1) % _KEPT, 0] = 0
+
+
+@subroutine
+def _add_others(meetings, r, w, work):
+    for p in range(meetings.parts):
+        if p != meetings.part:
+            _add_moves(meetings, p, r, w, work)
+
+
+@subroutine
+def _add_moves(meetings, p, r, w, work):
+    """Add the moves of part p in a round to w."""
+    log, first = meetings.log, 0
+    for t in range(log.moves[p, r, 0]):
+        _look_ahead(meetings.phi, log, p, r, t + 1)
+        for e in range(first, log.end[p, r, t]):
+            add_entry(work.move, log.where[p, r, e], log.value[p, r, e])
+        scale = meetings.scale * log.gamma[p, r, t]
+        push(meetings.phi, log.example[p, r, t], work.move, scale, w, meetings.work)
+        reset(work.move)
+        first = log.end[p, r, t]
+
+
+@compiled_only
+def _look_ahead(phi, log, p, r, t):
+    """Prefetch the features of move t, if there is one."""
+    if t < log.moves[p, r, 0]:
+        foresee(phi, log.example[p, r, t])

@@ -4,9 +4,10 @@ The oracle and the steps have separate work spaces, so that a step can be compil
 Python object.
 
 A run on few examples makes dozens of short sweeps and certificates, and allocating a work space takes as long
-as several visits. So a run keeps its work space from one to the next (`kept_scratch`).
+as several visits. So a run keeps its work space from one to the next (`kept_scratch`), one per thread.
 """
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
 from maxmargin.compiling import helper, subroutine
+from maxmargin.compiling.threads import n_threads
 from maxmargin.problems.bare import Bare
 from maxmargin.problems.feature_map import map_workspace, push, score, score_buffer
 from maxmargin.problems.moves import Move, add_entry, new_move
@@ -122,13 +124,22 @@ class _Free(NamedTuple):
         return self.bare.weights is bare.weights and (self.w is w or not is_view)
 
 
-_FREE: ContextVar[list[_Free] | None] = ContextVar("free work space", default=None)
+class _Kept(list[_Free]):
+    """Work spaces that are free, the last used at the end: for each thread, of a part and of all examples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = 2 * n_threads()
+
+
+_FREE: ContextVar[_Kept | None] = ContextVar("free work space", default=None)
+_LOCK = threading.Lock()
 
 
 @contextmanager
 def kept_scratch() -> Iterator[None]:
     """Let `scratch_for` keep work space from one call to the next in this block."""
-    token = _FREE.set([])
+    token = _FREE.set(_Kept())
     try:
         yield
     finally:
@@ -137,17 +148,28 @@ def kept_scratch() -> Iterator[None]:
 
 @contextmanager
 def scratch_for(bare: Bare, w: FloatArray | None = None) -> Iterator[Scratch]:
-    """Lend the work space of the last call for this problem, or a new one as `bare_scratch` makes it.
+    """Lend the work space of an earlier call for this problem, or a new one as `bare_scratch` makes it.
 
     After an error it is not lent again, as it may hold an unfinished move.
     """
-    free = _FREE.get()
-    last = free.pop() if free else None
-    if last is None or not last.serves(bare, w):
-        last = _Free(bare, w, bare_scratch(bare, w))
-    yield last.scratch
-    if free is not None:
-        free.append(last)
+    kept = _FREE.get()
+    lent = None if kept is None else _taken(kept, bare, w)
+    if lent is None:
+        lent = _Free(bare, w, bare_scratch(bare, w))
+    yield lent.scratch
+    if kept is not None:
+        with _LOCK:
+            kept.append(lent)
+            del kept[: -kept.most]
+
+
+def _taken(kept: list[_Free], bare: Bare, w: FloatArray | None) -> _Free | None:
+    """Take the work space that serves out of those kept; return None if there is none."""
+    with _LOCK:
+        for k in reversed(range(len(kept))):
+            if kept[k].serves(bare, w):
+                return kept.pop(k)
+    return None
 
 
 @subroutine

@@ -14,7 +14,7 @@ from maxmargin.methods import protocol
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._planes import add_plane
 from maxmargin.methods._pool import SIZE, START, enlarged
-from maxmargin.methods.meetings import NO_MEETINGS, Alone, Meetings, attend
+from maxmargin.methods.meetings import NO_MEETINGS, Alone, Meetings, attend, record
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.methods.sampling import (
     Visits,
@@ -39,11 +39,12 @@ _LARGEST_SCORE = 1e300
 
 
 @inner_kernel
-def take_step(phi, method, state, i, loss_y, hinge, visits, work):
+def take_step(phi, method, state, i, loss_y, hinge, visits, meetings, work):
     """Take the method's step of block i, given the oracle's answer; return its report."""
     report = protocol.step(method, state, phi, i, loss_y, hinge, work)
     if report == protocol.DONE:
         note_gap(visits, i, work.move.gap[0])
+        record(meetings, i, work.move)
         reset(work.move)
     return report
 
@@ -61,17 +62,17 @@ def look_ahead(problem, method, state, i):
 def sweep(problem, method, state, w, visits, scratch, meetings):
     """Make the visits, whose moves change w; return how many were completed, and the last report."""
     for t in range(visits.order.shape[0]):
-        if not attend(meetings, t, w):
+        if not attend(meetings, t, w, scratch.block):
             return t, protocol.WAITING
         i = visited(visits, t)
         look_ahead(problem, method, state, expected(visits, t + 1))
         if not protocol.has_room(method, state, i, scratch.block.sizes):
             return t, protocol.FULL
         loss_y, hinge = protocol.seek(method, state, problem, i, w, scratch)
-        report = take_step(problem.map, method, state, i, loss_y, hinge, visits, scratch.block)
+        report = take_step(problem.map, method, state, i, loss_y, hinge, visits, meetings, scratch.block)
         if report != protocol.DONE:
             return t, report
-    is_over = attend(meetings, visits.order.shape[0], w)
+    is_over = attend(meetings, visits.order.shape[0], w, scratch.block)
     return visits.order.shape[0], protocol.DONE if is_over else protocol.WAITING
 
 

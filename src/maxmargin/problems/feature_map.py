@@ -29,6 +29,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic
+from maxmargin.compiling.threads import run_in_slices
 from maxmargin.loops import dot_at, euclidean
 from maxmargin.problems.halves import InnerWork, called
 from maxmargin.problems.moves import Move
@@ -169,7 +170,7 @@ def inner(phi: object, u: FloatArray, v: FloatArray) -> float:
     """Return the inner product of two weight vectors: the dot product, unless the map defines another."""
     if hasattr(phi, "inner_product"):
         return float(phi.inner_product(u, v))
-    return float(euclidean(u, v))
+    return float(sum(run_in_slices(lambda some: euclidean(u[some], v[some]), len(u))))
 
 
 @generic
