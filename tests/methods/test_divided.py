@@ -141,7 +141,7 @@ def _rounds_of(order: Array, parts: int, rounds: int) -> list[Array]:
 
 
 def _sigma(mean: float, parts: int) -> float:
-    return min(max(mean, 1.0), parts)
+    return min(1.0 + (parts - 1.0) * max(mean - 1.0, 0.0), parts)
 
 
 def _mean_after(

@@ -16,8 +16,9 @@ at most the gain of the dual itself if
 
 where :math:`d_p` are the moves of which the other parts do not know yet. So :math:`\sigma = P` is always
 safe, but takes short steps. Where parts hardly interact, their moves are nearly orthogonal and :math:`\rho`
-is close to one. It is measured at the end of each stretch, and :math:`\sigma` is a running mean of it. At the
-start and after a loss of dual value, :math:`\sigma` is P in a short stretch. Certificates hold for any
+is close to one. It is measured at the end of each stretch. :math:`\sigma - 1` is P - 1 times a running mean
+of :math:`\rho - 1`: that mean itself for two parts, and more for more of them, with which it let the dual fall.
+At the start and after a loss of dual value, :math:`\sigma` is P in a short stretch. Certificates hold for any
 :math:`\sigma`.
 
 **Rounds.** A stretch has several rounds. After each of them, parts exchange their moves within their kernels
@@ -168,7 +169,7 @@ def _one_stretch(method: Divided, state: DividedState, problem: AnyProblem, orde
     """Move the blocks in this order, each in its part, in some rounds with the same sigma."""
     phi, n_parts, lam, w = problem.map, len(state.parts), protocol.regularisation(method), state.w
     dual = protocol.dual_loss(method, state) - 0.5 * lam * inner(phi, w, w)
-    sigma = sigma_for(state.interaction, n_parts)
+    sigma = sigma_for(state.interaction, n_parts, caution=n_parts - 1.0)
     state = _moved(method, state, problem, order, sigma)
     if n_parts == 1:
         w[:] = state.parts[0].state.w
@@ -244,8 +245,8 @@ def _add_up(phi: object, state: DividedState, sigma: float) -> float:
     return inner(phi, moves[0], moves[0]) / apart if apart > 0.0 else state.interaction
 
 
-def sigma_for(interaction: float, n_parts: int, caution: float = 1.0) -> float:
-    """Return sigma for the running mean of rho; ``caution`` is what the excess over one is multiplied by."""
+def sigma_for(interaction: float, n_parts: int, caution: float) -> float:
+    """Return sigma for the running mean of rho; ``caution`` is what its excess over one is multiplied by."""
     return min(1.0 + caution * max(interaction - 1.0, 0.0), float(n_parts))
 
 
