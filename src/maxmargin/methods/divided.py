@@ -17,7 +17,7 @@ at most the gain of the dual itself if
 where :math:`d_p` are the moves of which the other parts do not know yet. So :math:`\sigma = P` is always
 safe, but takes short steps. Where parts hardly interact, their moves are nearly orthogonal and :math:`\rho`
 is close to one. It is measured at the end of each stretch. :math:`\sigma - 1` is P - 1 times a running mean
-of :math:`\rho - 1`: that mean itself for two parts, and more for more of them, with which it let the dual fall.
+of :math:`\rho - 1`: that mean itself for two parts, and more for more parts, where it let the dual fall.
 At the start and after a loss of dual value, :math:`\sigma` is P in a short stretch. Certificates hold for any
 :math:`\sigma`.
 
