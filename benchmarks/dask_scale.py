@@ -207,13 +207,14 @@ def made(client: Client, n: int, check_every: int) -> None:
 
 @contextmanager
 def meeting(rounds: int) -> Iterator[None]:
-    """Let the parts of `Divided` meet so many times in a pass."""
-    before = divided.affordable_walks
+    """Let the parts of `Divided` add up their weights so many times in a pass, and meet at no other time."""
+    before = divided.affordable_walks, divided._rounds_in_a_stretch
     divided.affordable_walks = lambda problem, most: rounds
+    divided._rounds_in_a_stretch = lambda problem, visits, n_parts: 1
     try:
         yield
     finally:
-        divided.affordable_walks = before
+        divided.affordable_walks, divided._rounds_in_a_stretch = before
 
 
 def parts(n: int) -> None:
