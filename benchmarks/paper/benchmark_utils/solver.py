@@ -62,7 +62,7 @@ class MethodSolver(BaseSolver):
             max_passes=self.passes,
             check_every=self.passes,
             sampling=self.sampling,
-            callbacks=[lambda progress: progress.seconds < self.seconds],  # of steps, without certificates
+            callbacks=[lambda _: watch.seconds < self.seconds],
             random_state=self.seed,
         )
         if result.status is Status.INTERRUPTED:  # half a run must not be kept as a whole one

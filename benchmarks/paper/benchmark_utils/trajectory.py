@@ -30,7 +30,7 @@ class Row(NamedTuple):
     oracle_calls : int
         Calls by the method; those that measure it are not counted.
     seconds : float
-        Time of the method alone, compiled before.
+        Processor time of the method alone, compiled before: what else the machine does hardly changes it.
     primal, dual, gap : float
         At this point, not the best so far.
     test_error : float
@@ -117,9 +117,9 @@ def watched_advance(
         return WatchedState(advance(method.inner, inner, problem, visits))
     while done < total:
         length = min(watch.to_next(), total - done) if traits(method.inner).moves_blocks else total
-        begin = time.perf_counter()
+        begin = time.process_time()
         inner = advance(method.inner, inner, problem, some_visits(visits, done, done + length))
-        if watch.count(length, time.perf_counter() - begin):
+        if watch.count(length, time.process_time() - begin):
             watch.measure(method.inner, inner, problem)
         done += length
     return WatchedState(inner)
