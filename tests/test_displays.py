@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
+from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -339,6 +340,9 @@ ERRORS = {
     ),
     r"^DependencyDisplay: true_heads must have 2 entries, as heads has, got 1\.$": lambda: (
         DependencyDisplay.from_predictions([0], [0, 1])
+    ),
+    r"^DependencyDisplay: heads must be ints from 0 to 1, one per word, got \[<Comp.*\.$": lambda: (
+        DependencyDisplay.from_predictions(None, [csr_array(np.eye(3))])
     ),
     r"^DependencyDisplay: heads must be ints from 0 to 2, one per word, got \[0, 3\]\.$": lambda: (
         DependencyDisplay.from_predictions(None, [0, 3])

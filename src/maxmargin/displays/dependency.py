@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.arrays import FloatArray
 from maxmargin.displays._canvas import MISSED, RIGHT, WRONG, Display, as_words, check_lengths
+from maxmargin.wording import quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,7 +156,7 @@ def _checked(heads: Sequence[int], name: str, owner: str) -> list[int]:
     n = len(found)
     if found.ndim != 1 or (n and (found.dtype.kind not in "iu" or found.min() < 0 or found.max() > n)):
         raise ValueError(
-            f"{owner}: {name} must be ints from 0 to {n}, one per word, got {list(heads)!r:.60}."
+            f"{owner}: {name} must be ints from 0 to {n}, one per word, got {quoted(list(heads))}."
         )
     return [int(head) for head in found]
 
