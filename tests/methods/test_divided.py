@@ -103,7 +103,7 @@ def test_the_number_of_parts_matters(case: Case) -> None:
     assert len({ran(case.problem, Divided(INNER["bcfw"], parts)).dual for parts in (1, 2, 3)}) == 3
 
 
-@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("rounds", [1, 2, 5])
 @pytest.mark.parametrize("length", [1, 5, 26])
 @pytest.mark.parametrize("parts", [1, 2, 5, 20])
 def test_every_stretch_against_naive_rounds(

@@ -230,7 +230,7 @@ def _is_none_behind(meetings):
 
 @subroutine
 def _exchange(meetings, w, work):
-    """Add the moves of all other parts in the last round but one to w."""
+    """Attend a meeting after round m: add the moves of all other parts in round m - 1 to w."""
     m, last = meetings.met[0], meetings.after.shape[0] - 1
     if m > 0:
         _add_others(meetings, (m - 1) % _KEPT, w, work)
@@ -245,6 +245,7 @@ def _exchange(meetings, w, work):
 
 @subroutine
 def _add_others(meetings, r, w, work):
+    """Add the moves of all other parts in a round to w."""
     for p in range(meetings.parts):
         if p != meetings.part:
             _add_moves(meetings, p, r, w, work)
