@@ -1,6 +1,7 @@
 """The driver of all methods: from the arguments of a run to its result."""
 
 from collections.abc import Iterable
+from contextlib import closing
 
 from maxmargin import _arguments, kinds
 from maxmargin.compiling.threads import threads
@@ -118,19 +119,20 @@ def solve(
     with threads(n_jobs), kept_scratch(), until(begin_time + _GRACE * limits.time_limit):
         beginning = kinds.begin(checked, method, warm)
         at = files.continued(new_run_state(checked, beginning, sampler, rng))
-        run = Run(checked, method, at, limits, called, int(check_every), files.keeper(at), begin_time)
-        status = run.begin(beginning) if warm else run.resume()
-        try:
-            while status is None:
-                finished = run.one_pass()
-                if finished:
-                    run.certify_if_due()
-                status = run.status(finished)
-            run.finish()
-            status = run.converged() or status
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-            run.finish()
-        run.compare_with_zero(status)
-        run.rebuild()
+        keeper = files.keeper(at)
+        with closing(Run(checked, method, at, limits, called, int(check_every), keeper, begin_time)) as run:
+            status = run.begin(beginning) if warm else run.resume()
+            try:
+                while status is None:
+                    finished = run.one_pass()
+                    if finished:
+                        run.certify_if_due()
+                    status = run.status(finished)
+                run.finish()
+                status = run.converged() or status
+            except KeyboardInterrupt:
+                status = Status.INTERRUPTED
+                run.finish()
+            run.compare_with_zero(status)
+            run.rebuild()
     return run.result(status)

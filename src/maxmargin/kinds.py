@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin import _arguments, objective, resume
 from maxmargin.arrays import FloatArray
-from maxmargin.compiling import python_generic
+from maxmargin.compiling import can_compile, python_generic
 from maxmargin.methods.protocol import regularisation
 from maxmargin.methods.sampling import Sampler
 from maxmargin.objective import Certificate
@@ -58,6 +58,12 @@ def notes(problem: AnyProblem) -> tuple[FloatArray, ...]:
 def first_certificate(problem: AnyProblem, method: object, beginning: Beginning) -> Certificate:
     """Return the certificate of a state carried over."""
     return resume.first_certificate(beginning, problem, method)
+
+
+@python_generic
+def can_be_beside(problem: AnyProblem) -> bool:
+    """Whether certificates can be made during a pass: by compiled code that notes nothing in the problem."""
+    return can_compile(problem) and not notes(problem)
 
 
 @python_generic

@@ -31,8 +31,8 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import can_compile, python_generic
-from maxmargin.compiling.threads import n_threads, run_all
-from maxmargin.limits import Pace
+from maxmargin.compiling.threads import Shared, n_threads
+from maxmargin.limits import Pace, now
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import BrokenOracle, NamedMethod, Point, State, point
 from maxmargin.methods.scratch import scratch_for
@@ -82,12 +82,59 @@ def certificate(method: NamedMethod, state: State, problem: AnyProblem, compare:
     its own, and `maxmargin.kinds` has what the driver asks of such problems. With ``compare``, the other
     weights of the answer are measured too, each by another pass, and the best are returned.
     """
+    answer, lam = _checked_answer(method, state, problem, compare), protocol.regularisation(method)
+    return _best_of(answer, [primal(problem, w, lam) for w in (answer.w, *answer.others)], lam)
+
+
+class BesidePass:
+    """A certificate that other threads make while the method goes on; it is that of the answer so far.
+
+    Parameters are those of `certificate`, and the number of threads. The weights are copied.
+    """
+
+    def __init__(
+        self, method: object, state: object, problem: AnyProblem, compare: bool, workers: int
+    ) -> None:
+        answer = _checked_answer(method, state, problem, compare)
+        self._answer = answer._replace(w=answer.w.copy(), others=tuple(w.copy() for w in answer.others))
+        self._problem, self._lam, self._begin = problem, protocol.regularisation(method), now()
+        self._measured = list[_Hinges]()
+        for w in (self._answer.w, *self._answer.others):
+            self._measured.append(_Hinges(problem, w))
+            self._measured[-1].start(workers)
+
+    def finish(self) -> Certificate:
+        """Do what is left to do; return the certificate."""
+        candidates, lam = (self._answer.w, *self._answer.others), self._lam
+        means = [float(measured.finish().mean()) for measured in self._measured]
+        return _best_of(
+            self._answer,
+            [_quadratic(self._problem, lam, w) + m for w, m in zip(candidates, means, strict=True)],
+            lam,
+        )
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, once it is finished."""
+        return max(measured.end for measured in self._measured) - self._begin
+
+    def abandon(self) -> None:
+        """Leave the certificate unfinished."""
+        for measured in self._measured:
+            measured.abandon()
+
+
+def _checked_answer(method: object, state: object, problem: AnyProblem, compare: bool) -> Point:
+    """Return the answer of a method, with other weights if they are to be compared."""
     check_metric(problem.map)
     answer: Point = point(method, state, problem)
-    lam, candidates = protocol.regularisation(method), (answer.w, *answer.others) if compare else (answer.w,)
-    measured = [(primal(problem, w, lam), k) for k, w in enumerate(candidates)]
-    lowest, k = min(measured)
-    return Certificate(candidates[k], lowest, dual(answer, lam), answer.ell, k > 0)
+    return answer if compare else answer._replace(others=())
+
+
+def _best_of(answer: Point, primals: list[float], lam: float) -> Certificate:
+    """Return the certificate of an answer whose weights have these objectives."""
+    lowest, k = min(zip(primals, range(len(primals)), strict=True))
+    return Certificate((answer.w, *answer.others)[k], lowest, dual(answer, lam), answer.ell, k > 0)
 
 
 def unmeasured(method: object, state: object, problem: AnyProblem) -> Certificate:
@@ -179,29 +226,48 @@ def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | 
     The pass is split into pieces, which threads share, and between which it can be interrupted.
     `OutOfTime` is raised at the deadline.
     """
-    size, pace = map_sizes(problem.map), Pace()
-    end = size.examples if end is None else end
-    out, w = np.empty(end - start), checked_weights(problem, w)
-    share = (end - start) // (_PIECES * n_threads())
-    chunk = max(_CHUNK, _CHUNK_STATISTICS // max(size.statistics, 1), share)
-    bare = bared(problem)
+    measured = _Hinges(problem, w, start, end)
+    measured.start(n_threads() - 1)
+    return measured.finish()
 
-    def measure(first: int) -> None:
-        with scratch_for(bare, w) as scratch:
-            for begin, stop in pace.pieces(first, min(first + chunk, end)):
-                hinges(bare.problem, w, begin, out[begin - start : stop - start], scratch)
 
-    pieces = range(start, end, chunk)
-    if can_compile(problem):
-        run_all(measure, pieces)
-    else:  # a user's Python object may not be thread-safe
-        for first in pieces:
-            measure(first)
-    broken = broken_example(problem, w, out, start)
-    if broken >= 0:
-        raise fault(problem, broken, w)
-    # An approximate oracle may overlook the truth, for which H is zero.
-    return out if is_exact(problem.oracle) else np.maximum(out, 0.0)
+class _Hinges:
+    """The hinge losses of some examples at one vector of weights, measured until the time ``end``."""
+
+    def __init__(self, problem: AnyProblem, w: FloatArray, start: int = 0, end: int | None = None) -> None:
+        size, self._pace = map_sizes(problem.map), Pace()
+        end = int(size.examples) if end is None else end
+        self._problem, self._w, self._range = problem, checked_weights(problem, w), (start, end)
+        self._bare, self._out, self.end = bared(problem), np.empty(end - start), now()
+        share = (end - start) // (_PIECES * n_threads())
+        self._chunk = max(_CHUNK, _CHUNK_STATISTICS // max(size.statistics, 1), share)
+        self._shared = Shared(self._measure, range(start, end, self._chunk))
+
+    def start(self, workers: int) -> None:
+        """Let other threads begin. A user's Python object may not be thread-safe, so they leave it alone."""
+        if can_compile(self._problem):
+            self._shared.start(workers)
+
+    def _measure(self, first: int) -> None:
+        start, end = self._range
+        with scratch_for(self._bare, self._w) as scratch:
+            for begin, stop in self._pace.pieces(first, min(first + self._chunk, end)):
+                hinges(self._bare.problem, self._w, begin, self._out[begin - start : stop - start], scratch)
+        self.end = max(self.end, now())
+
+    def finish(self) -> FloatArray:
+        """Measure what is left, and return all of them."""
+        self._shared.finish()
+        problem, out = self._problem, self._out
+        broken = broken_example(problem, self._w, out, self._range[0])
+        if broken >= 0:
+            raise fault(problem, broken, self._w)
+        # An approximate oracle may overlook the truth, for which H is zero.
+        return out if is_exact(problem.oracle) else np.maximum(out, 0.0)
+
+    def abandon(self) -> None:
+        """Leave the rest unmeasured."""
+        self._shared.abandon()
 
 
 def check_bounds(problem: AnyProblem, primal: float, dual: float) -> None:

@@ -1,19 +1,29 @@
 """A run of the driver: passes, certificates, stopping, time limit and interrupts; no arithmetic."""
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 from maxmargin import kinds, objective
 from maxmargin.compiling.interrupts import uninterrupted
+from maxmargin.compiling.threads import n_threads
 from maxmargin.history import Measurement
 from maxmargin.limits import Limits, OutOfTime, Pace, now, until
-from maxmargin.methods.protocol import grain, oracle_calls, traits
+from maxmargin.methods.protocol import grain, n_parts, oracle_calls, traits
 from maxmargin.methods.sampling import some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.persistence.checkpoint import Keeper, NoKeeper
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import Beginning, Stopped
-from maxmargin.run_state import RunState
+from maxmargin.run_state import Place, RunState
+
+
+class _Due(NamedTuple):
+    """A certificate under way, and where the run was when it began."""
+
+    beside: objective.BesidePass
+    place: Place
 
 
 class Run:
@@ -34,6 +44,9 @@ class Run:
         self.at, self.limits, self.check_every, self.keeper = at, limits, check_every, keeper
         self.n, self.whole = kinds.n_blocks(problem), True
         self.begin_time, self.pace = begin_time, Pace()
+        free = n_threads() - n_parts(method)
+        self.free_threads = max(free, 0) if kinds.can_be_beside(problem) else 0
+        self.due: _Due | None = None
 
     def begin(self, beginning: Beginning) -> Status | None:
         """Certify a state carried over; return a status if its gap is small enough."""
@@ -41,7 +54,7 @@ class Run:
             found = kinds.first_certificate(self.problem, self.method, beginning)
         except OutOfTime:
             found = objective.unmeasured(self.method, self.at.state, self.problem)
-        self._note(found)
+        self._note(found, self._place())
         return self.converged()
 
     def resume(self) -> Status | None:
@@ -82,39 +95,71 @@ class Run:
         return elapsed
 
     def _keep(self) -> None:
-        """Store the state if it is time to; Ctrl-C waits."""
+        """Store the state if it is time to, with all certificates that began before it; Ctrl-C waits."""
         if self.keeper.is_due(self.at):
+            self.collect()
             with uninterrupted():
                 self.keeper.save(self.at)
 
     def certify_if_due(self) -> None:
-        """Certify the answer after every few passes."""
+        """Certify the answer after every few passes: beside the next pass, if there are threads for it."""
+        self.collect()
         is_new = self.at.certified != self.at.visited
-        if self.at.passes % self.check_every == 0 and is_new:
-            self.certify()
-            self.stop_at_zero()
+        if self.at.passes % self.check_every == 0 and is_new and not self.converged():
+            if self.free_threads:
+                with uninterrupted():
+                    beside = objective.BesidePass(*self._question(), self.free_threads)
+                    self.due = _Due(beside, self._place())
+            else:
+                self.certify()
+                self.stop_at_zero()
             self._keep()
 
     def certify(self) -> None:
-        """Measure primal, dual and gap of the method's answer.
+        """Measure primal, dual and gap of the method's answer."""
+        place = self._place()
+        self._note_found(lambda: objective.certificate(*self._question()), place)
+        self.at.certificate_seconds = now() - place.time
+
+    def collect(self) -> None:
+        """Finish the certificate under way, if any, and note it."""
+        if self.due is not None:
+            due, self.due = self.due, None
+            self._note_found(due.beside.finish, due.place)
+            self.at.certificate_seconds = due.beside.seconds
+            self.stop_at_zero()
+
+    def close(self) -> None:
+        """Leave the certificate under way."""
+        if self.due is not None:
+            self.due.beside.abandon()
+
+    def _question(self) -> tuple[object, object, AnyProblem, bool]:
+        """Return the arguments of a certificate.
 
         An answer may have several weight vectors, and each costs a pass of the oracle. All but the first are
         measured only in certificates 1, 2, 4, 8, ..., and as long as one of them is the best.
         """
-        at, begin = self.at, now()
-        count = len(at.rows) + 1
+        at, count = self.at, len(self.at.rows) + 1
         compare = at.other_was_best or count & (count - 1) == 0
         compare = compare and self.seconds_left() >= 3.0 * self.expected_seconds()
+        return self.method, at.state, self.problem, compare
+
+    def _place(self) -> Place:
+        return Place(self.at.visited, self.oracle_calls(), self.at.seconds, now(), self.whole)
+
+    def _note_found(self, find: Callable[[], objective.Certificate], place: Place) -> None:
+        """Find a certificate and note it; if time is up, at least a lower bound."""
+        at = self.at
         try:
-            found = objective.certificate(self.method, at.state, self.problem, compare)
+            found = find()
         except OutOfTime:
             if at.rows:
                 return
             found = objective.unmeasured(self.method, at.state, self.problem)
         with uninterrupted():
             at.other_was_best = found.is_other
-            self._note(found)
-            at.certificate_seconds = now() - begin
+            self._note(found, place)
 
     def is_late(self) -> bool:
         """Whether only the time for the last certificate is left, after a pass that cannot be cut."""
@@ -122,9 +167,10 @@ class Run:
         return self.seconds_left() <= self.reserve() + a_pass
 
     def reserve(self) -> float:
-        """Return the time to leave for the last certificate; none if it would take half of the limit."""
+        """Return the time to leave for certificates at the end; none if one would take half of the limit."""
         expected = self.expected_seconds()
-        return expected if expected <= 0.5 * self.limits.time_limit else 0.0
+        under_way = 0.0 if self.due is None else max(0.0, expected - (now() - self.due.place.time))
+        return expected + under_way if expected <= 0.5 * self.limits.time_limit else 0.0
 
     def seconds_left(self) -> float:
         return self.limits.time_limit - (now() - self.begin_time)
@@ -136,16 +182,17 @@ class Run:
             return at.certificate_seconds
         return at.seconds / at.visited * self.n
 
-    def _note(self, found: objective.Certificate) -> None:
+    def _note(self, found: objective.Certificate, place: Place) -> None:
         """Add a certificate to the history, and keep the best bounds.
 
         After an interrupted step, weights and dual loss may not match. They give no lower bound then, and the
         best one so far is kept.
         """
-        at, calls, dual, primal = self.at, self.oracle_calls(), self.at.best_dual, found.primal
-        if self.whole:
+        at, dual, primal = self.at, self.at.best_dual, found.primal
+        if place.is_whole:
             dual, at.best_ell = found.dual, max(at.best_ell, found.ell)
-        at.note(found, Measurement(calls / self.n, calls, at.seconds, primal, dual, primal - dual))
+        row = Measurement(place.calls / self.n, place.calls, place.seconds, primal, dual, primal - dual)
+        at.note(found, row, place.visited)
         kinds.check_bounds(self.problem, at.best_primal, at.best_dual)
 
     def stop_at_zero(self) -> None:
@@ -196,14 +243,16 @@ class Run:
     def finish(self) -> None:
         """Store the state, then certify the steps since the last certificate; an interrupt skips this.
 
-        In this order, so that a run that continues from the file has the history of one that never ended.
+        In this order, so that a run that continues from the file has the history of one that never ended. A
+        run that converged has a certificate that is good enough.
         """
         at = self.at
         try:
+            self.collect()
             if self.whole:
                 with uninterrupted():
                     self.keeper.save(at)
-            if not at.rows or at.certified != at.visited:
+            if not at.rows or (at.certified != at.visited and not self.converged()):
                 self.certify()
         except KeyboardInterrupt:
             if not at.rows:

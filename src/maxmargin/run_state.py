@@ -20,6 +20,28 @@ from maxmargin.problems.problem import AnyProblem
 from maxmargin.resume import Beginning
 
 
+class Place(NamedTuple):
+    """A moment of a run.
+
+    Attributes
+    ----------
+    visited, calls : int
+        Number of visits and of oracle calls so far.
+    seconds : float
+        Time spent on steps so far.
+    time : float
+        The reading of the clock.
+    is_whole : bool
+        Whether no step was left half done.
+    """
+
+    visited: int
+    calls: int
+    seconds: float
+    time: float
+    is_whole: bool
+
+
 @dataclass
 class RunState:
     """What a run has reached.
@@ -98,11 +120,11 @@ class RunState:
         if self.left == 0:
             self.visits, self.done, self.passes = self.sampler.none(), 0, self.passes + 1
 
-    def note(self, found: Certificate, row: Measurement) -> None:
-        """Add a certificate to the history, and keep the best bounds."""
+    def note(self, found: Certificate, row: Measurement, visited: int) -> None:
+        """Add a certificate, made after this many visits, to the history, and keep the best bounds."""
         is_first = not self.rows
         self.history = History((*self.rows, row))
-        self.certified = self.visited
+        self.certified = visited
         self.best_dual = max(self.best_dual, row.dual)
         if is_first:
             self.best_primal, self.best_w = found.primal, found.w.copy()

@@ -7,8 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import joblib
 
@@ -33,7 +32,7 @@ def as_number(n_jobs: int | None) -> int:
 
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
-    """Let `run_all` use threads in this block; ``n_jobs`` is as in scikit-learn.
+    """Let `run_all` and `Shared` use threads in this block; ``n_jobs`` is as in scikit-learn.
 
     A thread starts only when there is work for it, so there are never more threads than parts of work.
     """
@@ -59,6 +58,71 @@ def _do_nothing() -> None:
     pass
 
 
+class Shared(Generic[Part, Answer]):
+    """Parts of some work, which threads take one after another.
+
+    Threads of the pool begin when `start` is called, and the calling thread joins them in `finish`. Until
+    then it can do something else. After an interrupt, ``give_up`` is called before other threads are waited
+    for.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Part], Answer],
+        parts: Sequence[Part],
+        give_up: Callable[[], None] = _do_nothing,
+    ) -> None:
+        self._function, self._number, self._waiting = function, len(parts), deque(enumerate(parts))
+        self._give_up = give_up
+        self._answers, self._errors = dict[int, Answer](), dict[int, Exception]()
+        self._others = list[Future[None]]()
+
+    def start(self, workers: int) -> None:
+        """Let this many threads of the pool begin; they see the context variables of the calling one."""
+        pool = _POOL.get()
+        if pool is None:
+            return
+        with self._abandoned_after_errors():
+            for _ in range(min(workers, self._number)):
+                self._others.append(pool[0].submit(copy_context().run, _without_pool, self._work_off))
+
+    def finish(self) -> list[Answer]:
+        """Do what is left; return the answers for all parts, in their order, or raise the first error."""
+        with self._abandoned_after_errors():
+            self._work_off()
+        self.abandon()
+        if self._errors:
+            raise self._errors[min(self._errors)]
+        return [self._answers[k] for k in range(self._number)]
+
+    @contextmanager
+    def _abandoned_after_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._give_up()
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """Leave the parts that nobody has taken; wait for the others."""
+        self._waiting.clear()
+        wait([other for other in self._others if not other.cancel()])
+
+    def _work_off(self) -> None:
+        """Take one part after another until none is left or one has failed; store answers and errors."""
+        while self._waiting:
+            try:
+                k, part = self._waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            try:
+                self._answers[k] = self._function(part)
+            except Exception as error:
+                self._errors[k] = error
+                self._waiting.clear()  # parts before this one have been taken, so the first error is known
+
+
 def run_all(
     function: Callable[[Part], Answer],
     parts: Sequence[Part],
@@ -67,27 +131,13 @@ def run_all(
     """Return the answers of ``function`` for all parts, in their order; raise the first error.
 
     The calling thread works too: where parts take a millisecond, waking one thread fewer makes a difference.
-    Other threads see the context variables of the calling one. After an interrupt, ``give_up`` is called
-    before other threads are waited for.
+    ``give_up`` is that of `Shared`.
     """
-    pool = _POOL.get()
-    if pool is None or len(parts) < 2:
+    if n_threads() == 1 or len(parts) < 2:
         return [function(part) for part in parts]
-    waiting, answers, errors = deque(enumerate(parts)), dict[int, Answer](), dict[int, Exception]()
-    share, others = partial(_work_off, waiting, function, answers, errors), list[Future[None]]()
-    try:
-        for _ in range(min(pool[1], len(parts)) - 1):
-            others.append(pool[0].submit(copy_context().run, _without_pool, share))
-        share()
-    except BaseException:
-        give_up()
-        raise
-    finally:
-        waiting.clear()  # after an interrupt, parts are left
-        wait(others)
-    if errors:
-        raise errors[min(errors)]
-    return [answers[k] for k in range(len(parts))]
+    shared = Shared(function, parts, give_up)
+    shared.start(min(n_threads(), len(parts)) - 1)
+    return shared.finish()
 
 
 def _without_pool(work: Callable[[], None]) -> None:
@@ -102,24 +152,6 @@ def run_in_slices(function: Callable[[slice], Answer], length: int) -> list[Answ
     The slices do not depend on the threads, and a processor's own cache holds those of a few vectors.
     """
     return run_all(function, [slice(first, first + _SLICE) for first in range(0, length, _SLICE)])
-
-
-def _work_off(
-    waiting: deque[tuple[int, Part]],
-    function: Callable[[Part], Answer],
-    answers: dict[int, Answer],
-    errors: dict[int, Exception],
-) -> None:
-    """Take one part after another until none is left, and store its answer or error."""
-    while waiting:
-        try:
-            k, part = waiting.popleft()
-        except IndexError:  # another thread was faster
-            return
-        try:
-            answers[k] = function(part)
-        except Exception as error:
-            errors[k] = error
 
 
 def to_its_end(task: Generator[None, None, Answer]) -> Answer:

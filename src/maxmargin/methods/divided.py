@@ -262,6 +262,11 @@ def divided_grain(method: Divided, problem: AnyProblem) -> int:
     return -(-n // affordable_walks(problem, _STRETCHES * method.parts))
 
 
+@protocol.n_parts.register(Divided)
+def divided_n_parts(method: Divided) -> int:
+    return method.parts
+
+
 def _stretch_length(state: DividedState, length: int) -> int:
     """Return the visits of the next stretch: few, if rho is unknown, as steps are short then."""
     return -(-length // _TRIAL) if _is_unknown(state) else length

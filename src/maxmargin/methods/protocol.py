@@ -365,6 +365,12 @@ def grain(method: object, problem: AnyProblem) -> int:
     return 1
 
 
+@generic
+def n_parts(method: object) -> int:
+    """Return how many threads the method's steps can use."""
+    return 1
+
+
 def is_method(subject: object) -> bool:
     """Whether an object is a method: `start` is registered for its class, or is one of its methods."""
     cls = type(subject)

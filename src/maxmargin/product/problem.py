@@ -113,6 +113,11 @@ def product_notes(problem: ProductProblem) -> tuple[FloatArray, ...]:
     return ()
 
 
+@kinds.can_be_beside.register(ProductProblem)
+def product_can_be_beside(problem: ProductProblem) -> bool:
+    return False
+
+
 @kinds.first_certificate.register(ProductProblem)
 def product_first_certificate(problem: ProductProblem, method: object, beginning: Beginning) -> Certificate:
     primal = math.inf if beginning.primal is None else beginning.primal
