@@ -74,7 +74,8 @@ def solve(
         counts all passes of the run, ``time_limit`` the seconds of this call.
     n_jobs : int, optional
         Threads for the certificates and for the parts of `Divided`: one by default, -1 for one per
-        processor. The result does not depend on it.
+        processor. The result does not depend on it. With more threads than parts, a certificate is made
+        during the pass that follows: the run, and callbacks, learn of it one pass later.
     checkpoint : Checkpoint or path, optional
         Store the state of the run in this file every minute, or as often as the `Checkpoint` says. A file
         that exists is replaced only if it is ``start``. Problems with Python objects, as made by `Custom`,

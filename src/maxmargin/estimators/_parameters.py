@@ -108,8 +108,9 @@ TRAINING = {
         [_POSITIVE_INT, Interval(Integral, None, -1, closed="right"), None],
         """
         Number of threads for certificates, for decoding in `predict` and, with method "auto", for training.
-        Training divides the examples into one part for each thread. So the answer depends on the number of
-        threads: it is certified to the same tol for any number, and is the same for the same number and seed.
+        Training divides the examples into parts, one for each thread, but for threads that certificates keep
+        busy: half of them with ``check_every=1``. So the answer depends on the number of threads: it is
+        certified to the same tol for any number, and is the same for the same number and seed.
         """,
     ),
     "cache_size": Parameter(

@@ -134,7 +134,9 @@ class TrainedEstimator(SavesModel, Generic[Data]):
             return with_lam(checked_method(self.method), lam)
         if self.method != "auto" or self.sampling == "gap":  # only plain methods record gaps to sample by
             return METHODS[self.method](lam)
-        n_parts, default = as_number(self.n_jobs), METHODS["auto"](lam)
+        default = METHODS["auto"](lam)
+        # A certificate takes about as long as a pass. The threads that are left over make them meanwhile.
+        n_parts = -(-as_number(self.n_jobs) * self.check_every // (self.check_every + 1))
         # Parts are not sound where weights are constrained in sign.
         if n_parts > 1 and getattr(self, "nonnegative", None) is None:
             default = Accelerated(Divided(Pairwise(lam=lam), n_parts))
