@@ -69,27 +69,38 @@ def test_results_do_not_depend_on_free_threads(
     assert_same(ran(3), expected)
 
 
+def passes_and_certificates(case: Case, n_jobs: int, **limits: Any) -> list[tuple[float, float | None]]:
+    """Return the passes at each call of a callback, and those of the last certificate that it was shown."""
+    rows = list[tuple[float, float | None]]()
+
+    def note(progress: Any) -> None:
+        rows.append((progress.passes, None if progress.last is None else progress.last.passes))
+
+    settings: dict[str, Any] = {"check_every": 1, "callbacks": [note], "random_state": 0}
+    solve(case.problem, METHODS["accelerated"], n_jobs=n_jobs, **settings, **limits)
+    return rows
+
+
 def test_a_certificate_arrives_one_pass_later(case: Case) -> None:
-    """The pass during which a run learns that it has converged is made to its end."""
-    seen = {n_jobs: list[tuple[float, float | None]]() for n_jobs in (1, 2)}
-    for n_jobs, rows in seen.items():
+    limits = {"tol": 0.0, "max_passes": 5}
+    assert passes_and_certificates(case, 1, **limits) == [(k, k) for k in range(1, 6)]
+    assert passes_and_certificates(case, 2, **limits) == [(1, None), (2, 1), (3, 2), (4, 3), (5, 4)]
 
-        def note(progress: Any, rows: list[tuple[float, float | None]] = rows) -> None:
-            rows.append((progress.passes, None if progress.last is None else progress.last.passes))
 
-        result = solve(
-            case.problem,
-            METHODS["accelerated"],
-            tol=0.05,
-            check_every=1,
-            callbacks=[note],
-            random_state=0,
-            n_jobs=n_jobs,
-        )
-        assert result.status is Status.CONVERGED
-    passes = len(seen[1])
-    assert seen[1] == [(k, k) for k in range(1, passes + 1)]
-    assert seen[2] == [(1, None), *((k + 1, k) for k in range(1, passes + 1))]
+def test_a_run_waits_for_the_certificate_with_which_it_may_end(case: Case) -> None:
+    """It makes no pass beside a certificate that is the last if the gap falls by the same factor again."""
+    settings: dict[str, Any] = {"tol": 0.0, "max_passes": 20, "check_every": 1, "random_state": 0}
+    gaps = [row.gap for row in solve(case.problem, METHODS["accelerated"], **settings).history.rows]
+    falls = [k for k in range(3, len(gaps)) if gaps[k] < min(gaps[:k])]
+    foreseen = [k for k in falls if gaps[k - 1] * min(gaps[k - 1] / gaps[k - 2], 1.0) <= 1.1 * gaps[k]]
+    surprises = sorted(set(falls) - set(foreseen))
+    assert foreseen
+    assert surprises
+    assert passes_and_certificates(case, 2, tol=gaps[foreseen[0]])[-1] == (foreseen[0] + 1, foreseen[0] + 1)
+    assert passes_and_certificates(case, 2, tol=gaps[surprises[0]])[-1] == (
+        surprises[0] + 2,
+        surprises[0] + 1,
+    )
 
 
 def test_nobody_is_free(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import Beginning, Stopped
 from maxmargin.run_state import Place, RunState
 
+_NEARLY = 1.1  # how much larger than asked for a gap may be that is about small enough
+
 
 class _Due(NamedTuple):
     """A certificate under way, and where the run was when it began."""
@@ -106,7 +108,7 @@ class Run:
         self.collect()
         is_new = self.at.certified != self.at.visited
         if self.at.passes % self.check_every == 0 and is_new and not self.converged():
-            if self.free_threads:
+            if self.free_threads and not self._is_near_end():
                 with uninterrupted():
                     beside = objective.BesidePass(*self._question(), self.free_threads)
                     self.due = _Due(beside, self._place())
@@ -114,6 +116,17 @@ class Run:
                 self.certify()
                 self.stop_at_zero()
             self._keep()
+
+    def _is_near_end(self) -> bool:
+        """Whether the gap, if it goes on to fall by the same factor, is about small enough now.
+
+        A pass beside its certificate would be one too many then.
+        """
+        if len(self.at.rows) < 2:
+            return False
+        before, last = (row.gap for row in self.at.rows[-2:])
+        expected = last * min(last / before, 1.0) if before > 0.0 else last
+        return expected <= _NEARLY * self.limits.target(self.at.best_primal)
 
     def certify(self) -> None:
         """Measure primal, dual and gap of the method's answer."""
