@@ -16,7 +16,7 @@ from maxmargin import Away, BlockFrankWolfe, Pairwise
 from maxmargin.compiling import kernel
 from maxmargin.methods._blocks import Blocks, empty_blocks
 from maxmargin.methods._planes import Planes
-from maxmargin.methods.meetings import NO_MEETINGS, Alone
+from maxmargin.methods.alone import NO_MEETINGS, Alone
 from maxmargin.methods.protocol import DONE, start
 from maxmargin.methods.sampling import ByGap, Listed
 from maxmargin.methods.scratch import new_scratch
@@ -117,7 +117,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     w = layout(problem, np.random.default_rng(0).normal(size=case.data.psi[0].shape[1]))
     order, state = random_order(problem, 25, seed=2), start(METHOD, problem)
     state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # enough for the whole sweep
-    snapshots = Alone(0, 0, 3, np.zeros(1, dtype=np.int64), np.zeros(size.weights))
+    snapshots = Alone(every=3, last=np.zeros(2, dtype=np.int64), mean=np.zeros(size.weights))
     moved = called(
         sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem), snapshots
     )

@@ -79,14 +79,14 @@ def aligned_zeros(*shape: int) -> FloatArray:
     """Return ``np.zeros(shape)`` that begins at a cache line, so that no vector of a row straddles two."""
     size = math.prod(shape)
     padded = np.zeros(size + _CACHE_LINE_BYTES // 8)
-    first = -padded.ctypes.data % _CACHE_LINE_BYTES // 8
+    first = -_address(padded) % _CACHE_LINE_BYTES // 8
     return padded[first : first + size].reshape(shape)
 
 
 def aligned_copy(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
     """Return a copy in the form of `plain` that begins at a cache line, like `aligned_zeros`."""
     padded = np.empty(array.nbytes + _CACHE_LINE_BYTES, dtype=np.uint8)
-    first = -padded.ctypes.data % _CACHE_LINE_BYTES
+    first = -_address(padded) % _CACHE_LINE_BYTES
     copied = padded[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
     copied[...] = array
     return copied

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from contextlib import closing
 
 from maxmargin import _arguments, kinds
+from maxmargin.compiling.interrupts import listening
 from maxmargin.compiling.threads import threads
-from maxmargin.limits import now, until
+from maxmargin.limits import kept_pace, now, until
 from maxmargin.methods.scratch import kept_scratch
 from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.result import Callback, Result, Status
@@ -117,7 +118,8 @@ def solve(
     files = files_of(*_arguments.checked_files(checkpoint, start), checked, method, settings)
     warm = None if start is None or files.start else as_warm_start(start)
     begin_time = now()
-    with threads(n_jobs), kept_scratch(), until(begin_time + _GRACE * limits.time_limit):
+    deadline = begin_time + _GRACE * limits.time_limit
+    with listening(), threads(n_jobs), kept_scratch(), kept_pace(), until(deadline):
         beginning = kinds.begin(checked, method, warm)
         at = files.continued(new_run_state(checked, beginning, sampler, rng))
         keeper = files.keeper(at)

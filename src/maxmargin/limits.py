@@ -64,6 +64,8 @@ class _Clock:
 
 _CLOCK = _Clock()
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
+# In a run: the length of the next piece, by the name of the loop over examples.
+_LENGTHS: ContextVar[dict[str, int] | None] = ContextVar("lengths", default=None)
 _PIECE_SECONDS = 0.1
 # A piece is at most this many times as long as the last one: the time of a short piece says little.
 _GROWTH = 8
@@ -94,6 +96,16 @@ def until(deadline: float) -> Iterator[None]:
         _DEADLINE.reset(token)
 
 
+@contextmanager
+def kept_pace() -> Iterator[None]:
+    """Let loops of the same name in this block, a run, go on with the `Pace` of the last one."""
+    token = _LENGTHS.set({})
+    try:
+        yield
+    finally:
+        _LENGTHS.reset(token)
+
+
 def is_limited() -> bool:
     """Whether there is a deadline."""
     return _DEADLINE.get() < math.inf
@@ -108,11 +120,14 @@ def share_of_time(share: float) -> float:
 class Pace:
     """How many examples to visit between two looks at the clock: about as many as take a tenth of a second.
 
-    The deadline is that of the thread that makes the object; other threads may share it.
+    The deadline is that of the thread that makes the object; other threads may share it. A loop begins with a
+    piece of one example, unless one of the same ``name`` is known (`kept_pace`).
     """
 
-    def __init__(self) -> None:
-        self.length, self._deadline = 1, _DEADLINE.get()
+    def __init__(self, name: str = "") -> None:
+        self._name, self._deadline, kept = name, _DEADLINE.get(), _LENGTHS.get()
+        self._kept = {} if kept is None or not name else kept
+        self.length = self._kept.get(name, 1)
 
     def check(self) -> None:
         """Raise `OutOfTime` if the deadline has passed."""
@@ -131,4 +146,4 @@ class Pace:
     def note(self, examples: float, seconds: float) -> None:
         """Take into account how long some examples took."""
         lasting = int(examples * _PIECE_SECONDS / max(seconds, 1e-9))
-        self.length = max(1, min(_GROWTH * self.length, lasting))
+        self.length = self._kept[self._name] = max(1, min(_GROWTH * self.length, lasting))

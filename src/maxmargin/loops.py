@@ -11,6 +11,13 @@ def add_scaled(scale, x, out):
 
 
 @helper
+def scale_by(c, out):
+    """``out *= c``"""
+    for k in range(out.shape[0]):
+        out[k] *= c
+
+
+@helper
 def add_four(a, x, b, y, c, u, d, v, out):
     """``out += a * x + b * y + c * u + d * v``, added one after another; ``out`` is read and written once."""
     for k in range(out.shape[0]):

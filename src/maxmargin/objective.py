@@ -235,7 +235,7 @@ class _Hinges:
     """The hinge losses of some examples at one vector of weights, measured until the time ``end``."""
 
     def __init__(self, problem: AnyProblem, w: FloatArray, start: int = 0, end: int | None = None) -> None:
-        size, self._pace = map_sizes(problem.map), Pace()
+        size, self._pace = map_sizes(problem.map), Pace("hinges")
         end = int(size.examples) if end is None else end
         self._problem, self._w, self._range = problem, checked_weights(problem, w), (start, end)
         self._bare, self._out, self.end = bared(problem), np.empty(end - start), now()

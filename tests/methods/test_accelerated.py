@@ -18,7 +18,7 @@ from maxmargin import (
     objective,
     solve,
 )
-from maxmargin.methods import _first_kappa, _walks, accelerated, meetings
+from maxmargin.methods import _first_kappa, _walks, accelerated, alone
 from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods._momentum import (
     _BAND,
@@ -209,7 +209,7 @@ def test_many_examples_make_many_snapshots_only_in_kernels(
     """Elsewhere pass k has 64 / k, or 8 if that is more."""
     rng, taken = np.random.default_rng(0), []
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    for module, name in ((accelerated, "mix_in_slices"), (meetings, "mix")):
+    for module, name in ((accelerated, "mix_in_slices"), (alone, "mix")):
         monkeypatch.setattr(module, name, lambda share, v, mean: taken.append(share))
     problem = Multiclass.from_encoded(rng.normal(size=(192, 3)), rng.integers(3, size=192), 3)
     state = start(method, problem)
@@ -219,6 +219,30 @@ def test_many_examples_make_many_snapshots_only_in_kernels(
         assert np.count_nonzero(taken) + at_the_end == count
         assert (state.momentum.visits, state.momentum.time) == (0, passes)
         taken.clear()
+
+
+@pytest.mark.parametrize("method", [Accelerated(inner) for inner in INNER.values()], ids=INNER)
+def test_stretches_within_kernels_are_those_between_them(
+    case: Case, method: Accelerated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run whose kernels begin stretches, against one that returns to Python for each of them."""
+    monkeypatch.setattr(_walks, "_SHARE", 100.0)
+    monkeypatch.setattr(accelerated, "_EARLY", (3, 6, 6))
+    monkeypatch.setattr(accelerated, "_SNAPSHOTS", 1)
+    monkeypatch.setattr(accelerated, "_IN_KERNELS", 1)
+    ends = []
+    for inside in (True, False):
+        with monkeypatch.context() as patch:
+            if not inside:
+                patch.setattr(accelerated, "_has_stretches_inside", lambda *_: False)
+            state, rng = start(method, case.problem), np.random.default_rng(3)
+            for _ in range(7):
+                state = advance(method, state, case.problem, rng.permutation(len(case.X)))
+                vectors = state.inner.w, state.centre, state.previous, state.mean, state.dual
+                ends.append(np.concatenate([*vectors, state.momentum]))
+    assert ends[0].any()
+    for within, between in zip(ends[:7], ends[7:], strict=True):
+        assert within == pytest.approx(between, abs=1e-12)
 
 
 def test_in_the_first_pass_the_blocks_visited_are_a_problem_of_their_own(case: Case) -> None:

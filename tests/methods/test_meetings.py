@@ -10,7 +10,8 @@ import pytest
 
 from maxmargin.compiling.exchange import has_reached, publish
 from maxmargin.compiling.threads import run_in_turns, threads
-from maxmargin.methods.meetings import NO_MEETINGS, Meetings, attend, new_log, new_meetings, record
+from maxmargin.methods.alone import NO_MEETINGS
+from maxmargin.methods.meetings import Meetings, attend, new_log, new_meetings, record
 from maxmargin.problems.moves import Move, add_entry, new_move, reset
 from support.naive import Array
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from maxmargin import Pairwise, objective, solve
-from maxmargin.methods.meetings import NO_MEETINGS
+from maxmargin.methods.alone import NO_MEETINGS
 from maxmargin.methods.protocol import DONE, Point, has_room, point, regularisation, seek, start, step
 from maxmargin.methods.sampling import Listed
 from maxmargin.methods.scratch import find_corner, new_scratch

@@ -3,74 +3,91 @@
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Self
 
-# What waits for the ends of blocks of the main thread, from the outermost block to the innermost.
-_HELD: list[list[tuple[int, FrameType | None]]] = []
+# The handler of the user, while one of ours is in its place.
+_HANDLERS: list[Callable[[int, FrameType | None], object]] = []
+# The blocks of the main thread that hold back interrupts, from the outermost to the innermost.
+_BLOCKS: "list[_HeldBack]" = []
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
+class listening:
+    """Hear all interrupts in a block, so that those within it need no handler of their own.
+
+    Installing one takes longer than a short piece of a pass. Python interrupts the main thread only. In other
+    threads, and where Ctrl-C does not call a Python function, nothing is heard.
+    """
+
+    def __enter__(self) -> Self:
+        self._installed = False
+        if not _HANDLERS and threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                _HANDLERS.append(handler)
+                self._installed = True
+                signal.signal(signal.SIGINT, _hear)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._installed:
+            if signal.getsignal(signal.SIGINT) is _hear:  # else the user has another one now
+                signal.signal(signal.SIGINT, _HANDLERS[0])
+            _HANDLERS.pop()
+
+
+def uninterrupted() -> "_HeldBack":
     """Hold back a Ctrl-C until the end of the block; deliver a second one at once.
 
     If the block raises an error, the interrupt is dropped: the error ends the run as well.
     """
-    with _held_back(at_most=1) as deliver:
-        yield
-    deliver()
+    return _HeldBack(at_most=1, after_errors=False)
 
 
-@contextmanager
-def uninterruptible() -> Iterator[None]:
+def uninterruptible() -> "_HeldBack":
     """Hold back every Ctrl-C until the end of the block, even if the block raises an error.
 
     Nested blocks deliver to the next outer one, so the interrupt arrives after the outermost block.
     """
-    deliver = _nothing
-    try:
-        with _held_back(at_most=math.inf) as deliver:
-            yield
-    finally:
-        deliver()
+    return _HeldBack(at_most=math.inf, after_errors=True)
 
 
 def is_held_back() -> bool:
     """Whether a Ctrl-C waits for the end of a block in this thread."""
-    return threading.current_thread() is threading.main_thread() and any(_HELD)
+    is_main = threading.current_thread() is threading.main_thread()
+    return is_main and any(block.held for block in _BLOCKS)
 
 
-@contextmanager
-def _held_back(at_most: float) -> Iterator[Callable[[], None]]:
-    """Hold back this many interrupts; yield a function that delivers them, to be called after the block.
+class _HeldBack:
+    """A block that holds back this many interrupts, and delivers them at its end."""
 
-    Python interrupts the main thread only. In other threads, and where Ctrl-C does not call a Python
-    function, nothing is held back.
-    """
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield _nothing
-        return
-    held: list[tuple[int, FrameType | None]] = []
-    _HELD.append(held)
+    def __init__(self, at_most: float, after_errors: bool) -> None:
+        self.at_most, self.after_errors = at_most, after_errors
+        self.held: list[tuple[int, FrameType | None]] = []
 
-    def hold(number: int, frame: FrameType | None) -> None:
-        held.append((number, frame))
-        if len(held) > at_most:
-            handler(number, frame)
+    def __enter__(self) -> None:
+        self._listening = listening().__enter__()
+        self._is_main = bool(_HANDLERS) and threading.current_thread() is threading.main_thread()
+        if self._is_main:
+            _BLOCKS.append(self)
 
-    def deliver() -> None:
-        while held:
-            handler(*held.pop(0))
-
-    signal.signal(signal.SIGINT, hold)
-    try:
-        yield deliver
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        _HELD.pop()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._is_main:
+                _BLOCKS.pop()
+            while self.held and (kind is None or self.after_errors):
+                _hear(*self.held.pop(0))
+        finally:
+            self._listening.__exit__()
 
 
-def _nothing() -> None:
-    """There is no interrupt to deliver."""
+def _hear(number: int, frame: FrameType | None) -> None:
+    """Give an interrupt to the blocks, from the innermost on, until one holds it back, or to the handler."""
+    for block in reversed(_BLOCKS):
+        block.held.append((number, frame))
+        if len(block.held) <= block.at_most:
+            return
+    _HANDLERS[0](number, frame)

@@ -10,9 +10,8 @@ This balances two errors of a pass with the centre at zero. What is left to opti
 Here :math:`H_i` is the hinge of example i and :math:`R_i = \|\Phi_i \psi_i\|` the length of its corner. A
 step from the truth to the corner has the size :math:`\min(1, \lambda n H_i / R_i^2)`.
 
-This is measured by taking steps, so that no other kernel is compiled. After a step, the dual loss of the
-block is its size times the loss :math:`L_i` of the corner. With :math:`\lambda = \infty` this is
-:math:`L_i`, and a very small :math:`\lambda` gives :math:`\lambda n L_i H_i / R_i^2`.
+This is measured by taking steps, so that no other kernel is compiled: with a very small :math:`\lambda`, none
+is as long as one.
 """
 
 import math
@@ -24,6 +23,7 @@ from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import is_wrapper, python_generic
 from maxmargin.limits import share_of_time, until
 from maxmargin.methods import protocol
+from maxmargin.methods.alone import NO_MEETINGS, Alone
 from maxmargin.methods.block_exact import BlockExact, squared_lengths
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.methods.pairwise import Away, Pairwise
@@ -94,12 +94,13 @@ def _step_size(
     method: Any, problem: AnyProblem, examples: IntArray, lam: float, at: FloatArray | None = None
 ) -> float:
     r"""Return the mean of :math:`H_i / R_i^2` over the examples whose best output is not the truth."""
-    n, w = map_sizes(problem.map).examples, np.zeros(map_sizes(problem.map).weights) if at is None else at
-    small = max(_SMALL * _power_below(lam * n), _SMALLEST)
-    first, examples = _after_steps(protocol.with_lam(method, np.inf), problem, examples, w)
-    second, examples = _after_steps(protocol.with_lam(method, small / n), problem, examples, w)
-    losses, shares = first.ell[examples], second.ell[examples]
-    sizes = shares[shares < losses] / losses[shares < losses]
+    size = map_sizes(problem.map)
+    w, gamma = np.zeros(size.weights) if at is None else at, np.zeros(size.examples)
+    small = max(_SMALL * _power_below(lam * size.examples), _SMALLEST)
+    tiny = protocol.with_lam(method, small / size.examples)
+    _, examples = _after_steps(tiny, problem, examples, w, Alone(gamma=gamma))
+    sizes = gamma[examples]
+    sizes = sizes[sizes < 1.0]
     # An output that ties with the truth may seem the better one by rounding.
     moved = sizes[sizes > _ROUNDING * sizes.max(initial=0.0)]
     return float(moved.mean()) / small if len(moved) else 0.0
@@ -114,11 +115,15 @@ def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray) -> fl
 
 
 def _after_steps(
-    method: object, problem: AnyProblem, examples: IntArray, at: FloatArray | None = None
+    method: object,
+    problem: AnyProblem,
+    examples: IntArray,
+    at: FloatArray | None = None,
+    alone: Alone = NO_MEETINGS,
 ) -> tuple[Any, IntArray]:
     """Return the state after a step of some blocks, from the truth, and which; ``at`` as in `sweep_all`."""
     with until(share_of_time(_SHARE)):
-        state, done = sweep_in_time(problem, method, protocol.start(method, problem), examples, at=at)
+        state, done = sweep_in_time(problem, method, protocol.start(method, problem), examples, at, alone)
     return state, examples[:done]
 
 

@@ -19,7 +19,8 @@ The certificate is always that of P, because :math:`\alpha` is feasible for the 
   the bound never decreases;
 * the primal from the mean of the weights over time t, in passes, with density :math:`t^3`. It is made from
   snapshots: as many per pass as cost little, and a few more in the first passes, when weights change most.
-  Kernels take them between two visits, where they can; else each of them takes a return to Python.
+  Kernels take them between two visits, where they can (`maxmargin.methods.alone`); else each of them takes a
+  return to Python.
 
 **The choice of kappa.** A long step of the line search shows that the last pass made much progress, and that
 a larger :math:`\kappa` would be faster. A short step shows that passes fluctuate around their mean, and that
@@ -51,8 +52,8 @@ from maxmargin.methods import protocol
 from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods._momentum import Momentum, adapted_kappa, noted, snapshot_share
 from maxmargin.methods._walks import affordable_walks, mix_in_slices, move_on, subtract_mean
+from maxmargin.methods.alone import Alone
 from maxmargin.methods.composition import check_inner
-from maxmargin.methods.meetings import Alone
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.steps import LineSearch, step_size
@@ -63,8 +64,8 @@ from maxmargin.wording import shown
 
 _MOMENTUM = 0.3  # the b of the formula
 _IN_KERNELS = 512  # largest number of snapshots in a pass, where kernels take them
-# Stretches, each of which ends with a snapshot taken in Python: the smallest number in the first pass, and
-# the largest where kernels take snapshots, and where they do not; 1/k of these in pass k.
+# Stretches, each of which ends with a snapshot: the smallest number in the first pass, and the largest where
+# kernels take snapshots between them, too, and where they do not; 1/k of these in pass k.
 _EARLY = 8, 16, 64
 _SNAPSHOTS = 8  # largest number of stretches in later passes, where kernels take no snapshots
 
@@ -141,9 +142,10 @@ def accelerated_advance(
     if method.kappa == 0.0:
         return _advance_inner(method, state, problem, visits)
     n, done, total = map_sizes(problem.map).examples, 0, n_visits(visits)
+    inside = _has_stretches_inside(method, problem)
     while True:
         momentum = state.momentum
-        end = _next_stretch(method, momentum, problem)
+        end = n if inside else _next_stretch(method, momentum, problem)
         ahead = end - momentum.visits
         state = _advance_inner(method, state, problem, some_visits(visits, done, done + ahead))
         done = min(done + ahead, total)
@@ -157,12 +159,17 @@ def accelerated_advance(
 
 def _next_stretch(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> int:
     """Return the number of visits in this pass at which the next stretch begins."""
+    length = _stretch(method, momentum, problem)
+    return min(map_sizes(problem.map).examples, (momentum.visits // length + 1) * length)
+
+
+def _stretch(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> int:
+    """Return the number of visits in a stretch of this pass."""
     n = map_sizes(problem.map).examples
     fewest, few, many = (early // (momentum.passes + 1) for early in _EARLY)
-    most = few if _has_snapshots_inside(method, problem) else max(many, _SNAPSHOTS)
+    most = few if _has_stretches_inside(method, problem) else max(many, _SNAPSHOTS)
     count = max(affordable_walks(problem, most), min(fewest, n))
-    every = _multiple(-(-n // count), protocol.grain(method, problem))
-    return min(n, (momentum.visits // every + 1) * every)
+    return _multiple(-(-n // count), protocol.grain(method, problem))
 
 
 def _multiple(length: int, of: int) -> int:
@@ -174,21 +181,47 @@ def _advance_inner(
     method: Accelerated, state: AcceleratedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AcceleratedState:
     """Make visits within one pass, at lam + kappa."""
-    momentum, n = state.momentum, map_sizes(problem.map).examples
-    inner = protocol.with_lam(method.inner, protocol.regularisation(method) + momentum.kappa)
+    momentum = state.momentum
     after = momentum._replace(visits=momentum.visits + n_visits(visits))
-    if method.kappa == 0.0 or not _has_snapshots_inside(method, problem):
+    if not _has_stretches_inside(method, problem):
+        inner = protocol.with_lam(method.inner, protocol.regularisation(method) + momentum.kappa)
         return state._replace(inner=advance(inner, state.inner, problem, visits), momentum=after)
-    last = np.array([round(momentum.time * n)], dtype=np.int64)
-    every = -(-n // affordable_walks(problem, _IN_KERNELS))
-    snapshots = Alone(0, momentum.passes * n + momentum.visits, every, last, state.mean)
-    moved = sweep_all(problem, inner, state.inner, visits, meetings=snapshots)
-    return state._replace(inner=moved, momentum=after._replace(time=float(last[0] / n)))
+    stretches = _stretches(method, state, problem)
+    moved = sweep_all(problem, method.inner, state.inner, visits, meetings=stretches)
+    kappa, time = float(stretches.kappa[0]), float(stretches.last[0] / stretches.examples)
+    return state._replace(inner=moved, momentum=after._replace(kappa=kappa, time=time))
 
 
-def _has_snapshots_inside(method: Accelerated, problem: AnyProblem) -> bool:
-    """Whether kernels take snapshots: not of projected weights, as the mean is that of their images."""
-    return is_swept(method.inner) and not is_projected(problem.map)
+def _stretches(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> Alone:
+    """Return what kernels do in the rest of this pass, at the beginnings of stretches and between them."""
+    momentum, n = state.momentum, map_sizes(problem.map).examples
+    length, begin = _stretch(method, momentum, problem), momentum.passes * n
+    last = [round(momentum.time * n), begin + momentum.visits // length * length]
+    alone = Alone(
+        before=begin + momentum.visits,
+        every=-(-n // affordable_walks(problem, _IN_KERNELS)),
+        stretch=length,
+        end=begin + n,
+        examples=n,
+        last=np.array(last, dtype=np.int64),
+        mean=state.mean,
+        kappa=np.array([momentum.kappa]),
+    )
+    lam = protocol.regularisation(method)
+    if method.kappa is None and momentum.passes == 0:
+        return alone._replace(growth=lam)
+    if method.kappa is None and momentum.passes == 1:
+        pull = momentum.kappa / (lam + momentum.kappa)
+        return alone._replace(centre=state.centre, way=state.difference, pull=pull)
+    return alone
+
+
+def _has_stretches_inside(method: Accelerated, problem: AnyProblem) -> bool:
+    """Whether kernels take snapshots and begin stretches: not if weights are projected.
+
+    The mean is that of their images then.
+    """
+    return method.kappa != 0.0 and is_swept(method.inner) and not is_projected(problem.map)
 
 
 def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:

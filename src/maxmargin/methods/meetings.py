@@ -21,7 +21,6 @@ from maxmargin.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.compiling import compiled_only, generic, helper, subroutine
 from maxmargin.compiling.exchange import has_reached, publish
 from maxmargin.loops import copy
-from maxmargin.methods._walks import mix, share_since
 from maxmargin.problems.feature_map import foresee, map_workspace, push
 from maxmargin.problems.moves import add_entry, reset
 
@@ -98,34 +97,6 @@ class Meetings(NamedTuple):
     done: int
 
 
-class Alone(NamedTuple):
-    """No meetings, for visits of all examples in one kernel. A type of its own compiles sooner.
-
-    Every few visits, a snapshot of the weights is added to their mean over time.
-
-    Attributes
-    ----------
-    done : int
-        How many visits were made before this call of the kernel.
-    before : int
-        How many were made in the run before these.
-    every : int
-        The number of visits from one snapshot to the next.
-    last : array of shape (1,)
-        The number of visits in the run at the last snapshot.
-    mean : array
-    """
-
-    done: int
-    before: int
-    every: int
-    last: IntArray
-    mean: FloatArray
-
-
-NO_MEETINGS = Alone(0, 0, 1 << 62, np.zeros(1, dtype=np.int64), np.zeros(0))
-
-
 def new_log(parts: int, visits: int, entries: int) -> Log:
     """Return a log for rounds of so many visits of a part, whose moves have at most so many entries each."""
     shape = parts, _KEPT, visits
@@ -166,17 +137,24 @@ def new_meetings(
 
 @generic
 def record(meetings, i, move):
-    """Log the move of example i of this part, for the next meeting."""
+    """Take note of the move of example i of this part."""
     raise NotImplementedError
 
 
-@record.register(Alone)
-def alone_record(meetings, i, move):
-    pass
+@generic
+def kappa_now(meetings):
+    """Return what is added to the lam of the next step."""
+    raise NotImplementedError
+
+
+@kappa_now.register(Meetings)
+def meetings_kappa_now(meetings):
+    return 0.0
 
 
 @record.register(Meetings)
 def meetings_record(meetings, i, move):
+    """Log the move for the next meeting."""
     log, p, r = meetings.log, meetings.part, meetings.met[0] % _KEPT
     # What comes after the last meeting is found from the weights.
     if meetings.met[0] == meetings.after.shape[0] or move.gamma[0] == 0.0:
@@ -195,17 +173,8 @@ def meetings_record(meetings, i, move):
 
 @generic
 def attend(meetings, t, w, work):
-    """Attend the meetings that are due before visit t of this call; return whether all of them are over."""
+    """Do what is due before visit t of this call, such as a meeting; return whether all of it is over."""
     raise NotImplementedError
-
-
-@attend.register(Alone)
-def alone_attend(meetings, t, w, work):
-    visits = meetings.before + meetings.done + t
-    if visits - meetings.last[0] >= meetings.every:
-        mix(share_since(meetings.last[0], visits), w, meetings.mean)
-        meetings.last[0] = visits
-    return True
 
 
 @attend.register(Meetings)

@@ -21,6 +21,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic, subroutine
+from maxmargin.compiling.named_tuples import adding
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.scratch import find_corner, score_terms
 from maxmargin.problems.feature_map import inner
@@ -226,6 +227,9 @@ def weights(method: object, state: DualState) -> FloatArray:
 def factor(method, state):
     """Return c, where the iterate is c times `weights`: one, unless the method scales its iterate lazily."""
     return 1.0
+
+
+with_kappa = adding("lam")  # from a method and kappa to the method with lam + kappa
 
 
 @generic_with_default

@@ -14,7 +14,8 @@ from maxmargin.methods import protocol
 from maxmargin.methods._blocks import load_block
 from maxmargin.methods._planes import add_plane
 from maxmargin.methods._pool import SIZE, START, enlarged
-from maxmargin.methods.meetings import NO_MEETINGS, Alone, Meetings, attend, record
+from maxmargin.methods.alone import NO_MEETINGS, Alone
+from maxmargin.methods.meetings import Meetings, attend, kappa_now, record
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.methods.sampling import (
     Visits,
@@ -61,15 +62,19 @@ def look_ahead(problem, method, state, i):
 @kernel
 def sweep(problem, method, state, w, visits, scratch, meetings):
     """Make the visits, whose moves change w; return how many were completed, and the last report."""
+    kappa, mine = 0.0, method
     for t in range(visits.order.shape[0]):
         if not attend(meetings, t, w, scratch.block):
             return t, protocol.WAITING
+        if kappa != kappa_now(meetings):
+            kappa = kappa_now(meetings)
+            mine = protocol.with_kappa(method, kappa)
         i = visited(visits, t)
         look_ahead(problem, method, state, expected(visits, t + 1))
         if not protocol.has_room(method, state, i, scratch.block.sizes):
             return t, protocol.FULL
-        loss_y, hinge = protocol.seek(method, state, problem, i, w, scratch)
-        report = take_step(problem.map, method, state, i, loss_y, hinge, visits, meetings, scratch.block)
+        loss_y, hinge = protocol.seek(mine, state, problem, i, w, scratch)
+        report = take_step(problem.map, mine, state, i, loss_y, hinge, visits, meetings, scratch.block)
         if report != protocol.DONE:
             return t, report
     is_over = attend(meetings, visits.order.shape[0], w, scratch.block)
@@ -197,12 +202,14 @@ def sweep_in_time(
     state: State,
     visits: Visits | IntArray,
     at: FloatArray | None = None,
+    alone: Alone = NO_MEETINGS,
 ) -> tuple[State, int]:
     """Make visits until the deadline, as `sweep_all` does; return the state, and how many were made."""
     done, total = 0, n_visits(visits)
     with suppress(OutOfTime):
         for first, stop in Pace().pieces(0, total) if is_limited() else [(0, total)]:
-            state, done = sweep_all(problem, method, state, some_visits(visits, first, stop), at=at), stop
+            some = some_visits(visits, first, stop)
+            state, done = sweep_all(problem, method, state, some, at=at, meetings=alone), stop
     return state, done
 
 
