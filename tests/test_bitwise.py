@@ -117,13 +117,26 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     w = layout(problem, np.random.default_rng(0).normal(size=case.data.psi[0].shape[1]))
     order, state = random_order(problem, 25, seed=2), start(METHOD, problem)
     state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # enough for the whole sweep
-    snapshots = Alone(every=3, last=np.zeros(2, dtype=np.int64), mean=np.zeros(size.weights))
-    moved = called(
-        sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem), snapshots
+    alone = Alone(
+        every=3,
+        stretch=5,
+        end=25,
+        examples=25,
+        last=np.zeros(2, dtype=np.int64),
+        mean=np.zeros(size.weights),
+        kappa=np.array([0.01]),
+        growth=0.05,
+        centre=np.zeros(size.weights),
+        way=0.1 * w,
+        pull=0.3,
+        gamma=np.zeros(size.examples),
     )
+    moved = called(sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem), alone)
     assert tuple(moved) == (25, DONE)
-    assert snapshots.mean.any()
-    found = {"sweep": numbers(state), "snapshots": numbers((snapshots.last, snapshots.mean))}
+    assert alone.kappa[0] == pytest.approx(0.05)  # grown by four stretches
+    assert alone.mean.any()
+    assert alone.gamma.any()
+    found = {"sweep": numbers(state), "alone": numbers(alone)}
     out, corner, rebuilt = np.zeros(size.examples), np.zeros(size.weights), np.zeros(size.weights)
     labels = np.zeros(sum(len(outputs[0]) for outputs in case.data.outputs), dtype=np.int64)
     called(hinges, mode, problem, w, 0, out, new_scratch(problem))
