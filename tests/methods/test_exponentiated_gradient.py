@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Averaged, ExponentiatedGradient, solve
-from maxmargin.methods.exponentiated_gradient import _LARGEST_STEP, GibbsState
 from maxmargin.methods.alone import NO_MEETINGS
+from maxmargin.methods.exponentiated_gradient import _LARGEST_STEP, GibbsState
 from maxmargin.methods.protocol import oracle_calls, point, start
 from maxmargin.methods.sampling import ByGap
 from maxmargin.methods.scratch import new_scratch
