@@ -18,8 +18,8 @@ where :math:`d_p` are the moves of which the other parts do not know yet. So :ma
 safe, but takes short steps. Where parts hardly interact, their moves are nearly orthogonal and :math:`\rho`
 is close to one. It is measured at the end of each stretch. :math:`\sigma - 1` is P - 1 times a running mean
 of :math:`\rho - 1`: that mean itself for two parts, and more for more parts, where it let the dual fall.
-At the start and after a loss of dual value, :math:`\sigma` is P in a short stretch. Certificates hold for any
-:math:`\sigma`.
+At the start, :math:`\sigma` is P in a short stretch. A loss of dual value doubles the mean's excess over one.
+Certificates hold for any :math:`\sigma`.
 
 **Rounds.** A stretch has several rounds. After each of them, parts exchange their moves within their kernels
 (``meetings.py``): a part adds :math:`1 / \sigma` of what the others moved in the round before it to its own
@@ -58,6 +58,10 @@ _TRIAL = 16  # how many times as long a stretch is when rho has been measured
 _ROUNDS, _FEWEST = 256, 8  # rounds in a pass, if a part then makes at least so many visits in each
 _LOG_BYTES = 1 << 27  # at most, for the log of moves
 _SMOOTHING = 0.2  # share of the last rho in the mean
+_CAUTIOUS, _EXCESS = (
+    2.0,
+    0.05,
+)  # after a loss: factor of the excess of rho over one, and its least value before
 
 
 class _Divided(NamedTuple):
@@ -251,8 +255,10 @@ def sigma_for(interaction: float, n_parts: int, caution: float) -> float:
 
 
 def mean_interaction(before: float, rho: float, gain: float, n_parts: int) -> float:
-    """Return the running mean of rho; after a loss of dual value, the safe number of parts."""
-    return float(n_parts) if gain < 0.0 else before + _SMOOTHING * (rho - before)
+    """Return the running mean of rho; after a loss of dual value, a larger one, up to the number of parts."""
+    if gain < 0.0:
+        return min(1.0 + _CAUTIOUS * max(before - 1.0, rho - 1.0, _EXCESS), float(n_parts))
+    return before + _SMOOTHING * (rho - before)
 
 
 @protocol.grain.register(Divided)
@@ -273,7 +279,7 @@ def _stretch_length(state: DividedState, length: int) -> int:
 
 
 def _is_unknown(state: DividedState) -> bool:
-    """Whether rho has not been measured since the start or the last loss."""
+    """Whether rho has not been measured yet, or is as large as it can be."""
     return state.interaction == len(state.parts) > 1
 
 
