@@ -1,12 +1,15 @@
 """Seconds from import to the first fit, with an empty cache of compiled code.
 
-    python benchmarks/first_fit.py [ESTIMATOR ...] [--against CHECKOUT] [--repetitions N]
+    python benchmarks/first_fit.py [ESTIMATOR ...] [--against CHECKOUT] [--kernels DIRECTORY]
+                                   [--repetitions N]
 
 Every fit runs in a new process on one thread, with a cache directory of its own. CPU seconds are printed
 beside the wall clock, as they depend less on what else the machine does. ``weighted`` is a second fit in the
 same process, with weights of examples, and ``slack`` a third one, with rescaled slacks: what these compile
 anew. Slacks are not rescaled in GraphSVC, whose graphs here have cycles. With --against, another checkout is
-measured in turn, and ratios of CPU seconds are printed. All figures are the least of the repetitions.
+measured in turn, and with --kernels this one with the kernels that ``maxmargin compile --baseline DIRECTORY``
+made; ratios of CPU seconds are printed. ``compiled`` counts what the first fit had to compile. All figures
+are the least of the repetitions.
 """
 
 import argparse
@@ -20,10 +23,10 @@ from _measure import run_python
 HERE = Path(__file__).parents[1]
 # Seconds from import: what a first fit may take.
 MUST = {"ChainSVC": 16.0, "GraphSVC": 21.0, "MulticlassSVC": 8.0}
-FIELDS = ("wall", "cpu", "kernels_cpu", "weighted_cpu", "megabytes", "slack_cpu")
+FIELDS = ("wall", "cpu", "kernels_cpu", "compiled", "weighted_cpu", "megabytes", "slack_cpu")
 
 PROGRAM = """
-import json, resource, sys, time
+import json, os, resource, sys, time
 def used():
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
@@ -45,6 +48,7 @@ estimator = getattr(maxmargin, name)(max_iter=5)
 estimator.fit(X, y)
 first = used()
 said = {"wall": time.perf_counter() - wall, "cpu": first - cpu, "kernels_cpu": first - imported}
+said["compiled"] = sum(len(files) for _, _, files in os.walk(os.environ["NUMBA_CACHE_DIR"]))
 estimator.fit(X, y, sample_weight=np.arange(1.0, len(y) + 1.0))
 weighted = used()
 said["weighted_cpu"] = weighted - first
@@ -62,18 +66,32 @@ class FirstFit(NamedTuple):
     wall: float
     cpu: float
     kernels_cpu: float
+    compiled: int
     weighted_cpu: float
     megabytes: float
     slack_cpu: float = float("nan")
 
 
-def measured(checkout: Path, estimator: str) -> FirstFit:
+class Subject(NamedTuple):
+    """What is measured: a checkout, and a directory of kernels compiled beforehand, if any."""
+
+    label: str
+    checkout: Path
+    kernels: Path | None = None
+
+
+def measured(subject: Subject, estimator: str) -> FirstFit:
     """Run a first fit in a new process, with an empty cache."""
-    source = str(checkout / "src")
+    source = str(subject.checkout / "src")
     threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+    kernels = "" if subject.kernels is None else str(subject.kernels)
     with tempfile.TemporaryDirectory() as cache:
         said = run_python(
-            "-c", PROGRAM, source, estimator, PYTHONPATH=source, NUMBA_CACHE_DIR=cache, **threads
+            *("-c", PROGRAM, source, estimator),
+            PYTHONPATH=source,
+            NUMBA_CACHE_DIR=cache,
+            MAXMARGIN_KERNELS=kernels,
+            **threads,
         )
     return FirstFit(**json.loads(said))
 
@@ -87,22 +105,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("estimators", nargs="*", default=list(MUST), metavar="ESTIMATOR")
     parser.add_argument("--against", type=Path, help="another checkout of the repository")
+    parser.add_argument("--kernels", type=Path, help="kernels compiled beforehand")
     parser.add_argument("--repetitions", type=int, default=3)
     arguments = parser.parse_args()
-    checkouts = [HERE] + ([arguments.against.resolve()] if arguments.against else [])
-    print(f"{'':14} {'checkout':10}" + "".join(f"{field:>14}" for field in FIELDS) + "   must  ratio of CPU")
+    subjects = [Subject("this", HERE)]
+    if arguments.against:
+        subjects.append(Subject("other", arguments.against.resolve()))
+    if arguments.kernels:
+        subjects.append(Subject("beforehand", HERE, arguments.kernels.resolve()))
+    print(f"{'':14} {'':10}" + "".join(f"{field:>14}" for field in FIELDS) + "   must  ratio of CPU")
     for estimator in arguments.estimators:
-        fits: dict[Path, list[FirstFit]] = {checkout: [] for checkout in checkouts}
+        fits: dict[Subject, list[FirstFit]] = {subject: [] for subject in subjects}
         for _ in range(arguments.repetitions):
-            for checkout in checkouts:  # in turn, so that load on the machine slows both
-                fits[checkout].append(measured(checkout, estimator))
-        best = {checkout: least(some) for checkout, some in fits.items()}
-        for checkout, found in best.items():
-            label = "this" if checkout == HERE else "other"
+            for subject in subjects:  # in turn, so that load on the machine slows all
+                fits[subject].append(measured(subject, estimator))
+        best = {subject: least(some) for subject, some in fits.items()}
+        for subject, found in best.items():
             figures = "".join(f"{value:14.1f}" for value in found)
-            ratio = best[HERE].cpu / found.cpu
-            must = MUST.get(estimator, float("nan"))
-            print(f"{estimator:14} {label:10}{figures} {must:6.0f}  {ratio:.2f}", flush=True)
+            ratio, must = best[subjects[0]].cpu / found.cpu, MUST.get(estimator, float("nan"))
+            print(f"{estimator:14} {subject.label:10}{figures} {must:6.0f}  {ratio:.2f}", flush=True)
 
 
 if __name__ == "__main__":

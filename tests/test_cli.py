@@ -109,9 +109,8 @@ def test_demo_without_matplotlib(
 def test_demo_says_that_it_compiles(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    empty = tmp_path / "kernels"
-    empty.mkdir()
-    for directory, sentence in ((empty, "once per installation"), (None, "at every start")):
+    monkeypatch.setattr(demo, "has_kernels", lambda: False)
+    for directory, sentence in ((tmp_path, "once per installation"), (None, "at every start")):
         monkeypatch.setattr(demo, "cache_directory", lambda directory=directory: directory)
         assert cli.main(["demo", "--plot", str(tmp_path / "demo.png")]) == 0
         text = said(capsys)

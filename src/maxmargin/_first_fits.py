@@ -102,6 +102,10 @@ DATA: dict[str, _Data] = {
 }
 
 
+# What the demo compares with.
+DEMO = FirstFit("chain", "dense rows", "bcfw")
+
+
 def default_fits(names: list[str]) -> list[FirstFit]:
     """Return the fits of these estimators with default parameters, for every kind of data."""
     return [FirstFit(name, data) for name in names for data in DATA[name]]

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -77,6 +78,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     compile_.add_argument("--all", action="store_true", help="also every model for every method")
     compile_.add_argument("--jobs", type=count, metavar="N", help="processes (default: one per processor)")
+    compile_.add_argument(
+        "--baseline",
+        metavar="DIRECTORY",
+        help="compile for a processor that most machines include, and write to DIRECTORY: for wheels, and "
+        "for machines that share it (MAXMARGIN_KERNELS=DIRECTORY)",
+    )
     compile_.set_defaults(run=_compile)
     return parser
 
@@ -111,7 +118,10 @@ def _compile(arguments: argparse.Namespace) -> int:
 
     chosen = arguments.estimators or None
     print(warm.plan(chosen, every_method=arguments.all, n_jobs=arguments.jobs), flush=True)
-    compiled = warm.compile_kernels(chosen, every_method=arguments.all, n_jobs=arguments.jobs)
+    compile_ = warm.compile_kernels
+    if arguments.baseline is not None:
+        compile_ = partial(warm.compile_baseline, arguments.baseline)
+    compiled = compile_(chosen, every_method=arguments.all, n_jobs=arguments.jobs)
     print(compiled)
     return _FAILED if compiled.directory is None else 0
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.compiling.kernel_cache import cache_directory
+from maxmargin.compiling.kernel_cache import cache_directory, has_kernels
 from maxmargin.datasets import load_digit_words
 from maxmargin.decoding import decode_all
 from maxmargin.display import CertificateLines, ProgressLine
@@ -156,10 +156,11 @@ def _by_word(reading: IntArray, truth: list[IntArray]) -> list[IntArray]:
 
 
 def _warn_of_compilation(tell: Say) -> None:
-    directory = cache_directory()
-    if directory is None:
+    if has_kernels():
+        return
+    if cache_directory() is None:
         tell("Compiling kernels, some 20 seconds at every start: no directory for them is writeable.")
-    elif not any(directory.iterdir()):
+    else:
         tell("Compiling kernels: some 20 seconds, once per installation.")
 
 

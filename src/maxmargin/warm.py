@@ -4,10 +4,12 @@ import itertools
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, NamedTuple, cast
@@ -17,7 +19,7 @@ from tqdm import tqdm
 
 from maxmargin import _first_fits
 from maxmargin._first_fits import FirstFit
-from maxmargin.compiling import KERNELS
+from maxmargin.compiling import KERNELS, baseline
 from maxmargin.compiling.kernel_cache import cache_directory
 
 ESTIMATORS = tuple(_first_fits.DATA)
@@ -90,6 +92,8 @@ def plan(
             f"compile_kernels: estimators must be among {', '.join(ESTIMATORS)}, got {unknown[0]!r}."
         )
     fits = _first_fits.default_fits(list(estimators or ESTIMATORS))
+    if not estimators:
+        fits.append(_first_fits.DEMO)
     if every_method:
         fits += _first_fits.all_fits()
     most = int(joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
@@ -106,8 +110,9 @@ def compile_kernels(
     """Compile the kernels that estimators need, or make sure that they are on disk.
 
     By default these are the kernels for fits with default parameters, on dense, sparse and indicator
-    features. Weights of examples and classes need no others. Kernels for other methods, rescaled slacks,
-    signs of weights, forbidden transitions and kernel functions are compiled when they are first used.
+    features, and for the demo. Weights of examples and classes need no others. Kernels for other methods,
+    rescaled slacks, signs of weights, forbidden transitions and kernel functions are compiled when they are
+    first used.
 
     The kernels are stored for the user who compiles them. Other users can load them if root compiled them
     into the installed package and made them readable (``chmod -R a+rX``).
@@ -128,18 +133,69 @@ def compile_kernels(
     Compiled
         ``(kernels, seconds, directory, megabytes)``.
     """
-    begin, (fits, jobs) = time.perf_counter(), plan(estimators, every_method=every_method, n_jobs=n_jobs)
-    directory, outcomes = cache_directory(), list[_Outcome]()
-    if directory is not None:
-        with tqdm(total=len(fits), desc="compile", unit="fit", disable=None if progress else True) as bar:
+    planned, directory = plan(estimators, every_method=every_method, n_jobs=n_jobs), cache_directory()
+    if directory is None:
+        return Compiled(0, 0.0, None)
+    # For this very processor, whatever was compiled beforehand.
+    return _compiled(planned, directory, {baseline.VARIABLE: ""}, progress)
 
-            def note(fit: FirstFit, outcome: _Outcome) -> None:
-                outcomes.append(outcome)
-                bar.set_postfix_str(str(fit), refresh=False)
-                bar.update()
 
-            with ThreadPoolExecutor(jobs) as pool:
-                list(pool.map(lambda group: _compile_in_child(group, note), _groups(fits)))
+def compile_baseline(
+    directory: str | os.PathLike[str],
+    estimators: Sequence[str] | None = None,
+    *,
+    every_method: bool = False,
+    n_jobs: int | None = None,
+    progress: bool = True,
+) -> Compiled:
+    """Compile kernels for a processor that most machines include, for a wheel or a shared directory.
+
+    Processes use them if the environment variable ``MAXMARGIN_KERNELS`` names the directory, or if it was
+    ``maxmargin/_kernels`` when a wheel was built; see `maxmargin.compiling.baseline`.
+
+    Parameters
+    ----------
+    directory : path
+        Where to write them; made if missing. Other kernels in it are kept.
+    estimators, every_method, n_jobs, progress
+        As in `compile_kernels`.
+
+    Returns
+    -------
+    Compiled
+        ``(kernels, seconds, directory, megabytes)``.
+    """
+    if baseline.within(baseline.host()) is None:
+        needed = baseline.settings()["NUMBA_CPU_NAME"]
+        raise ValueError(
+            f"compile_baseline: the processor must run code for {needed}, got {baseline.host()[1]}; use "
+            "another machine."
+        )
+    place = Path(directory)
+    place.mkdir(parents=True, exist_ok=True)
+    planned = plan(estimators, every_method=every_method, n_jobs=n_jobs)
+    with tempfile.TemporaryDirectory() as cache:
+        made = _compiled(planned, place, baseline.settings() | {"NUMBA_CACHE_DIR": cache}, progress)
+        kept = Path(cache, "maxmargin")
+        for file in filter(Path.is_file, kept.rglob("*")):
+            copy = place / file.relative_to(kept)
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copyfile(file, copy)  # with the permissions of any new file, so that others can read it
+    return made
+
+
+def _compiled(planned: Plan, directory: Path, settings: Mapping[str, str], progress: bool) -> Compiled:
+    """Run all fits in processes with these settings."""
+    begin, outcomes = time.perf_counter(), list[_Outcome]()
+    with tqdm(total=len(planned.fits), desc="compile", unit="fit", disable=None if progress else True) as bar:
+
+        def note(fit: FirstFit, outcome: _Outcome) -> None:
+            outcomes.append(outcome)
+            bar.set_postfix_str(str(fit), refresh=False)
+            bar.update()
+
+        with ThreadPoolExecutor(planned.n_jobs) as pool:
+            list(pool.map(lambda group: _compile_in_child(group, settings, note), _groups(planned.fits)))
     kernels = sum(outcome.kernels for outcome in outcomes)
     largest = max((outcome.megabytes for outcome in outcomes), default=0.0)
     return Compiled(kernels, time.perf_counter() - begin, directory, largest)
@@ -154,7 +210,9 @@ def _groups(fits: Iterable[FirstFit]) -> list[tuple[FirstFit, ...]]:
     return groups
 
 
-def _compile_in_child(fits: tuple[FirstFit, ...], note: Callable[[FirstFit, _Outcome], None]) -> None:
+def _compile_in_child(
+    fits: tuple[FirstFit, ...], settings: Mapping[str, str], note: Callable[[FirstFit, _Outcome], None]
+) -> None:
     """Run the fits in another process, and note each outcome."""
     source = str(Path(__file__).parents[1])
     path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
@@ -163,7 +221,7 @@ def _compile_in_child(fits: tuple[FirstFit, ...], note: Callable[[FirstFit, _Out
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, **settings},
     ) as child:
         to_child, from_child = cast(IO[str], child.stdin), cast(IO[str], child.stdout)
         json.dump(fits, to_child)

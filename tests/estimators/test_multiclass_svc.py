@@ -59,6 +59,25 @@ def test_optimum_against_liblinear():
     assert not model.intercept_.any()
 
 
+def slack_objective(coef, C, cost):
+    scores = X @ coef.T
+    violation = cost[Y] * (1.0 + scores - scores[np.arange(len(X)), Y][:, None])
+    return (coef**2).sum() / (2 * C * len(X)) + violation.max(axis=1).mean()
+
+
+def test_rescaled_slacks_are_margins_where_every_mistake_costs_one():
+    parameters = {"C": 0.01, "fit_intercept": False, "random_state": 0}
+    plain = MulticlassSVC(tol=1e-3, **parameters).fit(X, Y)
+    slack = MulticlassSVC(tol=1e-3, rescaling="slack", **parameters).fit(X, Y)
+    np.testing.assert_array_equal(slack.coef_, plain.coef_)
+    # By the oracle of rescaled slacks, which a matrix of costs needs.
+    other = MulticlassSVC(tol=1e-2, rescaling="slack", loss=ZERO_ONE, **parameters).fit(X, Y)
+    values = [slack_objective(model.coef_, 0.01, ZERO_ONE) for model in (slack, other)]
+    assert values[0] - slack.gap_ <= values[1] + 1e-9
+    assert values[1] - other.gap_ <= values[0] + 1e-9
+    assert other.history_.primal.min() == pytest.approx(values[1])
+
+
 def test_intercept_is_a_constant_feature():
     with_constant = np.hstack([X, np.ones((len(X), 1))])
     model = MulticlassSVC(C=0.01, tol=0.01, random_state=0).fit(X, Y)

@@ -5,7 +5,7 @@ model would leave a stale loop behind. One class that can no longer be imported 
 Two processes that write the index at the same time can store code under the wrong signature. And it loads
 whatever anybody has put there. The cache here has no index: it is a directory named by a hash of all sources
 that hold compiled code, with one file per signature. It never stores a user's code, and never loads anything
-that others could have written.
+that others could have written. What it has not is looked up among kernels compiled beforehand (`baseline`).
 """
 
 import functools
@@ -13,16 +13,16 @@ import hashlib
 import os
 import pickle
 import shutil
-import sys
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import NamedTuple
 
 import numba
 from numba import config
 
-from maxmargin.compiling import numba_private
+from maxmargin.compiling import baseline, numba_private
 from maxmargin.compiling.numba_private import Code, Target
 from maxmargin.compiling.places import ROOT, cache_parents
 from maxmargin.compiling.trust import private_directory, read_trusted, write_private
@@ -57,8 +57,12 @@ def is_ours(thing: type | Callable[..., object]) -> bool:
 
 @functools.cache
 def fingerprint() -> str:
-    """Return a hash of every source file that holds compiled code, and of the compiler's version."""
-    compiler = (numba.__version__, sys.version, config.OPT, config.BOUNDSCHECK)
+    """Return a hash of every source file that holds compiled code, and of the compiler's version.
+
+    Numba's code fits all releases of Python with the same interface to extension modules, such as 3.13.
+    """
+    svml = getattr(config, "USING_SVML", None)  # Intel's library, whose functions have other bits
+    compiler = (numba.__version__, EXTENSION_SUFFIXES[0], config.OPT, config.BOUNDSCHECK, svml)
     digest = hashlib.sha256(repr(compiler).encode())
     for name in SOURCES:
         path = ROOT / name
@@ -66,6 +70,17 @@ def fingerprint() -> str:
             digest.update(file.relative_to(ROOT).as_posix().encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def directory_name() -> str:
+    """Return the name of directories of compiled code that fits these sources and this compiler."""
+    return f"kernels-{fingerprint()}"
+
+
+def has_kernels() -> bool:
+    """Whether compiled code is on disk: kept there by an earlier process, or compiled beforehand."""
+    kept = cache_directory()
+    return baseline.has(directory_name()) or (kept is not None and any(kept.iterdir()))
 
 
 class _Places(NamedTuple):
@@ -87,7 +102,7 @@ def _places() -> _Places:
     refused: list[str] = []
     for parent in cache_parents(config.CACHE_DIR) if numba_private.CAN_KEEP else ():
         try:
-            directory = private_directory(parent / f"kernels-{fingerprint()}")
+            directory = private_directory(parent / directory_name())
             readable.append(directory)
             directory.touch()  # in use, so not to be pruned
             if os.access(directory, os.W_OK):
@@ -122,12 +137,21 @@ class PackageCache:
 
     def load_overload(self, signature: Signature, target: Target) -> Code | None:
         """Return the code compiled for ``signature``, or None."""
-        key = self._name, signature, numba_private.processor_of_target(target)
-        for directory in _places().readable:
-            content = _unpickled(read_trusted(directory / self._file(key)))
-            if content is not None and content[0] == key:
-                return numba_private.rebuild_code(target, content[1])
+        for key, content in self._found(signature, numba_private.processor_of_target(target)):
+            kept = _unpickled(content)
+            if kept is not None and kept[0] == key:
+                return numba_private.rebuild_code(target, kept[1])
         return None
+
+    def _found(self, signature: Signature, processor: object) -> Iterator[tuple[_Key, bytes | None]]:
+        """Yield the files that may hold the code: for this processor, and for the baseline within it."""
+        key = self._name, signature, processor
+        for directory in _places().readable:
+            yield key, read_trusted(directory / self._file(key))
+        least = baseline.within(processor)
+        if least is not None:
+            key = self._name, signature, least
+            yield key, baseline.read(f"{directory_name()}/{self._file(key)}")
 
     def save_overload(self, signature: Signature, code: Code) -> None:
         """Write the code compiled for ``signature``, unless a user's class is among its types."""

@@ -3,22 +3,24 @@
 Numba's own files of compiled code can only be read by Numba, whose import takes longer than many tasks. Here
 a file holds the object code of some functions and the names of their symbols. `maxmargin.compiling.ahead`
 makes it; this module imports neither Numba nor NumPy. Files are read only where nobody else could have
-written them, and used only on the processor, with the llvmlite and for the sources that they were made with.
+written them, and used only on the processor, with the llvmlite and for the sources that they were made with;
+or they come from `baseline`.
 """
 
 import ctypes
 import json
 import os
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
 
+from maxmargin.compiling import baseline
 from maxmargin.compiling.places import ROOT, cache_parents
 from maxmargin.compiling.trust import private_directory, read_trusted, write_private
 
@@ -72,11 +74,14 @@ class Store:
     """
 
     def __init__(self, name: str, sources: Iterable[str]) -> None:
-        processor = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-        key = zlib.crc32(repr((processor, llvmlite.__version__, sys.version)).encode())
+        key = zlib.crc32(repr((llvmlite.__version__, EXTENSION_SUFFIXES[0])).encode())
         for source in sources:
             key = zlib.crc32((ROOT / source).read_bytes(), key)
-        self.name, self.file = name, f"{name}-{key:08x}"
+        self.name, self._key = name, key
+        self.file = self._file(baseline.host())
+
+    def _file(self, processor: tuple[str, str, str]) -> str:
+        return f"{self.name}-{zlib.crc32(repr(processor).encode(), self._key):08x}"
 
     def read(self) -> ObjectCode | None:
         """Return what is on disk, or None."""
@@ -84,7 +89,9 @@ class Store:
             content = read_trusted(Path(os.path.realpath(parent / self.file)))
             if content is not None:
                 return _unpacked(content)
-        return None
+        least = baseline.within(baseline.host())
+        content = None if least is None else baseline.read(self._file(least))
+        return None if content is None else _unpacked(content)
 
     def directory(self) -> Path | None:
         """Return where code can be written, or None; make the directory if there is none."""
@@ -135,10 +142,10 @@ def target_machine() -> llvm.TargetMachine:
     """Return the processor of this process, as code is made for it."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
+    target, (_, name, features) = llvm.Target.from_default_triple(), baseline.host()
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        cpu=name,
+        features=features,
         opt=3,
         reloc="static" if target.name.startswith("x86") else "default",  # as Numba chooses
         codemodel="jitdefault",

@@ -183,12 +183,18 @@ class MulticlassSVC(
         problem = Multiclass.from_encoded(
             features, labels, len(self.classes_), loss=self.loss, owner=self._owner
         )
-        return rescaled(self._with_kernel(problem, X), self.rescaling, self._owner)
+        return rescaled(self._with_kernel(problem, X), self._effective_rescaling, self._owner)
+
+    @property
+    def _effective_rescaling(self) -> str:
+        """What is rescaled: where every mistake costs 1, slacks and margins are the same problem."""
+        return "margin" if isinstance(self.loss, str) else self.rescaling
 
     def _method(self, lam: float, problem: Problem) -> object:
         """Return the method; the default one solves blocks exactly, which rescaled slacks do not allow."""
         method = super()._method(lam, problem)
-        return with_exact_blocks(method) if self.method == "auto" and self.rescaling == "margin" else method
+        is_exact = self.method == "auto" and self._effective_rescaling == "margin"
+        return with_exact_blocks(method) if is_exact else method
 
     def _blank(self) -> Problem:
         return self._of_rows(csr_array((1, self._n_columns)))

@@ -1,0 +1,98 @@
+"""Kernels compiled beforehand for a processor that most machines include, the *baseline*.
+
+Some wheels of the package carry them, and several users or machines can share a directory of them. Such a
+kernel is used if the user's own cache has none, and only if it was made from the same sources with the same
+versions of Numba and Python, which the name of its directory says, and if the processor of this process has
+all that the baseline has. Otherwise Numba compiles as usual. The bits of all results are the same.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import llvmlite.binding as llvm
+
+from maxmargin.compiling.places import ROOT
+from maxmargin.compiling.trust import read_trusted
+
+# Names a directory that is read instead of the one in the package; if it is empty, none is.
+VARIABLE = "MAXMARGIN_KERNELS"
+_SHIPPED = ROOT / "_kernels"
+
+
+class Baseline(NamedTuple):
+    """A processor: its name in LLVM, and what a machine needs to run code for it."""
+
+    name: str
+    features: frozenset[str]
+
+
+# The third level of the psABI: Intel's processors since 2013 and AMD's since 2015, but for some small ones.
+_LEVEL_1 = "+64bit,+cmov,+cx8,+fxsr,+mmx,+sse,+sse2"
+_LEVEL_2 = "+crc32,+cx16,+popcnt,+sahf,+sse3,+sse4.1,+sse4.2,+ssse3"
+_LEVEL_3 = "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+xsave"
+_X86_64 = Baseline("x86-64-v3", frozenset(f"{_LEVEL_1},{_LEVEL_2},{_LEVEL_3}".split(",")))
+# What every processor of an architecture has, such as vectors of 128 bits on ARM's of 64 bits.
+_GENERIC = Baseline("generic", frozenset())
+
+
+def _of_architecture(triple: str) -> Baseline:
+    return _X86_64 if triple.startswith("x86_64-") else _GENERIC
+
+
+def host() -> tuple[str, str, str]:
+    """Return the processor that Numba compiles for, as Numba does: LLVM's triple, its name, its features.
+
+    It is this machine's, unless the environment names another one.
+    """
+    name, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    if features is None:
+        features = "" if name == "generic" else llvm.get_host_cpu_features().flatten()
+    return llvm.get_process_triple(), name or llvm.get_host_cpu_name(), features
+
+
+def within(processor: object) -> tuple[str, str, str] | None:
+    """Return the baseline in Numba's description, or None if a processor, described so too, lacks some of it.
+
+    Settings such as ``NUMBA_CPU_NAME`` change the description of a processor, so they are honoured.
+    """
+    match processor:
+        case (str() as triple, str(), str() as features):
+            least = _of_architecture(triple)
+            return (triple, least.name, "") if least.features <= {*features.split(",")} else None
+    return None
+
+
+def settings() -> dict[str, str]:
+    """Return the environment of a process that compiles for the baseline, and nothing but compiles."""
+    return {
+        "NUMBA_CPU_NAME": _of_architecture(llvm.get_process_triple()).name,
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_DISABLE_INTEL_SVML": "1",  # a library that few users have
+        VARIABLE: "",
+    }
+
+
+def read(file: str) -> bytes | None:
+    """Return the content of a file that was compiled beforehand, by its path there, or None.
+
+    What is in the package is as trusted as its Python code. Elsewhere, only files are read that this user or
+    root alone can have written.
+    """
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        place = Path(chosen, file)
+        return read_trusted(Path(os.path.realpath(place.parent), place.name))
+    if chosen is not None:
+        return None
+    try:
+        return (_SHIPPED / file).read_bytes()
+    except OSError:
+        return None
+
+
+def has(directory: str) -> bool:
+    """Whether there are kernels compiled beforehand in a directory of this name, for this machine."""
+    chosen = os.environ.get(VARIABLE)
+    place = _SHIPPED if chosen is None else Path(chosen)
+    return chosen != "" and within(host()) is not None and (place / directory).is_dir()
