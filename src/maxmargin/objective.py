@@ -98,30 +98,29 @@ class BesidePass:
         answer = _checked_answer(method, state, problem, compare)
         self._answer = answer._replace(w=answer.w.copy(), others=tuple(w.copy() for w in answer.others))
         self._problem, self._lam, self._begin = problem, protocol.regularisation(method), now()
-        self._measured = list[_Hinges]()
-        for w in (self._answer.w, *self._answer.others):
-            self._measured.append(_Hinges(problem, w))
-            self._measured[-1].start(workers)
+        self._losses = [_Hinges(problem, w) for w in (self._answer.w, *self._answer.others)]
+        pieces = [(losses, first) for losses in self._losses for first in losses.pieces]
+        self._shared = Shared(lambda piece: piece[0].measure(piece[1]), pieces)
+        self._shared.start(workers)
 
     def finish(self) -> Certificate:
         """Do what is left to do; return the certificate."""
+        self._shared.finish()
         candidates, lam = (self._answer.w, *self._answer.others), self._lam
-        means = [float(measured.finish().mean()) for measured in self._measured]
-        return _best_of(
-            self._answer,
-            [_quadratic(self._problem, lam, w) + m for w, m in zip(candidates, means, strict=True)],
-            lam,
-        )
+        primals = [
+            _quadratic(self._problem, lam, w) + float(losses.checked().mean())
+            for w, losses in zip(candidates, self._losses, strict=True)
+        ]
+        return _best_of(self._answer, primals, lam)
 
     @property
     def seconds(self) -> float:
         """How long it took, once it is finished."""
-        return max(measured.end for measured in self._measured) - self._begin
+        return max(losses.end for losses in self._losses) - self._begin
 
     def abandon(self) -> None:
         """Leave the certificate unfinished."""
-        for measured in self._measured:
-            measured.abandon()
+        self._shared.abandon()
 
 
 def _checked_answer(method: object, state: object, problem: AnyProblem, compare: bool) -> Point:
@@ -226,48 +225,41 @@ def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | 
     The pass is split into pieces, which threads share, and between which it can be interrupted.
     `OutOfTime` is raised at the deadline.
     """
-    measured = _Hinges(problem, w, start, end)
-    measured.start(n_threads() - 1)
-    return measured.finish()
+    losses = _Hinges(problem, w, start, end)
+    shared = Shared(losses.measure, losses.pieces)
+    shared.start(n_threads() - 1 if can_compile(problem) else 0)  # users' objects may not be thread-safe
+    shared.finish()
+    return losses.checked()
 
 
 class _Hinges:
-    """The hinge losses of some examples at one vector of weights, measured until the time ``end``."""
+    """The hinge losses of some examples at given weights, measured in pieces until the time ``end``."""
 
     def __init__(self, problem: AnyProblem, w: FloatArray, start: int = 0, end: int | None = None) -> None:
-        size, self._pace = map_sizes(problem.map), Pace("hinges")
-        end = int(size.examples) if end is None else end
-        self._problem, self._w, self._range = problem, checked_weights(problem, w), (start, end)
-        self._bare, self._out, self.end = bared(problem), np.empty(end - start), now()
-        share = (end - start) // (_PIECES * n_threads())
+        size, self._pace = map_sizes(problem.map), Pace()
+        stop = int(size.examples) if end is None else end
+        self._problem, self._w, self._start, self._stop = problem, checked_weights(problem, w), start, stop
+        self._bare, self._out, self.end = bared(problem), np.empty(stop - start), now()
+        share = (stop - start) // (_PIECES * n_threads())
         self._chunk = max(_CHUNK, _CHUNK_STATISTICS // max(size.statistics, 1), share)
-        self._shared = Shared(self._measure, range(start, end, self._chunk))
+        self.pieces = range(start, stop, self._chunk)
 
-    def start(self, workers: int) -> None:
-        """Let other threads begin. A user's Python object may not be thread-safe, so they leave it alone."""
-        if can_compile(self._problem):
-            self._shared.start(workers)
-
-    def _measure(self, first: int) -> None:
-        start, end = self._range
+    def measure(self, first: int) -> None:
+        """Measure the piece that begins with this example."""
+        start = self._start
         with scratch_for(self._bare, self._w) as scratch:
-            for begin, stop in self._pace.pieces(first, min(first + self._chunk, end)):
+            for begin, stop in self._pace.pieces(first, min(first + self._chunk, self._stop)):
                 hinges(self._bare.problem, self._w, begin, self._out[begin - start : stop - start], scratch)
         self.end = max(self.end, now())
 
-    def finish(self) -> FloatArray:
-        """Measure what is left, and return all of them."""
-        self._shared.finish()
+    def checked(self) -> FloatArray:
+        """Return all of them, once all pieces are measured; raise if an oracle is broken."""
         problem, out = self._problem, self._out
-        broken = broken_example(problem, self._w, out, self._range[0])
+        broken = broken_example(problem, self._w, out, self._start)
         if broken >= 0:
             raise fault(problem, broken, self._w)
         # An approximate oracle may overlook the truth, for which H is zero.
         return out if is_exact(problem.oracle) else np.maximum(out, 0.0)
-
-    def abandon(self) -> None:
-        """Leave the rest unmeasured."""
-        self._shared.abandon()
 
 
 def check_bounds(problem: AnyProblem, primal: float, dual: float) -> None:
