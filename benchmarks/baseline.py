@@ -81,14 +81,14 @@ class Subject(NamedTuple):
 
 
 SUBJECTS = {
-    "chains of dense rows": Subject("ChainSVC", lambda: _sequences(100), 40),
-    "chains of indicators": Subject("ChainSVC", _indicators, 40),
-    "classes": Subject("MulticlassSVC", lambda: _rows(20_000, 50), 40),
-    "cycles": Subject("GraphSVC", _cycles, 20),
-    "segments": Subject("SegmentSVC", _chunks, 40),
-    "sets of labels": Subject("MultilabelSVC", _sets, 40),
-    "heads": Subject("DependencySVC", _heads, 40),
-    "links": Subject("MatchingSVC", _links, 100),
+    "chains of dense rows": Subject("ChainSVC", lambda: _sequences(100), 100),
+    "chains of indicators": Subject("ChainSVC", _indicators, 100),
+    "classes": Subject("MulticlassSVC", lambda: _rows(20_000, 50), 300),
+    "cycles": Subject("GraphSVC", _cycles, 100),
+    "segments": Subject("SegmentSVC", _chunks, 60),
+    "sets of labels": Subject("MultilabelSVC", _sets, 60),
+    "heads": Subject("DependencySVC", _heads, 60),
+    "links": Subject("MatchingSVC", _links, 800),
 }
 
 PROGRAM = """

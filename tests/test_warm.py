@@ -4,12 +4,13 @@ import inspect
 import itertools
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import get_args
 
 import numpy as np
 import pytest
 
-from maxmargin import _first_fits, estimators, warm
+from maxmargin import _first_fits, demo, estimators, warm
 from maxmargin._first_fits import FirstFit
 from maxmargin.estimators._parameters import DUAL_METHODS
 from maxmargin.problems.maps.arborescence import ArborescenceMap
@@ -53,7 +54,8 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
 
 
 def test_every_compiled_estimator_is_in_the_default_set():
-    made = {name for name, cls in vars(estimators).items() if inspect.isclass(cls) and name.endswith("SVC")}
+    names = [name for name in dir(estimators) if name.endswith("SVC")]
+    made = {name for name in names if inspect.isclass(getattr(estimators, name))}
     assert set(warm.ESTIMATORS) == made - {"StructuredSVC"}  # whose problem is the user's
 
 
@@ -75,6 +77,20 @@ def test_default_fits_have_the_three_kinds_of_rows():
     assert found == {*ROW_KINDS, "attributes"}
     kinds = [type(as_rows(X)) for X in _first_fits._tables().values()]
     assert kinds == list(get_args(Rows))
+
+
+def test_the_default_set_has_what_the_demo_needs(monkeypatch):
+    made = []
+    monkeypatch.setattr(demo, "solve", lambda problem, method, **_: made.append((type(problem.map), method)))
+    data = demo.Words([np.zeros((2, 3))], [[0, 1]], [], [])
+    demo.train_as_in_paper(data, SimpleNamespace(history=SimpleNamespace(passes=[1])))
+    ((of_map, method),) = made
+    monkeypatch.setattr(_first_fits, "solve", lambda problem, method, **_: made.append((problem, method)))
+    _first_fits.run(_first_fits.DEMO)
+    problem, same = made[1]
+    assert (type(problem.map), _rows(problem), type(same)) == (of_map, DenseRows, type(method))
+    assert _first_fits.DEMO in warm.plan().fits
+    assert _first_fits.DEMO not in warm.plan(["ChainSVC"]).fits
 
 
 def test_a_process_has_few_fits_of_one_model():
