@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from maxmargin import Accelerated, Pairwise, Status, solve
 from maxmargin.encoding.segments import EncodedSegments
+from maxmargin.inference import segments as inference
 from maxmargin.problems import Chain, Segments
 from maxmargin.problems.feature_map import gram, map_workspace, norm2, push, score
 from maxmargin.problems.maps import _products
@@ -50,6 +51,52 @@ def test_oracles_maximise_over_all_segmentations(case: Case, seed: int, whole: b
     assert_oracles_maximise(case, draw_weights(case, seed, whole), written_out_score)
 
 
+@pytest.mark.parametrize("block", [1, 2])
+@given(case=segment_cases(rows=ROWS), seed=st.integers(0, 1000), whole=st.booleans())
+def test_oracles_that_skip_starts_maximise_too(block: int, case: Case, seed: int, whole: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inference, "BLOCK", block)
+        assert_oracles_maximise(case, draw_weights(case, seed, whole), written_out_score)
+
+
+def best_score(theta: Array, pairs: Array, lengths: Array, limits: list[int]) -> float:
+    """Return the largest score of a segmentation, end by end, over all starts and pairs of labels.
+
+    ``theta[t]`` has three rows: the scores of token t as any, as the first and as the last of a segment.
+    """
+    sums, best = np.cumsum(theta[:, 0], axis=0), np.zeros((len(theta), len(limits)))
+    for t, k in np.ndindex(best.shape):
+        values = []
+        for s in range(max(t + 1 - limits[k], 0), t + 1):
+            before = (best[s - 1] + pairs[:, k]).max() if s else 0.0
+            inside = sums[t, k] - (sums[s - 1, k] if s else 0.0)
+            values.append(before + inside + theta[s, 1, k] + theta[t, 2, k] + lengths[k, t - s])
+        best[t, k] = max(values)
+    return float(best[-1].max())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_long_segments(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, length, limits, calls = np.random.default_rng(seed), 180, [150, 40, 1], []
+    found = EncodedSegments(np.repeat([1, 0, 3, 2], [1, 139, 1, 39]), np.arange(3), 3)
+    offsets = np.array([0, length])
+    problem = Segments.from_encoded(rng.normal(size=(length, 2)), offsets, found, np.array(limits))
+    w = np.zeros(sizes(problem).weights)
+    weights = problem.unpack(w)
+    for part, scale in zip(weights, (0.1, 1.0, 1.0, 1.0, 2.0, 1.0), strict=True):
+        part[:] = scale * rng.normal(size=part.shape)
+    best_lengths = inference._best_lengths
+    monkeypatch.setattr(inference, "_best_lengths", lambda *args: [calls.append(0), best_lengths(*args)])
+    y = found_output(problem, 0, w, decode)
+    assert 0 < len(calls) < length * (length // inference.BLOCK) / 2  # many starts are skipped
+    X = problem.map.rows.values
+    theta = np.stack([X @ part.T for part in weights[:3]], axis=1)
+    theta[0, 1] += weights.start
+    expected = best_score(theta, weights.transitions, weights.lengths, limits)
+    case = Case(problem, None, [X])
+    assert written_out_score(case, 0, w, y) == pytest.approx(expected, rel=1e-12)
+
+
 @given(segment_cases(rows=ROWS), st.integers(0, 1000))
 def test_score_gram_and_push_apply_the_feature_map(case: Case, seed: int) -> None:
     rng, problem = np.random.default_rng(seed), case.problem
@@ -89,7 +136,7 @@ def test_parts_that_agree_are_not_told() -> None:
     truth = problem.oracle.truth.copy()
     where, value = np.zeros(40, dtype=np.uint32), np.zeros(40)
     assert psi(problem.oracle, 0, truth, where, value) == 0
-    oracle = problem.oracle._replace(truth=np.array([1, 0, 3, 5]), starts=np.array([-1, 0, 2, 3]))
+    oracle = problem.oracle._replace(truth=np.array([1, 0, 3, 5]), sizes=np.array([0, 2, 1, 1]))
     # The last token changes its label: as a token, first and last, its length and the transition to it.
     assert psi(oracle, 0, np.array([1, 0, 3, 1]), where, value) == 10
 
@@ -140,7 +187,7 @@ def test_segments_and_tags_are_the_same_problem() -> None:
     tags = [["B-a", "I-a", "O", "B-b", "I-b"], ["I-a", "I-a"]]
     problem, expected = Segments.from_sequences(X, tags), Segments.from_sequences(X, [Y[0][::-1], Y[1]])
     assert problem.oracle.truth.tolist() == expected.oracle.truth.tolist() == [1, 0, 5, 3, 2, 1, 0]
-    assert problem.oracle.starts.tolist() == [-1, 0, 2, -1, 3, -1, 0]
+    assert problem.oracle.sizes.tolist() == [0, 2, 1, 0, 2, 0, 2]
     assert (problem.oracle.n_labels, problem.oracle.n_lengths) == (3, 2)
     assert np.isneginf(problem.oracle.limits[:, :3]).tolist() == [[False] * 3, [False, False, True]]
 

@@ -90,7 +90,7 @@ class Segments:
         prices = {"normalized_hamming": 1.0 / lengths, "hamming": np.ones(len(lengths))}
         segments = segments._replace(
             truth=codes,
-            starts=_true_starts(codes, phi.tokens[:, 0]),
+            sizes=_true_sizes(codes),
             token_cost=prices.get(loss, np.zeros(len(lengths))),
             segment_cost=segment_cost,
         )
@@ -106,9 +106,9 @@ class Segments:
         tokens = spans(checked_offsets(offsets, n_rows(rows), owner))
         width, n_lengths, n = padded(len(limits)), int(limits.max()), len(tokens)
         sizes = len(limits), n_lengths, width, int((tokens[:, 1] - tokens[:, 0]).max())
-        truth, starts = np.zeros((2, 0), dtype=np.int64)
+        nothing = np.zeros(0, dtype=np.int64)
         oracle = SegmentsOracle(
-            tokens, truth, starts, np.zeros(n), np.zeros(width), np.zeros((0, width)), *sizes
+            tokens, nothing, nothing, np.zeros(n), np.zeros(width), np.zeros((0, width)), *sizes
         )
         phi = SegmentsMap(rows, tokens, *no_products(rows, tokens), *sizes)
         problem = fitting(Problem(phi, oracle), owner)
@@ -165,13 +165,9 @@ def _checked_codes(codes: IntArray, phi: SegmentsMap, limits: IntArray, owner: s
     return codes
 
 
-def _true_starts(codes: IntArray, begins: IntArray) -> IntArray:
-    """Return, for the last token of each segment, where in its sequence the segment starts; -1 for others.
-
-    ``begins`` are the first tokens of the sequences.
-    """
+def _true_sizes(codes: IntArray) -> IntArray:
+    """Return, for the last token of each segment, its number of tokens; 0 for other tokens."""
     first = np.flatnonzero(codes & 1)
-    starts = np.full(len(codes), -1, dtype=np.int64)
-    owners = np.searchsorted(begins, first, side="right") - 1
-    starts[np.append(first[1:], len(codes)) - 1] = first - begins[owners]
-    return starts
+    stops, sizes = np.append(first[1:], len(codes)), np.zeros(len(codes), dtype=np.int64)
+    sizes[stops - 1] = stops - first
+    return sizes

@@ -99,8 +99,8 @@ def segments_decode_differing(
     starts, other = np.flatnonzero(y & 1), y.copy()
     n = int(np.searchsorted(starts, p, side="right"))
     last = (int(starts[n]) if n < len(starts) else len(y)) - 1
-    marked = np.full(len(y), -1, dtype=np.int64)
-    marked[last] = starts[n - 1]
+    marked = np.zeros(len(y), dtype=np.int64)
+    marked[last] = last + 1 - starts[n - 1]
     fines = np.full(segments.width, _enough(theta, margin))
     pairs = theta[: segments.n_labels * segments.width].reshape((-1, segments.width))
     parts = theta[head_size(segments) :].reshape((-1, SEGMENT_ROWS * segments.width))

@@ -92,18 +92,18 @@ def wrong_tokens(truth, y):
 
 
 @helper
-def segment_costs(truth, y, starts, cost):
+def segment_costs(truth, y, sizes, cost):
     """Return the cost of segments of y that are not true, and of true segments that y misses.
 
-    ``starts[t]`` is the start of the true segment that ends with token t, or -1.
+    ``sizes[t]`` is the number of tokens of the true segment that ends with token t, or 0.
     """
     start, total = 0, 0.0
     for t in range(truth.shape[0]):
         start = t if y[t] & 1 else start
         ends = _is_last(y, t, truth.shape[0])
-        is_found = ends and starts[t] == start and truth[t] >> 1 == y[t] >> 1
+        is_found = ends and sizes[t] == t + 1 - start and truth[t] >> 1 == y[t] >> 1
         if ends and not is_found:
             total += cost[y[t] >> 1]
-        if starts[t] >= 0 and not is_found:
+        if sizes[t] > 0 and not is_found:
             total += cost[truth[t] >> 1]
     return total

@@ -27,8 +27,8 @@ class SegmentsOracle(NamedTuple):
         Sequence i has the tokens tokens[i, 0], ..., tokens[i, 1] - 1.
     truth : array of shape (n_tokens,)
         The true codes.
-    starts : array of shape (n_tokens,)
-        Start, in its sequence, of the true segment that ends with the token; -1 if none does.
+    sizes : array of shape (n_tokens,)
+        Number of tokens of the true segment that ends with the token; 0 if none does.
     token_cost : array of shape (n,)
         Cost of a wrong code of a token, in each sequence.
     segment_cost : array of shape (width,)
@@ -39,7 +39,7 @@ class SegmentsOracle(NamedTuple):
 
     tokens: IntArray
     truth: IntArray
-    starts: IntArray
+    sizes: IntArray
     token_cost: FloatArray
     segment_cost: FloatArray
     limits: FloatArray
@@ -56,7 +56,7 @@ class SegmentsOracleWork(NamedTuple):
     ----------
     trellis : Trellis
     unmarked : array
-        -1 for each token: no segment that ends there is marked.
+        0 for each token: no segment that ends there is marked.
     fines : array
         Deduction from the score of a true segment, for each label.
     """
@@ -75,7 +75,7 @@ def segments_output_sizes(segments):
 def segments_oracle_workspace(segments: SegmentsOracle) -> SegmentsOracleWork:
     return SegmentsOracleWork(
         new_trellis(segments.longest, segments.n_lengths, segments.width),
-        np.full(segments.longest, -1, dtype=np.int64),
+        np.zeros(segments.longest, dtype=np.int64),
         aligned_zeros(segments.width),
     )
 
@@ -96,11 +96,11 @@ def segments_argmax(segments, i, theta, y, work):
     truth = segments.truth[first:stop]
     lay_out_segments(segments, i, theta, work)
     _charge_tokens(truth, segments.token_cost[i], work.trellis)
-    for d in range(segments.n_lengths):
+    for d in range(min(segments.n_lengths, stop - first)):
         add_scaled(1.0, segments.segment_cost, work.trellis.lengths[d])
     # Every segment is charged as if wrong. A true one is neither wrong nor missed: deduct twice the cost.
     scaled_copy(2.0, segments.segment_cost, work.fines)
-    _best_segments(segments, theta, Marked(segments.starts[first:stop], truth, work.fines), work, y)
+    _best_segments(segments, theta, Marked(segments.sizes[first:stop], truth, work.fines), work, y)
 
 
 @oracle.decode.register(SegmentsOracle)
@@ -122,10 +122,11 @@ def lay_out_segments(segments, i, theta, work):
     width, head, trellis = segments.width, head_size(segments), work.trellis
     parts = theta[head:].reshape((-1, SEGMENT_ROWS * width))
     lengths = theta[segments.n_labels * width : head].reshape((-1, width))
-    for t in range(segments.tokens[i, 1] - segments.tokens[i, 0]):
+    length = segments.tokens[i, 1] - segments.tokens[i, 0]
+    for t in range(length):
         copy(parts[t][:width], trellis.sums[t + 1])
         copy(parts[t][width : 2 * width], trellis.opened[t])
-    for d in range(segments.n_lengths):
+    for d in range(min(segments.n_lengths, length)):
         weighted_sum(1.0, lengths[d], 1.0, segments.limits[d], trellis.lengths[d])
 
 
@@ -147,14 +148,14 @@ def _best_segments(segments, theta, marked, work, y):
     width, K = segments.width, segments.n_labels
     pairs = theta[: K * width].reshape((-1, width))
     parts = theta[head_size(segments) :].reshape((-1, SEGMENT_ROWS * width))
-    segment_viterbi(parts[: marked.starts.shape[0]], pairs, K, marked, work.trellis, y)
+    segment_viterbi(parts[: marked.sizes.shape[0]], pairs, K, marked, work.trellis, y)
 
 
 @oracle.loss.register(SegmentsOracle)
 def segments_loss(segments, i, y):
     first, stop = segments.tokens[i, 0], segments.tokens[i, 1]
     truth = segments.truth[first:stop]
-    by_segment = segment_costs(truth, y, segments.starts[first:stop], segments.segment_cost)
+    by_segment = segment_costs(truth, y, segments.sizes[first:stop], segments.segment_cost)
     return segments.token_cost[i] * wrong_tokens(truth, y) + by_segment
 
 
