@@ -27,7 +27,9 @@ def as_number(n_jobs: int | None) -> int:
 
     The number is at most 32, or the number of processors if that is larger.
     """
-    return min(int(joblib.effective_n_jobs(n_jobs)), max(int(joblib.cpu_count()), _MOST))
+    number = int(joblib.effective_n_jobs(n_jobs))
+    # Counting processors reads files, which takes as long as some hundred visits.
+    return number if number <= _MOST else min(number, max(int(joblib.cpu_count()), _MOST))
 
 
 @contextmanager
