@@ -404,16 +404,16 @@ def test_the_first_kappa_has_the_right_units() -> None:
 def test_the_first_kappa_of_exact_steps() -> None:
     """It is that of the corners at zero: the classes of largest cost, at a distance of twice ||x||^2.
 
-    Of 16 examples all are measured.
+    Of 8 examples all are measured.
     """
     rng = np.random.default_rng(8)
     cost = rng.uniform(0.1, 2.0, (4, 4)) * (1.0 - np.eye(4))
-    X, y, weights = rng.normal(size=(16, 3)), rng.integers(4, size=16), rng.uniform(0.5, 2.0, 16)
+    X, y, weights = rng.normal(size=(8, 3)), rng.integers(4, size=8), rng.uniform(0.5, 2.0, 8)
     problem = Multiclass.from_encoded(X, y, 4, loss=cost)
-    for each, c in ((problem, np.ones(16)), (Weighted(problem, weights), weights)):
+    for each, c in ((problem, np.ones(8)), (Weighted(problem, weights), weights)):
         size = (c @ cost[y].max(axis=1)) / (c**2 @ (2.0 * np.sum(X**2, axis=1)))
         found = first_kappa(Accelerated(BlockExact(LAM)), each)
-        assert found == pytest.approx(root(LAM, 16, size), rel=1e-9)
+        assert found == pytest.approx(root(LAM, 8, size), rel=1e-9)
 
 
 def test_a_run_does_not_depend_on_units() -> None:

@@ -102,13 +102,15 @@ def _plain(labels: object, i: int, owner: str, words: Words) -> Sequence[object]
     """Return the labels of sequence i as a list or tuple."""
     if isinstance(labels, list | tuple):
         return labels
+    # Arrays become lists of Python objects, which are faster to look up than array scalars.
+    if isinstance(labels, np.ndarray) and labels.ndim:
+        return labels.tolist()  # type: ignore[no-any-return]
     is_scalar = getattr(labels, "shape", None) == ()
     if is_scalar or not isinstance(labels, Iterable) or isinstance(labels, str | bytes | Mapping | Set):
         raise TypeError(
             f"{owner}: y must be a list of label sequences, but y[{i}] is {described(labels)}; "
             f"if y is one {words.example} pass [y]."
         )
-    # Arrays become lists of Python objects, which are faster to look up than array scalars.
     return list(labels.tolist() if hasattr(labels, "tolist") else labels)
 
 

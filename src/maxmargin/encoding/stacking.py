@@ -33,8 +33,7 @@ _Rows = TypeVar("_Rows", bound=_Block)
 def stack_dense(sequences: list[object], owner: str) -> Tokens:
     """Return the rows of all arrays: a view if they are consecutive parts of one array, else new."""
     blocks, offsets = _dense_blocks(sequences, owner)
-    given = np.result_type(*blocks)
-    dtype = np.dtype(value_dtype(given))
+    dtype = np.dtype(value_dtype(_common_dtype(blocks)))
     rows = joint_view(blocks) if blocks[0].dtype == dtype else None
     if rows is None:
         rows = frozen(_gathered(blocks, offsets, dtype))
@@ -48,12 +47,17 @@ def stack_dense(sequences: list[object], owner: str) -> Tokens:
 def dense_rows(sequences: list[object], owner: str) -> tuple[NDArray[Any], Offsets]:
     """Return the rows of all arrays in a new one, in the dtype that holds all of theirs, and the offsets."""
     blocks, offsets = _dense_blocks(sequences, owner)
-    return _gathered(blocks, offsets, np.result_type(*blocks)), offsets
+    return _gathered(blocks, offsets, _common_dtype(blocks)), offsets
 
 
 def _dense_blocks(sequences: list[object], owner: str) -> tuple[Sequence[NDArray[Any]], Offsets]:
     """Return the arrays that have rows, and the offsets of all."""
     return _checked([_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)], owner)
+
+
+def _common_dtype(blocks: Sequence[NDArray[Any]]) -> np.dtype[Any]:
+    """Return the dtype that holds all values; NumPy would look at every one of thousands of arrays."""
+    return np.result_type(*{block.dtype for block in blocks})
 
 
 def _gathered(blocks: Sequence[NDArray[Any]], offsets: Offsets, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -19,21 +19,25 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def check_parameters(estimator: BaseEstimator, *names: str) -> None:
-    """Raise unless the parameters, all or those named, are what they may be."""
-    given = parameters_of(estimator)
-    chosen = {name: given[name] for name in names or given if name in given}
+    """Raise unless the parameters, all or those named, are what they may be; defaults need no check."""
+    given, defaults = parameters_of(estimator), _defaults(type(estimator).__init__)
+    chosen = {
+        name: given[name] for name in names or given if name in given and given[name] is not defaults[name]
+    }
     constraints = {name: estimator._parameter_constraints[name] for name in chosen}
     validate_parameters(constraints, chosen, caller_name=type(estimator).__name__)
 
 
 def parameters_of(estimator: BaseEstimator) -> dict[str, object]:
     """Return ``estimator.get_params(deep=False)``, which would inspect the signature of the class again."""
-    return {name: getattr(estimator, name) for name in _parameter_names(type(estimator).__init__)}
+    return {name: getattr(estimator, name) for name in _defaults(type(estimator).__init__)}
 
 
 @cache
-def _parameter_names(init: Callable[..., None]) -> tuple[str, ...]:
-    return tuple(sorted(inspect.signature(init).parameters.keys() - {"self"}))
+def _defaults(init: Callable[..., None]) -> dict[str, object]:
+    """Return the parameters by name, with their defaults."""
+    known = inspect.signature(init).parameters
+    return {name: known[name].default for name in sorted(known.keys() - {"self"})}
 
 
 def transaction(fit: Method) -> Method:

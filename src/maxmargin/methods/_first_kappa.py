@@ -32,8 +32,8 @@ from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.problem import AnyProblem
 
 _FACTOR = 2.5  # the c of the formula
-_EXAMPLES = 16, 64  # fewest and most examples that are measured
-_PART = 8  # one example in so many is measured, within these limits
+_EXAMPLES = 8, 32  # fewest and most examples that are measured
+_PART = 16  # one example in so many is measured, within these limits
 _SMALL = 2.0**-100  # factor of lam n, roughly, in the steps that are measured
 _SMALLEST = 2.0**-1000  # its inverse is still finite
 _ROUNDING = 1e-9
@@ -60,8 +60,9 @@ def kappa_by_steps(problem: AnyProblem, method: object, n: int) -> float:
     """
     lam, here = protocol.regularisation(method), map_sizes(problem.map).examples
     steps = _block_method(method)
-    number = int(np.clip(here // _PART, *_EXAMPLES))
-    examples = np.unique(np.linspace(0, here - 1, number).astype(np.int64))
+    fewest, most = _EXAMPLES
+    number = min(max(here // _PART, fewest), most, here)
+    examples = np.arange(number) * (here - 1) // max(number - 1, 1)
     others = (examples + max(1, here // (2 * number))) % here
     try:
         with np.errstate(all="ignore"):

@@ -94,15 +94,16 @@ def stream_buffer(rows: Rows, longest: int, width: int) -> FloatArray:
 def _fill_products(products, rows, tokens, buffer):
     """Write ``X_i @ X_i.T`` for each sequence; ``buffer`` has one zero per feature."""
     for i in range(tokens.shape[0]):
-        p, first, last = products.spans[i, 0], tokens[i, 0], tokens[i, 1]
-        if p == products.spans[i, 1]:
+        begin, first, length = products.spans[i, 0], tokens[i, 0], tokens[i, 1] - tokens[i, 0]
+        if begin == products.spans[i, 1]:
             continue
-        for s in range(first, last):
-            row_add(rows, s, 1.0, buffer)
-            for t in range(first, last):
-                products.values[p] = row_dot(rows, t, buffer)
-                p += 1
-            row_add(rows, s, -1.0, buffer)  # x - x is exactly zero
+        for s in range(length):
+            row_add(rows, first + s, 1.0, buffer)
+            for t in range(s, length):
+                value = row_dot(rows, first + t, buffer)
+                products.values[begin + s * length + t] = value
+                products.values[begin + t * length + s] = value
+            row_add(rows, first + s, -1.0, buffer)  # x - x is exactly zero
 
 
 @subroutine
