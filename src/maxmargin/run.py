@@ -45,7 +45,7 @@ class Run:
         self.problem, self.method, self.callbacks = problem, method, callbacks
         self.at, self.limits, self.check_every, self.keeper = at, limits, check_every, keeper
         self.n, self.whole = kinds.n_blocks(problem), True
-        self.begin_time, self.pace = begin_time, Pace()
+        self.begin_time, self.pace = begin_time, Pace("visits")
         free = n_threads() - n_parts(method)
         self.free_threads = max(free, 0) if kinds.can_be_beside(problem) else 0
         self.due: _Due | None = None
