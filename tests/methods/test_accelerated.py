@@ -18,7 +18,7 @@ from maxmargin import (
     objective,
     solve,
 )
-from maxmargin.methods import _first_kappa, _walks, accelerated, alone
+from maxmargin.methods import _first_kappa, _stretches, _walks, accelerated, alone
 from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods._momentum import (
     _BAND,
@@ -117,7 +117,7 @@ def test_extrapolation_after_each_pass(case: Case, method: Accelerated) -> None:
 
 def test_in_the_second_pass_the_centre_arrives_in_parts(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """At each snapshot it moves on by the share of the pass up to the next one."""
-    monkeypatch.setattr(accelerated, "_EARLY", (12, 12, 12))  # 6 in the second pass
+    monkeypatch.setattr(_stretches, "_EARLY", (12, 12, 12))  # 6 in the second pass
     n, way = len(case.X), np.zeros(0)
     every = {4: 1, 7: 2}[n]
     for visits, state in one_by_one(case, METHODS["adapted"], passes=2):
@@ -165,8 +165,8 @@ def test_the_bound_is_that_of_a_mean_of_dual_points(case: Case, method: Accelera
 def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A snapshot counts for the time since the last one, with density t^3; it precedes all other changes."""
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    monkeypatch.setattr(accelerated, "_IN_KERNELS", 3)
-    monkeypatch.setattr(accelerated, "_EARLY", (3, 3, 3))  # 1 in the second pass, none later
+    monkeypatch.setattr(_stretches, "_IN_KERNELS", 3)
+    monkeypatch.setattr(_stretches, "_EARLY", (3, 3, 3))  # 1 in the second pass, none later
     n, method, snapshots, times = len(case.X), METHODS["adapted"], [], [0.0]
     taken, first = {4: (2, 4), 7: (3, 6, 7)}[n], start(METHODS["adapted"], case.problem)
     kappa, centre = first.momentum.kappa, first.centre.copy()
@@ -227,14 +227,15 @@ def test_stretches_within_kernels_are_those_between_them(
 ) -> None:
     """A run whose kernels begin stretches, against one that returns to Python for each of them."""
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    monkeypatch.setattr(accelerated, "_EARLY", (3, 6, 6))
-    monkeypatch.setattr(accelerated, "_SNAPSHOTS", 1)
-    monkeypatch.setattr(accelerated, "_IN_KERNELS", 1)
+    monkeypatch.setattr(_stretches, "_EARLY", (3, 6, 6))
+    monkeypatch.setattr(_stretches, "_SNAPSHOTS", 1)
+    monkeypatch.setattr(_stretches, "_IN_KERNELS", 1)
     ends = []
     for inside in (True, False):
         with monkeypatch.context() as patch:
             if not inside:
-                patch.setattr(accelerated, "_has_stretches_inside", lambda *_: False)
+                for module in (accelerated, _stretches):
+                    patch.setattr(module, "has_stretches_inside", lambda *_: False)
             state, rng = start(method, case.problem), np.random.default_rng(3)
             for _ in range(7):
                 state = advance(method, state, case.problem, rng.permutation(len(case.X)))
@@ -275,7 +276,7 @@ def visits_by_gap(n: int, n_visits: int) -> ByGap:
 def test_how_a_pass_is_cut_does_not_matter(inner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces may be short, may end with a pass or not, and may be longer than one."""
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    monkeypatch.setattr(accelerated, "_SNAPSHOTS", 3)
+    monkeypatch.setattr(_stretches, "_SNAPSHOTS", 3)
     case, method, found = multiclass_case(1, n=5, n_labels=5), Accelerated(inner), []
     for length in (1, 7, 5, 60):
         visits, state = visits_by_gap(5, 60), start(method, case.problem)

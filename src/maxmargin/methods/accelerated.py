@@ -51,23 +51,18 @@ from maxmargin.loops import add_scaled
 from maxmargin.methods import protocol
 from maxmargin.methods._first_kappa import first_kappa
 from maxmargin.methods._momentum import Momentum, adapted_kappa, noted, snapshot_share
-from maxmargin.methods._walks import affordable_walks, mix_in_slices, move_on, subtract_mean
-from maxmargin.methods.alone import Alone
+from maxmargin.methods._stretches import has_stretches_inside, next_stretch, stretches_of
+from maxmargin.methods._walks import mix_in_slices, move_on, subtract_mean
 from maxmargin.methods.composition import check_inner
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.methods.sweep import advance, is_swept, sweep_all
+from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.problems.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.wording import shown
 
 _MOMENTUM = 0.3  # the b of the formula
-_IN_KERNELS = 512  # largest number of snapshots in a pass, where kernels take them
-# Stretches, each of which ends with a snapshot: the smallest number in the first pass, and the largest where
-# kernels take snapshots between them, too, and where they do not; 1/k of these in pass k.
-_EARLY = 8, 16, 64
-_SNAPSHOTS = 8  # largest number of stretches in later passes, where kernels take no snapshots
 
 
 class _Accelerated(NamedTuple):
@@ -142,10 +137,10 @@ def accelerated_advance(
     if method.kappa == 0.0:
         return _advance_inner(method, state, problem, visits)
     n, done, total = map_sizes(problem.map).examples, 0, n_visits(visits)
-    inside = _has_stretches_inside(method, problem)
+    inside = has_stretches_inside(method, problem)
     while True:
         momentum = state.momentum
-        end = n if inside else _next_stretch(method, momentum, problem)
+        end = n if inside else next_stretch(method, momentum, problem)
         ahead = end - momentum.visits
         state = _advance_inner(method, state, problem, some_visits(visits, done, done + ahead))
         done = min(done + ahead, total)
@@ -157,71 +152,19 @@ def accelerated_advance(
             return state
 
 
-def _next_stretch(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> int:
-    """Return the number of visits in this pass at which the next stretch begins."""
-    length = _stretch(method, momentum, problem)
-    return min(map_sizes(problem.map).examples, (momentum.visits // length + 1) * length)
-
-
-def _stretch(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> int:
-    """Return the number of visits in a stretch of this pass."""
-    n = map_sizes(problem.map).examples
-    fewest, few, many = (early // (momentum.passes + 1) for early in _EARLY)
-    most = few if _has_stretches_inside(method, problem) else max(many, _SNAPSHOTS)
-    count = max(affordable_walks(problem, most), min(fewest, n))
-    return _multiple(-(-n // count), protocol.grain(method, problem))
-
-
-def _multiple(length: int, of: int) -> int:
-    """Return the smallest multiple of ``of`` that is at least ``length``."""
-    return -(-length // of) * of
-
-
 def _advance_inner(
     method: Accelerated, state: AcceleratedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AcceleratedState:
     """Make visits within one pass, at lam + kappa."""
     momentum = state.momentum
     after = momentum._replace(visits=momentum.visits + n_visits(visits))
-    if not _has_stretches_inside(method, problem):
+    if not has_stretches_inside(method, problem):
         inner = protocol.with_lam(method.inner, protocol.regularisation(method) + momentum.kappa)
         return state._replace(inner=advance(inner, state.inner, problem, visits), momentum=after)
-    stretches = _stretches(method, state, problem)
+    stretches = stretches_of(method, state, problem)
     moved = sweep_all(problem, method.inner, state.inner, visits, meetings=stretches)
     kappa, time = float(stretches.kappa[0]), float(stretches.last[0] / stretches.examples)
     return state._replace(inner=moved, momentum=after._replace(kappa=kappa, time=time))
-
-
-def _stretches(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> Alone:
-    """Return what kernels do in the rest of this pass, at the beginnings of stretches and between them."""
-    momentum, n = state.momentum, map_sizes(problem.map).examples
-    length, begin = _stretch(method, momentum, problem), momentum.passes * n
-    last = [round(momentum.time * n), begin + momentum.visits // length * length]
-    alone = Alone(
-        before=begin + momentum.visits,
-        every=-(-n // affordable_walks(problem, _IN_KERNELS)),
-        stretch=length,
-        end=begin + n,
-        examples=n,
-        last=np.array(last, dtype=np.int64),
-        mean=state.mean,
-        kappa=np.array([momentum.kappa]),
-    )
-    lam = protocol.regularisation(method)
-    if method.kappa is None and momentum.passes == 0:
-        return alone._replace(growth=lam)
-    if method.kappa is None and momentum.passes == 1:
-        pull = momentum.kappa / (lam + momentum.kappa)
-        return alone._replace(centre=state.centre, way=state.difference, pull=pull)
-    return alone
-
-
-def _has_stretches_inside(method: Accelerated, problem: AnyProblem) -> bool:
-    """Whether kernels take snapshots and begin stretches: not if weights are projected.
-
-    The mean is that of their images then.
-    """
-    return method.kappa != 0.0 and is_swept(method.inner) and not is_projected(problem.map)
 
 
 def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
@@ -236,7 +179,7 @@ def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyPro
         v *= (lam + before.kappa) / (lam + momentum.kappa)
         settle(problem.map, v, w)
     elif method.kappa is None and momentum.passes == 1:
-        part = (_next_stretch(method, momentum, problem) - momentum.visits) / n
+        part = (next_stretch(method, momentum, problem) - momentum.visits) / n
         _move_centre(method, state, momentum.kappa, part, v)
         settle(problem.map, v, w)
     return state._replace(momentum=momentum)
@@ -252,7 +195,7 @@ def _move_centre(
 
 def _grown(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> Momentum:
     """Raise kappa by the share of lam for the blocks up to the next snapshot of the first pass."""
-    more = _next_stretch(method, momentum, problem) - momentum.visits
+    more = next_stretch(method, momentum, problem) - momentum.visits
     share = more / map_sizes(problem.map).examples
     return momentum._replace(kappa=momentum.kappa + share * protocol.regularisation(method))
 
@@ -281,7 +224,7 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
         _follow_projection(cut, v, state, beta, new_r)
     if method.kappa is None and passes == 1:
         state.difference[:] = state.centre  # it was zero
-        part = _next_stretch(method, adapted, problem) / map_sizes(phi).examples
+        part = next_stretch(method, adapted, problem) / map_sizes(phi).examples
         _move_centre(method, state, adapted.kappa, part - 1.0, v)
     settle(phi, v, w)
     return state._replace(momentum=adapted)

@@ -290,7 +290,7 @@ def broken_example(problem: AnyProblem, w: FloatArray, hinge: FloatArray, start:
 
     ``hinge[t]`` is that of example ``start + t``.
     """
-    if 0.0 <= hinge.min(initial=0.0) and hinge.max(initial=0.0) < np.inf:
+    if hinge.min(initial=0.0) >= 0.0 and hinge.max(initial=0.0) < np.inf:
         return -1
     finite = np.isfinite(hinge)
     least = -np.inf
