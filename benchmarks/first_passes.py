@@ -27,6 +27,7 @@ from maxmargin import Accelerated, Averaged, BlockFrankWolfe, Pairwise, objectiv
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sampling import SAMPLINGS, some_visits
+from maxmargin.methods.scratch import kept_scratch
 from maxmargin.methods.sweep import advance
 from maxmargin.problems.problem import sizes
 
@@ -101,7 +102,10 @@ def compare(name: str, problem: Any, lam: float, lam_name: str, seeds: int, most
     optimum = solve(problem, methods[0][0], tol=1e-6, max_passes=100, check_every=20, random_state=0).dual
     for method, sampling in methods:  # compile
         run(problem, method, lam, sampling, 0, np.array([n]))
-    runs = [[run(problem, *method, seed, stops) for method in _with(methods, lam)] for seed in range(seeds)]
+    with kept_scratch():  # as the driver does
+        runs = [
+            [run(problem, *method, seed, stops) for method in _with(methods, lam)] for seed in range(seeds)
+        ]
     ours, theirs = (median([pair[k] for pair in runs]) for k in range(2))
     rows = []
     for k in range(len(stops)):

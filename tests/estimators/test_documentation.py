@@ -6,6 +6,7 @@ import pytest
 
 import maxmargin.estimators as estimators
 from maxmargin.estimators._base import MaxMarginEstimator
+from maxmargin.estimators._sklearn_private import validate_parameters
 from support.estimators import KINDS
 
 PUBLIC = [getattr(estimators, name) for name in estimators.__all__]
@@ -56,6 +57,16 @@ def test_class_documents_its_parameters_in_order_with_their_defaults(cls):
         if default is not inspect.Parameter.empty:
             written = f'"{default}"' if isinstance(default, str) else repr(default)
             assert first.endswith(f"default={written}"), first
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_defaults_are_what_parameters_may_be(cls):
+    """A fit does not check them again."""
+    defaults = {name: each.default for name, each in inspect.signature(cls).parameters.items()}
+    given = {name: value for name, value in defaults.items() if value is not inspect.Parameter.empty}
+    constraints = {name: cls._parameter_constraints[name] for name in given}
+    validate_parameters(constraints, given, caller_name=cls.__name__)
+    assert len(given) > 5
 
 
 @pytest.mark.parametrize("cls", CLASSES)
