@@ -43,8 +43,8 @@ class Momentum(NamedTuple):
 
 
 def snapshot_share(momentum: Momentum, n: int) -> float:
-    """Return the share of a snapshot taken now: that of the time since the last one."""
-    return float(share_since(momentum.time, momentum.passes + momentum.visits / n))
+    """Return the share of a snapshot taken now: that of the time since the last one, as kernels count it."""
+    return float(share_since(round(momentum.time * n), momentum.passes * n + momentum.visits))
 
 
 def noted(momentum: Momentum, n: int) -> Momentum:
