@@ -236,7 +236,7 @@ class _Hinges:
     """The hinge losses of some examples at given weights, measured in pieces until the time ``end``."""
 
     def __init__(self, problem: AnyProblem, w: FloatArray, start: int = 0, end: int | None = None) -> None:
-        size, self._pace = map_sizes(problem.map), Pace()
+        size, self._pace = map_sizes(problem.map), Pace("hinges")
         stop = int(size.examples) if end is None else end
         self._problem, self._w, self._start, self._stop = problem, checked_weights(problem, w), start, stop
         self._bare, self._out, self.end = bared(problem), np.empty(stop - start), now()
