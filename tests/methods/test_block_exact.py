@@ -179,14 +179,15 @@ def test_other_problems_are_refused(problem: Any) -> None:
 
 def test_the_default_of_multiclass_svc() -> None:
     X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 4
-    for n_jobs, rescaling, expected in (
-        (None, "margin", "Accelerated(BlockExact"),
-        (2, "margin", "Accelerated(Divided(BlockExact"),
-        (None, "slack", "Accelerated(Pairwise"),
+    costs = 1.0 - np.eye(4)
+    for parameters, expected in (
+        ({}, "Accelerated(BlockExact"),
+        ({"n_jobs": 2}, "Accelerated(Divided(BlockExact"),
+        ({"n_jobs": 2, "check_every": 1}, "Accelerated(BlockExact"),
+        ({"rescaling": "slack"}, "Accelerated(BlockExact"),
+        ({"rescaling": "slack", "loss": costs}, "Accelerated(Pairwise"),
     ):
-        model = MulticlassSVC(warm_start=True, rescaling=rescaling, n_jobs=n_jobs, verbose=0, tol=0.01).fit(
-            X, y
-        )
+        model = MulticlassSVC(warm_start=True, verbose=0, tol=0.01).set_params(**parameters).fit(X, y)
         shown = repr(model._last.stopped.method).replace("inner=", "")
         assert shown.startswith(expected)
         assert model.gap_ <= 0.01
