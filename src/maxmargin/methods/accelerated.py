@@ -19,7 +19,7 @@ The certificate is always that of P, because :math:`\alpha` is feasible for the 
   the bound never decreases;
 * the primal from the mean of the weights over time t, in passes, with density :math:`t^3`. It is made from
   snapshots: as many per pass as cost little, and a few more in the first passes, when weights change most.
-  Kernels take them between two visits, where they can (`maxmargin.methods.alone`); else each of them takes a
+  Kernels take them between two visits, where they can (``alone.py``); else each of them takes a
   return to Python.
 
 **The choice of kappa.** A long step of the line search shows that the last pass made much progress, and that
