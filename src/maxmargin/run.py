@@ -110,7 +110,7 @@ class Run:
         if self.at.passes % self.check_every == 0 and is_new and not self.converged():
             if self.free_threads and not self._is_near_end():
                 with uninterrupted():
-                    beside = objective.BesidePass(*self._question(), self.free_threads)
+                    beside = objective.BesidePass(*self._certificate_arguments(), self.free_threads)
                     self.due = _Due(beside, self._place())
             else:
                 self.certify()
@@ -131,7 +131,7 @@ class Run:
     def certify(self) -> None:
         """Measure primal, dual and gap of the method's answer."""
         place = self._place()
-        self._note_found(lambda: objective.certificate(*self._question()), place)
+        self._note_found(lambda: objective.certificate(*self._certificate_arguments()), place)
         self.at.certificate_seconds = now() - place.time
 
     def collect(self) -> None:
@@ -147,8 +147,8 @@ class Run:
         if self.due is not None:
             self.due.beside.abandon()
 
-    def _question(self) -> tuple[object, object, AnyProblem, bool]:
-        """Return the arguments of a certificate.
+    def _certificate_arguments(self) -> tuple[object, object, AnyProblem, bool]:
+        """Return method, state, problem, and whether to compare all weights of the answer.
 
         An answer may have several weight vectors, and each costs a pass of the oracle. All but the first are
         measured only in certificates 1, 2, 4, 8, ..., and as long as one of them is the best.
