@@ -8,7 +8,7 @@ import pytest
 from numba.core.compiler import Flags
 
 from maxmargin.compiling import apart, helper, kernel
-from maxmargin.compiling.numba_private import KernelFlags
+from maxmargin.compiling.numba_private.compilers import KernelFlags
 
 SETTINGS = [{}, {"nrt": True}, {"nrt": False}, {"nrt": True, "fastmath": True}, {"boundscheck": True}]
 

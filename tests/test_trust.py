@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.compiling import kernel_cache, numba_private, trust
+from maxmargin.compiling import kernel_cache, trust
 from maxmargin.compiling.kernel_cache import PackageCache
+from maxmargin.compiling.numba_private import disk
 from maxmargin.compiling.trust import (
     Untrusted,
     check_directory,
@@ -159,7 +160,7 @@ def attacked(reachable, monkeypatch):
     open_to_all.chmod(0o1777)
     monkeypatch.setattr(kernel_cache.config, "CACHE_DIR", str(open_to_all))
     monkeypatch.setattr(kernel_cache, "fingerprint", lambda: "0")
-    monkeypatch.setattr(numba_private, "_LOADS_ONLY", False)  # the target below is none of Numba's
+    monkeypatch.setattr(disk, "_LOADS_ONLY", False)  # the target below is none of Numba's
     cache = PackageCache(private_directory)
     mark = reachable / "loaded"
     data = pickle.dumps(Bomb(mark))

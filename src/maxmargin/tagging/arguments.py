@@ -18,7 +18,8 @@ ARGUMENTS: Arguments = {
 SOURCES = (
     "compiling/ahead.py",
     "compiling/generics.py",
-    "compiling/numba_private.py",
+    "compiling/numba_private/compilers.py",
+    "compiling/numba_private/instructions.py",
     "compiling/object_code.py",
     "compiling/prefetch.py",
     "encoding/fields.py",

@@ -1,0 +1,226 @@
+"""Compilers of kernels and of their parts, which do less than Numba's and make the same code sooner."""
+
+from inspect import signature
+from types import CodeType, SimpleNamespace
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba import config
+
+from maxmargin.compiling.numba_private.losses import nothing, works
+
+
+def _takes_option(name: str) -> bool:
+    def trial() -> None:
+        from numba.core.compiler import Flags
+        from numba.core.cpu import CPUTargetOptions
+
+        CPUTargetOptions.parse_as_flags(Flags(), {name: True})
+
+    return works(trial, f"kernels are slower without the compiler option {name}")
+
+
+def _options(**wanted: bool) -> dict[str, object]:
+    """Return the requested compiler options that this version of Numba has."""
+    return {name: value for name, value in wanted.items() if _takes_option(name)}
+
+
+# No kernel allocates, so none needs to count references. Counting those of every array and slice that a call
+# touches would double the time of a step.
+KERNEL: dict[str, object] = {"nogil": True} | _options(_nrt=False, no_cfunc_wrapper=True)
+
+
+# Some of what Numba does for every function costs time and is of no use in kernels.
+
+try:
+    from numba.core.base import BaseContext
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler, Flags
+    from numba.core.compiler_machinery import PassManager, register_pass
+    from numba.core.registry import cpu_target
+    from numba.core.typed_passes import NativeLowering, NopythonRewrites
+    from numba.core.untyped_passes import InlineClosureLikes
+except ImportError:
+    # The trial below fails, and the classes below are not used.
+    Compiler = Flags = JITCodeLibrary = NativeLowering = PassManager = object
+
+# The attribute that marks a large part: it is called, not inlined.
+APART = "is_apart"
+
+
+class KernelFlags(Flags):  # type: ignore[misc]
+    """Numba's flags, with the same hash and equality in less time.
+
+    Flags are part of the keys under which Numba looks up every call that it types, thousands in a kernel.
+    Its own methods visit all options each time, set or not; that took a twentieth of a first fit.
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return _HASH_OF_FLAGS
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Flags) and self._values == other._values:
+            return True
+        answer: bool = super().__eq__(other)
+        return answer
+
+
+# The names of the options are all that is hashed, so all flags have the same hash.
+_HASH_OF_FLAGS = hash(Flags())
+
+
+class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a kernel and of its parts, optimised once, without unrolling loops.
+
+    Numba optimises code before it links it and again afterwards, with a pass between the two for reference
+    counts, of which kernels have none. Most loops of a kernel are short, over labels or the planes of an
+    example, so that copies of their bodies gain nothing. Without them, a chain's loop has half as much code,
+    and its passes take as long or a little less.
+    """
+
+    def _optimize_functions(self, module: llvm.ModuleRef) -> None:
+        """Leave optimisation to the whole."""
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """Optimise the code once all parts are linked."""
+        tuning = llvm.create_pipeline_tuning_options(int(config.OPT))
+        tuning.loop_vectorization = bool(config.LOOP_VECTORIZE)
+        tuning.slp_vectorization = bool(config.SLP_VECTORIZE)
+        tuning.loop_unrolling = tuning.loop_interleaving = False
+        passes = llvm.create_pass_builder(self._codegen._tm, tuning)
+        passes.getModulePassManager().run(self._final_module, passes)
+
+
+class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that is linked into the code of other functions and never runs by itself.
+
+    After compiling a function, Numba optimises it with everything that it calls, turns it into machine code
+    and wraps it for the interpreter. Parts are inlined into other parts, so this work would be repeated at
+    every level, although only kernels need machine code.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Leave optimisation to the kernel."""
+
+    def _finalize_final_module(self) -> None:
+        """Make no machine code."""
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class KernelLowering(NativeLowering):  # type: ignore[misc]
+    """Lower a kernel into a `KernelLibrary`."""
+
+    _name = "kernel_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower, and keep the machine code for the cache on disk."""
+        state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        super().run_pass(state)
+        return True
+
+
+class PartLowering(NativeLowering):  # type: ignore[misc]
+    """Lower a part, and register it with the functions that call it.
+
+    The flags are set here, not as options. A caller's options are part of the key under which Numba stores
+    the functions that it calls, and kernels and parts must share their parts.
+    """
+
+    _name = "part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower into a `PartLibrary`."""
+        flags, target = state.flags, state.targetctx
+        state.library = PartLibrary(target.codegen(), state.func_id.func_qualname)
+        flags.forceinline = not getattr(state.func_id.func, APART, False)
+        flags.no_compile = flags.no_cpython_wrapper = True
+        super().run_pass(state)
+        # The dispatcher expects an entry point of this type. It identifies the part, and is never called.
+        key: object = [].append
+        target.insert_user_function(key, state["cr"].fndesc, [state.library])
+        state["cr"] = state["cr"]._replace(cfunc=key)
+        return True
+
+
+class KernelCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler without the passes for array expressions, which would allocate, and for closures."""
+
+    lowering: type[NativeLowering] = KernelLowering
+
+    def __init__(self, typingctx: object, targetctx: object, library: object, *others: object) -> None:
+        *types_of_call, flags, local_types = others
+        super().__init__(typingctx, targetctx, library, *types_of_call, KernelFlags(flags), local_types)
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return the usual passes with another one for lowering, except those that would find nothing."""
+        pipelines: list[PassManager] = super().define_pipelines()
+        constants = self.state.func_id.code.co_consts
+        useless = {NativeLowering, NopythonRewrites}
+        if not any(isinstance(constant, CodeType) for constant in constants):
+            useless.add(InlineClosureLikes)
+        for pipeline in pipelines:
+            pipeline.add_pass_after(self.lowering, NativeLowering)
+            pipeline.passes = [step for step in pipeline.passes if step[0] not in useless]
+            pipeline.finalize()
+        return pipelines
+
+
+class PartCompiler(KernelCompiler):
+    """The compiler of parts of kernels. They are lowered, and optimised with the kernel."""
+
+    lowering = PartLowering
+
+
+def _try_compilers() -> None:
+    """Compare flags, build the passes, and look up the names that are overridden or called by them."""
+    flags = Flags()
+    flags.nrt = True
+    if KernelFlags(flags) != flags or hash(KernelFlags(flags)) != hash(flags) or KernelFlags() == flags:
+        raise LookupError("Numba compares flags in another way")
+    flags.forceinline = flags.no_compile = flags.no_cpython_wrapper = True
+    names = "typingctx", "targetctx", "library", "args", "return_type", "flags", "locals"
+    if tuple(signature(Compiler).parameters) != names:
+        raise LookupError("Numba's compiler has other arguments")
+    before = set(_passes(Compiler)) - {NativeLowering, NopythonRewrites, InlineClosureLikes}
+    for compiler in (KernelCompiler, PartCompiler):
+        register_pass(mutates_CFG=True, analysis_only=False)(compiler.lowering)
+        if set(_passes(compiler)) != before | {compiler.lowering}:
+            raise LookupError("Numba has other passes")
+    _look_up_names()
+
+
+def _passes(compiler: Any) -> list[object]:
+    """Return the passes of a compiler for a function."""
+    instance = compiler.__new__(compiler)
+    identity = SimpleNamespace(code=nothing.__code__)
+    instance.state = SimpleNamespace(flags=Flags(), func_ir=None, func_id=identity)
+    (pipeline,) = instance.define_pipelines()
+    return [step[0] for step in pipeline.passes]
+
+
+def _look_up_names() -> None:
+    """Look up what libraries override or call, and what they ask of LLVM."""
+    for method in ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"):
+        signature(getattr(JITCodeLibrary, method)).bind(None)
+    signature(JITCodeLibrary._optimize_functions).bind(None, None)
+    signature(JITCodeLibrary.enable_object_caching).bind(None)
+    signature(BaseContext.insert_user_function).bind(None, None, None, [])
+    codegen = cpu_target.target_context.codegen()
+    tuning = llvm.create_pipeline_tuning_options(int(config.OPT))
+    if not (tuning.loop_unrolling and tuning.loop_interleaving):
+        raise LookupError("LLVM has other defaults")
+    llvm.create_pass_builder(codegen._tm, tuning).getModulePassManager()
+    codegen._data_layout  # noqa: B018
+
+
+PART: dict[str, object]
+if works(_try_compilers, "the first fit takes longer to compile"):
+    PART = KERNEL | {"pipeline_class": PartCompiler}
+    KERNEL |= {"pipeline_class": KernelCompiler}
+else:
+    PART = KERNEL | _options(forceinline=True)

@@ -1,0 +1,165 @@
+"""Instructions that Python has no words for: prefetching, calls of addresses, atomic loads and stores."""
+
+from collections.abc import Callable, Sequence
+from inspect import signature
+from typing import Protocol
+
+from llvmlite import ir
+from numba import config, types
+from numba.extending import intrinsic
+
+from maxmargin.compiling.numba_private.disk import Code
+from maxmargin.compiling.numba_private.losses import works
+
+try:
+    from numba.np.arrayobj import make_array
+except ImportError:
+    make_array = None  # the trials below fail
+try:
+    from numba.core.cgutils import get_or_insert_function
+except ImportError:
+    get_or_insert_function = None  # the trial below fails
+try:
+    from numba.core.callconv import CPUCallConv
+except ImportError:
+    CPUCallConv = object  # the trial of addresses fails
+
+_READ, _KEEP, _DATA = 0, 3, 1
+
+
+class _Context(Protocol):
+    """What knows how values are represented and passed."""
+
+    call_conv: CPUCallConv
+
+    def get_dummy_value(self) -> ir.Value: ...
+
+
+class _Signature(Protocol):
+    args: Sequence[types.Type]
+
+
+# Generates the code of a call: from context, builder, signature and arguments to a value.
+_Lowering = Callable[[_Context, ir.IRBuilder, _Signature, Sequence[ir.Value]], ir.Value]
+
+
+def _try_prefetching() -> None:
+    """Look up the names that the code below uses while a kernel compiles."""
+    make_array(types.Array(types.float64, 1, "C"))
+    signature(get_or_insert_function).bind(None, None, "")
+
+
+CAN_PREFETCH = works(_try_prefetching, "passes take up to an eighth more time without prefetching")
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch_line(typing_context: object, array: types.Array, p: types.Integer) -> tuple[object, _Lowering]:
+    """Prefetch the cache line of ``array[p]``, in compiled code where `CAN_PREFETCH`."""
+
+    def generate(
+        context: _Context, builder: ir.IRBuilder, signature: _Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
+        data = make_array(signature.args[0])(context, builder, args[0]).data
+        number, address = ir.IntType(32), ir.IntType(8).as_pointer()
+        prefetch = get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [address, *[number] * 3]), "llvm.prefetch.p0i8"
+        )
+        place = builder.bitcast(builder.gep(data, [args[1]]), address)
+        builder.call(prefetch, [place, number(_READ), number(_KEEP), number(_DATA)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+# Functions that kernels call by their address
+
+try:
+    from numba.core.cgutils import unpack_tuple
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.funcdesc import FunctionDescriptor
+except ImportError:
+    unpack_tuple = JITCodeLibrary = FunctionDescriptor = None  # the trial below fails
+
+# The types of numbers that are passed to such a function.
+_PASSED = types.int64, types.float64
+
+
+def _try_addresses() -> None:
+    """Look up the names that find the address of a function, and that call it."""
+    signature(JITCodeLibrary.get_pointer_to_function).bind(None, "")
+    signature(unpack_tuple).bind(None, None)
+    signature(CPUCallConv.get_function_type).bind(None, None, ())
+    signature(CPUCallConv.call_function).bind(None, None, None, None, (), ())
+    FunctionDescriptor.llvm_func_name  # noqa: B018
+
+
+HAS_ADDRESSES = not config.DISABLE_JIT and works(
+    _try_addresses, "rescaled slacks have loops of their own to compile"
+)
+
+
+def address_of(code: Code) -> int:
+    """Return the address of compiled code; the code must not be freed as long as it is used."""
+    return code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_at(
+    typing_context: object, address: types.Integer, taken: types.BaseTuple
+) -> tuple[object, _Lowering] | None:
+    """Call the function at an address, which was compiled for exactly these arguments and returns nothing."""
+    if any(isinstance(each, types.Number) and each not in _PASSED for each in taken.types):
+        return None  # Python's numbers, for which the function is compiled, have other types
+
+    def generate(
+        context: _Context, builder: ir.IRBuilder, signature: _Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
+        calls, passed = context.call_conv, unpack_tuple(builder, args[1])
+        place = builder.inttoptr(args[0], calls.get_function_type(types.none, taken.types).as_pointer())
+        calls.call_function(builder, place, types.none, taken.types, passed)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, taken), generate
+
+
+# Numbers that threads exchange
+
+
+def _try_exchanging() -> None:
+    """Look up the names that the code below uses while a kernel compiles."""
+    make_array(types.Array(types.int64, 1, "C"))
+    signature(ir.IRBuilder.load_atomic).bind(None, None, "", 8)
+    signature(ir.IRBuilder.store_atomic).bind(None, None, None, "", 8)
+
+
+CAN_EXCHANGE = works(_try_exchanging, "the parts of Divided run on one thread")
+_WORD = 8
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load_acquire(typing_context: object, array: types.Array) -> tuple[object, _Lowering]:
+    """Return ``array[0]``, an int64; what its writer wrote before it is seen from now on."""
+
+    def generate(
+        context: _Context, builder: ir.IRBuilder, signature: _Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
+        data = make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.load_atomic(data, "acquire", _WORD)
+
+    return types.int64(array), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store_release(
+    typing_context: object, array: types.Array, value: types.Integer
+) -> tuple[object, _Lowering]:
+    """``array[0] = value``, an int64, after all that this thread wrote before."""
+
+    def generate(
+        context: _Context, builder: ir.IRBuilder, signature: _Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
+        data = make_array(signature.args[0])(context, builder, args[0]).data
+        builder.store_atomic(args[1], data, "release", _WORD)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
