@@ -15,11 +15,11 @@ derivative of the dual is :math:`\frac1n \sum_c d_c H_i(y_c)`; the best step is
 
 These steps do not need the weights. The sum of all moves is added to them once, at the end of the visit.
 
-**Memory.** The sets of sequences of many thousand tokens would grow without bound. Where a set would exceed
-its budget, the outputs of smallest dual weight are merged: two planes become their mean under
+**Memory.** The sets of sequences of many thousand tokens would grow without bound. Where a set exceeds its
+budget, the outputs of smallest dual weight are merged: two planes become their mean under
 :math:`\alpha`, with the sum of their dual variables. The dual point, and so w and the certificate, stay the
 same, and every later step is feasible, as it moves weight between distributions over outputs. If a budget has
-room for no more than a mean and an output, steps are those of `BlockFrankWolfe`.
+room for no more than a mean, steps are those of `BlockFrankWolfe`.
 """
 
 import warnings
@@ -39,7 +39,7 @@ from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import dual_gain
 from maxmargin.methods.sweep import push_planes
 from maxmargin.problems.feature_map import gram, norm2, push
-from maxmargin.problems.moves import reset
+from maxmargin.problems.moves import Move, reset
 from maxmargin.problems.problem import AnyProblem, sizes
 
 # Bytes: some ten outputs of a sequence of 20,000 tokens.
@@ -57,9 +57,9 @@ class Pairwise(NamedTuple):
         Largest number of steps within a block per call of its oracle; each but the last drops an output from
         its set.
     budget : int
-        Largest number of bytes of an active set, apart from its mean and one output. A set that would take
-        more has its outputs of smallest dual weight merged into their mean. Certificates stay as exact, but
-        late passes gain less. Only sets of long sequences or large graphs get this large.
+        Largest number of bytes of an active set before a visit, which adds an output. A set that takes more
+        has its outputs of smallest dual weight merged into their mean. Certificates stay as exact, but late
+        passes gain less. Only sets of long sequences or large graphs get this large.
     """
 
     lam: float
@@ -108,7 +108,15 @@ def pairwise_foresee_block(method, state, i):
 @protocol.has_room.register(Pairwise)
 @protocol.has_room.register(Away)
 def pairwise_has_room(method, state, i, sizes):
-    return _planes.has_plane_room(state.planes, i, sizes.parts)
+    planes, most = state.planes, method.budget // ENTRY_BYTES
+    fits = planes.entries[i, SIZE] <= most or planes.extent[i, SIZE] == 1
+    return fits and _planes.has_plane_room(planes, i, sizes.parts)
+
+
+@protocol.make_room.register(Pairwise)
+@protocol.make_room.register(Away)
+def pairwise_make_room(method: Pairwise | Away, state: ActiveState, i: int, move: Move) -> None:
+    fit_planes(state.planes, i, method.budget // ENTRY_BYTES, move)
 
 
 @protocol.mean_margin.register(Pairwise)
@@ -120,8 +128,6 @@ def pairwise_mean_margin(method, state, i, theta):
 @protocol.step.register(Pairwise)
 @protocol.step.register(Away)
 def pairwise_step(method, state, phi, i, loss_y, hinge, work):
-    most = method.budget // ENTRY_BYTES - work.corner.size[0]
-    fit_planes(state.planes, i, most, work.move)
     mean = protocol.mean_margin(method, state, i, work.theta)
     if not protocol.is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
         return protocol.BROKEN
@@ -284,7 +290,7 @@ def pairwise_notice(method: Pairwise | Away, state: ActiveState) -> None:
     if merges[0] > 0 and merges[1] == 0:
         merges[1] = 1
         warnings.warn(
-            f"{type(method).__name__}: an active set would take more than budget={method.budget} bytes, so "
+            f"{type(method).__name__}: an active set took more than budget={method.budget} bytes, so "
             "its outputs of smallest dual weight were merged, and late passes gain less; for long sequences "
             "use Anchored, or raise budget.",
             stacklevel=2,

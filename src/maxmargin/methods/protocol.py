@@ -25,6 +25,7 @@ from maxmargin.compiling.named_tuples import adding
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.scratch import find_corner, score_terms
 from maxmargin.problems.feature_map import inner
+from maxmargin.problems.moves import Move
 from maxmargin.problems.problem import AnyProblem
 from maxmargin.wording import shown
 
@@ -256,8 +257,16 @@ def mean_margin(method, state, i, theta):
 
 @generic_with_default
 def has_room(method, state, i, sizes):
-    """Whether the state's pools have space for another step of block i."""
+    """Whether the state has space for another step of block i; if not, the sweep calls `make_room`."""
     return True
+
+
+@generic
+def make_room(method: object, state: object, i: int, move: Move) -> None:
+    """Reduce block i to what it may take before a step; by default there is no limit.
+
+    If there is still no space, its pools are enlarged. The move is work space, zero before and afterwards.
+    """
 
 
 @generic_with_default

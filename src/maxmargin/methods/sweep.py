@@ -26,7 +26,7 @@ from maxmargin.methods.sampling import (
     some_visits,
     visited,
 )
-from maxmargin.methods.scratch import add_corner, find_corner, new_scratch, scratch_for, weight_of
+from maxmargin.methods.scratch import BlockWork, add_corner, find_corner, new_scratch, scratch_for, weight_of
 from maxmargin.problems.bare import Bare, bared
 from maxmargin.problems.feature_map import foresee, map_sizes, push, score
 from maxmargin.problems.moves import reset
@@ -176,7 +176,6 @@ def sweep_in_turns(
     own = w if protocol.traits(method).has_dual else None
     bare = bared(problem) if protocol.traits(method).weighs else Bare(problem)
     with scratch_for(bare, own) as scratch:
-        size = scratch.block.sizes
         while True:
             left, meetings = some_visits(visits, done), meetings._replace(done=done)
             moved, report = sweep(bare.problem, method, state, w, left, scratch, meetings)
@@ -186,14 +185,24 @@ def sweep_in_turns(
                 return state
             if report == protocol.WAITING:
                 yield
-            elif report == protocol.FULL:
-                state = enlarged(state, max(size.statistics, size.parts))
-            else:
-                i = int(visited(as_visits(visits), done))
-                number = i if numbers is None else int(numbers[i])
-                if report == protocol.BROKEN:
-                    raise fault(problem, i, w, float(protocol.factor(method, state)), number)
-                raise undefined(problem, i, number)
+                continue
+            i = int(visited(as_visits(visits), done))
+            if report == protocol.FULL:
+                state = _with_room(method, state, i, scratch.block)
+                continue
+            number = i if numbers is None else int(numbers[i])
+            if report == protocol.BROKEN:
+                raise fault(problem, i, w, float(protocol.factor(method, state)), number)
+            raise undefined(problem, i, number)
+
+
+def _with_room(method: object, state: State, i: int, work: BlockWork) -> State:
+    """Return a state with space for another step of block i."""
+    protocol.make_room(method, state, i, work.move)
+    if protocol.has_room(method, state, i, work.sizes):
+        return state
+    longer: State = enlarged(state, max(work.sizes.statistics, work.sizes.parts))
+    return longer
 
 
 def sweep_in_time(
