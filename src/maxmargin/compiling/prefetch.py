@@ -19,7 +19,7 @@ _MOST_LINES = 32
 
 
 def _request(array: np.ndarray, p: int) -> None:
-    """Prefetch the cache line of ``array[p]``; do nothing in the interpreter."""
+    """Prefetch the cache line of entry p of an array; do nothing in the interpreter."""
 
 
 @overload(_request, strict=False, jit_options=PART)
@@ -31,7 +31,7 @@ def _request_compiled(array: types.Array, p: types.Integer) -> Callable[..., Non
 
 @helper
 def prefetch(array, first, stop):
-    """Prefetch ``array[first:stop]``, where ``array`` has one axis."""
+    """Prefetch the entries first, ..., stop - 1 of a contiguous array, counted over all of its axes."""
     step = _LINE // array.itemsize
     for p in range(first, min(stop, first + _MOST_LINES * step), step):
         _request(array, p)

@@ -156,7 +156,7 @@ def indicator_rows_row_add_two(rows, t, a, b, W, j, k):
 
 @rows_prefetch.register(DenseRows)
 def dense_rows_rows_prefetch(rows, first, stop):
-    prefetch(rows.values.reshape(-1), first * rows.n_columns, stop * rows.n_columns)
+    prefetch(rows.values, first * rows.n_columns, stop * rows.n_columns)
 
 
 @rows_prefetch.register(SparseRows)

@@ -19,10 +19,12 @@ from maxmargin.compiling.numba_private.disk import rebuild_code as rebuild_code
 from maxmargin.compiling.numba_private.disk import reduce_code as reduce_code
 from maxmargin.compiling.numba_private.instructions import CAN_EXCHANGE as CAN_EXCHANGE
 from maxmargin.compiling.numba_private.instructions import CAN_PREFETCH as CAN_PREFETCH
+from maxmargin.compiling.numba_private.instructions import CAN_VIEW as CAN_VIEW
 from maxmargin.compiling.numba_private.instructions import HAS_ADDRESSES as HAS_ADDRESSES
 from maxmargin.compiling.numba_private.instructions import address_of as address_of
 from maxmargin.compiling.numba_private.instructions import call_at as call_at
 from maxmargin.compiling.numba_private.instructions import load_acquire as load_acquire
 from maxmargin.compiling.numba_private.instructions import prefetch_line as prefetch_line
 from maxmargin.compiling.numba_private.instructions import store_release as store_release
+from maxmargin.compiling.numba_private.instructions import view_rows as view_rows
 from maxmargin.compiling.numba_private.losses import warn_of_losses as warn_of_losses

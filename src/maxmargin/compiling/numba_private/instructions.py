@@ -1,4 +1,4 @@
-"""Instructions that Python has no words for: prefetching, calls of addresses, atomic loads and stores."""
+"""Code that Python has no words for, or more: prefetching, calls of addresses, atomic numbers, views."""
 
 from collections.abc import Callable, Sequence
 from inspect import signature
@@ -34,9 +34,14 @@ class _Context(Protocol):
 
     def get_dummy_value(self) -> ir.Value: ...
 
+    def cast(
+        self, builder: ir.IRBuilder, value: ir.Value, given: types.Type, wanted: types.Type
+    ) -> ir.Value: ...
+
 
 class _Signature(Protocol):
     args: Sequence[types.Type]
+    return_type: types.Type
 
 
 # Generates the code of a call: from context, builder, signature and arguments to a value.
@@ -163,3 +168,45 @@ def store_release(
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate
+
+
+# Views of arrays. `reshape` of Numba finds out at run time whether it needs a copy, by a call of a function
+# that is not inlined, and takes long to compile.
+
+try:
+    from numba.core.imputils import impl_ret_borrowed
+    from numba.np.arrayobj import populate_array
+except ImportError:
+    impl_ret_borrowed = populate_array = None  # the trial below fails
+
+
+def _try_viewing() -> None:
+    """Look up the names that the code below uses while a kernel compiles."""
+    make_array(types.Array(types.float64, 2, "C"))
+    signature(populate_array).bind(None, None, (), (), None, meminfo=None, parent=None)
+    signature(impl_ret_borrowed).bind(None, None, None, None)
+
+
+CAN_VIEW = works(_try_viewing, "the first fit takes longer to compile")
+
+
+def view_rows(
+    context: _Context, builder: ir.IRBuilder, signature: _Signature, args: Sequence[ir.Value]
+) -> ir.Value:
+    """Generate a view of a contiguous array as rows of a width; as a `_Lowering`, where `CAN_VIEW`.
+
+    Functions without reference counts cannot return arrays, so the code is generated where it is called.
+    """
+    source = make_array(signature.args[0])(context, builder, args[0])
+    made = make_array(signature.return_type)(context, builder)
+    width = context.cast(builder, args[1], signature.args[1], types.intp)
+    populate_array(
+        made,
+        source.data,
+        (builder.udiv(source.nitems, width), width),
+        (builder.mul(width, source.itemsize), source.itemsize),
+        source.itemsize,
+        meminfo=source.meminfo,
+        parent=source.parent,
+    )
+    return impl_ret_borrowed(context, builder, signature.return_type, made._getvalue())

@@ -12,6 +12,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.compiling import apart
+from maxmargin.compiling.views import table
 from maxmargin.loops import add_product, add_scaled, clear, copy
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import chain_statistics, padded
@@ -104,8 +105,8 @@ def chain_foresee(phi, i):
 @feature_map.score.register(ChainMap)
 def chain_score(phi, i, w, theta):
     first, length = phi.tokens[i, 0], phi.tokens[i, 1] - phi.tokens[i, 0]
-    W, F, K = w.reshape((-1, phi.width)), phi.rows.n_columns, phi.n_labels
-    parts = theta.reshape((-1, phi.width))
+    W, F, K = table(w, phi.width), phi.rows.n_columns, phi.n_labels
+    parts = table(theta, phi.width)
     copy(w[(F + 2) * phi.width :], theta[: K * phi.width])
     for t in range(length):
         row_scores(phi.rows, first + t, W, parts[K + t])
@@ -117,7 +118,7 @@ def chain_score(phi, i, w, theta):
 @apart
 def chain_gram(phi, i, move, image, work):
     length, K = phi.tokens[i, 1] - phi.tokens[i, 0], phi.n_labels
-    delta, parts = move.delta.reshape((-1, phi.width)), image.reshape((-1, phi.width))
+    delta, parts = table(move.delta, phi.width), table(image, phi.width)
     copy(move.delta[: K * phi.width], image[: K * phi.width])
     D, G = delta[K : K + length], parts[K : K + length]
     if _products.has_table(phi, i):
@@ -131,7 +132,7 @@ def chain_gram(phi, i, move, image, work):
 @feature_map.norm2.register(ChainMap)
 def chain_norm2(phi, i, move, image, work):
     length, K = phi.tokens[i, 1] - phi.tokens[i, 0], phi.n_labels
-    delta, parts = move.delta.reshape((-1, phi.width)), image.reshape((-1, phi.width))
+    delta, parts = table(move.delta, phi.width), table(image, phi.width)
     D, G, sums = delta[K : K + length], parts[K : K + length], parts[0]
     clear(sums)
     add_product(1.0, D[0], D[0], sums)
@@ -142,8 +143,8 @@ def chain_norm2(phi, i, move, image, work):
 @feature_map.push.register(ChainMap)
 def chain_push(phi, i, move, scale, w, work):
     first, length = phi.tokens[i, 0], phi.tokens[i, 1] - phi.tokens[i, 0]
-    W, F, K = w.reshape((-1, phi.width)), phi.rows.n_columns, phi.n_labels
-    D = move.delta.reshape((-1, phi.width))
+    W, F, K = table(w, phi.width), phi.rows.n_columns, phi.n_labels
+    D = table(move.delta, phi.width)
     for t in range(length):
         row_push_few(phi.rows, first + t, scale, D[K + t], W, work.nonzero)
     add_scaled(scale, D[K], W[F])

@@ -18,6 +18,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import apart, helper, subroutine
+from maxmargin.compiling.views import table
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import padded
 from maxmargin.problems.subsets import indexed_by_example
@@ -95,9 +96,9 @@ def graph_foresee(phi, i):
 def graph_score(phi, i, w, theta):
     width, per_edge, split = phi.width, phi.per_edge, phi.rows.n_columns * phi.width
     nodes, edges = phi.nodes[i, 1] - phi.nodes[i, 0], phi.edges[i, 1] - phi.edges[i, 0]
-    W, V = w[:split].reshape((-1, width)), w[split:].reshape((-1, per_edge))
-    unary = theta[: nodes * width].reshape((nodes, width))
-    pairs = theta[nodes * width : nodes * width + edges * per_edge].reshape((edges, per_edge))
+    W, V = table(w[:split], width), table(w[split:], per_edge)
+    unary = table(theta[: nodes * width], width)
+    pairs = table(theta[nodes * width : nodes * width + edges * per_edge], per_edge)
     for v in range(nodes):
         row_scores(phi.rows, phi.nodes[i, 0] + v, W, unary[v])
     for e in range(edges):
@@ -121,7 +122,7 @@ def graph_norm2(phi, i, move, image, work):
 @feature_map.push.register(GraphMap)
 def graph_push(phi, i, move, scale, w, work):
     width, split = phi.width, phi.rows.n_columns * phi.width
-    W, V = w[:split].reshape((-1, width)), w[split:].reshape((-1, phi.per_edge))
+    W, V = table(w[:split], width), table(w[split:], phi.per_edge)
     nodes = np.uint32((phi.nodes[i, 1] - phi.nodes[i, 0]) * width)
     c = 0
     while c < move.size[0]:
@@ -161,7 +162,7 @@ def _wipe(phi, i, move, image):
             image[p] = 0.0
         return total
     width, split = phi.width, phi.rows.n_columns * phi.width
-    W, V = image[:split].reshape((-1, width)), image[split:].reshape((-1, phi.per_edge))
+    W, V = table(image[:split], width), table(image[split:], phi.per_edge)
     nodes = np.uint32((phi.nodes[i, 1] - phi.nodes[i, 0]) * width)
     c = 0
     while c < move.size[0]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling.views import table
 from maxmargin.problems import feature_map
 from maxmargin.problems.subsets import indexed_by_example
 from maxmargin.rows import Rows, row_push, row_scores, rows_prefetch
@@ -58,7 +59,7 @@ def multiclass_foresee(phi, i):
 
 @feature_map.score.register(MulticlassMap)
 def multiclass_score(phi, i, w, theta):
-    row_scores(phi.rows, phi.row[i], w.reshape((-1, phi.width)), theta)
+    row_scores(phi.rows, phi.row[i], table(w, phi.width), theta)
 
 
 @feature_map.gram.register(MulticlassMap)
@@ -74,7 +75,7 @@ def multiclass_column_norm2(phi, i):
 
 @feature_map.push.register(MulticlassMap)
 def multiclass_push(phi, i, move, scale, w, work):
-    row_push(phi.rows, phi.row[i], scale, move.delta, w.reshape((-1, phi.width)))
+    row_push(phi.rows, phi.row[i], scale, move.delta, table(w, phi.width))
 
 
 @feature_map.row_layout.register(MulticlassMap)

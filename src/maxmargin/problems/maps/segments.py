@@ -14,6 +14,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import subroutine
+from maxmargin.compiling.views import table
 from maxmargin.loops import add_product, add_scaled, clear, copy
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import SEGMENT_ROWS, padded, segment_head
@@ -98,8 +99,8 @@ def segments_foresee(phi, i):
 def segments_score(phi, i, w, theta):
     first, width, head = phi.tokens[i, 0], phi.width, _head(phi)
     n_features = phi.rows.n_columns * SEGMENT_ROWS * width
-    W = w[:n_features].reshape((-1, SEGMENT_ROWS * width))
-    parts = theta[head:].reshape((-1, SEGMENT_ROWS * width))
+    W = table(w[:n_features], SEGMENT_ROWS * width)
+    parts = table(theta[head:], SEGMENT_ROWS * width)
     copy(w[n_features : n_features + head], theta[:head])
     for t in range(phi.tokens[i, 1] - first):
         row_scores(phi.rows, first + t, W, parts[t])
@@ -110,8 +111,8 @@ def segments_score(phi, i, w, theta):
 def segments_gram(phi, i, move, image, work):
     length, width, head = phi.tokens[i, 1] - phi.tokens[i, 0], phi.width, _head(phi)
     copy(move.delta[:head], image[:head])
-    D = move.delta[head:].reshape((-1, SEGMENT_ROWS * width))[:length]
-    G = image[head:].reshape((-1, SEGMENT_ROWS * width))[:length]
+    D = table(move.delta[head:], SEGMENT_ROWS * width)[:length]
+    G = table(image[head:], SEGMENT_ROWS * width)[:length]
     if _products.has_table(phi, i):
         _products.multiply_products_behind(head, phi, i, move, D, G)
     else:
@@ -122,8 +123,8 @@ def segments_gram(phi, i, move, image, work):
 @feature_map.norm2.register(SegmentsMap)
 def segments_norm2(phi, i, move, image, work):
     length, width, head = phi.tokens[i, 1] - phi.tokens[i, 0], phi.width, _head(phi)
-    D = move.delta[head:].reshape((-1, SEGMENT_ROWS * width))[:length]
-    G, sums = image[head:].reshape((-1, SEGMENT_ROWS * width))[:length], image[: SEGMENT_ROWS * width]
+    D = table(move.delta[head:], SEGMENT_ROWS * width)[:length]
+    G, sums = table(image[head:], SEGMENT_ROWS * width)[:length], image[: SEGMENT_ROWS * width]
     clear(sums)
     add_product(1.0, D[0][width : 2 * width], D[0][width : 2 * width], sums[:width])
     return _products.products_norm2(phi, i, D, G, sums, work) + _products.head_norm2(head, move)
@@ -133,8 +134,8 @@ def segments_norm2(phi, i, move, image, work):
 def segments_push(phi, i, move, scale, w, work):
     first, width, head = phi.tokens[i, 0], phi.width, _head(phi)
     n_features = phi.rows.n_columns * SEGMENT_ROWS * width
-    W = w[:n_features].reshape((-1, SEGMENT_ROWS * width))
-    D = move.delta[head:].reshape((-1, SEGMENT_ROWS * width))
+    W = table(w[:n_features], SEGMENT_ROWS * width)
+    D = table(move.delta[head:], SEGMENT_ROWS * width)
     for t in range(phi.tokens[i, 1] - first):
         row_push_few(phi.rows, first + t, scale, D[t], W, work.nonzero)
     _products.push_head(head, move, scale, w[n_features : n_features + head])

@@ -8,6 +8,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import python_generic
+from maxmargin.compiling.views import table
 from maxmargin.inference.segments import Marked, segment_viterbi
 from maxmargin.problems.layouts import SEGMENT_ROWS
 from maxmargin.problems.oracle import decode, output_size
@@ -102,8 +103,8 @@ def segments_decode_differing(
     marked = np.zeros(len(y), dtype=np.int64)
     marked[last] = last + 1 - starts[n - 1]
     fines = np.full(segments.width, _enough(theta, margin))
-    pairs = theta[: segments.n_labels * segments.width].reshape((-1, segments.width))
-    parts = theta[head_size(segments) :].reshape((-1, SEGMENT_ROWS * segments.width))
+    pairs = table(theta[: segments.n_labels * segments.width], segments.width)
+    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * segments.width)
     lay_out_segments(segments, i, theta, work)
     segment_viterbi(parts[: len(y)], pairs, segments.n_labels, Marked(marked, y, fines), work.trellis, other)
     return other

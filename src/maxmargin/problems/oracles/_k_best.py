@@ -7,6 +7,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import generic, kernel
+from maxmargin.compiling.views import table
 from maxmargin.encoding.segments import Segment
 from maxmargin.inference.k_best import KBestWork, k_best_paths, k_best_second_order, k_best_work
 from maxmargin.inference.k_best_segments import KBestTrellis, k_best_segmentations, k_best_trellis
@@ -82,7 +83,7 @@ def chain_search_space(chain: ChainOracle, k: int) -> KBestWork:
 @find_k_best.register(ChainOracle)
 def chain_find_k_best(chain, i, theta, work, search, y, scores):
     length, K = output_size(chain, i), chain.n_labels
-    parts = theta.reshape((-1, chain.width))
+    parts = table(theta, chain.width)
     lay_out(chain.transitions, parts[K : K + length], parts[:K], K, work)
     k_best_paths(work.unary[:length], work.pairs, search, y, scores)
 
@@ -95,7 +96,7 @@ def second_order_search_space(chain: SecondOrderOracle, k: int) -> KBestWork:
 @find_k_best.register(SecondOrderOracle)
 def second_order_find_k_best(chain, i, theta, work, search, y, scores):
     length, K, width = output_size(chain, i), chain.inner.n_labels, chain.inner.width
-    parts, (first, stop) = theta.reshape((-1, width)), trigram_span(chain, i)
+    parts, (first, stop) = table(theta, width), trigram_span(chain, i)
     triples = theta[first:stop].reshape((K, K, width))
     lay_out(chain.inner.transitions, parts[K : K + length], parts[:K], K, work.inner)
     k_best_second_order(work.inner.unary[:length], work.inner.pairs, triples, K, search, y, scores)
@@ -109,8 +110,8 @@ def segments_search_space(segments: SegmentsOracle, k: int) -> KBestTrellis:
 @find_k_best.register(SegmentsOracle)
 def segments_find_k_best(segments, i, theta, work, search, y, scores):
     width, K = segments.width, segments.n_labels
-    pairs = theta[: K * width].reshape((-1, width))
-    parts = theta[head_size(segments) :].reshape((-1, SEGMENT_ROWS * width))
+    pairs = table(theta[: K * width], width)
+    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * width)
     lay_out_segments(segments, i, theta, work)
     k_best_segmentations(parts[: output_size(segments, i)], pairs, K, work.trellis, search, y, scores)
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.compiling import generic_with_default, helper
+from maxmargin.compiling.views import table
 from maxmargin.inference.assignment_margins import ExchangeWork, assignment_margins, exchange_work
 from maxmargin.inference.dependency_trees import ProjectiveTrees
 from maxmargin.inference.eisner_margins import Outside, eisner_margins, outside_work
@@ -83,7 +84,7 @@ def _heads_with_margins(trees, sentences, i, theta, y, margins, work):
 def projective_heads_with_margins(trees, sentences, i, theta, y, margins, work):
     decode(sentences, i, theta, y, work.oracle)
     n_words = margins.shape[0]
-    scores = theta[: n_words * (n_words + 1)].reshape((n_words, n_words + 1))
+    scores = table(theta[: n_words * (n_words + 1)], n_words + 1)
     eisner_margins(scores, trees.single_root, work.oracle.search, work.outside, y, margins)
 
 

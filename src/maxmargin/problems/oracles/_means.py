@@ -14,6 +14,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import generic, is_wrapper
+from maxmargin.compiling.views import table
 from maxmargin.inference.dependency_trees import arc_means, arc_sums
 from maxmargin.inference.second_order_means import PairSums, pair_sums, second_order_means
 from maxmargin.inference.segment_means import segment_means
@@ -96,7 +97,7 @@ def chain_means_space(chain: ChainOracle) -> FloatArray:
 @find_means.register(ChainOracle)
 def chain_find_means(chain, i, theta, work, own, mean):
     length, K = output_size(chain, i), chain.n_labels
-    parts, means = theta.reshape((-1, chain.width)), mean.reshape((-1, chain.width))
+    parts, means = table(theta, chain.width), table(mean, chain.width)
     unary, marginals = parts[K : K + length], means[K : K + length]
     return path_means(chain.transitions, unary, parts[:K], K, work, marginals, means[:K])
 
@@ -114,7 +115,7 @@ def second_order_means_space(chain: SecondOrderOracle) -> PairSums:
 @find_means.register(SecondOrderOracle)
 def second_order_find_means(chain, i, theta, work, own, mean):
     length, K, width = output_size(chain, i), chain.inner.n_labels, chain.inner.width
-    parts, means = theta.reshape((-1, width)), mean.reshape((-1, width))
+    parts, means = table(theta, width), table(mean, width)
     first, stop = trigram_span(chain, i)
     lay_out(chain.inner.transitions, parts[K : K + length], parts[:K], K, work.inner)
     return second_order_means(
@@ -141,14 +142,14 @@ def segments_find_means(segments, i, theta, work, own, mean):
     lay_out_segments(segments, i, theta, work)
     length, size = output_size(segments, i), SEGMENT_ROWS * width
     return segment_means(
-        theta[head : head + length * size].reshape((length, size)),
-        theta[: K * width].reshape((K, width)),
+        table(theta[head : head + length * size], size),
+        table(theta[: K * width], width),
         K,
         work.trellis,
         own,
-        mean[head:].reshape((length, size)),
-        mean[: K * width].reshape((K, width)),
-        mean[K * width : head].reshape((segments.n_lengths, width)),
+        table(mean[head:], size),
+        table(mean[: K * width], width),
+        table(mean[K * width : head], width),
     )
 
 
@@ -175,10 +176,10 @@ def graph_means_space(graph: GraphOracle) -> TreeMeansWork:
 def graph_find_means(graph, i, theta, work, own, mean):
     """Compute the means of a graph without cycles, for the inference `Tree`."""
     first, stop, K, width = graph.nodes[i, 0], graph.nodes[i, 1], graph.n_labels, graph.width
-    nodes, edges, begin = stop - first, graph.edges[i, 1] - graph.edges[i, 0], (stop - first) * width
+    edges, begin = graph.edges[i, 1] - graph.edges[i, 0], (stop - first) * width
     end = begin + edges * K * width
     return tree_means(
-        theta[:begin].reshape((nodes, width)),
+        table(theta[:begin], width),
         theta[begin:end].reshape((edges, K, width)),
         graph.inference.order[first:stop],
         graph.inference.parent[first:stop],
@@ -187,7 +188,7 @@ def graph_find_means(graph, i, theta, work, own, mean):
         work.inference.value,
         own.joint,
         own.oriented,
-        mean[:begin].reshape((nodes, width)),
+        table(mean[:begin], width),
         mean[begin:end].reshape((edges, K, width)),
     )
 
@@ -205,8 +206,8 @@ def arborescence_means_space(sentences: ArborescenceOracle) -> object:
 @find_means.register(ArborescenceOracle)
 def arborescence_find_means(sentences, i, theta, work, own, mean):
     n_words = output_size(sentences, i)
-    scores = theta[: n_words * (n_words + 1)].reshape((n_words, n_words + 1))
-    return arc_means(sentences.trees, scores, own, mean.reshape((n_words, n_words + 1)))
+    scores = table(theta[: n_words * (n_words + 1)], n_words + 1)
+    return arc_means(sentences.trees, scores, own, table(mean, n_words + 1))
 
 
 @part_rows.register(ArborescenceOracle)

@@ -6,6 +6,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import helper
+from maxmargin.compiling.views import table
 from maxmargin.inference.margins import path_margins, second_order_margins
 from maxmargin.inference.second_order import second_order_viterbi
 from maxmargin.inference.segment_margins import SegmentMarginWork, segment_margin_work, segment_margins
@@ -58,7 +59,7 @@ def chain_margin_workspace(chain: ChainOracle) -> ChainMarginWork:
 @decode_with_margins.register(ChainOracle)
 def chain_decode_with_margins(chain, i, theta, y, margins, work):
     length, K, found = output_size(chain, i), chain.n_labels, work.oracle
-    parts = theta.reshape((-1, chain.width))
+    parts = table(theta, chain.width)
     lay_out(chain.transitions, parts[K : K + length], parts[:K], K, found)
     unary = found.unary[:length]
     viterbi(unary, found.pairs, K, found.value, y)
@@ -83,7 +84,7 @@ def second_order_margin_workspace(chain: SecondOrderOracle) -> SecondOrderMargin
 @decode_with_margins.register(SecondOrderOracle)
 def second_order_decode_with_margins(chain, i, theta, y, margins, work):
     length, K, width = output_size(chain, i), chain.inner.n_labels, chain.inner.width
-    parts, (first, stop) = theta.reshape((-1, width)), trigram_span(chain, i)
+    parts, (first, stop) = table(theta, width), trigram_span(chain, i)
     triples, found = theta[first:stop].reshape((K, K, width)), work.oracle
     lay_out(chain.inner.transitions, parts[K : K + length], parts[:K], K, found.inner)
     unary, pairs = found.inner.unary[:length], found.inner.pairs
@@ -104,8 +105,8 @@ def segments_margin_workspace(segments: SegmentsOracle) -> SegmentsMarginWork:
 def segments_decode_with_margins(segments, i, theta, y, margins, work):
     """Write, for each token, the margin of its segment."""
     length, K, found = output_size(segments, i), segments.n_labels, work.oracle
-    pairs = theta[: K * segments.width].reshape((-1, segments.width))
-    parts = theta[head_size(segments) :].reshape((-1, SEGMENT_ROWS * segments.width))[:length]
+    pairs = table(theta[: K * segments.width], segments.width)
+    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * segments.width)[:length]
     lay_out_segments(segments, i, theta, found)
     none = Marked(found.unmarked[:length], segments.truth, found.fines)
     score = segment_viterbi(parts, pairs, K, none, found.trellis, y)

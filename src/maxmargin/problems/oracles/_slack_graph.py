@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from maxmargin.compiling.views import table
 from maxmargin.inference.counted import costliest_count
 from maxmargin.inference.counted_tree import (
     CountedTree,
@@ -49,7 +50,7 @@ def graph_slack_argmax(graph, i, theta, y, work, own):
     n_nodes, n_edges = stop - first, graph.edges[i, 1] - graph.edges[i, 0]
     order, parent = graph.inference.order[first:stop], graph.inference.parent[first:stop]
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
-    unary = theta[: n_nodes * width].reshape((n_nodes, width))
+    unary = table(theta[: n_nodes * width], width)
     pairs = theta[n_nodes * width : (n_nodes + n_edges * K) * width].reshape((n_edges, K, width))
     best_on_tree_by_count(unary, pairs, order, parent, heads, graph.labels[first:stop], K, own)
     m = costliest_count(own.scores[: n_nodes + 1])

@@ -4,6 +4,7 @@ They find the best score for each number m of wrong labels, and then maximise
 :math:`m (1 + \text{score} - \text{score of the truth})` over m.
 """
 
+from maxmargin.compiling.views import table
 from maxmargin.inference import counted
 from maxmargin.inference.counted import Counted
 from maxmargin.inference.counted_segments import (
@@ -33,7 +34,7 @@ def chain_slack_workspace(chain: ChainOracle, length: int) -> Counted:
 @slack_argmax.register(ChainOracle)
 def chain_slack_argmax(chain, i, theta, y, work, own):
     truth = chain.labels[chain.tokens[i, 0] : chain.tokens[i, 1]]
-    parts, K, length = theta.reshape((-1, chain.width)), chain.n_labels, truth.shape[0]
+    parts, K, length = table(theta, chain.width), chain.n_labels, truth.shape[0]
     lay_out(chain.transitions, parts[K : K + length], parts[:K], K, work)
     scores = own.scores[: length + 1]
     counted.best_by_count(work.unary[:length], work.pairs, truth, K, own.value)
@@ -51,7 +52,7 @@ def second_order_slack_argmax(chain, i, theta, y, work, own):
     K, width, (first, stop) = chain.inner.n_labels, chain.inner.width, trigram_span(chain, i)
     truth = chain.inner.labels[chain.inner.tokens[i, 0] : chain.inner.tokens[i, 1]]
     parts, length, triples = (
-        theta.reshape((-1, width)),
+        table(theta, width),
         truth.shape[0],
         theta[first:stop].reshape((K, K, width)),
     )
@@ -80,8 +81,8 @@ def segments_slack_workspace(segments: SegmentsOracle, length: int) -> CountedSe
 def segments_slack_argmax(segments, i, theta, y, work, own):
     truth = segments.truth[segments.tokens[i, 0] : segments.tokens[i, 1]]
     length, width, K = truth.shape[0], segments.width, segments.n_labels
-    pairs = theta[: K * width].reshape((-1, width))
-    parts = theta[head_size(segments) :].reshape((-1, SEGMENT_ROWS * width))[:length]
+    pairs = table(theta[: K * width], width)
+    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * width)[:length]
     lay_out_segments(segments, i, theta, work)
     best_segments_by_count(parts, pairs, K, truth, work.trellis, own)
     m = counted.costliest_count(own.scores[: length + 1])

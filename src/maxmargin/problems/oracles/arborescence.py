@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.compiling.views import table
 from maxmargin.inference.arborescence import ArborescenceWork
 from maxmargin.inference.dependency_trees import Trees, best_tree, tree_work
 from maxmargin.inference.eisner import EisnerWork
@@ -72,13 +73,13 @@ def arborescence_argmax(sentences, i, theta, y, work):
     for j in range(n_words):
         truth = j * (n_words + 1) + sentences.heads[first + j]
         scores[truth] = theta[truth]
-    best_tree(sentences.trees, scores.reshape((n_words, n_words + 1)), work.search, y)
+    best_tree(sentences.trees, table(scores, n_words + 1), work.search, y)
 
 
 @oracle.decode.register(ArborescenceOracle)
 def arborescence_decode(sentences, i, theta, y, work):
     n_words = sentences.words[i, 1] - sentences.words[i, 0]
-    scores = theta[: n_words * (n_words + 1)].reshape((n_words, n_words + 1))
+    scores = table(theta[: n_words * (n_words + 1)], n_words + 1)
     best_tree(sentences.trees, scores, work.search, y)
 
 

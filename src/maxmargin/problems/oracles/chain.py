@@ -5,6 +5,7 @@ from typing import NamedTuple
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import subroutine
 from maxmargin.compiling.prefetch import prefetch
+from maxmargin.compiling.views import table
 from maxmargin.loops import weighted_sum
 from maxmargin.problems import oracle
 from maxmargin.problems.oracles._transitions import Transitions, best_path, path_means
@@ -85,7 +86,7 @@ def add_costs(chain, i, parts, share, work):
 @oracle.argmax.register(ChainOracle)
 def chain_argmax(chain, i, theta, y, work):
     length = chain.tokens[i, 1] - chain.tokens[i, 0]
-    parts, K = theta.reshape((-1, chain.width)), chain.n_labels
+    parts, K = table(theta, chain.width), chain.n_labels
     add_costs(chain, i, parts, 1.0, work)
     best_path(chain.transitions, work.unary[:length], parts[:K], K, work, y)
 
@@ -93,7 +94,7 @@ def chain_argmax(chain, i, theta, y, work):
 @oracle.decode.register(ChainOracle)
 def chain_decode(chain, i, theta, y, work):
     length = chain.tokens[i, 1] - chain.tokens[i, 0]
-    parts, K = theta.reshape((-1, chain.width)), chain.n_labels
+    parts, K = table(theta, chain.width), chain.n_labels
     best_path(chain.transitions, parts[K : K + length], parts[:K], K, work, y)
 
 
@@ -130,7 +131,7 @@ def chain_psi(chain, i, y, index, value):
 def chain_expectation(chain, i, theta, share, z, work):
     length, K = chain.tokens[i, 1] - chain.tokens[i, 0], chain.n_labels
     labels = chain.labels[chain.tokens[i, 0] : chain.tokens[i, 1]]
-    parts, mean = theta.reshape((-1, chain.width)), z.reshape((-1, chain.width))
+    parts, mean = table(theta, chain.width), table(z, chain.width)
     add_costs(chain, i, parts, share, work)
     unary, marginals = work.unary[:length], mean[K : K + length]
     log_partition = path_means(chain.transitions, unary, parts[:K], K, work, marginals, mean[:K])

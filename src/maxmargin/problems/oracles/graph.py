@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import subroutine
+from maxmargin.compiling.views import table
 from maxmargin.loops import weighted_sum
 from maxmargin.problems import oracle
 from maxmargin.problems.oracles._labelling import (
@@ -97,7 +98,7 @@ def graph_shortfall(graph, i, work):
 @oracle.argmax.register(GraphOracle)
 def graph_argmax(graph, i, theta, y, work):
     first, nodes = graph.nodes[i, 0], graph.nodes[i, 1] - graph.nodes[i, 0]
-    scores = theta[: nodes * graph.width].reshape((nodes, graph.width))
+    scores = table(theta[: nodes * graph.width], graph.width)
     for v in range(nodes):
         cost = graph.cost[graph.labels[first + v]]
         weighted_sum(1.0, scores[v], graph.importance[first + v], cost, work.unary[v])
@@ -107,7 +108,7 @@ def graph_argmax(graph, i, theta, y, work):
 @oracle.decode.register(GraphOracle)
 def graph_decode(graph, i, theta, y, work):
     nodes = graph.nodes[i, 1] - graph.nodes[i, 0]
-    _label(graph, i, theta[: nodes * graph.width].reshape((nodes, graph.width)), theta, y, work)
+    _label(graph, i, table(theta[: nodes * graph.width], graph.width), theta, y, work)
 
 
 @subroutine
@@ -115,7 +116,7 @@ def _label(graph, i, unary, theta, y, work):
     """Write the best output for these scores of labels, and the scores of edges in ``theta``, to ``y``."""
     edges, begin = graph.edges[i, 1] - graph.edges[i, 0], unary.shape[0] * graph.width
     per_edge = edge_size(graph.inference, graph.n_labels, graph.width)
-    pairs = theta[begin : begin + edges * per_edge].reshape((edges, per_edge))
+    pairs = table(theta[begin : begin + edges * per_edge], per_edge)
     find_labels(graph.inference, graph, i, unary, pairs, work.inference, y)
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import subroutine
+from maxmargin.compiling.views import table
 from maxmargin.inference.second_order import second_order_viterbi
 from maxmargin.problems import oracle
 from maxmargin.problems.halves import absent
@@ -53,13 +54,13 @@ def trigram_span(chain, i):
 
 @oracle.argmax.register(SecondOrderOracle)
 def second_order_argmax(chain, i, theta, y, work):
-    add_costs(chain.inner, i, theta.reshape((-1, chain.inner.width)), 1.0, work.inner)
+    add_costs(chain.inner, i, table(theta, chain.inner.width), 1.0, work.inner)
     _best_path(chain, i, work.inner.unary, theta, y, work)
 
 
 @oracle.decode.register(SecondOrderOracle)
 def second_order_decode(chain, i, theta, y, work):
-    parts = theta.reshape((-1, chain.inner.width))
+    parts = table(theta, chain.inner.width)
     _best_path(chain, i, parts[chain.inner.n_labels :], theta, y, work)
 
 
@@ -67,7 +68,7 @@ def second_order_decode(chain, i, theta, y, work):
 def _best_path(chain, i, unary, theta, y, work):
     """Write the best labelling for these scores of labels at positions to ``y``."""
     length, K, width = oracle.output_size(chain.inner, i), chain.inner.n_labels, chain.inner.width
-    parts, (first, stop) = theta.reshape((-1, width)), trigram_span(chain, i)
+    parts, (first, stop) = table(theta, width), trigram_span(chain, i)
     triples = theta[first:stop].reshape((K, K, width))
     lay_out(chain.inner.transitions, unary[:length], parts[:K], K, work.inner)
     second_order_viterbi(work.inner.unary[:length], work.inner.pairs, triples, K, work.value, y)

@@ -7,6 +7,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import helper, subroutine
 from maxmargin.compiling.prefetch import prefetch
+from maxmargin.compiling.views import table
 from maxmargin.inference.segments import Marked, Trellis, new_trellis, segment_viterbi
 from maxmargin.loops import add_scaled, copy, scaled_copy, weighted_sum
 from maxmargin.problems import oracle
@@ -120,8 +121,8 @@ def head_size(segments):
 def lay_out_segments(segments, i, theta, work):
     """Write the scores of tokens and of lengths to the trellis."""
     width, head, trellis = segments.width, head_size(segments), work.trellis
-    parts = theta[head:].reshape((-1, SEGMENT_ROWS * width))
-    lengths = theta[segments.n_labels * width : head].reshape((-1, width))
+    parts = table(theta[head:], SEGMENT_ROWS * width)
+    lengths = table(theta[segments.n_labels * width : head], width)
     length = segments.tokens[i, 1] - segments.tokens[i, 0]
     for t in range(length):
         copy(parts[t][:width], trellis.sums[t + 1])
@@ -146,8 +147,8 @@ def _charge_tokens(truth, cost, trellis):
 def _best_segments(segments, theta, marked, work, y):
     """Write the best segmentation to ``y``."""
     width, K = segments.width, segments.n_labels
-    pairs = theta[: K * width].reshape((-1, width))
-    parts = theta[head_size(segments) :].reshape((-1, SEGMENT_ROWS * width))
+    pairs = table(theta[: K * width], width)
+    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * width)
     segment_viterbi(parts[: marked.sizes.shape[0]], pairs, K, marked, work.trellis, y)
 
 
