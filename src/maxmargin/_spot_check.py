@@ -101,14 +101,34 @@ def beaten_answer(problem: AnyProblem, w: FloatArray) -> Beaten | None:
     return None
 
 
-def wrong_prediction(problem: AnyProblem, w: FloatArray) -> tuple[int, float] | None:
-    """Return the first example whose prediction has a loss, and this loss, if it is found soon."""
-    inquiry = _Inquiry(problem)
+class Doubtful(NamedTuple):
+    """A prediction that shows that nothing was learnt.
+
+    Attributes
+    ----------
+    example : int
+    loss : float
+        Its loss; if it is 0, the features are not those of the truth.
+    """
+
+    example: int
+    loss: float
+
+    def __str__(self) -> str:
+        other = "" if self.loss > 0.0 else ", whose features are not those of the truth,"
+        return f"the prediction for example {self.example}{other} has loss {self.loss:.6g}"
+
+
+def doubtful_prediction(problem: AnyProblem, w: FloatArray) -> Doubtful | None:
+    """Return the first prediction that has a loss, or else that is not the truth, if it is found soon."""
+    inquiry, other = _Inquiry(problem), None
     for i in _while_patient(range(map_sizes(problem.map).examples)):
-        loss = inquiry.answer(decode, i, inquiry.scores(i, w)).loss
-        if loss > 0.0:
-            return i, loss
-    return None
+        answer = inquiry.answer(decode, i, inquiry.scores(i, w))
+        if answer.loss > 0.0:
+            return Doubtful(i, answer.loss)
+        if other is None and len(answer.where):
+            other = Doubtful(i, 0.0)
+    return other
 
 
 def _few(n: int) -> list[int]:

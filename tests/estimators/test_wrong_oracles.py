@@ -132,6 +132,14 @@ def test_zero_weights_that_predict_wrongly_are_reported(argmax: Function) -> Non
     assert warning.filename == __file__
 
 
+def test_a_loss_that_is_never_positive_is_reported_for_an_approximate_oracle() -> None:
+    first = next(i for i, y in enumerate(Y) if y != 0)  # at zero weights, all predictions are 0
+    with pytest.warns(UserWarning, match=r"^StructuredSVC: all weights are zero after training") as caught:
+        model(loss=lambda y_true, y: 0.0, exact=False).fit(X, Y)
+    said = f"the prediction for example {first}, whose features are not those of the truth, has loss 0"
+    assert said in str(caught[0].message)
+
+
 def test_zero_weights_that_predict_rightly_are_no_cause_to_warn() -> None:
     fitted = model(argmax=lambda x, w, y_true=None: PLACE[x.tobytes()], exact=False).fit(X, Y)
     assert not fitted.coef_.any()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._spot_check import beaten_answer, check_oracle, wrong_prediction
+from maxmargin._spot_check import beaten_answer, check_oracle, doubtful_prediction
 from maxmargin.arrays import FloatArray
 from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.encoding.objects import as_list, paired_lists
@@ -89,7 +89,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     they take longer than a second, at zero and at random weights before training, and at the last weights
     after it; 35 calls in all. It is an error if another output beats an answer before training, or if the
     loss is never above 0. It is a warning if one does after training, or if all weights are zero and
-    predictions wrong.
+    predictions are wrong. An argmax that is not exact gets only the last of these checks.
 
     Examples
     --------
@@ -216,11 +216,11 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
 
     def _warn_of_doubts(self, problem: Problem, w: FloatArray) -> None:
         """Warn if the weights show that the functions are wrong, or that nothing was learnt."""
-        found, doubt = wrong_prediction(problem, w) if not w.any() else None, beaten_answer(problem, w)
+        found, doubt = doubtful_prediction(problem, w) if not w.any() else None, beaten_answer(problem, w)
         if found is not None:
             text = (
-                f"all weights are zero after training (gap {self.gap_:.3g}), but the prediction for example "
-                f"{found[0]} has loss {found[1]:.6g}: argmax, loss or features may be wrong, or tol too large"
+                f"all weights are zero after training (gap {self.gap_:.3g}), but {found}: argmax, loss or "
+                "features may be wrong, or tol too large"
             )
         elif doubt is not None:
             text = f"the certificate does not hold: {doubt}"
