@@ -47,6 +47,7 @@ def shortened(text: str, most: int = _LONGEST) -> str:
 
 
 def note_example(error: Exception, owner: str, name: str, i: int) -> None:
-    """Add a note to an error of a user's function that names the example, unless it has one."""
-    if not any("for example " in note for note in getattr(error, "__notes__", ())):
+    """Add a note to an error of a user's function that names the example, unless a note or it does so."""
+    said = [str(error), *getattr(error, "__notes__", ())]
+    if not any(f"for example {i}" in text for text in said):
         error.add_note(f"{owner}: raised by {name} for example {i}")
