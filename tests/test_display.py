@@ -174,6 +174,8 @@ def test_labels_of_the_plot() -> None:
     objectives, gap = plot_convergence(History(ROWS), tol=0.25)
     assert (objectives.get_ylabel(), gap.get_ylabel()) == ("objective", "certified gap (log)")
     assert gap.get_xlabel() == "passes over the data"
+    objectives.figure.canvas.draw()
+    assert all(float(tick).is_integer() for tick in gap.get_xticks())
     assert gap.get_lines()[1].get_ydata() == [0.25, 0.25]
     names = [text.get_text() for ax in (objectives, gap) for text in ax.get_legend().get_texts()]
     assert [name.partition(":")[0] for name in names] == ["primal", "dual", "gap", "tol = 0.25"]
@@ -186,6 +188,10 @@ def test_plot_in_the_users_panels() -> None:
     axes = Figure().subplots(2, 1)
     assert plot_convergence(History(ROWS), axes) is axes
     assert len(axes[0].get_lines()) == 2
+    logarithmic = Figure().subplots(2, 1, sharex=True)
+    logarithmic[1].set_xscale("log")
+    plot_convergence(History(ROWS), logarithmic)
+    assert logarithmic[0].get_xscale() == "log"
 
 
 def test_plot_of_an_optimum_found() -> None:
