@@ -28,6 +28,7 @@ def test_a_short_table(result: Result) -> None:
     assert f"{result.dual:.6g}" in lines[3]
     assert f"{result.gap:.3g}, {result.gap / result.primal:.2%} of the objective (guaranteed)" in lines[4]
     assert lines[5].split()[1] == "3,"
+    assert lines[5].endswith("and 3 certificates")
     assert lines[6].endswith("6, of which 6 are not zero")
     assert str(result) == repr(result)
 

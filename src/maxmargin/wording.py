@@ -35,6 +35,11 @@ def shown(value: object) -> str:
     return shortened(repr(value))
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which is in the plural unless the number is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
 def on_one_line(message: str) -> str:
     """Return an error message as a single line, shortened to fit on a screen."""
     line = " ".join(part.strip() for part in message.splitlines())
