@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import BlockFrankWolfe, BrokenOracle, StructuredSVC, _spot_check, solve
+from maxmargin import BlockFrankWolfe, BrokenOracle, StructuredSVC, limits, solve
 from maxmargin._spot_check import check_oracle
 from maxmargin.decoding import decode_all
 from maxmargin.problems import SignConstrained, Sizes
@@ -104,17 +105,31 @@ def test_predictions_may_be_of_fewer_outputs() -> None:
     assert set(model(argmax=bounded).fit(X, Y).predict(X)) <= {0, 1}
 
 
-def test_slow_oracles_are_asked_for_fewer_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_spot_check, "_PATIENCE", -1.0)
+def test_slow_oracles_are_asked_for_fewer_examples() -> None:
     asked = []
 
     def slow(x: Array, w: Array, y_true: int | None = None) -> int:
         asked.append(x)
         return best(x, w, y_true)
 
-    check_oracle(model(argmax=slow).problem(X, Y), "test", "advice")
+    check_oracle(model(argmax=slow).problem(X, Y), "test", "advice", seconds=-1.0)
     assert len(asked) == 5
     assert all(x is X[0] for x in asked)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_time_limit_counts_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(time=0.0)
+    monkeypatch.setattr(limits, "time", SimpleNamespace(perf_counter=lambda: clock.time))
+
+    def slow(x: Array, w: Array, y_true: int | None = None) -> int:
+        clock.time += 1.0
+        return best(x, w, y_true)
+
+    fitted = model(argmax=slow, tol=0.0, C=10.0, time_limit=60.0, max_iter=10**6)
+    fitted.fit(X, Y)
+    assert 50.0 < clock.time <= 66.0  # within a tenth
+    assert fitted.time_limit == 60.0
 
 
 @pytest.mark.parametrize("argmax", [worst, truth])
