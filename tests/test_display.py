@@ -48,7 +48,8 @@ def shown(stream: io.StringIO, **options: Any) -> str:
 def test_line_on_a_terminal() -> None:
     text = shown(Terminal(), delay=0)
     assert "training: pass 5/100" in text
-    assert "primal 1 dual 0.2 gap 0.8" in text
+    assert "training: pass 5/100 [00:00], primal 1 dual 0.2 gap 0.8" in text
+    assert "<" not in text  # no time that remains: it would be that until max_passes
     assert text.rstrip(" ").endswith("\r")  # the line is gone afterwards
 
 

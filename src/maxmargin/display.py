@@ -12,8 +12,8 @@ from maxmargin.limits import now
 from maxmargin.result import Progress
 
 _DELAY, _SECOND_LINE = 2.0, 10.0
-# The bar comes last and takes the space that is left: tqdm cuts lines at the edge of the terminal.
-_FORMAT = "{desc}: pass {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix} {bar}"
+# No bar and no time that remains: most runs end long before max_passes.
+_FORMAT = "{desc}: pass {n_fmt}/{total_fmt} [{elapsed}]{postfix}"
 
 
 class Due:
@@ -83,8 +83,8 @@ class ProgressLine:
 
     The line appears on a terminal or in a notebook once a run has lasted two seconds, or at once with
     ``delay=0``, and disappears when the run ends. Nothing is written to other streams; `LogLines` are for
-    these. Before the first pass, the line says what is being compiled. The remaining time is the time until
-    ``max_passes``; a run that reaches its tol ends sooner.
+    these. Before the first pass, the line says what is being compiled. It has no estimate of the time that
+    remains, as nobody knows after how many passes the gap is small enough.
 
     Parameters
     ----------
