@@ -198,6 +198,16 @@ def test_module_is_the_command() -> None:
     assert run.stdout == f"maxmargin {maxmargin.__version__}\n"
 
 
+@pytest.mark.parametrize("command", ["demo", "train", "encode", "tag", "evaluate", "inspect", "compile"])
+def test_each_command_says_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    usage, _, rest = capsys.readouterr().out.partition("\n\n")
+    assert usage.startswith(f"usage: maxmargin {command} ")
+    assert rest[0].isupper()
+    assert rest.split("\n\n")[0].endswith(".")
+
+
 def test_compile_says_what_was_done(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
