@@ -177,6 +177,22 @@ def test_an_oracle_that_fails_at_the_last_weights() -> None:
     assert "exact=False" in str(c[-1].message)
 
 
+def test_nothing_is_checked_after_an_interrupt() -> None:
+    calls, last = [], 5 * 5 + 3 * len(X)
+
+    def interrupted(x: Array, w: Array, y_true: int | None = None) -> int:
+        calls.append(y_true)
+        if len(calls) == last:
+            raise KeyboardInterrupt
+        return best(x, w, y_true)
+
+    fitted = model(argmax=interrupted, tol=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X, Y)
+    assert fitted.certified_
+    assert None not in calls[last:]  # no prediction
+
+
 def test_right_functions_are_called_a_few_times_more() -> None:
     calls = []
 

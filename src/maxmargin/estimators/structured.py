@@ -216,8 +216,9 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
         except BrokenOracle as error:
             said = str(error).removeprefix("solve: ").rstrip(".")
             raise BrokenOracle(f"{self._owner}: {said}; {self._advice}.") from error
-        is_late = result.status is Status.TIME_LIMIT
-        self._warn_of_doubts(problem, result.w, 0.0 if is_late else patience(self.time_limit))
+        if result.status is not Status.INTERRUPTED:
+            is_late = result.status is Status.TIME_LIMIT
+            self._warn_of_doubts(problem, result.w, 0.0 if is_late else patience(self.time_limit))
         return result
 
     def _warn_of_doubts(self, problem: Problem, w: FloatArray, seconds: float) -> None:
