@@ -149,10 +149,13 @@ class TrainedEstimator(SavesModel, Generic[Data]):
         return suited_to(problem, default)
 
     def _warn(self, status: Status, scales: str) -> None:
-        objective = self.history_.primal.min()
+        known, objective = "there is no certificate", self.history_.primal.min()
+        if objective < math.inf:
+            known = (
+                f"the gap is {self.gap_:.3g}, above tol={self.tol:.3g} times the objective {objective:.4g}"
+            )
         warnings.warn(
-            f"{self._owner}: {status.value}: after {self._passes} the gap is {self.gap_:.3g}, above "
-            f"tol={self.tol:.3g} times the objective {objective:.4g}; {ADVICE[status]}{scales}.",
+            f"{self._owner}: {status.value}: after {self._passes} {known}; {ADVICE[status]}{scales}.",
             ConvergenceWarning,
             stacklevel=frames_to_user(),
         )
