@@ -221,9 +221,7 @@ def test_compile_says_what_was_done(
     assert cli.main(["compile", "ChainSVC", "MatchingSVC", "--jobs", "2"]) == 0
     assert asked == [((["ChainSVC", "MatchingSVC"],), {"every_method": False, "n_jobs": 2})]
     before, after = capsys.readouterr().out.splitlines()
-    assert before.startswith(
-        "kinds of fits to compile for: 5, processes: 2, memory of a process: at most 1 GB, "
-    )
+    assert before.startswith("compiling for 5 kinds of fits in 2 processes of at most 1 GB: about ")
     assert after == f"7 kernels ready in 1.5 s and at most 432 MB a process, in {tmp_path}"
 
 
