@@ -33,6 +33,11 @@ def test_a_short_table(result: Result) -> None:
     assert str(result) == repr(result)
 
 
+def test_a_gap_is_no_share_of_an_objective_of_zero(result: Result) -> None:
+    nothing = result._replace(primal=0.0, dual=0.0, gap=0.0)
+    assert repr(nothing).splitlines()[4].split(maxsplit=1)[1] == "0 (guaranteed)"
+
+
 def test_in_a_notebook(result: Result) -> None:
     pytest.importorskip("matplotlib")
     text = result._repr_html_()
