@@ -121,6 +121,12 @@ MUTANTS: dict[str, tuple[str, Function, set[str], str]] = {
         {"argmax"},
         "argmax returns the prediction: add the loss",
     ),
+    "oracle of the worst": (
+        "argmax",
+        lambda self, i, theta, y, work: y.__setitem__(0, np.argmin(theta + self.cost[self.y[i]])),
+        {"argmax"},
+        "argmax returns the smallest value: take the largest",
+    ),
     "oracle with another loss": (
         "argmax",
         with_too_much_loss,
@@ -284,6 +290,16 @@ OWN_MUTANTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "functions",
         "raise ZeroDivisionError",
     ),
+    "features that fail": (
+        {"features": lambda x, y: {}["weight"]},
+        "functions",
+        "functions: KeyError: 'weight' (StructuredSVC: raised by features for example 0).",
+    ),
+    "a loss that is negative": (
+        {"loss": lambda y_true, y: -float(y != y_true)},
+        "functions",
+        "raise ValueError: StructuredSVC: loss must be a finite number >= 0, got -1.0 for example 0.",
+    ),
     "an oracle that writes": (
         {"argmax": lambda x, w, y_true=None: w.__setitem__(0, 1.0)},
         "functions",
@@ -297,6 +313,7 @@ def test_functions_of_an_estimator(name: str) -> None:
     wrong, check, expected = OWN_MUTANTS[name]
     report = check_problem(StructuredSVC(**(FUNCTIONS | wrong)), *DATA)
     assert expected in str(report)
+    assert ".." not in str(report)
     assert (report.findings[0].check if report.findings else "") == check
 
 

@@ -198,6 +198,16 @@ def test_module_is_the_command() -> None:
     assert run.stdout == f"maxmargin {maxmargin.__version__}\n"
 
 
+@pytest.mark.parametrize("command", ["demo", "train", "encode", "tag", "evaluate", "inspect", "compile"])
+def test_each_command_says_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    usage, _, rest = capsys.readouterr().out.partition("\n\n")
+    assert usage.startswith(f"usage: maxmargin {command} ")
+    assert rest[0].isupper()
+    assert rest.split("\n\n")[0].endswith(".")
+
+
 def test_compile_says_what_was_done(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -211,9 +221,7 @@ def test_compile_says_what_was_done(
     assert cli.main(["compile", "ChainSVC", "MatchingSVC", "--jobs", "2"]) == 0
     assert asked == [((["ChainSVC", "MatchingSVC"],), {"every_method": False, "n_jobs": 2})]
     before, after = capsys.readouterr().out.splitlines()
-    assert before.startswith(
-        "kinds of fits to compile for: 5, processes: 2, memory of a process: at most 1 GB, "
-    )
+    assert before.startswith("compiling for 5 kinds of fits in 2 processes of at most 1 GB: about ")
     assert after == f"7 kernels ready in 1.5 s and at most 432 MB a process, in {tmp_path}"
 
 

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from maxmargin import limits
+from maxmargin.compiling.progress import announced
 from maxmargin.display import CertificateLines, LogLines, ProgressLine, shown_progress
 from maxmargin.history import History, Measurement
 from maxmargin.limits import Limits
@@ -46,7 +48,8 @@ def shown(stream: io.StringIO, **options: Any) -> str:
 def test_line_on_a_terminal() -> None:
     text = shown(Terminal(), delay=0)
     assert "training: pass 5/100" in text
-    assert "primal 1 dual 0.2 gap 0.8" in text
+    assert "training: pass 5/100 [00:00], primal 1 dual 0.2 gap 0.8" in text
+    assert "<" not in text  # no time that remains: it would be that until max_passes
     assert text.rstrip(" ").endswith("\r")  # the line is gone afterwards
 
 
@@ -74,12 +77,46 @@ def test_line_goes_to_standard_error_by_default(monkeypatch: pytest.MonkeyPatch)
     assert "training" in stream.getvalue()
 
 
-def test_line_in_a_notebook() -> None:
-    class OutStream(io.StringIO):
-        pass
+class OutStream(io.StringIO):
+    """A stream of a notebook, which says when it has been written to."""
 
-    OutStream.__module__ = "ipykernel.iostream"
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def write(self, text: str) -> int:
+        count = super().write(text)
+        self.written.set()
+        return count
+
+
+OutStream.__module__ = "ipykernel.iostream"
+
+
+def test_line_in_a_notebook() -> None:
     assert "training: pass 5/100" in shown(OutStream(), delay=0)
+
+
+def test_a_notebook_says_what_is_being_compiled() -> None:
+    stream = OutStream()
+    with ProgressLine("training", stream=stream, delay=0.0), announced(plot_convergence, ()):
+        assert stream.written.wait(60)
+    assert stream.getvalue().startswith("\rcompiling plot_convergence (kernel 1, ")
+
+
+def test_logs_say_what_is_being_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, clock = io.StringIO(), SimpleNamespace(time=0.0)
+    monkeypatch.setattr(limits, "time", SimpleNamespace(perf_counter=lambda: clock.time))
+    for _ in range(2):  # the first is not told what the second is
+        with LogLines("training", stream) as lines:
+            for clock.time in (1.0, 3.0, 4.0):
+                with announced(plot_convergence, ()):
+                    pass
+            clock.time = 11.0
+            lines(progress(1, None))
+        clock.time = 0.0
+    text = "training: compiling plot_convergence, 3 s\ntraining: pass 1, 11 s\n"
+    assert stream.getvalue() == 2 * text
 
 
 def test_log_lines_come_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,6 +175,8 @@ def test_labels_of_the_plot() -> None:
     objectives, gap = plot_convergence(History(ROWS), tol=0.25)
     assert (objectives.get_ylabel(), gap.get_ylabel()) == ("objective", "certified gap (log)")
     assert gap.get_xlabel() == "passes over the data"
+    objectives.figure.canvas.draw()
+    assert all(float(tick).is_integer() for tick in gap.get_xticks())
     assert gap.get_lines()[1].get_ydata() == [0.25, 0.25]
     names = [text.get_text() for ax in (objectives, gap) for text in ax.get_legend().get_texts()]
     assert [name.partition(":")[0] for name in names] == ["primal", "dual", "gap", "tol = 0.25"]
@@ -150,6 +189,10 @@ def test_plot_in_the_users_panels() -> None:
     axes = Figure().subplots(2, 1)
     assert plot_convergence(History(ROWS), axes) is axes
     assert len(axes[0].get_lines()) == 2
+    logarithmic = Figure().subplots(2, 1, sharex=True)
+    logarithmic[1].set_xscale("log")
+    plot_convergence(History(ROWS), logarithmic)
+    assert logarithmic[0].get_xscale() == "log"
 
 
 def test_plot_of_an_optimum_found() -> None:

@@ -32,6 +32,7 @@ def test_empty():
     assert len(History()) == 0
     assert History().gap.shape == (0,)
     assert repr(History()) == "History(0 certificates)"
+    assert repr(History(ROWS[:1])).startswith("History(1 certificate, ")
 
 
 def test_other_columns():

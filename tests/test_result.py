@@ -28,8 +28,14 @@ def test_a_short_table(result: Result) -> None:
     assert f"{result.dual:.6g}" in lines[3]
     assert f"{result.gap:.3g}, {result.gap / result.primal:.2%} of the objective (guaranteed)" in lines[4]
     assert lines[5].split()[1] == "3,"
+    assert lines[5].endswith("and 3 certificates")
     assert lines[6].endswith("6, of which 6 are not zero")
     assert str(result) == repr(result)
+
+
+def test_a_gap_is_no_share_of_an_objective_of_zero(result: Result) -> None:
+    nothing = result._replace(primal=0.0, dual=0.0, gap=0.0)
+    assert repr(nothing).splitlines()[4].split(maxsplit=1)[1] == "0 (guaranteed)"
 
 
 def test_in_a_notebook(result: Result) -> None:

@@ -98,7 +98,7 @@ def message_of(kind, *args, **options):
             {"callbacks": print},
             "solve: callbacks must be a list of functions, got a builtin_function_or_method.",
         ),
-        ({"callbacks": [print, 3]}, "solve: callbacks must be a list of functions, got a list."),
+        ({"callbacks": [print, 3]}, "solve: each item of callbacks must be a function, got 3."),
         (
             {"random_state": -1},
             "solve: random_state must be an int >= 0, a Generator, a RandomState or None, got -1.",

@@ -112,9 +112,10 @@ def test_one_name_may_stand_alone():
 def test_the_plan_says_what_is_compiled_and_how_long_it_takes():
     fits = tuple(FirstFit("ChainSVC", str(k)) for k in range(20))
     assert str(warm.Plan(fits, 2)) == (
-        "kinds of fits to compile for: 20, processes: 2, memory of a process: at most 1 GB, time: about "
-        "3 min if nothing is on disk"
+        "compiling for 20 kinds of fits in 2 processes of at most 1 GB: about 3 min, or less if some of it "
+        "is on disk"
     )
+    assert str(warm.Plan(fits[:1], 1)).startswith("compiling for 1 kind of fits in 1 process of at most 1 GB")
 
 
 def test_outcomes_of_the_children_are_summed(monkeypatch, tmp_path):

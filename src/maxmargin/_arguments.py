@@ -103,8 +103,9 @@ def check_n_jobs(n_jobs: object) -> None:
 def checked_callbacks(callbacks: object) -> tuple[Callback, ...]:
     """Return the callbacks as a tuple."""
     checked: tuple[Callback, ...] = tuple(callbacks) if isinstance(callbacks, Iterable) else ()
-    valid = isinstance(callbacks, Iterable) and all(map(callable, checked))
-    _expect(valid, "callbacks", "a list of functions", callbacks)
+    _expect(isinstance(callbacks, Iterable), "callbacks", "a list of functions", callbacks)
+    for item in checked:
+        _expect(callable(item), "each item of callbacks", "a function", item)
     return checked
 
 

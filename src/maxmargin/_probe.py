@@ -94,14 +94,14 @@ class Probe:
         except (Flawed, KeyboardInterrupt):
             raise
         except Exception as error:
-            said = " ".join(str(error).split())
-            raise Flawed("functions", f"makes a function raise {type(error).__name__}: {said}") from error
+            raise Flawed("functions", f"makes a function raise {told(error)}") from error
 
     def _unit(self) -> float:
         """Return the size of weights that makes scores about as large as losses."""
         plane = self._answer(argmax, np.zeros(self.size.weights))
         w = self._pushed(plane)
-        return max(plane.loss, 1.0) / max(float(np.sqrt(inner(self.map, w, w))), 1e-12)
+        length = float(np.sqrt(inner(self.map, w, w)))
+        return max(plane.loss, 1.0) / length if length > 1e-12 else 1.0  # the answer may be the truth
 
     def _ask(self, w: FloatArray) -> None:
         pair = [self._answer(oracle, w) for oracle in (argmax, decode)]
@@ -235,9 +235,16 @@ class Probe:
                 )
 
     def _advice(self) -> str:
+        if all(self._is_worst(asked) for asked in self.asked):
+            return "argmax returns the smallest value: take the largest"
         if all(_same(asked.argmax, asked.decode) for asked in self.asked):
             return "argmax returns the prediction: add the loss to the scores"
         return "it must return the best of all outputs, by the features and the loss of the other functions"
+
+    def _is_worst(self, asked: Asked) -> bool:
+        """Whether no output seen is worse than the max oracle's answer."""
+        found = asked.argmax.loss + asked.argmax.score(asked.theta)
+        return found <= min([0.0, *(plane.loss + plane.score(asked.theta) for plane in self.planes)])
 
     def prediction(self) -> None:
         """Check that neither the truth nor any output seen scores more than the prediction."""
@@ -250,6 +257,13 @@ class Probe:
                     f"has an output that scores {best:.6g} above the truth, but the prediction scores "
                     f"{found:.6g}; it must be the best of all outputs, without the loss",
                 )
+
+
+def told(error: Exception) -> str:
+    """Return an error of a user's function on one line, with the notes that name function and example."""
+    said = " ".join(str(error).split()).rstrip(".")
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    return f"{type(error).__name__}: {said}{notes}"
 
 
 def _same(a: Judged, b: Judged) -> bool:

@@ -4,7 +4,6 @@
 calls of the oracle, and they raise only if the oracle is certainly wrong.
 """
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from maxmargin._probe import Judged
 from maxmargin.arrays import FloatArray
+from maxmargin.limits import now
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.methods.scratch import corner_of_answer, new_scratch
 from maxmargin.problems.feature_map import map_sizes, projected, rebuilt, score
@@ -21,8 +21,8 @@ from maxmargin.problems.problem import AnyProblem
 
 _EXAMPLES = 5
 _SEED = 0
-# No further example is checked after this many seconds.
-_PATIENCE = 1.0
+# No further example is checked after this many seconds, nor after this share of a time limit.
+_PATIENCE, _SHARE = 1.0, 0.03
 _LARGEST = "argmax must return an output of largest loss plus score"
 _BEST = "argmax without the truth must return an output of largest score"
 _TRUTH = "the truth", Judged(0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
@@ -60,23 +60,29 @@ class Beaten(NamedTuple):
         )
 
 
-def check_oracle(problem: AnyProblem, owner: str, advice: str) -> None:
+def patience(time_limit: float | None) -> float:
+    """Return the seconds after which no further example is checked, in a fit with this limit."""
+    return _PATIENCE if time_limit is None else min(_PATIENCE, _SHARE * time_limit)
+
+
+def check_oracle(problem: AnyProblem, owner: str, advice: str, seconds: float = _PATIENCE) -> None:
     """Raise `BrokenOracle` if a few examples show that the max oracle, or the loss, is wrong.
 
     The oracle is called at zero weights and at two random weights, which it must answer by outputs that
     neither the truth, nor a prediction, nor another of its answers beats. Predictions are compared with each
     other only, as they may be restricted to fewer outputs. At zero weights, some answer must have a loss:
-    otherwise zero weights are optimal, and training ends before it has begun.
+    otherwise zero weights are optimal, and training ends before it has begun. After ``seconds``, no further
+    example is checked.
     """
     if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
         return
     inquiry, n, largest, seen = _Inquiry(problem), map_sizes(problem.map).examples, 0.0, 0
-    for i in _while_patient(_few(n)):
+    for i in _until(seconds, _few(n)):
         beaten, loss = inquiry.compare(i)
         if beaten is not None:
             raise BrokenOracle(f"{owner}: {beaten}; {advice}.")
         largest = max(largest, loss)
-    for i in _while_patient(range(n if largest == 0.0 else 0)):
+    for i in _until(seconds, range(n if largest == 0.0 else 0)):
         largest, seen = inquiry.loss_at_zero(i), i + 1
         if largest > 0.0:
             break
@@ -87,12 +93,12 @@ def check_oracle(problem: AnyProblem, owner: str, advice: str) -> None:
         )
 
 
-def beaten_answer(problem: AnyProblem, w: FloatArray) -> Beaten | None:
+def beaten_answer(problem: AnyProblem, w: FloatArray, seconds: float) -> Beaten | None:
     """Return an answer at w, among those to a few examples, that the truth or the prediction beats."""
     if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
         return None
     inquiry = _Inquiry(problem)
-    for i in _while_patient(_few(map_sizes(problem.map).examples)):
+    for i in _until(seconds, _few(map_sizes(problem.map).examples)):
         theta = inquiry.scores(i, w)
         others = [_TRUTH, ("the prediction", inquiry.answer(decode, i, theta))]
         found = _beaten(_LARGEST, i, theta, inquiry.answer(argmax, i, theta), others)
@@ -101,14 +107,34 @@ def beaten_answer(problem: AnyProblem, w: FloatArray) -> Beaten | None:
     return None
 
 
-def wrong_prediction(problem: AnyProblem, w: FloatArray) -> tuple[int, float] | None:
-    """Return the first example whose prediction has a loss, and this loss, if it is found soon."""
-    inquiry = _Inquiry(problem)
-    for i in _while_patient(range(map_sizes(problem.map).examples)):
-        loss = inquiry.answer(decode, i, inquiry.scores(i, w)).loss
-        if loss > 0.0:
-            return i, loss
-    return None
+class Doubtful(NamedTuple):
+    """A prediction that shows that nothing was learnt.
+
+    Attributes
+    ----------
+    example : int
+    loss : float
+        Its loss; if it is 0, the features are not those of the truth.
+    """
+
+    example: int
+    loss: float
+
+    def __str__(self) -> str:
+        other = "" if self.loss > 0.0 else ", whose features are not those of the truth,"
+        return f"the prediction for example {self.example}{other} has loss {self.loss:.6g}"
+
+
+def doubtful_prediction(problem: AnyProblem, w: FloatArray, seconds: float) -> Doubtful | None:
+    """Return the first prediction that has a loss, or else that is not the truth, if it is found soon."""
+    inquiry, other = _Inquiry(problem), None
+    for i in _until(seconds, range(map_sizes(problem.map).examples)):
+        answer = inquiry.answer(decode, i, inquiry.scores(i, w))
+        if answer.loss > 0.0:
+            return Doubtful(i, answer.loss)
+        if other is None and len(answer.where):
+            other = Doubtful(i, 0.0)
+    return other
 
 
 def _few(n: int) -> list[int]:
@@ -117,12 +143,12 @@ def _few(n: int) -> list[int]:
     return chosen
 
 
-def _while_patient(examples: Iterable[int]) -> Iterator[int]:
-    """Yield examples until some time has passed: slow oracles are asked for fewer."""
-    end = time.monotonic() + _PATIENCE
+def _until(seconds: float, examples: Iterable[int]) -> Iterator[int]:
+    """Yield examples until some time has passed, but at least one: slow oracles are asked for fewer."""
+    end = now() + seconds
     for i in examples:
         yield i
-        if time.monotonic() > end:
+        if now() > end:
             return
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from maxmargin._arguments import check_count, checked_problem, generator
-from maxmargin._probe import Finding, Probe
+from maxmargin._probe import Finding, Probe, told
 from maxmargin.problems.feature_map import unconstrained
 from maxmargin.problems.problem import Problem, sizes
 from maxmargin.wording import described
@@ -90,8 +90,10 @@ def check_problem(
         problem = subject.problem(X, y) if callable(getattr(subject, "problem", None)) else subject
         phi, oracle = checked_problem(problem)
         problem = Problem(unconstrained(phi), oracle)  # a linear map
-    except (TypeError, ValueError) as error:
-        return Report((Finding("functions", None, f"functions: {error}"),), 0)
+    except Exception as error:
+        is_ours = isinstance(error, TypeError | ValueError) and not hasattr(error, "__notes__")
+        said = str(error) if is_ours else f"{told(error)}."
+        return Report((Finding("functions", None, f"functions: {said}"),), 0)
     check_count("n_examples", n_examples, "check_problem")
     rng, found = generator(random_state, "check_problem"), dict[str, Finding]()
     count = min(int(n_examples), sizes(problem).examples)

@@ -60,7 +60,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
 
-    demo = commands.add_parser("demo", help="train and certify a chain on data that come with scikit-learn")
+    demo = commands.add_parser(
+        "demo",
+        help="train and certify a chain on data that come with scikit-learn",
+        description="Train and certify a chain on data that come with scikit-learn, and draw what it learnt.",
+    )
     demo.add_argument(
         "--plot",
         type=_plot_path,
@@ -72,7 +76,13 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
 
     add_commands(commands)
-    compile_ = commands.add_parser("compile", help="compile kernels now, so that no first fit waits")
+    compile_ = commands.add_parser(
+        "compile",
+        help="compile kernels now, so that no first fit waits",
+        description="Compile kernels now, so that no first fit waits: those that estimators need with their "
+        "default parameters, for dense, sparse and named features. The command first says how long this "
+        "takes and how much memory. What is on disk is not compiled again.",
+    )
     compile_.add_argument(
         "estimators", nargs="*", type=_estimator, metavar="ESTIMATOR", help="such as ChainSVC (default: all)"
     )

@@ -219,11 +219,11 @@ def _plotted(path: Path, history: History, paper: History, data: Words, readings
 
 
 def _draw_words(figure: Any, data: Words, readings: Readings) -> None:
-    """Draw the first held-out words that are misread by one of the two, each with its three readings."""
+    """Draw the first held-out words that at least one of the two misreads, each with its three readings."""
     read = [_by_word(reading, data.y_test) for reading in readings]
     words = zip(data.X_test, data.y_test, *read, strict=True)
     shown = [(x, lines) for x, *lines in words if any((line != lines[0]).any() for line in lines)][:_SHOWN]
-    figure.suptitle("The first held-out words that one of the two misreads; what is wrong is bold")
+    figure.suptitle("The first held-out words that at least one model misreads; mistakes are bold")
     width = _PIXELS * max((len(x) for x, _ in shown), default=1)
     axes = np.ravel(figure.subplots(max(len(shown), 1), 1, squeeze=False))
     for ax in axes:

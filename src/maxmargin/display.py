@@ -2,18 +2,18 @@
 
 import sys
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Self, cast
 
 from tqdm import tqdm
 
-from maxmargin.compiling.progress import CompilingLine
+from maxmargin.compiling.progress import Compilation, CompilingLine, watched
 from maxmargin.history import Measurement, certificate_text
 from maxmargin.limits import now
 from maxmargin.result import Progress
 
 _DELAY, _SECOND_LINE = 2.0, 10.0
-# The bar comes last and takes the space that is left: tqdm cuts lines at the edge of the terminal.
-_FORMAT = "{desc}: pass {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix} {bar}"
+# No bar and no time that remains: most runs end long before max_passes.
+_FORMAT = "{desc}: pass {n_fmt}/{total_fmt} [{elapsed}]{postfix}"
 
 
 class Due:
@@ -83,8 +83,8 @@ class ProgressLine:
 
     The line appears on a terminal or in a notebook once a run has lasted two seconds, or at once with
     ``delay=0``, and disappears when the run ends. Nothing is written to other streams; `LogLines` are for
-    these. Before the first pass, the line says what is being compiled. The remaining time is the time until
-    ``max_passes``; a run that reaches its tol ends sooner.
+    these. Before the first pass, the line says what is being compiled. It has no estimate of the time that
+    remains, as nobody knows after how many passes the gap is small enough.
 
     Parameters
     ----------
@@ -118,12 +118,15 @@ class ProgressLine:
     ) -> None:
         self.name, self.enabled, self.delay, self.stream = name, enabled, delay, stream
         self._bar: tqdm | None = None
-        self._compiling = CompilingLine(delay, stream)
+        self._compiling: CompilingLine | None = None
 
     def __enter__(self) -> Self:
         if self.enabled is not False:
-            self._compiling.__enter__()
+            self._compiling = CompilingLine(self.delay, _as_terminal(self._out())).__enter__()
         return self
+
+    def _out(self) -> IO[str]:
+        return sys.stderr if self.stream is None else self.stream
 
     def __call__(self, progress: Progress) -> None:
         """Update the line; called after each pass."""
@@ -136,7 +139,7 @@ class ProgressLine:
         self._bar.update(int(progress.passes) - self._bar.n)
 
     def _open(self, max_passes: int) -> tqdm:
-        stream = sys.stderr if self.stream is None else self.stream
+        stream = self._out()
         return tqdm(
             total=max_passes,
             desc=self.name,
@@ -153,12 +156,14 @@ class ProgressLine:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
-        if self.enabled is not False:
+        if self._compiling is not None:
             self._compiling.__exit__(kind, error, traceback)
 
 
 class LogLines:
     """A callback that writes a line every so often, for logs: after 2, 10, 20, 40, 80, ... seconds.
+
+    Before the first pass, the lines say what is being compiled.
 
     Parameters
     ----------
@@ -173,21 +178,46 @@ class LogLines:
         self._due = Due()
 
     def __enter__(self) -> Self:
+        self._watching = watched(self._note)
+        self._watching.__enter__()
         return self
 
     def __call__(self, progress: Progress) -> None:
         """Write a line if it is time for one."""
-        elapsed = self._due.seconds()
-        if elapsed is None:
-            return
         known = "" if progress.last is None else f", {certificate_text(progress.last)}"
-        stream = sys.stderr if self.stream is None else self.stream
-        print(f"{self.name}: pass {progress.passes:.0f}, {elapsed:.0f} s{known}", file=stream, flush=True)
+        self._write(f"pass {progress.passes:.0f}", known)
+
+    def _note(self, compilation: Compilation) -> None:
+        """Write what is being compiled, if it is time for a line."""
+        if not compilation.ended:
+            self._write(f"compiling {compilation}")
+
+    def _write(self, text: str, known: str = "") -> None:
+        elapsed = self._due.seconds()
+        if elapsed is not None:
+            stream = sys.stderr if self.stream is None else self.stream
+            print(f"{self.name}: {text}, {elapsed:.0f} s{known}", file=stream, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Write nothing: the lines stay."""
+        self._watching.__exit__(kind, error, traceback)
+
+
+class _Notebook:
+    """The output of a notebook, which is no terminal, but on which lines can be written again like there."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.write, self.flush = stream.write, stream.flush
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _as_terminal(stream: IO[str]) -> IO[str]:
+    """Return the stream as one on which `CompilingLine` writes if lines can be written again."""
+    return stream if stream.isatty() or not rewrites_lines(stream) else cast("IO[str]", _Notebook(stream))
 
 
 def rewrites_lines(stream: IO[str]) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 
 from maxmargin import states
 from maxmargin.arrays import FloatArray
+from maxmargin.wording import counted
 
 
 class Measurement(NamedTuple):
@@ -80,7 +81,7 @@ class History:
 
     def __repr__(self) -> str:
         last = f", last gap {self.rows[-1].gap:.3g}" if self.rows else ""
-        return f"History({len(self.rows)} certificates{last})"
+        return f"History({counted(len(self.rows), 'certificate')}{last})"
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with one row per certificate."""

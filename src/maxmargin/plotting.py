@@ -120,6 +120,8 @@ def _plot_gap(ax: "Axes", passes: FloatArray, gap: FloatArray, tol: float | None
     # A gap of exactly zero means an optimum, but a log axis cannot show it.
     ax.set_yscale("log", nonpositive="mask")
     ax.set_xlabel("passes over the data")
+    if ax.get_xscale() == "linear":  # a user's axes may have another
+        ax.locator_params(axis="x", integer=True)
     ax.set_ylabel("certified gap (log)")
     _tidy(ax)
 

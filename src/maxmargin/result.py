@@ -1,6 +1,5 @@
 """The result of a run, its status, and the progress report for callbacks."""
 
-import math
 from collections.abc import Callable
 from enum import Enum
 from html import escape
@@ -13,6 +12,7 @@ from maxmargin.history import History, Measurement
 from maxmargin.limits import Limits
 from maxmargin.plotting import convergence_svg
 from maxmargin.resume import Stopped
+from maxmargin.wording import counted
 
 
 class Status(Enum):
@@ -76,14 +76,16 @@ class Result(NamedTuple):
 
     def _summary(self) -> list[tuple[str, str]]:
         """Return names and values of what is worth knowing, in words."""
-        last, share = self.history.rows[-1], self.gap / abs(self.primal) if self.primal else math.inf
+        last = self.history.rows[-1]
+        share = f", {self.gap / abs(self.primal):.2%} of the objective" if self.primal else ""
         bound = "guaranteed" if self.certified else "not guaranteed: the oracle or the kernel has no bound"
+        certificates = counted(len(self.history), "certificate")
         return [
             ("status", f"{self.status.name.lower()}: {self.status.value}"),
             ("objective", f"{self.primal:.6g}"),
             ("lower bound", f"{self.dual:.6g}"),
-            ("gap", f"{self.gap:.3g}, {share:.2%} of the objective ({bound})"),
-            ("passes", f"{last.passes:.4g}, {last.seconds:.3g} s and {len(self.history)} certificates"),
+            ("gap", f"{self.gap:.3g}{share} ({bound})"),
+            ("passes", f"{last.passes:.4g}, {last.seconds:.3g} s and {certificates}"),
             ("weights", f"{len(self.weights)}, of which {np.count_nonzero(self.weights)} are not zero"),
         ]
 

@@ -21,6 +21,7 @@ from maxmargin import _first_fits
 from maxmargin._first_fits import FirstFit
 from maxmargin.compiling import KERNELS, baseline
 from maxmargin.compiling.kernel_cache import cache_directory
+from maxmargin.wording import counted
 
 ESTIMATORS = tuple(_first_fits.DATA)
 
@@ -75,8 +76,8 @@ class Plan(NamedTuple):
     def __str__(self) -> str:
         minutes = math.ceil(len(self.fits) * _SECONDS_OF_A_FIT / self.n_jobs / 60)
         return (
-            f"kinds of fits to compile for: {len(self.fits)}, processes: {self.n_jobs}, memory of a process: "
-            f"at most 1 GB, time: about {minutes} min if nothing is on disk"
+            f"compiling for {counted(len(self.fits), 'kind')} of fits in {counted(self.n_jobs, 'process')} "
+            f"of at most 1 GB: about {minutes} min, or less if some of it is on disk"
         )
 
 

@@ -35,6 +35,11 @@ def shown(value: object) -> str:
     return shortened(repr(value))
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which is in the plural unless the number is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
 def on_one_line(message: str) -> str:
     """Return an error message as a single line, shortened to fit on a screen."""
     line = " ".join(part.strip() for part in message.splitlines())
@@ -47,6 +52,7 @@ def shortened(text: str, most: int = _LONGEST) -> str:
 
 
 def note_example(error: Exception, owner: str, name: str, i: int) -> None:
-    """Add a note to an error of a user's function that names the example, unless it has one."""
-    if not any("for example " in note for note in getattr(error, "__notes__", ())):
+    """Add a note to an error of a user's function that names the example, unless a note or it does so."""
+    said = [str(error), *getattr(error, "__notes__", ())]
+    if not any(f"for example {i}" in text for text in said):
         error.add_note(f"{owner}: raised by {name} for example {i}")

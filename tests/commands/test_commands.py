@@ -225,7 +225,7 @@ def test_resume_goes_on_from_a_checkpoint(files: Path, capsys: pytest.CaptureFix
     checkpoint = files / "model.checkpoint"
     X, y = sentence_features(), [[label for *_, label in s] for s in sentences()]
     partial = maxmargin.ChainSVC(C=10, tol=1e-2, max_iter=1, random_state=0, checkpoint=str(checkpoint))
-    with pytest.warns(ConvergenceWarning, match="after 1 passes"):
+    with pytest.warns(ConvergenceWarning, match="after 1 pass"):
         partial.fit(X, y)
     assert run(*command) == 0
     out, err = capsys.readouterr()

@@ -175,7 +175,7 @@ def test_search_and_resume(files: Path, capsys: pytest.CaptureFixture[str]) -> N
     C = GraphSVC(min_count=2, verbose=0, random_state=0).fit(2 * X, 2 * y).C_
     assert f"search: C = {C:.3g}: " in err
     partial = GraphSVC(C=10.0, tol=1e-3, max_iter=1, random_state=0, verbose=0, checkpoint="model.checkpoint")
-    with pytest.warns(ConvergenceWarning, match="after 1 passes"):
+    with pytest.warns(ConvergenceWarning, match="after 1 pass"):
         partial.fit(X, y)
     (files / "data").write_text(COLUMNS)
     assert run(*TRAIN, "--resume") == 0

@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from maxmargin import ChainSVC, DependencySVC, MatchingSVC, SegmentSVC, TokenTransformer
+from maxmargin import ChainSVC, DependencySVC, GraphSVC, MatchingSVC, SegmentSVC, TokenTransformer
 from support.estimators import KINDS, Kind
 
 WORDS = [[["the"], ["dog"], ["barks"]], [["a"], ["cat"]], [["dogs"], ["bark"]]]
@@ -104,6 +104,33 @@ def test_empty_examples(name: str) -> None:
     assert again.gap_ == alone.gap_
 
 
+@pytest.mark.parametrize(("which", "n_states"), [("chain", 3), ("segments", 3), ("dependency", 1)])
+def test_probabilities_of_empty_examples_have_no_rows(which: str, n_states: int) -> None:
+    kind = KINDS[which]
+    model = kind.new().fit(kind.X, kind.y).calibrate(kind.X, kind.y)
+    alone = model.predict_marginals(kind.X[:1])[0]
+    assert [p.shape for p in model.predict_marginals([[], []])] == [(0, n_states)] * 2
+    nothing, first = model.predict_marginals([[], kind.X[0]])
+    assert nothing.shape == (0, n_states)
+    np.testing.assert_array_equal(first, alone)
+
+
+def test_graphs_without_nodes() -> None:
+    empty = np.zeros((0, 2)), np.zeros((0, 2), dtype=int)
+    graphs = [(x, [(j, j + 1) for j in range(len(x) - 1)]) for x in ROWS]
+    model = GraphSVC(verbose=0, random_state=0).fit([empty, *graphs], [[], *TAGS])
+    alone = GraphSVC(verbose=0, random_state=0).fit(graphs, TAGS)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    assert model.predict([]) == []
+    assert plain(model.predict([empty])) == [[]]
+    assert plain(model.predict_margins([empty])) == [[]]
+    expected = plain(alone.predict(graphs))
+    assert plain(model.predict([graphs[0], empty, *graphs[1:]])) == [expected[0], [], *expected[1:]]
+    model.calibrate([empty, *graphs], [[], *TAGS])
+    assert [p.shape for p in model.predict_marginals([empty, graphs[1]])] == [(0, 3), (2, 3)]
+    assert [p.shape for p in model.predict_marginals([empty])] == [(0, 3)]
+
+
 @pytest.mark.parametrize("which", ["chain", "segments"])
 def test_empty_sequences_have_one_output_of_all(which: str) -> None:
     kind = KINDS[which]
@@ -138,7 +165,7 @@ def test_tags_of_empty_sequences() -> None:
     assert model.predict_tags([[], kind.X[0], []]) == [[], tags, []]
 
 
-@pytest.mark.parametrize("which", ["chain", "segments", "dependency", "matching", "structured"])
+@pytest.mark.parametrize("which", ["chain", "segments", "dependency", "matching", "graph", "structured"])
 def test_one_example_is_predicted_as_in_a_list(which: str) -> None:
     kind: Kind = KINDS[which]
     model = kind.new().fit(kind.X, kind.y)

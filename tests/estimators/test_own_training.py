@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import Averaged, BlockFrankWolfe, ChainSVC, MulticlassSVC, Pairwise
+from maxmargin import Averaged, BlockFrankWolfe, ChainSVC, MatchingSVC, MulticlassSVC, Pairwise
 from maxmargin.estimators._scales import scale_advice
 
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -67,6 +67,15 @@ def test_features_on_odd_scales_are_named(make):
         MulticlassSVC(max_iter=2, tol=0.0, fit_intercept=False).fit(odd, Y)
     with pytest.warns(ConvergenceWarning, match=expected):
         ChainSVC(max_iter=2, tol=0.0).fit([odd[:10], odd[10:]], [Y[:10], Y[10:]])
+
+
+def test_features_of_links_on_odd_scales_are_named():
+    odd = X * [1.0, 1e-3, 500.0]
+    pairs = [odd[:6].reshape(2, 3, 3), odd[6:18].reshape(4, 3, 3), odd[18:].reshape(3, 4, 3)]
+    scales = np.sqrt(np.square(odd).mean(axis=0))
+    expected = re.escape(f"the columns of X range from {scales.min():.2g} to {scales.max():.2g}")
+    with pytest.warns(ConvergenceWarning, match=expected):
+        MatchingSVC(max_iter=2, tol=0.0).fit(pairs, [[0, 1], [2, 1, 0, -1], [3, -1, 0]])
 
 
 def test_alike_features_are_not_mentioned():

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import BlockFrankWolfe, BrokenOracle, StructuredSVC, _spot_check, solve
+from maxmargin import BlockFrankWolfe, BrokenOracle, StructuredSVC, limits, solve
 from maxmargin._spot_check import check_oracle
 from maxmargin.decoding import decode_all
 from maxmargin.problems import SignConstrained, Sizes
@@ -104,17 +105,31 @@ def test_predictions_may_be_of_fewer_outputs() -> None:
     assert set(model(argmax=bounded).fit(X, Y).predict(X)) <= {0, 1}
 
 
-def test_slow_oracles_are_asked_for_fewer_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_spot_check, "_PATIENCE", -1.0)
+def test_slow_oracles_are_asked_for_fewer_examples() -> None:
     asked = []
 
     def slow(x: Array, w: Array, y_true: int | None = None) -> int:
         asked.append(x)
         return best(x, w, y_true)
 
-    check_oracle(model(argmax=slow).problem(X, Y), "test", "advice")
+    check_oracle(model(argmax=slow).problem(X, Y), "test", "advice", seconds=-1.0)
     assert len(asked) == 5
     assert all(x is X[0] for x in asked)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_time_limit_counts_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(time=0.0)
+    monkeypatch.setattr(limits, "time", SimpleNamespace(perf_counter=lambda: clock.time))
+
+    def slow(x: Array, w: Array, y_true: int | None = None) -> int:
+        clock.time += 1.0
+        return best(x, w, y_true)
+
+    fitted = model(argmax=slow, tol=0.0, C=10.0, time_limit=60.0, max_iter=10**6)
+    fitted.fit(X, Y)
+    assert 50.0 < clock.time <= 66.0  # within a tenth
+    assert fitted.time_limit == 60.0
 
 
 @pytest.mark.parametrize("argmax", [worst, truth])
@@ -130,6 +145,14 @@ def test_zero_weights_that_predict_wrongly_are_reported(argmax: Function) -> Non
     assert "check_problem(model, X, y)" in str(warning.message)
     assert "exact=False" not in str(warning.message)
     assert warning.filename == __file__
+
+
+def test_a_loss_that_is_never_positive_is_reported_for_an_approximate_oracle() -> None:
+    first = next(i for i, y in enumerate(Y) if y != 0)  # at zero weights, all predictions are 0
+    with pytest.warns(UserWarning, match=r"^StructuredSVC: all weights are zero after training") as caught:
+        model(loss=lambda y_true, y: 0.0, exact=False).fit(X, Y)
+    said = f"the prediction for example {first}, whose features are not those of the truth, has loss 0"
+    assert said in str(caught[0].message)
 
 
 def test_zero_weights_that_predict_rightly_are_no_cause_to_warn() -> None:
@@ -152,6 +175,22 @@ def test_an_oracle_that_fails_at_the_last_weights() -> None:
         model(argmax=tired, **one_pass).fit(X, labels)
     assert "for example 0 it returned the truth, an output that the prediction exceeds" in str(c[-1].message)
     assert "exact=False" in str(c[-1].message)
+
+
+def test_nothing_is_checked_after_an_interrupt() -> None:
+    calls, last = [], 5 * 5 + 3 * len(X)
+
+    def interrupted(x: Array, w: Array, y_true: int | None = None) -> int:
+        calls.append(y_true)
+        if len(calls) == last:
+            raise KeyboardInterrupt
+        return best(x, w, y_true)
+
+    fitted = model(argmax=interrupted, tol=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X, Y)
+    assert fitted.certified_
+    assert None not in calls[last:]  # no prediction
 
 
 def test_right_functions_are_called_a_few_times_more() -> None:
@@ -212,8 +251,9 @@ def test_errors_of_functions_name_the_example(name: str) -> None:
 def test_losses_that_are_no_numbers(bad: Any) -> None:
     with pytest.raises(
         ValueError, match=r"^StructuredSVC: loss must be a finite number >= 0, got .* for exam"
-    ):
+    ) as caught:
         model(loss=lambda y_true, y: 0.0 if y_true == y else bad).fit(X, Y)
+    assert not hasattr(caught.value, "__notes__")  # the message names the example
     fitted = model().fit(X, Y)
     fitted.loss = lambda y_true, y: bad
     with pytest.raises(

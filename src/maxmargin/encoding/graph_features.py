@@ -26,7 +26,7 @@ NODES, EDGES = WORDS, Words(WORDS.example, "edge")
 class GraphEncoder(NamedTuple):
     """The encoders of the names of features, of nodes and of edges; None where features are numbers.
 
-    Graphs whose nodes have named features may be empty.
+    Graphs may be empty.
     """
 
     nodes: SequenceEncoder | None

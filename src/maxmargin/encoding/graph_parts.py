@@ -37,7 +37,7 @@ def where_is(i: int) -> str:
 
 
 def stacked_nodes(fields: list[Fields], owner: str) -> Stacked:
-    """Return the features of all nodes, which are finite numbers."""
+    """Return the features of all nodes, which are finite numbers; graphs may have no nodes."""
     nodes = [
         _finite(_node_matrix(own[0], where_is(i), owner), "node", where_is(i), owner)
         for i, own in enumerate(fields)
@@ -51,7 +51,19 @@ def nodes_as_given(graphs: list[object], *, owner: str) -> Stacked:
         _node_matrix(_fields(item, where_is(i), owner)[0], where_is(i), owner)
         for i, item in enumerate(graphs)
     ]
-    return _joined("node", nodes, owner)
+    stacked = _joined("node", nodes, owner)
+    check_not_empty(stacked.offsets, owner)
+    return stacked
+
+
+def check_not_empty(offsets: IntArray, owner: str) -> None:
+    """Raise unless each graph has nodes."""
+    empty = np.flatnonzero(np.diff(offsets) == 0)
+    if len(empty):
+        raise ValueError(
+            f"{owner}: {where_is(int(empty[0]))} has no nodes, expected at least one node; remove it from X "
+            "(and from y)."
+        )
 
 
 def checked_ends(fields: list[Fields], offsets: IntArray, owner: str) -> list[IntArray]:
@@ -102,12 +114,12 @@ def _fields(item: object, where: str, owner: str) -> Sequence[object]:
 
 
 def _node_matrix(values: object, where: str, owner: str) -> Matrix:
-    """Return the features of the nodes of a graph as they are given; raise if there are none."""
+    """Return the features of the nodes of a graph as they are given; raise if there is no column."""
     nodes = _matrix(values, "node", where, owner)
-    if nodes.shape[0] == 0 or nodes.shape[1] == 0:
+    if nodes.shape[1] == 0:
         raise ValueError(
-            f"{owner}: {where} has node features of shape {nodes.shape}, expected at least one node and one "
-            "feature; remove it from X (and from y)."
+            f"{owner}: {where} has node features of shape {nodes.shape}, expected at least one feature; "
+            "remove it from X (and from y)."
         )
     return nodes
 

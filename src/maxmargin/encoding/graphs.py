@@ -9,7 +9,14 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from maxmargin.arrays import FloatArray, IntArray, frozen
-from maxmargin.encoding.graph_parts import Matrix, checked_ends, graph_fields, stacked_edges, stacked_nodes
+from maxmargin.encoding.graph_parts import (
+    Matrix,
+    check_not_empty,
+    checked_ends,
+    graph_fields,
+    stacked_edges,
+    stacked_nodes,
+)
 from maxmargin.encoding.kinds import checked_floats
 from maxmargin.encoding.labels import Labels, encode_labels, without_label
 from maxmargin.encoding.tokens import Words
@@ -44,6 +51,7 @@ def encode_graphs(X: object, *, owner: str) -> Graphs:
     """Return the graphs of a list of tuples ``(node_features, edges[, edge_features])`` of numbers."""
     fields = graph_fields(X, owner)
     nodes = stacked_nodes(fields, owner)
+    check_not_empty(nodes.offsets, owner)
     ends = checked_ends(fields, nodes.offsets, owner)
     edges = stacked_edges(fields, ends, nodes.rows.dtype, owner)
     return Graphs(frozen(nodes.rows), nodes.offsets, frozen(edges.rows), edges.offsets, np.concatenate(ends))

@@ -38,6 +38,12 @@ class Links(NamedTuple):
     targets: IntArray
     n_features: int
 
+    @property
+    def by_link(self) -> FloatArray:
+        """The features as a matrix of a row per link."""
+        spans = zip(*(self.n_features * self.offsets[part] for part in np.s_[:-1, 1:]), strict=True)
+        return np.vstack([self.features[a:b].reshape(self.n_features, -1).T for a, b in spans])
+
     def without_empty(self) -> "Links":
         """Return the pairs that have links."""
         some = np.diff(self.offsets) > 0

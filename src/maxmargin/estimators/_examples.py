@@ -20,14 +20,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.class_weight import compute_class_weight
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.encoding.joined import joined
 from maxmargin.encoding.labels import Labels
 from maxmargin.history import Measurement
 from maxmargin.result import Result
-from maxmargin.wording import described, shown
+from maxmargin.wording import described, quoted, shown
 
 # Users' data, part by part: X, y and, for some estimators, one more part.
 Parts = tuple[object, ...]
@@ -132,11 +131,18 @@ def label_weights(
         counts = np.bincount(codes, weights, minlength=len(classes))
         balanced: FloatArray = counts.sum() / (len(classes) * counts)
         return balanced
-    found = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
+    names = classes.tolist()
+    unknown = [label for label in class_weight if label not in names]
+    if unknown and any(label not in class_weight for label in names):
+        raise ValueError(
+            f"{owner}: class_weight has the label {quoted(unknown[0])}, which is not in y; labels are "
+            f"{quoted(names)}."
+        )
+    found = np.array([class_weight.get(label, 1.0) for label in names], dtype=np.float64)
     bad = np.flatnonzero(~((found > 0.0) & (found < np.inf)))
     if len(bad):
         raise ValueError(
-            f"{owner}: class_weight must be finite and > 0, got {found[bad[0]]} for {classes[bad[0]]!r}."
+            f"{owner}: class_weight must be finite and > 0, got {found[bad[0]]} for {names[bad[0]]!r}."
         )
     return found
 

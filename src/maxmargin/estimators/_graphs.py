@@ -55,8 +55,7 @@ class GraphEstimator(LabellingEstimator[GraphData, Output], ScaledEstimator[Grap
                 Features are arrays or sparse matrices with one row per node and per edge, or lists with one
                 dict or one collection of strings per node and per edge. Edges are an int array of shape
                 (n_edges, 2): the two nodes of each. Without features an edge has a single feature, which is
-                1. If features of nodes have names, a graph may have no nodes. It has an empty output, and
-                changes nothing in training.
+                1. A graph may have no nodes: it has an empty output, and changes nothing in training.
             """,
         "y": """
             y : list of arrays of labels

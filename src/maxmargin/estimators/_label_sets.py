@@ -65,7 +65,7 @@ class LabelSetEstimator(TableEstimator[Data, Output]):
         if not known.all():
             raise ValueError(
                 f"{self._owner}: y must be zeros and ones, one column per label, got "
-                f"{targets[~known][0]!r}; use MultiLabelBinarizer for sets of labels."
+                f"{targets[~known].tolist()[0]!r}; use MultiLabelBinarizer for sets of labels."
             )
         return targets
 

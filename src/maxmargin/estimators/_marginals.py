@@ -201,12 +201,16 @@ class ListMarginalEstimator(MarginalEstimator[Data, Output, list[FloatArray]]):
         if len(present) == len(examples):
             return super()._marginals(X) if present else []
         found = super()._marginals(present) if present else []
-        rest, none = iter(found), np.zeros((0, found[0].shape[1] if found else 0))
+        rest, none = iter(found), np.zeros((0, self._n_states()))
         return [none if self._has_no_parts(x) else next(rest) for x in examples]
 
     def _has_no_parts(self, x: object) -> bool:
         """Hook: return whether an example is empty."""
         return is_empty(x)
+
+    def _n_states(self) -> int:
+        """Hook: return the number of states of a part, as an example without parts has them."""
+        raise NotImplementedError
 
     def _formed(self, values: FloatArray, shapes: IntArray) -> list[FloatArray]:
         stops = np.cumsum(shapes.prod(axis=1))

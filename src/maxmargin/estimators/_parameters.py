@@ -88,7 +88,9 @@ TRAINING = {
     ),
     "max_iter": Parameter("int", [_POSITIVE_INT], "Largest number of passes over the data."),
     "time_limit": Parameter(
-        "float or None", [Interval(Real, 0, None, closed="neither"), None], "Largest number of seconds."
+        "float or None",
+        [Interval(Real, 0, None, closed="neither"), None],
+        "Largest number of seconds, without compilation; of each training if there are several.",
     ),
     "check_every": Parameter("int", [_POSITIVE_INT], "Number of passes between two certificates of the gap."),
     "sampling": Parameter(

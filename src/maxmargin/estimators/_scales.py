@@ -56,8 +56,8 @@ def scale_advice(examples: object) -> str:
         return ""
     return (
         f"; the root mean squares of the columns of X range from {scales.min():.2g} to {scales.max():.2g}, "
-        "which makes training slow: scale X, for example by sklearn's StandardScaler, within sequences or "
-        "graphs by maxmargin.TokenTransformer"
+        "which makes training slow: scale X, for example by sklearn's StandardScaler; for sequences and "
+        "graphs, wrap it in maxmargin.TokenTransformer"
     )
 
 
@@ -85,8 +85,8 @@ def _column_scales(examples: object) -> FloatArray:
 
 
 def _features(examples: object) -> object:
-    """Return the matrix of the features of examples, tokens, nodes or arcs, as they were encoded."""
-    for name in ("rows", "nodes", "features"):
+    """Return the matrix of the features of examples, tokens, nodes, arcs or links, as they were encoded."""
+    for name in ("rows", "nodes", "by_link", "features"):
         if hasattr(examples, name):
             return getattr(examples, name)
     return examples

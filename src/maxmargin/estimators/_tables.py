@@ -131,8 +131,9 @@ class TableEstimator(
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(
-                f"{self._owner}: y has the class {unknown[0]!r}, expected one of the {len(self.classes_)} "
-                f"classes of the first call; give all classes to the first call of partial_fit."
+                f"{self._owner}: y has the class {unknown.tolist()[0]!r}, expected one of the "
+                f"{len(self.classes_)} classes of the first call; give all classes to the first call of "
+                "partial_fit."
             )
         return np.searchsorted(self.classes_, y)
 

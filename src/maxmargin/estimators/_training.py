@@ -29,6 +29,7 @@ from maxmargin.persistence.checkpoint import Checkpoint, CheckpointLike, as_chec
 from maxmargin.problems import Weighted
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import UnfitStart
+from maxmargin.wording import counted
 
 # The objective to which tol refers is at least this, in units of the loss: on separable data it tends to zero
 # as C grows, long after predictions stop changing.
@@ -78,6 +79,11 @@ class TrainedEstimator(SavesModel, Generic[Data]):
         """The name to use in errors."""
         return type(self).__name__
 
+    @property
+    def _passes(self) -> str:
+        """The number of passes, in words."""
+        return counted(self.n_iter_, "pass")
+
     def _solve(self, problem: Problem, examples: Examples[Data], start: Result | None) -> Result:
         """Train on the problem and keep the certificate."""
         mean = examples.mean_weight
@@ -93,7 +99,7 @@ class TrainedEstimator(SavesModel, Generic[Data]):
         self.history_ = History(tuple(per_weight(row, mean) for row in result.history.rows))
         self.n_iter_ = math.ceil(result.history.rows[-1].passes)
         if result.status is Status.INTERRUPTED:
-            text = f"after {self.n_iter_} passes; the estimator is fitted, with a gap of {self.gap_:.3g}"
+            text = f"after {self._passes}; the estimator is fitted, with a gap of {self.gap_:.3g}"
             setattr(self, INTERRUPTED, f"{self._owner}: interrupted {text}.")
         elif result.status in ADVICE:
             self._warn(result.status, scale_advice(examples.data[0]))
@@ -143,10 +149,13 @@ class TrainedEstimator(SavesModel, Generic[Data]):
         return suited_to(problem, default)
 
     def _warn(self, status: Status, scales: str) -> None:
-        objective = self.history_.primal.min()
+        known, objective = "there is no certificate", self.history_.primal.min()
+        if objective < math.inf:
+            known = (
+                f"the gap is {self.gap_:.3g}, above tol={self.tol:.3g} times the objective {objective:.4g}"
+            )
         warnings.warn(
-            f"{self._owner}: {status.value}: after {self.n_iter_} passes the gap is {self.gap_:.3g}, above "
-            f"tol={self.tol:.3g} times the objective {objective:.4g}; {ADVICE[status]}{scales}.",
+            f"{self._owner}: {status.value}: after {self._passes} {known}; {ADVICE[status]}{scales}.",
             ConvergenceWarning,
             stacklevel=frames_to_user(),
         )

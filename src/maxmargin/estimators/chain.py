@@ -336,6 +336,9 @@ class ChainSVC(
     def _unlabelled_problem(self, X: object) -> Problem:
         return self._unlabelled(self._read(X))
 
+    def _n_states(self) -> int:
+        return len(self.classes_)
+
     def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
         tokens = self._read(X)
         codes, classes = encode_labels(y, tokens.offsets, owner=self._owner)

@@ -267,6 +267,9 @@ class DependencySVC(
     def _unlabelled_problem(self, X: object) -> Problem:
         return self._unlabelled(self._known_arcs(X))
 
+    def _n_states(self) -> int:
+        return 1  # the root
+
     def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
         arcs = self._known_arcs(X)
         heads = encode_heads(y, arcs.offsets, owner=self._owner, projective=False, single_root=False)

@@ -32,6 +32,7 @@ from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._scores import share_right
+from maxmargin.estimators._single import SinglePrediction, is_none
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
 from maxmargin.estimators._state import check_parameters
 from maxmargin.persistence.checkpoint import CheckpointLike
@@ -48,6 +49,7 @@ class GraphSVC(
     LabelFeatureInspector,
     TransitionInspector,
     ListMarginEstimator,
+    SinglePrediction,
     ListMarginalEstimator[GraphData, list[Labels]],
     GraphEstimator[list[Labels]],
 ):
@@ -347,6 +349,8 @@ class GraphSVC(
 
     def _predict(self, X: object) -> list[Labels]:
         check_parameters(self, "search")
+        if is_none(X):
+            return []
         graphs = self._known_graphs(X)
         outputs, lengths = self._decoded(self._unlabelled(graphs)), np.diff(graphs.offsets)
         # The output of a cut has the bonds of its edges after the labels of its nodes.
@@ -393,6 +397,9 @@ class GraphSVC(
 
     def _has_no_parts(self, x: object) -> bool:
         return isinstance(x, tuple | list) and len(x) > 0 and is_empty(x[0])
+
+    def _n_states(self) -> int:
+        return len(self.classes_)
 
     def _score(self, X: object, y: object) -> float:
         predicted, graphs = self._predict(X), self._known_graphs(X)

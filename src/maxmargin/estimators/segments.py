@@ -315,6 +315,9 @@ class SegmentSVC(
     def _unlabelled_problem(self, X: object) -> Problem:
         return self._unlabelled(self._read(X))
 
+    def _n_states(self) -> int:
+        return len(self.max_length_)
+
     def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
         tokens, numbers = self._read(X), {label: k for k, label in enumerate(self.classes_.tolist())}
         has_outside = len(self.max_length_) > len(self.classes_)

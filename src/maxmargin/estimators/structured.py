@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._spot_check import beaten_answer, check_oracle, wrong_prediction
+from maxmargin._spot_check import beaten_answer, check_oracle, doubtful_prediction, patience
 from maxmargin.arrays import FloatArray
 from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.encoding.objects import as_list, paired_lists
@@ -26,11 +26,13 @@ from maxmargin.estimators._single import SinglePrediction
 from maxmargin.estimators._sklearn_private import Interval
 from maxmargin.estimators._state import snapshot
 from maxmargin.estimators._training import frames_to_user
+from maxmargin.limits import now
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.problems import Custom
-from maxmargin.result import Callback, Result
+from maxmargin.result import Callback, Result, Status
 
 _Data = tuple[list[object], list[object]]
+_LEAST_SECONDS = 1e-3
 
 
 class _JointWeights(NamedTuple):
@@ -86,10 +88,11 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     Notes
     -----
     Each `fit` compares some answers of an exact argmax with each other: those to five examples, or fewer if
-    they take longer than a second, at zero and at random weights before training, and at the last weights
-    after it; 35 calls in all. It is an error if another output beats an answer before training, or if the
-    loss is never above 0. It is a warning if one does after training, or if all weights are zero and
-    predictions wrong.
+    they take longer than a second or a small share of ``time_limit``, at zero and at random weights before
+    training, and at the last weights after it; 35 calls in all. It is an error if another output beats an
+    answer before training, or if the loss is never above 0. It is a warning if one does after training, or if
+    all weights are zero and predictions are wrong. An argmax that is not exact gets only the last of these
+    checks.
 
     Examples
     --------
@@ -201,26 +204,31 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     def _problem(self, examples: Examples[_Data]) -> Problem:
         custom = self._custom(*examples.data, self._joint)
         self._joint = joint_features(custom)
-        problem = self._signed(custom)
-        check_oracle(problem, self._owner, self._advice)
-        return problem
+        return self._signed(custom)
 
     def _solve(self, problem: Problem, examples: Examples[_Data], start: Result | None) -> Result:
+        begin = now()
+        check_oracle(problem, self._owner, self._advice, patience(self.time_limit))
+        if self.time_limit is not None:  # on a draft; the user's limit stays
+            self.time_limit = max(self.time_limit - (now() - begin), _LEAST_SECONDS)
         try:
             result = super()._solve(problem, examples, start)
         except BrokenOracle as error:
             said = str(error).removeprefix("solve: ").rstrip(".")
             raise BrokenOracle(f"{self._owner}: {said}; {self._advice}.") from error
-        self._warn_of_doubts(problem, result.w)
+        if result.status is not Status.INTERRUPTED:
+            is_late = result.status is Status.TIME_LIMIT
+            self._warn_of_doubts(problem, result.w, 0.0 if is_late else patience(self.time_limit))
         return result
 
-    def _warn_of_doubts(self, problem: Problem, w: FloatArray) -> None:
+    def _warn_of_doubts(self, problem: Problem, w: FloatArray, seconds: float) -> None:
         """Warn if the weights show that the functions are wrong, or that nothing was learnt."""
-        found, doubt = wrong_prediction(problem, w) if not w.any() else None, beaten_answer(problem, w)
+        found = None if w.any() else doubtful_prediction(problem, w, seconds)
+        doubt = beaten_answer(problem, w, seconds)
         if found is not None:
             text = (
-                f"all weights are zero after training (gap {self.gap_:.3g}), but the prediction for example "
-                f"{found[0]} has loss {found[1]:.6g}: argmax, loss or features may be wrong, or tol too large"
+                f"all weights are zero after training (gap {self.gap_:.3g}), but {found}: argmax, loss or "
+                "features may be wrong, or tol too large"
             )
         elif doubt is not None:
             text = f"the certificate does not hold: {doubt}"
