@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from maxmargin import Accelerated, Averaged, BlockExact, Divided, MulticlassSVC, Pairwise, solve
-from maxmargin.inference.simplex import simplex_threshold
+from maxmargin.inference.simplex import list_near, simplex_threshold
+from maxmargin.loops import largest
 from maxmargin.methods.block_exact import ExactState
 from maxmargin.methods.protocol import start
 from maxmargin.methods.sweep import advance
@@ -38,6 +39,23 @@ curvatures = st.sampled_from([0.0, 1e-300, 1e-12, 0.1, 1.0, 30.0, 1e6])
 def test_the_threshold_leaves_the_total(v: list[float], total: float) -> None:
     tau = simplex_threshold(np.array(v), len(v), max(v), total)
     assert np.maximum(np.array(v) - tau, 0.0).sum() == pytest.approx(total, rel=1e-6, abs=1e-12)
+
+
+@given(st.lists(numbers, min_size=1, max_size=9), st.sampled_from([1e-9, 0.3, 1.0, 50.0]))
+def test_only_listed_entries_are_above_the_threshold(v: list[float], total: float) -> None:
+    """The threshold of the listed entries, which are relative to the largest, is that of all."""
+    where, value = np.zeros(len(v), dtype=np.int64), np.zeros(len(v))
+    count = list_near(np.array(v), len(v), largest(np.array(v), len(v)), total, where, value)
+    listed = where[:count].tolist()
+    assert listed == [k for k in range(len(v)) if v[k] - max(v) >= -total]
+    assert value[:count].tolist() == [v[k] - max(v) for k in listed]
+    relative = np.array(v) - max(v)
+    assert simplex_threshold(value, count, 0.0, total) == simplex_threshold(relative, len(v), 0.0, total)
+
+
+@given(st.lists(st.floats(), max_size=11))
+def test_the_largest_entry(v: list[float]) -> None:
+    assert largest(np.array(v), len(v)) == max((x for x in v if x == x), default=-np.inf)
 
 
 def block_value(case: Case, i: int, alpha: Array, before: Array, theta: Array, curvature: float) -> float:
