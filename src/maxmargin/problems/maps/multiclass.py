@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, UIntArray
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.problems import feature_map
 from maxmargin.problems.subsets import indexed_by_example
-from maxmargin.rows import Rows, row_push_few, row_scores, rows_prefetch
+from maxmargin.rows import Rows, row_push, row_scores, rows_prefetch
 
 
 class MulticlassWeights(NamedTuple):
@@ -51,12 +51,6 @@ def multiclass_statistics_size(phi, i):
     return phi.width
 
 
-@feature_map.map_workspace.register(MulticlassMap)
-def multiclass_map_workspace(phi: MulticlassMap) -> UIntArray:
-    """Return space for the numbers of the classes that change."""
-    return np.zeros(phi.width + 1, dtype=np.uint32)
-
-
 @feature_map.foresee.register(MulticlassMap)
 def multiclass_foresee(phi, i):
     rows_prefetch(phi.rows, phi.row[i], phi.row[i] + 1)
@@ -80,7 +74,7 @@ def multiclass_column_norm2(phi, i):
 
 @feature_map.push.register(MulticlassMap)
 def multiclass_push(phi, i, move, scale, w, work):
-    row_push_few(phi.rows, phi.row[i], scale, move.delta, w.reshape((-1, phi.width)), work)
+    row_push(phi.rows, phi.row[i], scale, move.delta, w.reshape((-1, phi.width)))
 
 
 @feature_map.row_layout.register(MulticlassMap)
