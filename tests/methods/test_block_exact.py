@@ -137,9 +137,10 @@ positive = st.floats(1e-3, 10.0)
 def test_the_best_point_of_a_scaled_simplex(pairs: list[tuple[float, float]], total: float) -> None:
     """It satisfies the conditions of optimality: u - sigma - mu r is x where x > 0, and else not positive."""
     u, r = np.array(pairs).T
-    e, largest_ratio = u.copy(), (u / r).max()
-    d, sigma = scaled_simplex(e, r, len(u), total)
-    x = np.maximum(e + d * r - sigma, 0.0)
+    e, shares, where, largest_ratio = u.copy(), r.copy(), np.arange(len(u)), (u / r).max()
+    d, sigma, count = scaled_simplex(e, shares, where, len(u), total)
+    x = np.zeros_like(u)
+    x[where[:count]] = np.maximum(e + d * shares - sigma, 0.0)[:count]
     mu = largest_ratio - d if d > 0.0 else 0.0
     assert mu >= -1e-9 * largest_ratio
     assert sigma == pytest.approx(x.sum(), rel=1e-9, abs=1e-14)

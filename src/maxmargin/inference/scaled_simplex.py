@@ -20,38 +20,56 @@ _MOST = 100  # pieces are few, and halving meets the limits of float64 before
 
 
 @helper
-def scaled_simplex(u, r, count, total):
-    r"""Return d and :math:`\sigma` of the best point; u becomes e. If d is zero, x is at most u as it was.
+def scaled_simplex(u, r, where, count, total):
+    r"""Return d and :math:`\sigma` of the best point, and how many entries may be positive.
 
-    The sum :math:`\langle r, x \rangle` is a continuous function of d that does not fall and has finitely
-    many straight pieces. Each step goes to where the present piece reaches the total; the same piece twice
-    ends the search. Steps that leave the interval in which the answer lies, halve it instead.
+    These come first in r, ``where`` and u, which becomes e; u stays, and d is zero, if the constraint does
+    not hold with equality. Then :math:`\mu = 0` and d = M, and in both cases d is at most D,
+
+    .. math:: d = (x_b + \sigma) / r_b, \qquad D = \text{total} \, (1 / r_b + 1 / \min_k r_k) / r_b ,
+
+    where b is the entry with :math:`e_b = 0`. So an entry with :math:`e_k + D r_k \le 0` is zero.
     """
-    sigma = common_level(u, r, 0.0, count)
-    if weighed(u, r, 0.0, sigma, count) <= total:
-        return 0.0, sigma
-    best = 0
+    best, least = 0, r[0]
     for k in range(1, count):
         best = k if u[k] * r[best] > u[best] * r[k] else best
-    low, high, d = 0.0, u[best] / r[best], 2.0 * total / (r[best] * r[best])
+        least = min(least, r[k])
+    high, most = u[best] / r[best], total * (1.0 / r[best] + 1.0 / least) / r[best]
+    if not most < high:
+        sigma = common_level(u, r, 0.0, count)
+        if weighed(u, r, 0.0, sigma, count) <= total:
+            return 0.0, sigma, count
+    near, first = 0, 2.0 * total / (r[best] * r[best])
     for k in range(count):
-        u[k] = 0.0 if k == best else min(u[k] - high * r[k], 0.0)
-    if not d < high:
-        d = 0.5 * high
+        e = 0.0 if k == best else min(u[k] - high * r[k], 0.0)
+        u[near], r[near], where[near] = e, r[k], where[k]
+        near += k == best or e + most * r[near] > 0.0
+    d, sigma = _meeting_point(u, r, near, total, high, first)
+    return d, sigma, near
+
+
+@helper
+def _meeting_point(e, r, count, total, high, d):
+    r"""Return the d below ``high`` at which :math:`\langle r, x \rangle` is the total, and its sigma.
+
+    This is a continuous function of d that does not fall and has finitely many straight pieces. Each step
+    goes to where the present piece reaches the total; the same piece twice ends the search. Steps that leave
+    the interval in which the answer lies, halve it instead.
+    """
+    low, d = 0.0, d if d < high else 0.5 * high
     for _ in range(_MOST):
-        sigma = common_level(u, r, d, count)
-        if weighed(u, r, d, sigma, count) > total:
+        sigma = common_level(e, r, d, count)
+        if weighed(e, r, d, sigma, count) > total:
             high = d
         else:
             low = d
-        ahead = _where_piece_ends(u, r, d, sigma, count, total)
+        ahead = _where_piece_ends(e, r, d, sigma, count, total)
         if ahead == d:
-            break
+            return d, sigma
         d = ahead if low < ahead < high else 0.5 * (low + high)
         if not low < d < high:
-            d = high  # the point is scaled down to the total
             break
-    return d, common_level(u, r, d, count)
+    return high, common_level(e, r, high, count)  # a little above the total
 
 
 @helper

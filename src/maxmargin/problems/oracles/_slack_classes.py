@@ -65,15 +65,15 @@ def multiclass_slack_optimum(classes, i, theta, curvature, z, work, own):
     if curvature == 0.0:
         z[best] -= classes.cost[truth, best]
         z[truth] += classes.cost[truth, best]
-        return z[truth], hinge
-    total = curvature * least
-    d, sigma = scaled_simplex(x, own.share, count, total)
-    found = weighed(x, own.share, d, sigma, count)
-    scale = (total / found if found > total else 1.0) / curvature  # rounding may go beyond the total
-    for c in range(count):
-        beta = scale * max(x[c] + d * own.share[c] - sigma, 0.0)
-        z[where[c]] = -beta
-        z[truth] += beta
+    elif count > 0:
+        total = curvature * least
+        d, sigma, count = scaled_simplex(x, own.share, where, count, total)
+        found = weighed(x, own.share, d, sigma, count)
+        scale = (total / found if found > total else 1.0) / curvature  # rounding may go beyond the total
+        for c in range(count):
+            beta = scale * max(x[c] + d * own.share[c] - sigma, 0.0)
+            z[where[c]] = -beta
+            z[truth] += beta
     return z[truth], hinge
 
 
@@ -86,10 +86,10 @@ def _list_positive(classes, truth, theta, curvature, z, work, share):
     count, least, cost = 0, np.inf, classes.cost[truth]
     for k in range(classes.n_labels):
         u = 1.0 + theta[k] - theta[truth] + curvature * (z[truth] - z[k])
-        if k != truth and cost[k] > 0.0 and u > 0.0:
-            work.where[count], work.value[count] = k, u
-            least = min(least, cost[k])
-            count += 1
+        work.where[count], work.value[count] = k, u
+        count += (cost[k] > 0.0) & (u > 0.0)  # the truth costs nothing
+    for c in range(count):
+        least = min(least, cost[work.where[c]])
     for c in range(count):
         share[c] = least / cost[work.where[c]]
     return count, least
