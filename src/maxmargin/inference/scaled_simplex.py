@@ -30,11 +30,12 @@ def scaled_simplex(u, r, where, count, total):
 
     where b is the entry with :math:`e_b = 0`. So an entry with :math:`e_k + D r_k \le 0` is zero.
     """
-    best, least = 0, r[0]
+    best, high, least = 0, u[0] / r[0], r[0]
     for k in range(1, count):
-        best = k if u[k] * r[best] > u[best] * r[k] else best
-        least = min(least, r[k])
-    high, most = u[best] / r[best], total * (1.0 / r[best] + 1.0 / least) / r[best]
+        ratio = u[k] / r[k]
+        best, high = (k, ratio) if ratio > high else (best, high)
+        least = r[k] if r[k] < least else least
+    most = total * (1.0 / r[best] + 1.0 / least) / r[best]
     if not most < high:
         sigma = common_level(u, r, 0.0, count)
         if weighed(u, r, 0.0, sigma, count) <= total:

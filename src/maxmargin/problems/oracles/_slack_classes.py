@@ -19,7 +19,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import subroutine
 from maxmargin.inference.scaled_simplex import scaled_simplex, weighed
-from maxmargin.loops import clear
+from maxmargin.loops import clear, largest
 from maxmargin.problems.oracles.multiclass import MulticlassOracle
 from maxmargin.problems.oracles.slack import check_rescalable, slack_argmax, slack_optimum, slack_workspace
 
@@ -42,27 +42,37 @@ def multiclass_slack_workspace(classes: MulticlassOracle, length: int) -> SlackC
 
 @slack_argmax.register(MulticlassOracle)
 def multiclass_slack_argmax(classes, i, theta, y, work, own):
-    y[0], _ = _best(classes, classes.labels[i], theta)
+    y[0] = _best(classes, classes.labels[i], theta)
 
 
 @subroutine
 def _best(classes, truth, theta):
-    """Return the class of largest hinge, and its hinge."""
+    """Return the class of largest hinge."""
     best, value = truth, 0.0
     for k in range(classes.n_labels):
         candidate = classes.cost[truth, k] * (1.0 + theta[k] - theta[truth])
         if k != truth and not candidate <= value:  # also if it is NaN: the steps will detect it
             best, value = k, candidate
-    return best, value
+    return best
+
+
+@subroutine
+def _hinge(classes, truth, theta, value):
+    """Return the largest hinge, or NaN if the score of the truth is not finite; ``value`` is work space."""
+    cost = classes.cost[truth]
+    for k in range(classes.n_labels):
+        value[k] = cost[k] * (1.0 + theta[k] - theta[truth])
+    return max(largest(value, classes.n_labels), 0.0) + 0.0 * theta[truth]
 
 
 @slack_optimum.register(MulticlassOracle)
 def multiclass_slack_optimum(classes, i, theta, curvature, z, work, own):
     truth, where, x = classes.labels[i], work.where, work.value
-    best, hinge = _best(classes, truth, theta)
+    hinge = _hinge(classes, truth, theta, x)
     count, least = _list_positive(classes, truth, theta, curvature, z, work, own.share)
     clear(z)
     if curvature == 0.0:
+        best = _best(classes, truth, theta)
         z[best] -= classes.cost[truth, best]
         z[truth] += classes.cost[truth, best]
     elif count > 0:
