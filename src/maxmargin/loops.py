@@ -1,5 +1,7 @@
 """Compiled loops over vectors."""
 
+import numpy as np
+
 from maxmargin.compiling import helper
 
 
@@ -83,6 +85,21 @@ def list_nonzero(x, out):
         out[count] = k
         count += x[k] != 0.0
     return count
+
+
+@helper
+def largest(x, count):
+    """``x[:count].max()``, or -inf if all are NaN. Each of four maxima waits only for its own last one."""
+    a = b = c = d = -np.inf
+    whole = count - count % 4
+    for k in range(0, whole, 4):
+        a = x[k] if x[k] > a else a
+        b = x[k + 1] if x[k + 1] > b else b
+        c = x[k + 2] if x[k + 2] > c else c
+        d = x[k + 3] if x[k + 3] > d else d
+    for k in range(whole, count):
+        a = x[k] if x[k] > a else a
+    return max(max(a, b), max(c, d))
 
 
 @helper

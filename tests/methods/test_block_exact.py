@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from maxmargin import Accelerated, Averaged, BlockExact, Divided, MulticlassSVC, Pairwise, solve
-from maxmargin.inference.simplex import simplex_threshold
+from maxmargin.inference.scaled_simplex import scaled_simplex
+from maxmargin.inference.simplex import list_near, simplex_threshold
+from maxmargin.loops import largest
 from maxmargin.methods.block_exact import ExactState
 from maxmargin.methods.protocol import start
 from maxmargin.methods.sweep import advance
@@ -40,19 +42,44 @@ def test_the_threshold_leaves_the_total(v: list[float], total: float) -> None:
     assert np.maximum(np.array(v) - tau, 0.0).sum() == pytest.approx(total, rel=1e-6, abs=1e-12)
 
 
-def block_value(case: Case, i: int, alpha: Array, before: Array, theta: Array, curvature: float) -> float:
+@given(st.lists(numbers, min_size=1, max_size=9), st.sampled_from([1e-9, 0.3, 1.0, 50.0]))
+def test_only_listed_entries_are_above_the_threshold(v: list[float], total: float) -> None:
+    """The threshold of the listed entries, which are relative to the largest, is that of all."""
+    where, value = np.zeros(len(v), dtype=np.int64), np.zeros(len(v))
+    count = list_near(np.array(v), len(v), largest(np.array(v), len(v)), total, where, value)
+    listed = where[:count].tolist()
+    assert listed == [k for k in range(len(v)) if v[k] - max(v) >= -total]
+    assert value[:count].tolist() == [v[k] - max(v) for k in listed]
+    relative = np.array(v) - max(v)
+    assert simplex_threshold(value, count, 0.0, total) == simplex_threshold(relative, len(v), 0.0, total)
+
+
+@given(st.lists(st.floats(), max_size=11))
+def test_the_largest_entry(v: list[float]) -> None:
+    assert largest(np.array(v), len(v)) == max((x for x in v if x == x), default=-np.inf)
+
+
+def corners_of(case: Case, i: int, rescaling: str) -> Array:
+    """The psi of all classes; times their losses if slacks are rescaled."""
+    K = case.problem.oracle.n_labels
+    psi = np.eye(K)[case.problem.oracle.labels[i]] - np.eye(K)
+    return psi if rescaling == "margin" else case.data.losses[i][:, None] * psi
+
+
+def block_value(
+    case: Case, i: int, alpha: Array, before: Array, theta: Array, curvature: float, rescaling: str
+) -> float:
     """The objective of `block_optimum`, output by output."""
-    y = case.problem.oracle.labels[i]
-    psi = np.eye(len(alpha))[y] - np.eye(len(alpha))
+    psi = corners_of(case, i, rescaling)
     move = (alpha - before) @ psi
     return float(alpha @ (case.data.losses[i] - psi @ theta) - 0.5 * curvature * move @ move)
 
 
-def best_value(case: Case, i: int, before: Array, theta: Array, curvature: float) -> float:
+def best_value(case: Case, i: int, before: Array, theta: Array, curvature: float, rescaling: str) -> float:
     """The largest value of a block, by a general solver."""
     K = len(before)
     found = minimize(
-        lambda alpha: -block_value(case, i, alpha, before, theta, curvature),
+        lambda alpha: -block_value(case, i, alpha, before, theta, curvature, rescaling),
         np.full(K, 1.0 / K),
         bounds=[(0.0, 1.0)] * K,
         constraints={"type": "eq", "fun": lambda alpha: alpha.sum() - 1.0},
@@ -62,28 +89,67 @@ def best_value(case: Case, i: int, before: Array, theta: Array, curvature: float
     return -float(found.fun)
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10**6), curvatures, st.sampled_from([None, 0.2, 3.0]))
-def test_a_block_is_solved_to_the_end(seed: int, curvature: float, weight: float | None) -> None:
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 10**6), curvatures, st.sampled_from([None, 0.2, 3.0]), st.sampled_from(["margin", "slack"])
+)
+def test_a_block_is_solved_to_the_end(
+    seed: int, curvature: float, weight: float | None, rescaling: str
+) -> None:
     """No dual variables of the block are better, with and without a weight of the example."""
     rng, case = np.random.default_rng(seed), multiclass_case(seed % 50, n=3, n_labels=4)
-    problem = case.problem if weight is None else Weighted(case.problem, [weight] * 3)
-    c, y = weight or 1.0, case.problem.oracle.labels[1]
+    problem = case.problem if rescaling == "margin" else SlackRescaled(case.problem)
+    problem = problem if weight is None else Weighted(problem, [weight] * 3)
+    c, y, losses = weight or 1.0, case.problem.oracle.labels[1], case.data.losses[1]
     before, theta = rng.dirichlet(np.full(4, 0.3)), np.zeros(case.problem.map.width)
     theta[:4] = rng.normal(size=4)
-    z = np.zeros_like(theta)
-    z[:4] = c * (np.eye(4)[y] - before)
+    corners, z = corners_of(case, 1, rescaling), np.zeros_like(theta)
+    z[:4] = c * before @ corners
     loss, hinge = block_optimum(problem.oracle, 1, theta, curvature, z, oracle_workspace(problem.oracle))
-    alpha = np.eye(4)[y] - z[:4] / c
+    alpha = np.eye(4)[y] - z[:4] / c if rescaling == "margin" else unscaled(z[:4] / c, y, losses)
     assert alpha.min() >= -1e-12
     assert alpha.sum() == pytest.approx(1.0, abs=1e-9)
-    assert loss == pytest.approx(c * alpha @ case.data.losses[1], abs=1e-9)
-    assert hinge == pytest.approx(c * (case.data.losses[1] + theta[:4]).max() - c * theta[y], abs=1e-9)
-    arguments = before, theta[:4], c * curvature
+    assert z[:4] == pytest.approx(c * alpha @ corners, abs=1e-9)
+    assert loss == pytest.approx(c * alpha @ losses, abs=1e-9)
+    assert hinge == pytest.approx(c * (losses - corners @ theta[:4]).max(), abs=1e-9)
+    arguments = before, theta[:4], c * curvature, rescaling
     found = block_value(case, 1, alpha, *arguments)
     assert found >= best_value(case, 1, *arguments) - 1e-6 * (1.0 + abs(found))
-    corners = [block_value(case, 1, corner, *arguments) for corner in np.eye(4)]
-    assert found >= max(corners) - 1e-9 * (1.0 + abs(found))
+    values = [block_value(case, 1, corner, *arguments) for corner in np.eye(4)]
+    assert found >= max(values) - 1e-9 * (1.0 + abs(found))
+
+
+def unscaled(z: Array, y: int, losses: Array) -> Array:
+    """The dual variables of a block with rescaled slacks; classes that cost nothing have none."""
+    alpha = -np.divide(z, losses, out=np.zeros_like(z), where=losses > 0.0)
+    alpha[y] = 1.0 - np.delete(alpha, y).sum()
+    return alpha
+
+
+positive = st.floats(1e-3, 10.0)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(positive, st.floats(0.01, 1.0)), min_size=1, max_size=4),
+    st.sampled_from([1e-12, 0.01, 0.3, 1.0, 50.0]),
+)
+def test_the_best_point_of_a_scaled_simplex(pairs: list[tuple[float, float]], total: float) -> None:
+    """It satisfies the conditions of optimality: u - sigma - mu r is x where x > 0, and else not positive."""
+    u, r = np.array(pairs).T
+    e, shares, where, largest_ratio = u.copy(), r.copy(), np.arange(len(u)), (u / r).max()
+    d, sigma, count = scaled_simplex(e, shares, where, len(u), total)
+    x = np.zeros_like(u)
+    x[where[:count]] = np.maximum(e + d * shares - sigma, 0.0)[:count]
+    mu = largest_ratio - d if d > 0.0 else 0.0
+    assert mu >= -1e-9 * largest_ratio
+    assert sigma == pytest.approx(x.sum(), rel=1e-9, abs=1e-14)
+    if mu > 0.0:
+        assert r @ x == pytest.approx(total, rel=1e-6, abs=1e-13)
+    assert r @ x <= total * (1.0 + 1e-6) + 1e-13
+    slope = u - x.sum() - mu * r
+    assert slope[x > 0.0] == pytest.approx(x[x > 0.0], abs=1e-12 * largest_ratio)
+    assert slope[x == 0.0].max(initial=0.0) <= 1e-12 * largest_ratio
 
 
 @settings(max_examples=10)
@@ -137,6 +203,8 @@ def wrapped_problems() -> dict[str, Any]:
     X = np.vstack(case.X)
     return {
         "weighted": Weighted(case.problem, np.linspace(0.2, 2.0, 8)),
+        "slack": SlackRescaled(case.problem),
+        "slack, weighted": Weighted(SlackRescaled(case.problem), np.linspace(0.2, 2.0, 8)),
         "with signs": SignConstrained(case.problem, [0, 3]),
         "kernel": Kernelised(nothing, X, GaussianKernel(0.5)),
         "kernel and linear": Kernelised(case.problem, X, GaussianKernel(0.5)),
@@ -171,9 +239,10 @@ def test_no_visit_is_left_out_of_gap_sampling() -> None:
     assert result.history.oracle_calls[-1] == 200
 
 
-@pytest.mark.parametrize("problem", [chain_case(1).problem, SlackRescaled(multiclass_case(1).problem)])
-def test_other_problems_are_refused(problem: Any) -> None:
-    with pytest.raises(TypeError, match=r"BlockExact: problem must be a Multiclass without .*; use Pairwise"):
+@pytest.mark.parametrize("wrap", [lambda problem: problem, SlackRescaled])
+def test_other_problems_are_refused(wrap: Any) -> None:
+    problem = wrap(chain_case(1, loss="hamming").problem)
+    with pytest.raises(TypeError, match=r"BlockExact: problem must be a Multiclass, got .*; use Pairwise"):
         solve(problem, BlockExact(LAM))
 
 
@@ -185,7 +254,7 @@ def test_the_default_of_multiclass_svc() -> None:
         ({"n_jobs": 2}, "Accelerated(Divided(BlockExact"),
         ({"n_jobs": 2, "check_every": 1}, "Accelerated(BlockExact"),
         ({"rescaling": "slack"}, "Accelerated(BlockExact"),
-        ({"rescaling": "slack", "loss": costs}, "Accelerated(Pairwise"),
+        ({"rescaling": "slack", "loss": costs}, "Accelerated(BlockExact"),
     ):
         model = MulticlassSVC(warm_start=True, verbose=0, tol=0.01).set_params(**parameters).fit(X, y)
         shown = repr(model._last.stopped.method).replace("inner=", "")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from maxmargin import (
     Accelerated,
+    BlockExact,
     BlockFrankWolfe,
     BrokenOracle,
     ChainSVC,
@@ -76,7 +77,16 @@ def test_paths_of_every_number_of_wrong_labels(length: int, n_labels: int, seed:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("method", [Accelerated(Pairwise(LAM)), BlockFrankWolfe(LAM)])
 def test_the_optimum_is_that_of_a_quadratic_program(name: str, method: Any) -> None:
-    case = CASES[name]
+    check_optimum(CASES[name], method)
+
+
+@settings(max_examples=10, deadline=None)
+@given(multiclass_cases())
+def test_exact_blocks_have_the_optimum_of_a_quadratic_program(case: Case) -> None:
+    check_optimum(case, Accelerated(BlockExact(LAM)))
+
+
+def check_optimum(case: Case, method: Any) -> None:
     data = rescaled(case.data)
     best = naive.optimum(data, LAM)
     tol = 1e-6 if isinstance(method, Accelerated) else 0.02

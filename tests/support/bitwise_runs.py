@@ -113,6 +113,10 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     "functions, accelerated": (lambda: _of_functions(multiclass_case(69)), Accelerated(Pairwise(LAM))),
     "slack-rescaled chain, BCFW": (lambda: _rescaled(chain_case(70, loss="hamming")), _BLOCK),
     "slack-rescaled classes, pairwise": (lambda: _rescaled(multiclass_case(71)), Pairwise(LAM)),
+    "slack-rescaled classes, exact blocks": (
+        lambda: _rescaled(multiclass_case(72, n=9)),
+        Accelerated(BlockExact(LAM)),
+    ),
     "weighted chain, accelerated": (lambda: _weighted(chain_case(72)), Accelerated(Pairwise(LAM))),
     "weighted functions, pairwise": (
         lambda: _weighted(_of_functions(chain_case(73, (1, 2, 2), 2))),

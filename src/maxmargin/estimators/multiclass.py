@@ -191,10 +191,9 @@ class MulticlassSVC(
         return "margin" if isinstance(self.loss, str) else self.rescaling
 
     def _method(self, lam: float, problem: Problem) -> object:
-        """Return the method; the default one solves blocks exactly, which rescaled slacks do not allow."""
+        """Return the method; the default one solves blocks exactly."""
         method = super()._method(lam, problem)
-        is_exact = self.method == "auto" and self._effective_rescaling == "margin"
-        return with_exact_blocks(method) if is_exact else method
+        return with_exact_blocks(method) if self.method == "auto" else method
 
     def _blank(self) -> Problem:
         return self._of_rows(csr_array((1, self._n_columns)))

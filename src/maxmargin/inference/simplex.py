@@ -24,3 +24,16 @@ def simplex_threshold(v, count, largest, total):
         if above >= size or above == 0:
             return tau
         tau, size = excess / above, above
+
+
+@helper
+def list_near(v, count, largest, total, where, value):
+    """List the entries of v that are at most ``total`` below the largest, less the largest; return how many.
+
+    No other entry can be above the threshold.
+    """
+    near = 0
+    for k in range(count):
+        where[near], value[near] = k, v[k] - largest
+        near += value[near] >= -total
+    return near

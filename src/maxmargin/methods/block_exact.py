@@ -7,7 +7,8 @@ The dual as a function of block i alone, the scores :math:`\theta` being those b
 
 Where all outputs are known and the columns of :math:`\Phi_i` are orthogonal and of one length, as for
 multiclass classification, its maximum is a projection onto a simplex (Keerthi et al. 2008), and there is no
-need for active sets: a visit costs about as much as a Frank-Wolfe step.
+need for active sets: a visit costs about as much as a Frank-Wolfe step. If slacks are rescaled, the simplex
+is scaled (`maxmargin.inference.scaled_simplex`).
 
 **Blocks that rest.** Near the optimum, many blocks stay where they are: at the truth, or at one other output.
 A block that did not move in its last k visits is left out of the next k (at most `_LONGEST`), which then cost
@@ -47,6 +48,7 @@ from maxmargin.problems.feature_map import column_norm2, push, score
 from maxmargin.problems.halves import has_implementation
 from maxmargin.problems.moves import add_entry, dot_move
 from maxmargin.problems.oracle import block_optimum
+from maxmargin.problems.oracles.slack import solve_rescaled
 from maxmargin.problems.oracles.weighted import optimum_of_weight
 from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.wording import described
@@ -96,10 +98,7 @@ class ExactState(NamedTuple):
 def check_solvable(problem: AnyProblem) -> None:
     """Raise unless blocks of the problem can be solved exactly."""
     if not can_solve_blocks(problem):
-        raise TypeError(
-            f"BlockExact: problem must be a Multiclass without rescaled slacks, got {described(problem)}; "
-            "use Pairwise."
-        )
+        raise TypeError(f"BlockExact: problem must be a Multiclass, got {described(problem)}; use Pairwise.")
 
 
 def can_solve_blocks(problem: AnyProblem) -> bool:
@@ -173,8 +172,14 @@ def block_exact_seek(method, state, problem, i, w, scratch):
     curvature = column_norm2(problem.map, i) / (method.lam * state.ell.shape[0])
     if scratch.weights.shape[0] == 0:
         return block_optimum(problem.oracle, i, work.theta, curvature, work.image, scratch.oracle)
-    c = scratch.weights[i]
-    return optimum_of_weight(problem.oracle, i, work.theta, curvature, c, work.image, scratch.oracle)
+    c, slacks = scratch.weights[i], scratch.rescaling
+    if slacks.optimum == 0:
+        return optimum_of_weight(problem.oracle, i, work.theta, curvature, c, work.image, scratch.oracle)
+    address, oracle, answer = slacks.optimum, problem.oracle, slacks.answer
+    solve_rescaled(
+        address, oracle, i, work.theta, curvature, c, work.image, scratch.oracle, slacks.own, answer
+    )
+    return answer[0], answer[1]
 
 
 @protocol.step.register(BlockExact)

@@ -104,7 +104,9 @@ def bare_scratch(bare: Bare, w: FloatArray | None = None) -> Scratch:
         is_exact(problem.oracle),
     )
     y, work = np.zeros(size.output, dtype=np.int64), oracle_workspace(problem.oracle)
-    slacks = rescaling(problem.oracle, block.theta, y, work) if rescales else no_rescaling(problem.oracle)
+    if not rescales:
+        return Scratch(y, work, weights, no_rescaling(problem.oracle), block)
+    slacks = rescaling(problem.oracle, block.theta, y, block.image, work)
     return Scratch(y, work, weights, slacks, block)
 
 

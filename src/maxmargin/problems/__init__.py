@@ -19,6 +19,7 @@ from maxmargin.problems.oracle import OutputSizes as OutputSizes
 from maxmargin.problems.oracles import _graph_margins as _graph_margins
 from maxmargin.problems.oracles import _margins as _margins
 from maxmargin.problems.oracles import _sequence_margins as _sequence_margins
+from maxmargin.problems.oracles import _slack_classes as _slack_classes
 from maxmargin.problems.oracles import _slack_graph as _slack_graph
 from maxmargin.problems.oracles import _slack_oracles as _slack_oracles
 from maxmargin.problems.problem import Problem as Problem

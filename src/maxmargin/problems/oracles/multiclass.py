@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.inference.simplex import simplex_threshold
+from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.inference.simplex import list_near, simplex_threshold
 from maxmargin.inference.softmax import softmax
-from maxmargin.loops import weighted_sum
+from maxmargin.loops import clear, largest, weighted_sum
 from maxmargin.problems import oracle
 from maxmargin.problems.subsets import indexed_by_example
 
@@ -28,9 +28,22 @@ class MulticlassOracle(NamedTuple):
     n_labels: int
 
 
+class MulticlassOracleWork(NamedTuple):
+    """Work space for some classes: their numbers and their values."""
+
+    where: IntArray
+    value: FloatArray
+
+
 @oracle.output_sizes.register(MulticlassOracle)
 def multiclass_output_sizes(classes):
     return oracle.OutputSizes(1, 2)
+
+
+@oracle.oracle_workspace.register(MulticlassOracle)
+def multiclass_oracle_workspace(classes: MulticlassOracle) -> MulticlassOracleWork:
+    width = classes.cost.shape[1]
+    return MulticlassOracleWork(np.zeros(width, dtype=np.int64), aligned_zeros(width))
 
 
 @oracle.output_size.register(MulticlassOracle)
@@ -90,24 +103,25 @@ def multiclass_expectation(classes, i, theta, share, z, work):
 def multiclass_block_optimum(classes, i, theta, curvature, z, work):
     r"""Project onto the simplex: the best alpha is nearest to :math:`\alpha + (L + \theta) / c`.
 
-    All entries are relative to the largest of these sums times c, so that a small c loses no digits.
+    All entries are relative to the largest of these sums times c, so that a small c loses no digits. Only
+    those less than c below it can be positive: they are few, and the others are left out of the search.
     """
     truth, K = classes.labels[i], classes.n_labels
-    cost, hinge, largest, best = classes.cost[truth], theta[truth], -np.inf, truth
+    cost, value, where = classes.cost[truth], work.value, work.where
+    weighted_sum(1.0, theta, 1.0, cost, value)
+    hinge = largest(value, K) - theta[truth]
     z[truth] -= 1.0
-    for k in range(K):
-        value = theta[k] + cost[k]
-        hinge = max(hinge, value)
-        z[k] = value - curvature * z[k]
-        if z[k] > largest:
-            largest, best = z[k], k
-    for k in range(K):
-        z[k] -= largest
-    tau = simplex_threshold(z, K, 0.0, curvature) if curvature > 0.0 else 0.0
+    weighted_sum(1.0, value, -curvature, z, z)
+    count = list_near(z, K, largest(z, K), curvature, where, value)
+    clear(z)
     mean = 0.0
-    for k in range(K):
-        alpha = max(z[k] - tau, 0.0) / curvature if curvature > 0.0 else 1.0 * (k == best)
-        mean += alpha * cost[k]
-        z[k] = -alpha
+    if curvature == 0.0:
+        mean, z[where[0]] = cost[where[0]], -1.0
+    else:
+        tau = simplex_threshold(value, count, 0.0, curvature)
+        for c in range(count):
+            alpha = max(value[c] - tau, 0.0) / curvature
+            mean += alpha * cost[where[c]]
+            z[where[c]] = -alpha
     z[truth] += 1.0
-    return mean, hinge - theta[truth]
+    return mean, hinge

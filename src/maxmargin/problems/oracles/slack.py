@@ -5,11 +5,11 @@ The paper replaces :math:`\psi_i(y)` by :math:`L_i(y) \, \psi_i(y)`, so that
 .. math:: H_i(y; w) = L_i(y) \left( 1 - \langle w, \psi_i(y) \rangle \right) .
 
 All outputs need the same margin, whatever their loss. Only the max oracle and psi change. An oracle that can
-be rescaled registers `check_rescalable`, `slack_workspace` and `slack_argmax`; `_slack_oracles` and
-`_slack_graph` have those of the models.
+be rescaled registers `check_rescalable`, `slack_workspace` and `slack_argmax`, and one with a `block_optimum`
+registers `slack_optimum` too; `_slack_oracles`, `_slack_graph` and `_slack_classes` have those of the models.
 
-Compiled loops take the inner oracle, and the address of `slack_argmax` in their work space (`Rescaling`). So
-they are compiled once, whether margins or slacks are rescaled, and `slack_argmax` is compiled only if it is
+Compiled loops take the inner oracle, and the addresses of these functions in their work space (`Rescaling`).
+So they are compiled once, whether margins or slacks are rescaled, and these functions only if they are
 needed. The other functions of this module serve loops that are interpreted.
 """
 
@@ -21,9 +21,8 @@ from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import generic, is_wrapper
 from maxmargin.compiling.addresses import addressed
 from maxmargin.problems import oracle as protocol
-from maxmargin.problems.halves import absent
-from maxmargin.problems.oracles.multiclass import MulticlassOracle
-from maxmargin.problems.oracles.weighted import WeightedOracle
+from maxmargin.problems.halves import absent, has_implementation
+from maxmargin.problems.oracles.weighted import WeightedOracle, optimum_of_weight
 from maxmargin.wording import described
 
 
@@ -45,13 +44,18 @@ class Rescaling(NamedTuple):
 
     Attributes
     ----------
-    search : int
-        Address of `search_rescaled`; zero if slacks are not rescaled.
-    own : work space of `slack_argmax`
+    search, optimum : int
+        Addresses of `search_rescaled` and, if blocks can be solved, `solve_rescaled`; zero if slacks are not
+        rescaled.
+    own : work space of `slack_argmax` and `slack_optimum`
+    answer : array of shape (2,)
+        What `solve_rescaled` found.
     """
 
     search: int
+    optimum: int
     own: object
+    answer: FloatArray
 
 
 def is_rescaled(oracle: object) -> bool:
@@ -100,6 +104,12 @@ def slack_argmax(rescaled, i, theta, y, work, own):
     raise NotImplementedError
 
 
+@generic
+def slack_optimum(rescaled, i, theta, curvature, z, work, own):
+    """Solve a block with rescaled slacks; all else is as in `block_optimum` and `slack_argmax`."""
+    raise NotImplementedError
+
+
 @check_rescalable.register(WeightedOracle)
 def weighted_check_rescalable(weighted: WeightedOracle, owner: str) -> None:
     raise TypeError(
@@ -111,22 +121,6 @@ def weighted_check_rescalable(weighted: WeightedOracle, owner: str) -> None:
 @check_rescalable.register(SlackRescaledOracle)
 def slack_rescaled_check_rescalable(rescaled: SlackRescaledOracle, owner: str) -> None:
     raise TypeError(f"{owner}: problem must not have its slacks rescaled already; rescale them once.")
-
-
-@check_rescalable.register(MulticlassOracle)
-def multiclass_check_rescalable(classes: MulticlassOracle, owner: str) -> None:
-    """Accept any loss."""
-
-
-@slack_argmax.register(MulticlassOracle)
-def multiclass_slack_argmax(classes, i, theta, y, work, own):
-    truth = classes.labels[i]
-    best, value = truth, 0.0
-    for k in range(classes.n_labels):
-        candidate = classes.cost[truth, k] * (1.0 + theta[k] - theta[truth])
-        if k != truth and not candidate <= value:  # also if it is NaN: the steps will detect it
-            best, value = k, candidate
-    y[0] = best
 
 
 @protocol.oracle_workspace.register(SlackRescaledOracle)
@@ -151,22 +145,35 @@ def slack_rescaled_psi(rescaled, i, y, index, value):
     return count
 
 
+@protocol.block_optimum.register(SlackRescaledOracle)
+def slack_rescaled_block_optimum(rescaled, i, theta, curvature, z, work):
+    return slack_optimum(rescaled.inner, i, theta, curvature, z, work.inner, work.own)
+
+
 @addressed
 def search_rescaled(oracle, i, theta, y, work, own):
     slack_argmax(oracle, i, theta, y, work, own)
 
 
-def rescaling(oracle: object, theta: FloatArray, y: IntArray, work: object) -> Rescaling:
+@addressed
+def solve_rescaled(oracle, i, theta, curvature, c, z, work, own, answer):
+    """Solve a block of weight c; write its dual loss and the hinge to ``answer``."""
+    slacks = SlackRescaledOracle(oracle)
+    answer[0], answer[1] = optimum_of_weight(slacks, i, theta, curvature, c, z, SlackWork(work, own))
+
+
+def rescaling(oracle: object, theta: FloatArray, y: IntArray, z: FloatArray, work: object) -> Rescaling:
     """Return what loops over this inner oracle need to rescale its slacks; the others are work space."""
-    own = slack_workspace(oracle, protocol.output_sizes(oracle).output)
-    return Rescaling(search_rescaled.address(oracle, 0, theta, y, work, own), own)
+    own, answer, optimum = slack_workspace(oracle, protocol.output_sizes(oracle).output), np.zeros(2), 0
+    if has_implementation(oracle, protocol.block_optimum):
+        optimum = solve_rescaled.address(oracle, 0, theta, 1.0, 1.0, z, work, own, answer)
+    return Rescaling(search_rescaled.address(oracle, 0, theta, y, work, own), optimum, own, answer)
 
 
 def no_rescaling(oracle: object) -> Rescaling:
     """Return what loops over this oracle take if slacks are not rescaled."""
-    return Rescaling(0, slack_workspace(oracle, 0))
+    return Rescaling(0, 0, slack_workspace(oracle, 0), np.zeros(0))
 
 
 # The means of the inner oracle are those of margins, not of rescaled slacks.
 protocol.expectation.register(SlackRescaledOracle)(absent)
-protocol.block_optimum.register(SlackRescaledOracle)(absent)
