@@ -61,11 +61,12 @@ REMOVALS = {
     "magic_tuple": (blocked() + "del numba.core.codegen.CPUCodegen.magic_tuple", [DISK]),
     "has_dynamic_globals": (blocked() + "del numba.core.codegen.CodeLibrary.has_dynamic_globals", [DISK]),
     "NativeLowering": (blocked("numba.core.typed_passes"), [COMPILE]),
+    "populate_array": (blocked("numba.np.arrayobj.populate_array"), [COMPILE]),
     "add_pass_after": (
         blocked() + "from numba.core.compiler_machinery import PassManager as P; P.add_pass_after = None",
         [COMPILE],
     ),
-    "make_array": (blocked("numba.np.arrayobj"), [PREFETCH, ONE_THREAD]),
+    "make_array": (blocked("numba.np.arrayobj"), [COMPILE, PREFETCH, ONE_THREAD]),
     "get_or_insert_function": (blocked("numba.core.cgutils.get_or_insert_function"), [PREFETCH]),
     "unpack_tuple": (blocked("numba.core.cgutils.unpack_tuple"), [OWN_LOOPS]),
     "rtsys": (blocked("numba.core.runtime.nrt"), ["takes a moment longer"]),
