@@ -8,7 +8,7 @@ from numba import types
 from numba.extending import lower_builtin, overload, type_callable
 from numpy.typing import NDArray
 
-from maxmargin.compiling.numba_private import CAN_VIEW, view_rows
+from maxmargin.compiling.numba_private import CAN_VIEW, KERNEL, view_rows
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -33,5 +33,7 @@ def _reshaped(array: types.Array, width: types.Integer) -> Callable[..., object]
 if CAN_VIEW:
     type_callable(table)(_type_of_table)
     lower_builtin(table, types.Array, types.Integer)(view_rows)
-else:  # inlined, as functions without reference counts cannot return arrays
-    overload(table, strict=False, inline="always")(_reshaped)
+else:
+    # Inlined, as functions without reference counts cannot return arrays; what is inlined is typed with them.
+    counting = {"_nrt": True} if "_nrt" in KERNEL else {}
+    overload(table, strict=False, inline="always", jit_options=counting)(_reshaped)
