@@ -126,6 +126,9 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
         mean=np.zeros(size.weights),
         kappa=np.array([0.01]),
         growth=0.05,
+        centre=np.zeros(size.weights),
+        way=0.1 * w,
+        pull=0.3,
         gamma=np.zeros(size.examples),
     )
     moved = called(sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem), alone)

@@ -98,18 +98,35 @@ def test_weights_belong_to_the_dual_variables_at_every_visit(case: Case, method:
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_extrapolation_after_each_pass(case: Case, method: Accelerated) -> None:
+    """After the first, an adapted method's centre makes a part of its way only."""
     n, seen = len(case.X), before(case, start(method, case.problem))
     for visits, state in one_by_one(case, method, passes=15):
         now = before(case, state)
         if visits % n:
-            seen = now._replace(previous=seen.previous)  # in the first pass kappa grows
+            # In the first pass kappa grows, in the second the centre moves.
+            seen = now._replace(previous=seen.previous)
             continue
         g = LAM * naive.weights_of(case.data, dual_variables(case, state.inner.planes), LAM)
         w = (seen.kappa * seen.centre + g) / (LAM + seen.kappa)
         beta = momentum_of(state)
+        part = {4: 1, 7: 2}[n] / n if visits == n and method.kappa is None else 1.0
         assert now.previous == pytest.approx(w, abs=1e-11)
-        assert now.centre == pytest.approx(w + beta * (w - seen.previous), abs=1e-11)
+        assert now.centre == pytest.approx(part * (w + beta * (w - seen.previous)), abs=1e-11)
         seen = now
+
+
+def test_in_the_second_pass_the_centre_arrives_in_parts(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each snapshot it moves on by the share of the pass up to the next one."""
+    monkeypatch.setattr(_stretches, "_EARLY", (12, 12, 12))  # 6 in the second pass
+    n, way = len(case.X), np.zeros(0)
+    every = {4: 1, 7: 2}[n]
+    for visits, state in one_by_one(case, METHODS["adapted"], passes=2):
+        if visits == n:
+            way = (1.0 + momentum_of(state)) * flat(case.problem, state.previous)
+        if n <= visits < 2 * n:
+            ahead = min(n, ((visits - n) // every + 1) * every)
+            expected = ahead / n * way
+            assert flat(case.problem, state.centre) == pytest.approx(expected, abs=1e-12)
 
 
 def momentum_of(state: AcceleratedState) -> float:

@@ -47,7 +47,7 @@ def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyP
     momentum, n = state.momentum, map_sizes(problem.map).examples
     length, begin = stretch_length(method, momentum, problem), momentum.passes * n
     last = [round(momentum.time * n), begin + momentum.visits // length * length]
-    return Alone(
+    alone = Alone(
         before=begin + momentum.visits,
         every=-(-n // affordable_walks(problem, _IN_KERNELS)),
         stretch=length,
@@ -56,13 +56,14 @@ def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyP
         last=np.array(last, dtype=np.int64),
         mean=state.mean,
         kappa=np.array([momentum.kappa]),
-        growth=protocol.regularisation(method) if grows(method, momentum) else 0.0,
     )
-
-
-def grows(method: "Accelerated", momentum: Momentum) -> bool:
-    """Whether kappa grows from stretch to stretch of this pass."""
-    return method.kappa is None and momentum.passes == 0
+    lam = protocol.regularisation(method)
+    if method.kappa is None and momentum.passes == 0:
+        return alone._replace(growth=lam)
+    if method.kappa is None and momentum.passes == 1:
+        pull = momentum.kappa / (lam + momentum.kappa)
+        return alone._replace(centre=state.centre, way=state.difference, pull=pull)
+    return alone
 
 
 def has_stretches_inside(method: "Accelerated", problem: AnyProblem) -> bool:

@@ -30,11 +30,16 @@ about :math:`2 c \sqrt{\lambda / (n \bar s)}` (`maxmargin.methods._first_kappa`)
 the step of block i up to a factor :math:`\lambda n`. It is measured by a few steps before the run. With
 :math:`\kappa \to 0` this becomes the inner method, so it cannot stall forever.
 
-**The first pass.** Its centre is zero, so that :math:`\kappa` biases the weights, and half as much is enough.
-Until all blocks have been visited, g is a sum over some of them, and weights that belong
-to :math:`\lambda` would be too short; the blocks visited first would make up for it by steps that are too
-long. So after a share t of the first pass, :math:`t \lambda + \kappa` takes the place of
-:math:`\lambda + \kappa`: the blocks visited so far have the weights of a problem of their own.
+**The first pass.** Its centre is zero, so that :math:`\kappa` biases the weights. So it is smaller there:
+about half of the next one, where that is larger than :math:`\lambda`. Until all blocks have been visited, g
+is a sum over some of them, and weights that belong to :math:`\lambda` would be too short; the blocks visited
+first would make up for it by steps that are too long. So after a share t of the first pass,
+:math:`t \lambda + \kappa` takes the place of :math:`\lambda + \kappa`: the blocks visited so far have the
+weights of a problem of their own.
+
+**The second pass.** The centre moves from zero to about the weights of the first pass. As the dual variables
+belong to the old centre, weights would grow by up to as much again, until their blocks are visited and make
+up for it. So the centre moves in parts as the blocks are visited, one at each snapshot.
 """
 
 from numbers import Real
@@ -43,10 +48,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
+from maxmargin.loops import add_scaled
 from maxmargin.methods import protocol
 from maxmargin.methods._first_kappa import first_kappa, second_kappa
 from maxmargin.methods._momentum import Momentum, adapted_kappa, noted, snapshot_share
-from maxmargin.methods._stretches import grows, has_stretches_inside, next_stretch, stretches_of
+from maxmargin.methods._stretches import has_stretches_inside, next_stretch, stretches_of
 from maxmargin.methods._walks import mix_in_slices, move_on, subtract_mean
 from maxmargin.methods.composition import check_inner
 from maxmargin.methods.protocol import Carry, Point, Traits
@@ -99,7 +105,8 @@ class AcceleratedState(NamedTuple):
     dual : array
         g / lam of the mean dual point.
     difference : array
-        Work space: the current dual point minus the mean one.
+        Work space: the current dual point minus the mean one. In the second pass, by how much the centre
+        moves in it.
     momentum : Momentum
     """
 
@@ -162,17 +169,29 @@ def _advance_inner(
 
 
 def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
-    """Add the current weights to their mean; in the first pass, let kappa grow."""
+    """Add the current weights to their mean; in the first passes, change them as these passes need."""
     n, w = map_sizes(problem.map).examples, protocol.weights(method.inner, state.inner)
     v = unprojected(problem.map, w)
     mix_in_slices(snapshot_share(state.momentum, n), v, state.mean)
     before, momentum = state.momentum, noted(state.momentum, n)
-    if grows(method, momentum):
+    if method.kappa is None and momentum.passes == 0:
         momentum = _grown(method, momentum, problem)
         lam = protocol.regularisation(method)
         v *= (lam + before.kappa) / (lam + momentum.kappa)
         settle(problem.map, v, w)
+    elif method.kappa is None and momentum.passes == 1:
+        part = (next_stretch(method, momentum, problem) - momentum.visits) / n
+        _move_centre(method, state, momentum.kappa, part, v)
+        settle(problem.map, v, w)
     return state._replace(momentum=momentum)
+
+
+def _move_centre(
+    method: Accelerated, state: AcceleratedState, kappa: float, part: float, v: FloatArray
+) -> None:
+    """Move the centre by a part of its way in the second pass, and the image v of the weights with it."""
+    add_scaled(part, state.difference, state.centre)
+    add_scaled(part * kappa / (protocol.regularisation(method) + kappa), state.difference, v)
 
 
 def _grown(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> Momentum:
@@ -204,6 +223,10 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     move_on(v, *vectors, (r, share, gamma, beta, new_r))
     if cut is not None:
         _follow_projection(cut, v, state, beta, new_r)
+    if method.kappa is None and passes == 1:
+        state.difference[:] = state.centre  # it was zero
+        part = next_stretch(method, adapted, problem) / map_sizes(phi).examples
+        _move_centre(method, state, adapted.kappa, part - 1.0, v)
     settle(phi, v, w)
     return state._replace(momentum=adapted)
 

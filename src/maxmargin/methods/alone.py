@@ -1,7 +1,7 @@
 """Visits of all examples in one kernel, which returns to Python once a pass.
 
-An accelerated pass takes snapshots of the weights, and the first one lets kappa grow. A return to Python for
-each of these would take as long as a hundred short visits.
+An accelerated pass takes snapshots of the weights, lets kappa grow (the first pass) or moves the centre (the
+second). A return to Python for each of these would take as long as a hundred short visits.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import subroutine
-from maxmargin.loops import scale_by
+from maxmargin.loops import add_scaled, scale_by
 from maxmargin.methods._walks import mix, share_since
 from maxmargin.methods.meetings import attend, kappa_now, record
 
@@ -22,7 +22,8 @@ class Alone(NamedTuple):
     """What happens between the visits of a kernel that meets no others. A type of its own compiles sooner.
 
     Every few visits, a snapshot of the weights is added to their mean over time. At the beginning of each
-    *stretch* of a pass, there is one too; then, in the first pass, kappa grows and weights shrink.
+    *stretch* of a pass, there is one too; then kappa grows and weights shrink, or the centre moves and
+    weights follow.
 
     Attributes
     ----------
@@ -44,6 +45,10 @@ class Alone(NamedTuple):
         What is added to lam.
     growth : float
         By how much kappa grows in this pass: lam in the first, else zero.
+    centre, way : arrays
+        The prox-centre, and by how much it moves in this pass; empty if it stays.
+    pull : float
+        By how much weights follow the centre, as a share.
     gamma : array
         Left there: the step of each example at its last visit; empty if nobody asks.
     """
@@ -58,6 +63,9 @@ class Alone(NamedTuple):
     mean: FloatArray = _NONE
     kappa: FloatArray = np.zeros(1)
     growth: float = 0.0
+    centre: FloatArray = _NONE
+    way: FloatArray = _NONE
+    pull: float = 0.0
     gamma: FloatArray = _NONE
 
 
@@ -84,15 +92,18 @@ def alone_attend(meetings, t, w, work):
         meetings.last[0] = visits
     if begins:
         ahead = min(meetings.stretch, meetings.end - visits)
-        _grow(meetings, ahead / meetings.examples, w)
+        _begin_stretch(meetings, ahead / meetings.examples, w)
         meetings.last[1] = visits
     return True
 
 
 @subroutine
-def _grow(meetings, share, w):
-    """Let kappa grow for a stretch that is a share of the first pass."""
+def _begin_stretch(meetings, share, w):
+    """Begin a stretch that is a share of the pass: let kappa grow, or move the centre."""
     if meetings.growth > 0.0:
         before = meetings.growth + meetings.kappa[0]
         meetings.kappa[0] += share * meetings.growth
         scale_by(before / (meetings.growth + meetings.kappa[0]), w)
+    if meetings.way.shape[0] > 0:
+        add_scaled(share, meetings.way, meetings.centre)
+        add_scaled(share * meetings.pull, meetings.way, w)
