@@ -203,9 +203,9 @@ def test_errors_name_the_partition(worker: list[Held]) -> None:
 
 
 def test_kappa_of_a_partition_is_for_all_examples(worker: list[Held]) -> None:
-    # kappa (lam + kappa) is inversely proportional to the number of examples, whatever measures it.
+    # Its square is inversely proportional to the number of examples, whatever measures it.
     found = [(n, tasks.kappa(RUN, 0, BlockExact(LAM), n)) for n in (SIZES[0], 10 * SIZES[0])]
-    (first, second) = (n * kappa * (LAM + kappa) for n, kappa in found)
+    (first, second) = (n * kappa**2 for n, kappa in found)
     assert first == pytest.approx(second, rel=1e-9)
     assert first > 0.0
     assert found[0][1] == first_kappa(BlockExact(LAM), problem(0))

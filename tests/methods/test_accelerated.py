@@ -19,7 +19,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.methods import _first_kappa, _stretches, _walks, accelerated, alone
-from maxmargin.methods._first_kappa import first_kappa
+from maxmargin.methods._first_kappa import first_kappa, second_kappa
 from maxmargin.methods._momentum import (
     _BAND,
     _BEFORE_LOWERING,
@@ -163,7 +163,7 @@ def test_the_bound_is_that_of_a_mean_of_dual_points(case: Case, method: Accelera
 
 
 def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A snapshot counts for the time since the last one, with density t^3; it precedes all other changes."""
+    """A snapshot counts for the time since the last one, with density t^2; it precedes all other changes."""
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
     monkeypatch.setattr(_stretches, "_IN_KERNELS", 3)
     monkeypatch.setattr(_stretches, "_EARLY", (3, 3, 3))  # 1 in the second pass, none later
@@ -180,7 +180,7 @@ def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.Mon
             times.append(visits / n)
         kappa, centre = state.momentum.kappa, state.centre.copy()
         if snapshots:
-            answer, shares = point(method, state, case.problem), np.diff(np.array(times) ** 4)
+            answer, shares = point(method, state, case.problem), np.diff(np.array(times) ** 3)
             assert answer.w == pytest.approx(shares @ np.array(snapshots) / shares.sum(), abs=1e-13)
             assert (answer.others[0] == state.inner.w).all()
     assert len(snapshots) == 6 * len(taken)
@@ -252,7 +252,8 @@ def test_in_the_first_pass_the_blocks_visited_are_a_problem_of_their_own(case: C
     first = start(METHODS["adapted"], case.problem).momentum.kappa
     assert LAM + first == pytest.approx(LAM / n + kappa)
     for visits, state in one_by_one(case, METHODS["adapted"], passes=2):
-        assert LAM + state.momentum.kappa == pytest.approx(min(visits + 1, n) / n * LAM + kappa)
+        expected = (visits + 1) / n * LAM + kappa if visits < n else LAM + root(LAM, (2.0 * kappa) ** 2)
+        assert LAM + state.momentum.kappa == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("inner", INNER.values(), ids=INNER)
@@ -347,40 +348,36 @@ def test_a_fixed_kappa_stays() -> None:
         assert state.momentum.kappa == 5.0
 
 
-def step_sizes(data: naive.Enumerated, w: Array) -> list[float]:
-    """Return H / R^2 of the best outputs at w, where they are not the truth; it may tie with them."""
-    sizes = []
-    for losses, psi in zip(data.losses, data.psi, strict=True):
-        margins = losses - psi @ w
-        best = int(np.argmax(margins))
-        if losses[best] > 0.0 and margins[best] > 1e-12:
-            sizes.append(margins[best] / (psi[best] @ psi[best]))
-    return sizes
+def root(lam: float, product: float) -> float:
+    """Return the positive root of ``kappa (lam + kappa) = product``."""
+    return float(np.roots([1.0, lam, -product]).max())
 
 
-def after_steps(data: naive.Enumerated, lam: float) -> Array:
-    """Return the weights after a step from the truth of each block, one after another."""
-    w, n = np.zeros(data.psi[0].shape[1]), len(data.psi)
-    for losses, psi in zip(data.losses, data.psi, strict=True):
-        margins = losses - psi @ w
-        best = int(np.argmax(margins))
-        if margins[best] > 0.0:
-            w += min(1.0 / (lam * n), margins[best] / (psi[best] @ psi[best])) * psi[best]
-    return w
-
-
-def root(lam: float, n: int, size: float) -> float:
-    """Return the positive root of ``kappa (lam + kappa) = c^2 lam / (n size)``."""
-    roots = np.roots([1.0, lam, -(_first_kappa._FACTOR**2) * lam / (n * size)])
-    return float(roots.max())
+def first_of(lam: float, n: int, size: float) -> float:
+    """Return the first kappa for steps of this mean size."""
+    return float(_first_kappa._FACTOR * np.sqrt(lam / (n * size)))
 
 
 def test_the_first_kappa(case: Case) -> None:
+    """Each example in turn takes the longest step that pays, and the later half of them is measured."""
     n, data = len(case.X), case.data
-    at_zero = root(LAM, n, float(np.mean(step_sizes(data, np.zeros(data.psi[0].shape[1])))))
-    sizes = step_sizes(data, after_steps(data, LAM + at_zero))
-    expected = root(LAM, n, float(np.mean(sizes)))
+    w, sizes = np.zeros(data.psi[0].shape[1]), []
+    for losses, psi in zip(data.losses, data.psi, strict=True):
+        margins = losses - psi @ w
+        best = int(np.argmax(margins))
+        if losses[best] > 0.0 and margins[best] > 1e-12:  # it may tie with the truth
+            sizes.append(margins[best] / (psi[best] @ psi[best]))
+            w += sizes[-1] * psi[best]
+    assert len(sizes) > 1
+    expected = first_of(LAM, n, float(np.mean(sizes[len(sizes) // 2 :])))
     assert first_kappa(METHODS["adapted"], case.problem) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("lam", [1e-300, 0.003, 1.0, 1e300])
+def test_the_second_kappa_solves_its_equation(lam: float) -> None:
+    for share in (0.01, 0.4, 30.0):
+        assert second_kappa(lam, share * lam) / lam == pytest.approx(root(1.0, (2.0 * share) ** 2), rel=1e-9)
+    assert second_kappa(lam, 0.0) == 0.0
 
 
 def scaled(features: float, losses: float) -> Multiclass:
@@ -414,7 +411,7 @@ def test_the_first_kappa_of_exact_steps() -> None:
     for each, c in ((problem, np.ones(8)), (Weighted(problem, weights), weights)):
         size = (c @ cost[y].max(axis=1)) / (c**2 @ (2.0 * np.sum(X**2, axis=1)))
         found = first_kappa(Accelerated(BlockExact(LAM)), each)
-        assert found == pytest.approx(root(LAM, 8, size), rel=1e-9)
+        assert found == pytest.approx(first_of(LAM, 8, size), rel=1e-9)
 
 
 def test_a_run_does_not_depend_on_units() -> None:

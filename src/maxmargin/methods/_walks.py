@@ -27,10 +27,9 @@ def affordable_walks(problem: AnyProblem, most: int) -> int:
 
 @helper
 def share_since(last, now):
-    """Return the share of the time from ``last`` to ``now`` in all time until now, with density t^3."""
+    """Return the share of the time from ``last`` to ``now`` in all time until now, with density t^2."""
     ratio = last / now
-    square = ratio * ratio
-    return 1.0 - square * square
+    return 1.0 - ratio * ratio * ratio
 
 
 @helper

@@ -17,7 +17,7 @@ The certificate is always that of P, because :math:`\alpha` is feasible for the 
 
 * the dual from a running mean of :math:`(g, \ell)`, which each pass updates by an exact line search, so that
   the bound never decreases;
-* the primal from the mean of the weights over time t, in passes, with density :math:`t^3`. It is made from
+* the primal from the mean of the weights over time t, in passes, with density :math:`t^2`. It is made from
   snapshots: as many per pass as cost little, and a few more in the first passes, when weights change most.
   Kernels take them between two visits, where they can (``alone.py``); else each of them takes a
   return to Python.
@@ -25,16 +25,17 @@ The certificate is always that of P, because :math:`\alpha` is feasible for the 
 **The choice of kappa.** A long step of the line search shows that the last pass made much progress, and that
 a larger :math:`\kappa` would be faster. A short step shows that passes fluctuate around their mean, and that
 a smaller one would be. So :math:`\kappa` is raised or lowered when the step leaves a band. It starts at
-about :math:`c \sqrt{\lambda / (n \bar s)}` (`maxmargin.methods._first_kappa`), which has the right units:
+about :math:`2 c \sqrt{\lambda / (n \bar s)}` (`maxmargin.methods._first_kappa`), which has the right units:
 :math:`\bar s` is the mean of :math:`H_i / R_i^2`, the hinge over the squared length of the corner, which is
-the step of block i up to a factor :math:`\lambda n`. It is measured at the weights after the first few steps:
-at zero, where all outputs score alike, corners can be many times longer than those that follow. With
+the step of block i up to a factor :math:`\lambda n`. It is measured by a few steps before the run. With
 :math:`\kappa \to 0` this becomes the inner method, so it cannot stall forever.
 
-**The first pass.** Until all blocks have been visited, g is a sum over some of them, and weights that belong
-to :math:`\lambda` would be too short; the blocks visited first would make up for it by steps that are too
-long. So after a share t of the first pass, :math:`t \lambda + \kappa` takes the place of
-:math:`\lambda + \kappa`: the blocks visited so far have the weights of a problem of their own.
+**The first pass.** Its centre is zero, so that :math:`\kappa` biases the weights. So it is smaller there:
+about half of the next one, where that is larger than :math:`\lambda`. Until all blocks have been visited, g
+is a sum over some of them, and weights that belong to :math:`\lambda` would be too short; the blocks visited
+first would make up for it by steps that are too long. So after a share t of the first pass,
+:math:`t \lambda + \kappa` takes the place of :math:`\lambda + \kappa`: the blocks visited so far have the
+weights of a problem of their own.
 
 **The second pass.** The centre moves from zero to about the weights of the first pass. As the dual variables
 belong to the old centre, weights would grow by up to as much again, until their blocks are visited and make
@@ -49,7 +50,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.loops import add_scaled
 from maxmargin.methods import protocol
-from maxmargin.methods._first_kappa import first_kappa
+from maxmargin.methods._first_kappa import first_kappa, second_kappa
 from maxmargin.methods._momentum import Momentum, adapted_kappa, noted, snapshot_share
 from maxmargin.methods._stretches import has_stretches_inside, next_stretch, stretches_of
 from maxmargin.methods._walks import mix_in_slices, move_on, subtract_mean
@@ -213,7 +214,7 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     gamma = step_size(LineSearch(), slope, lam * inner(phi, difference, difference), 0, 1)
     passes, ell = momentum.passes + 1, momentum.ell + gamma * (ell - momentum.ell)
     momentum = momentum._replace(passes=passes, visits=0, time=float(passes), ell=ell)
-    adapted = adapted_kappa(momentum, gamma) if method.kappa is None else momentum
+    adapted = _adapted(momentum, gamma, lam) if method.kappa is None else momentum
     root_q = np.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
     new_r = adapted.kappa / lam
@@ -228,6 +229,13 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
         _move_centre(method, state, adapted.kappa, part - 1.0, v)
     settle(phi, v, w)
     return state._replace(momentum=adapted)
+
+
+def _adapted(momentum: Momentum, gamma: float, lam: float) -> Momentum:
+    """Return the kappa to go on with after a pass with this step of the line search."""
+    adapted = adapted_kappa(momentum, gamma)
+    first = momentum.passes == 1
+    return adapted._replace(kappa=second_kappa(lam, momentum.kappa)) if first else adapted
 
 
 def _follow_projection(
@@ -275,7 +283,9 @@ def _carried_kappa(method: Accelerated, old: Momentum, kappa: float, problem: An
     """Return the kappa to go on with: the old one, unless it is fixed or the first pass was not finished."""
     if method.kappa is not None:
         return method.kappa
-    return kappa if old.passes > 0 else first_kappa(method, problem)
+    if old.passes > 0:
+        return kappa
+    return second_kappa(protocol.regularisation(method), first_kappa(method, problem))
 
 
 @protocol.traits.register(Accelerated)
