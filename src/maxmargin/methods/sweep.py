@@ -150,15 +150,13 @@ def sweep_all(
     state: State,
     visits: Visits | IntArray,
     numbers: IntArray | None = None,
-    at: FloatArray | None = None,
     meetings: Meetings | Alone = NO_MEETINGS,
 ) -> State:
     """Make the visits, and enlarge the state's pools when necessary; return the state.
 
-    If ``numbers`` is given, errors name example i by ``numbers[i]``. If ``at`` is given, the oracle is called
-    at these weights, which no step changes.
+    If ``numbers`` is given, errors name example i by ``numbers[i]``.
     """
-    return to_its_end(sweep_in_turns(problem, method, state, visits, numbers, at, meetings))
+    return to_its_end(sweep_in_turns(problem, method, state, visits, numbers, meetings))
 
 
 def sweep_in_turns(
@@ -167,11 +165,10 @@ def sweep_in_turns(
     state: State,
     visits: Visits | IntArray,
     numbers: IntArray | None = None,
-    at: FloatArray | None = None,
     meetings: Meetings | Alone = NO_MEETINGS,
 ) -> Generator[None, None, State]:
     """Make the visits as `sweep_all` does; yield when other parts have not come to a meeting."""
-    done, w = 0, protocol.weights(method, state) if at is None else at
+    done, w = 0, protocol.weights(method, state)
     # Scores may be the weights themselves, but not if these are scaled.
     own = w if protocol.traits(method).has_dual else None
     bare = bared(problem) if protocol.traits(method).weighs else Bare(problem)
@@ -210,20 +207,19 @@ def sweep_in_time(
     method: object,
     state: State,
     visits: Visits | IntArray,
-    at: FloatArray | None = None,
     alone: Alone = NO_MEETINGS,
 ) -> tuple[State, int]:
     """Make visits until the deadline, as `sweep_all` does; return the state, and how many were made."""
     done, total = 0, n_visits(visits)
     if not is_limited():  # visits in one piece, which tell a run how long its own pieces may be
         begin = now()
-        state = sweep_all(problem, method, state, visits, at=at, meetings=alone)
+        state = sweep_all(problem, method, state, visits, meetings=alone)
         Pace("visits").note(total, now() - begin)
         return state, total
     with suppress(OutOfTime):
         for first, stop in Pace().pieces(0, total):
             some = some_visits(visits, first, stop)
-            state, done = sweep_all(problem, method, state, some, at=at, meetings=alone), stop
+            state, done = sweep_all(problem, method, state, some, meetings=alone), stop
     return state, done
 
 
