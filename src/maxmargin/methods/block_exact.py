@@ -8,7 +8,7 @@ The dual as a function of block i alone, the scores :math:`\theta` being those b
 Where all outputs are known and the columns of :math:`\Phi_i` are orthogonal and of one length, as for
 multiclass classification, its maximum is a projection onto a simplex (Keerthi et al. 2008), and there is no
 need for active sets: a visit costs about as much as a Frank-Wolfe step. If slacks are rescaled, the simplex
-is scaled (`maxmargin.inference.scaled_simplex`).
+is scaled (``inference/scaled_simplex.py``).
 
 **Blocks that rest.** Near the optimum, many blocks stay where they are: at the truth, or at one other output.
 A block that did not move in its last k visits is left out of the next k (at most `_LONGEST`), which then cost
