@@ -60,6 +60,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
 
+    _add_demo(commands)
+    add_commands(commands)
+    _add_compile(commands)
+    return parser
+
+
+def _add_demo(commands: "argparse._SubParsersAction[_Parser]") -> None:
     demo = commands.add_parser(
         "demo",
         help="train and certify a chain on data that come with scikit-learn",
@@ -75,7 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--quiet", action="store_true", help="print only the result")
     demo.set_defaults(run=_demo)
 
-    add_commands(commands)
+
+def _add_compile(commands: "argparse._SubParsersAction[_Parser]") -> None:
     compile_ = commands.add_parser(
         "compile",
         help="compile kernels now, so that no first fit waits",
@@ -95,7 +103,6 @@ def _parser() -> argparse.ArgumentParser:
         "for machines that share it (MAXMARGIN_KERNELS=DIRECTORY)",
     )
     compile_.set_defaults(run=_compile)
-    return parser
 
 
 def _estimator(text: str) -> str:
