@@ -31,16 +31,16 @@ def encode_files(
     """Turn files of labelled sequences into a directory of arrays, which `fit` uses without reading them all.
 
     Memory does not grow with the files, but with the number of distinct names, unless these are hashed. The
-    files are read once. After an interruption, even ``kill -9``, call it again: it goes on from what was
-    written some seconds before. A directory can be opened only when it is complete.
+    files are read once. After an interruption, even ``kill -9``, call it again: it continues from where it
+    was a few seconds before. A directory can be opened only when it is complete.
 
     Parameters
     ----------
     files : path or list of paths
         All of one format; they may be compressed by gzip.
     output : path
-        The directory: a new or empty one, or one to go on with. If it holds a corpus of the same files
-        already, nothing is done.
+        The directory: a new or empty one, or one to continue. If it already holds a corpus of the same
+        files, nothing is done.
     format : {"auto", "columns", "attributes", "json"}, default="auto"
         The format of the files; by default it is recognised by the first lines. Column files have a token per
         line, with its label in the last column. Attribute files are those of crfsuite. JSON lines have a

@@ -127,7 +127,7 @@ class MultilabelSVC(TrainsOnCluster, estimators.MultilabelSVC):
 class MatchingSVC(TrainsOnCluster, estimators.MatchingSVC):  # type: ignore[misc]
     """`maxmargin.MatchingSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
-    ``checkpoint`` and ``warm_start`` keep their defaults, and no link is merely possible.
+    ``checkpoint`` and ``warm_start`` keep their defaults. `fit` takes no ``possible`` links.
 
     %(cluster)s
     """
@@ -147,7 +147,7 @@ class GraphSVC(TrainsOnCluster, estimators.GraphSVC):  # type: ignore[misc]
     """`maxmargin.GraphSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
-    is None or a dict. Nodes have no weights, and pairwise weights no signs. Features are arrays, not names.
+    is None or a dict. Weights of nodes and ``nonnegative`` are not available. Features are arrays, not names.
 
     %(cluster)s
     """

@@ -67,7 +67,7 @@ def intersection_over_union(truth: list[NDArray[np.int64]], predicted: list[NDAr
     Parameters
     ----------
     truth, predicted : lists of arrays of zeros and ones
-        One array per image, of as many entries in both.
+        One array per image, of the same size in both.
 
     Returns
     -------

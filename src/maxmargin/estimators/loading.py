@@ -27,8 +27,8 @@ def load(path: Path, **parameters: object) -> SavesModel:
     """Return the fitted estimator that a file holds.
 
     A file from a stranger is safe to load. Nothing in it is run or imported, and every part is checked: a
-    file that is not a model, or was changed, raises a `FileError` of one line. Files of earlier versions can
-    be loaded; parameters that they do not know have their defaults.
+    file that is not a valid model raises a `FileError` of one line. Files of earlier versions can be loaded;
+    parameters that they do not have take their defaults.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def load(path: Path, **parameters: object) -> SavesModel:
     Returns
     -------
     estimator
-        It predicts as the one that was saved. It does not hold the training data, so that `partial_fit` needs
-        `fit` first, and a warm start begins afresh.
+        It predicts as the saved one does. It does not hold the training data, so `partial_fit` needs a `fit`
+        first, and a warm start begins anew.
 
     Examples
     --------

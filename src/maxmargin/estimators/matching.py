@@ -58,8 +58,8 @@ class MatchingSVC(
     missed : float, default=3.0
         Cost of missing a true link.
     fertility : int, default=1
-        Largest number of links of a source, each but the first at a learnt score; a target has one at most.
-        More than the largest number of targets of the pairs in `fit` counts as that number, or as two.
+        Largest number of links of a source; all but the first have a learnt score. A target has at most one.
+        If it exceeds the largest number of targets of a pair in `fit`, that number is used, but at least two.
     %(fit_intercept)s
         Without it, the features must tell when to make no link.
     %(training)s

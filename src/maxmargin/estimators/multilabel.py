@@ -96,10 +96,10 @@ class MultilabelSVC(
     Notes
     -----
     Without pairs, each label has a binary SVM of its own, with the hinge loss: that of scikit-learn's SVC at
-    twice this C with "hamming", and at 2 n_labels C with "normalized_hamming". So the share of wrong labels
-    regularises less the more labels there are, and needs another C for each number of them. The weights of a
-    pair are regularised a ninth as much as those of labels. A label has all features of X, but a pair has
-    only one, which is constant.
+    twice this C with "hamming", and at 2 n_labels C with "normalized_hamming". So with
+    "normalized_hamming", more labels mean less regularisation, and each number of labels needs another C. The
+    weights of a pair are regularised a ninth as much as those of labels: a label has all features of X, but a
+    pair has only one, which is constant.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     ----------
     features : callable
         ``features(x, y)``, the joint feature map: a 1-D array, a sparse row, a dict ``{name: number}``, or a
-        pair ``(indices, values)``. The cost of sparse features is that of their nonzeros.
+        pair ``(indices, values)``. Sparse features cost as much as their nonzeros.
     loss : callable
         ``loss(y_true, y)``, the cost of the answer y: a number >= 0, and 0 for the truth.
     argmax : callable
@@ -89,10 +89,9 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     -----
     Each `fit` compares some answers of an exact argmax with each other: those to five examples, or fewer if
     they take longer than a second or a small share of ``time_limit``, at zero and at random weights before
-    training, and at the last weights after it; 35 calls in all. It is an error if another output beats an
-    answer before training, or if the loss is never above 0. It is a warning if one does after training, or if
-    all weights are zero and predictions are wrong. An argmax that is not exact gets only the last of these
-    checks.
+    training, and at the last weights after it; 35 calls in all. If another output beats an answer, that is an
+    error before training and a warning after it. A loss that is never above 0 is an error. Zero weights with
+    wrong predictions are a warning. An argmax that is not exact gets only the last of these checks.
 
     Examples
     --------

@@ -41,8 +41,8 @@ class TokenTransformer(  # type: ignore[call-arg]
     Parameters
     ----------
     transformer : transformer
-        Any transformer of scikit-learn that returns one row for each, such as StandardScaler, PCA, Nystroem
-        or a pipeline of these. It is cloned. Its parameters have the prefix ``transformer__`` here.
+        Any transformer of scikit-learn that returns one row for each row, such as StandardScaler, PCA,
+        Nystroem or a pipeline of these. It is cloned. Its parameters have the prefix ``transformer__`` here.
 
     Attributes
     ----------

@@ -47,10 +47,10 @@ class Checkpoint(_Checkpoint):
     The file is written beside the old one, synced to disk and renamed, so there is always a whole one. It is
     written again when the run ends or is interrupted, and stays: remove it when you no longer need it.
 
-    The next file is due when ``every`` has passed, and 50 times the seconds of the last write. So writing
-    takes about 2 % of the time at most, apart from the first and the last file, and a crash loses at most the
-    longer of the two; or a bit more if it comes during a certificate, or in a pass of a method that moves all
-    blocks at once, as these are not divided. If a file cannot be written, one warning says so, and the run
+    The next file is due when ``every`` has passed, and also 50 times as long as the last write took. So
+    writing takes at most about 2 % of the time, apart from the first and the last file. A crash loses at most
+    the longer of the two times, or a bit more during a certificate or a pass of a method that moves all
+    blocks at once, as these are not divided. If a file cannot be written, there is one warning, and the run
     continues.
 
     Continue only from files of your own: kernels follow the indices in them without checks.
