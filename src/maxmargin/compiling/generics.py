@@ -39,8 +39,9 @@ from numba.extending import overload, register_jitable
 from maxmargin.compiling.collection import without_collection
 from maxmargin.compiling.interpreting import SWITCH, THREAD, quiet
 from maxmargin.compiling.interrupts import uninterruptible
-from maxmargin.compiling.kernel_cache import PackageCache, is_ours
+from maxmargin.compiling.kernel_cache import PackageCache
 from maxmargin.compiling.numba_private import APART, CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
+from maxmargin.compiling.places import is_ours
 from maxmargin.compiling.progress import announced
 from maxmargin.limits import uncounted
 

@@ -24,10 +24,9 @@ from numba import config
 
 from maxmargin.compiling import baseline, numba_private
 from maxmargin.compiling.numba_private import Code, Target
-from maxmargin.compiling.places import ROOT, cache_parents
+from maxmargin.compiling.places import ROOT, cache_parents, is_ours
 from maxmargin.compiling.trust import private_directory, read_trusted, write_private
 
-_PACKAGE = __name__.partition(".")[0]
 SOURCES = (
     "compiling",
     "loops.py",
@@ -48,11 +47,6 @@ _CHECK_BYTES = hashlib.sha256().digest_size
 Signature = tuple[object, ...]
 # Name of a function, its signature, and the processor that its code is for.
 _Key = tuple[str, Signature, object]
-
-
-def is_ours(thing: type | Callable[..., object]) -> bool:
-    """Return whether this package defines a class or function, so that the hash covers its source."""
-    return str(thing.__module__).startswith(_PACKAGE + ".")
 
 
 @functools.cache

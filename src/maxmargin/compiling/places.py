@@ -1,11 +1,16 @@
-"""Where compiled code may be kept on disk."""
+"""Where compiled code may be kept on disk, and whose code it is."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _PACKAGE = __name__.partition(".")[0]
 ROOT = Path(__file__).parents[1]
+
+
+def is_ours(thing: type | Callable[..., object]) -> bool:
+    """Return whether this package defines a class or function."""
+    return str(thing.__module__).startswith(_PACKAGE + ".")
 
 
 def cache_parents(chosen: str) -> Iterator[Path]:

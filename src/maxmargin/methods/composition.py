@@ -7,7 +7,7 @@ for every method of the package.
 from typing import NamedTuple
 
 from maxmargin.compiling import is_wrapper
-from maxmargin.compiling.kernel_cache import is_ours
+from maxmargin.compiling.places import is_ours
 from maxmargin.methods.protocol import is_method, traits
 from maxmargin.wording import shown
 

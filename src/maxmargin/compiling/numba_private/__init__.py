@@ -28,3 +28,4 @@ from maxmargin.compiling.numba_private.instructions import prefetch_line as pref
 from maxmargin.compiling.numba_private.instructions import store_release as store_release
 from maxmargin.compiling.numba_private.instructions import view_rows as view_rows
 from maxmargin.compiling.numba_private.losses import warn_of_losses as warn_of_losses
+from maxmargin.compiling.numba_private.tuples import ARE_WHOLE as ARE_WHOLE

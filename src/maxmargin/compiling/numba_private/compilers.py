@@ -4,9 +4,7 @@ from inspect import signature
 from types import CodeType, SimpleNamespace
 from typing import Any
 
-import llvmlite.binding as llvm
-from numba import config
-
+from maxmargin.compiling.numba_private.libraries import KernelLibrary, PartLibrary, look_up_names
 from maxmargin.compiling.numba_private.losses import nothing, works
 
 
@@ -34,15 +32,13 @@ KERNEL: dict[str, object] = {"nogil": True} | _options(_nrt=False, no_cfunc_wrap
 
 try:
     from numba.core.base import BaseContext
-    from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler, Flags
     from numba.core.compiler_machinery import PassManager, register_pass
-    from numba.core.registry import cpu_target
     from numba.core.typed_passes import NativeLowering, NopythonRewrites
     from numba.core.untyped_passes import InlineClosureLikes
 except ImportError:
     # The trial below fails, and the classes below are not used.
-    Compiler = Flags = JITCodeLibrary = NativeLowering = PassManager = object
+    Compiler = Flags = NativeLowering = PassManager = object
 
 # The attribute that marks a large part: it is called, not inlined.
 APART = "is_apart"
@@ -69,46 +65,6 @@ class KernelFlags(Flags):  # type: ignore[misc]
 
 # The names of the options are all that is hashed, so all flags have the same hash.
 _HASH_OF_FLAGS = hash(Flags())
-
-
-class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a kernel and of its parts, optimised once, without unrolling loops.
-
-    Numba optimises code before it links it and again afterwards, with a pass between the two for reference
-    counts, of which kernels have none. Most loops of a kernel are short, over labels or the planes of an
-    example, so that copies of their bodies gain nothing. Without them, a chain's loop has half as much code,
-    and its passes take as long or a little less.
-    """
-
-    def _optimize_functions(self, module: llvm.ModuleRef) -> None:
-        """Leave optimisation to the whole."""
-        module.data_layout = self._codegen._data_layout
-
-    def _optimize_final_module(self) -> None:
-        """Optimise the code once all parts are linked."""
-        tuning = llvm.create_pipeline_tuning_options(int(config.OPT))
-        tuning.loop_vectorization = bool(config.LOOP_VECTORIZE)
-        tuning.slp_vectorization = bool(config.SLP_VECTORIZE)
-        tuning.loop_unrolling = tuning.loop_interleaving = False
-        passes = llvm.create_pass_builder(self._codegen._tm, tuning)
-        passes.getModulePassManager().run(self._final_module, passes)
-
-
-class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code that is linked into the code of other functions and never runs by itself.
-
-    After compiling a function, Numba optimises it with everything that it calls, turns it into machine code
-    and wraps it for the interpreter. Parts are inlined into other parts, so this work would be repeated at
-    every level, although only kernels need machine code.
-    """
-
-    def _optimize_final_module(self) -> None:
-        """Leave optimisation to the kernel."""
-
-    def _finalize_final_module(self) -> None:
-        """Make no machine code."""
-        self._finalize_dynamic_globals()
-        self._finalized = True
 
 
 class KernelLowering(NativeLowering):  # type: ignore[misc]
@@ -191,7 +147,8 @@ def _try_compilers() -> None:
         register_pass(mutates_CFG=True, analysis_only=False)(compiler.lowering)
         if set(_passes(compiler)) != before | {compiler.lowering}:
             raise LookupError("Numba has other passes")
-    _look_up_names()
+    signature(BaseContext.insert_user_function).bind(None, None, None, [])
+    look_up_names()
 
 
 def _passes(compiler: Any) -> list[object]:
@@ -201,21 +158,6 @@ def _passes(compiler: Any) -> list[object]:
     instance.state = SimpleNamespace(flags=Flags(), func_ir=None, func_id=identity)
     (pipeline,) = instance.define_pipelines()
     return [step[0] for step in pipeline.passes]
-
-
-def _look_up_names() -> None:
-    """Look up what libraries override or call, and what they ask of LLVM."""
-    for method in ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"):
-        signature(getattr(JITCodeLibrary, method)).bind(None)
-    signature(JITCodeLibrary._optimize_functions).bind(None, None)
-    signature(JITCodeLibrary.enable_object_caching).bind(None)
-    signature(BaseContext.insert_user_function).bind(None, None, None, [])
-    codegen = cpu_target.target_context.codegen()
-    tuning = llvm.create_pipeline_tuning_options(int(config.OPT))
-    if not (tuning.loop_unrolling and tuning.loop_interleaving):
-        raise LookupError("LLVM has other defaults")
-    llvm.create_pass_builder(codegen._tm, tuning).getModulePassManager()
-    codegen._data_layout  # noqa: B018
 
 
 PART: dict[str, object]
