@@ -86,12 +86,9 @@ def nothing_learnt(problem: AnyProblem, w: FloatArray, primal: float, dual: floa
         return None
     cause = "argmax never returned an output of loss above 0; it must return one of largest loss plus score"
     if primal > 0.0:
-        cause = (
-            "the outputs of argmax have the features of the truths, or these cancel; features must differ "
-            "between outputs"
-        )
+        cause = "features do not tell the truths from the outputs that argmax returned"
     found = f"all weights are zero after training (gap 0), as {cause}"
-    return f"{owner}: {found}: run check_problem to find out what is wrong."
+    return f"{owner}: {found}: run check_problem to find out whether a function is wrong."
 
 
 def is_idle(w: FloatArray, primal: float, dual: float) -> bool:

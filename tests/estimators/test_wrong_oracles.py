@@ -207,7 +207,7 @@ def test_solve_reports_an_oracle_that_returns_the_truth(argmax: Function, method
         said = str(warning.message)
         assert result.gap == 0.0
         assert not result.weights.any()
-        assert said.endswith("run check_problem to find out what is wrong.")
+        assert said.endswith("run check_problem to find out whether a function is wrong.")
         assert "\n" not in said
         assert warning.filename == __file__
 
@@ -215,7 +215,7 @@ def test_solve_reports_an_oracle_that_returns_the_truth(argmax: Function, method
 def test_solve_reports_features_that_do_not_depend_on_the_output() -> None:
     problem = Custom(lambda x, y: x, loss, best_of(lambda x, y: x), X, Y)
     with pytest.warns(
-        UserWarning, match=r"^Custom: all weights .* have the features of the truths"
+        UserWarning, match=r"^Custom: all weights .* features do not tell the truths from"
     ) as caught:
         result = solve(problem, BlockFrankWolfe(lam=0.1), random_state=0)
     assert len(caught) == 1
