@@ -25,14 +25,13 @@ from maxmargin.estimators._saving import Layout
 from maxmargin.estimators._single import SinglePrediction
 from maxmargin.estimators._sklearn_private import Interval
 from maxmargin.estimators._state import snapshot
-from maxmargin.limits import now
+from maxmargin.limits import Shares
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.problems import Custom
 from maxmargin.result import Callback, Result, Status
 from maxmargin.wording import frames_to_user
 
 _Data = tuple[list[object], list[object]]
-_LEAST_SECONDS = 1e-3
 
 
 class _JointWeights(NamedTuple):
@@ -208,10 +207,9 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
         return self._signed(custom)
 
     def _solve(self, problem: Problem, examples: Examples[_Data], start: Result | None) -> Result:
-        begin = now()
+        shares = Shares(self.time_limit, 1)
         check_oracle(problem, self._owner, self._advice, patience(self.time_limit))
-        if self.time_limit is not None:  # on a draft; the user's limit stays
-            self.time_limit = max(self.time_limit - (now() - begin), _LEAST_SECONDS)
+        self.time_limit = shares.next()  # on a draft; the user's limit stays
         try:
             result = super()._solve(problem, examples, start)
         except BrokenOracle as error:
