@@ -320,11 +320,11 @@ def test_the_search_for_the_temperature_ends_in_time(clock: Any) -> None:
     data = [_calibration.held_out(problem, model._w, part_shapes(problem), states, None)]
     best = _calibration.best_temperature(data)
     begin = clock.now
-    rough = _calibration.best_temperature(data, begin + 50.0)
+    rough = _calibration.best_temperature(data, limits.now() + 50.0)
     assert clock.now == begin + 60.0  # three of them, as the third begins before
     assert _calibration._loss(data, best) <= _calibration._loss(data, rough)
     begin = clock.now
-    assert _calibration.best_temperature(data, begin - 1.0) > 0.0
+    assert _calibration.best_temperature(data, limits.now() - 1.0) > 0.0
     assert clock.now == begin + 20.0
 
 
