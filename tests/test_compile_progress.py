@@ -17,11 +17,11 @@ from maxmargin.compiling.progress import (
     watched,
 )
 from maxmargin.driver import solve
-from maxmargin.methods import Accelerated, BlockFrankWolfe, Pairwise
+from maxmargin.methods import Accelerated, BlockExact, BlockFrankWolfe, Pairwise
 from maxmargin.methods.sweep import hinges, sweep
 from maxmargin.problems import Multiclass, SlackRescaled, Weighted
 from maxmargin.problems.problem import sizes
-from support.catalogue import chain_case
+from support.catalogue import chain_case, multiclass_case
 
 
 class Terminal(io.StringIO):
@@ -127,6 +127,20 @@ def test_weights_compile_nothing_more(method):
         same = solve(Weighted(plain, weights), method, max_passes=2, random_state=0)
     assert compiled.weights.tobytes() == same.weights.tobytes()
     assert compiled.gap == same.gap
+
+
+@pytest.mark.compiled
+def test_rescaled_classes_compile_no_solver_of_blocks_unless_it_is_used():
+    problem, told = SlackRescaled(multiclass_case(71).problem), []
+    with watched(told.append):
+        solve(problem, BlockFrankWolfe(0.01), max_passes=2, random_state=0)
+    assert "solve_rescaled" not in {each.name for each in told}
+    with watched(told.append):
+        compiled = solve(problem, BlockExact(0.01), max_passes=2, random_state=0)
+    assert "solve_rescaled" in {each.name for each in told}
+    with interpreted():
+        same = solve(problem, BlockExact(0.01), max_passes=2, random_state=0)
+    assert compiled.weights.tobytes() == same.weights.tobytes()
 
 
 @pytest.mark.compiled

@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -118,15 +119,33 @@ def test_the_plan_says_what_is_compiled_and_how_long_it_takes():
     assert str(warm.Plan(fits[:1], 1)).startswith("compiling for 1 kind of fits in 1 process of at most 1 GB")
 
 
-def test_outcomes_of_the_children_are_summed(monkeypatch, tmp_path):
+@pytest.fixture
+def stubbed(monkeypatch, tmp_path):
+    """Children that compile nothing, and the directory that they name."""
     monkeypatch.setattr(warm, "cache_directory", lambda: tmp_path)
     monkeypatch.setattr(
         warm,
         "_CHILD",
         "import json, sys\nfor k, fit in enumerate(json.load(sys.stdin)): print(json.dumps([2, 100.0 + k]))",
     )
+    return tmp_path
+
+
+def test_outcomes_of_the_children_are_summed(stubbed):
     compiled = warm.compile_kernels(["ChainSVC", "MatchingSVC"], n_jobs=2)
-    assert (compiled.kernels, compiled.megabytes, compiled.directory) == (10, 102.0, tmp_path)
+    assert (compiled.kernels, compiled.megabytes, compiled.directory) == (10, 102.0, stubbed)
+
+
+def test_a_log_has_a_line_for_each_fit(stubbed, capsys):
+    """A terminal has a bar instead."""
+    warm.compile_kernels(["MulticlassSVC"], n_jobs=1)
+    lines = capsys.readouterr().err.splitlines()
+    kinds = [
+        re.fullmatch(r"compile: (\d of 3) after \d+ s: (.+), 2 kernels", line).groups() for line in lines
+    ]
+    assert kinds == [(f"{k} of 3", f"MulticlassSVC, {data}") for k, data in enumerate(ROW_KINDS, start=1)]
+    warm.compile_kernels(["MulticlassSVC"], n_jobs=1, progress=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_child_that_fails_is_an_error(monkeypatch, tmp_path):

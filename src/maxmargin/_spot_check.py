@@ -1,7 +1,8 @@
 """A cheap check of a user's oracle: a few answers, compared with each other.
 
 `check_problem` is thorough, and users must ask for it. These checks run with every fit, so they cost a few
-calls of the oracle, and they raise only if the oracle is certainly wrong.
+calls of the oracle, and they raise only if the oracle is certainly wrong. `nothing_learnt` costs no call, and
+runs with every `solve`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,11 +12,14 @@ import numpy as np
 
 from maxmargin._probe import Judged
 from maxmargin.arrays import FloatArray
+from maxmargin.compiling import is_wrapper
+from maxmargin.compiling.places import is_ours
 from maxmargin.limits import now
-from maxmargin.methods.protocol import BrokenOracle
+from maxmargin.methods.protocol import ROUNDING, BrokenOracle
 from maxmargin.methods.scratch import corner_of_answer, new_scratch
 from maxmargin.problems.feature_map import map_sizes, projected, rebuilt, score
 from maxmargin.problems.oracle import argmax, decode, is_exact
+from maxmargin.problems.oracles.custom import CustomOracle
 from maxmargin.problems.oracles.slack import is_rescaled
 from maxmargin.problems.problem import AnyProblem
 
@@ -23,6 +27,8 @@ _EXAMPLES = 5
 _SEED = 0
 # No further example is checked after this many seconds, nor after this share of a time limit.
 _PATIENCE, _SHARE = 1.0, 0.03
+# The share of the calls of training, and of its time, that comparisons after it may take.
+_AFTERWARDS = 0.05
 _LARGEST = "argmax must return an output of largest loss plus score"
 _BEST = "argmax without the truth must return an output of largest score"
 _TRUTH = "the truth", Judged(0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
@@ -60,9 +66,43 @@ class Beaten(NamedTuple):
         )
 
 
-def patience(time_limit: float | None) -> float:
-    """Return the seconds after which no further example is checked, in a fit with this limit."""
-    return _PATIENCE if time_limit is None else min(_PATIENCE, _SHARE * time_limit)
+def patience(time_limit: float | None, trained: float = 0.0) -> float:
+    """Return the seconds after which no further example is checked, in a fit with this limit.
+
+    Without a limit, they are more after long training; ``trained`` is its seconds.
+    """
+    if time_limit is None:
+        return max(_PATIENCE, _AFTERWARDS * trained)
+    return min(_PATIENCE, _SHARE * time_limit)
+
+
+def nothing_learnt(problem: AnyProblem, w: FloatArray, primal: float, dual: float) -> str | None:
+    """Return the warning for a run on a user's oracle that shows nothing to learn; None if there is no cause.
+
+    No oracle is called: the bounds alone tell which function may be wrong.
+    """
+    owner = _owner_of(problem.oracle) if is_idle(w, primal, dual) else None
+    if owner is None:
+        return None
+    cause = "argmax never returned an output of loss above 0; it must return one of largest loss plus score"
+    if primal > 0.0:
+        cause = "features do not tell the truths from the outputs that argmax returned"
+    found = f"all weights are zero after training (gap 0), as {cause}"
+    return f"{owner}: {found}: run check_problem to find out whether a function is wrong."
+
+
+def is_idle(w: FloatArray, primal: float, dual: float) -> bool:
+    """Whether a run ended where it began: zero weights are optimal, and its gap is zero."""
+    return primal - dual <= ROUNDING * abs(primal) and not w.any()
+
+
+def _owner_of(oracle: object) -> str | None:
+    """Return the name that messages about a user's oracle begin with; None if it is the package's own."""
+    while is_wrapper(type(oracle)):
+        oracle = oracle.inner  # type: ignore[attr-defined]
+    if isinstance(oracle, CustomOracle):
+        return oracle.owner
+    return None if is_ours(type(oracle)) else type(oracle).__name__
 
 
 def check_oracle(problem: AnyProblem, owner: str, advice: str, seconds: float = _PATIENCE) -> None:
@@ -93,12 +133,16 @@ def check_oracle(problem: AnyProblem, owner: str, advice: str, seconds: float = 
         )
 
 
-def beaten_answer(problem: AnyProblem, w: FloatArray, seconds: float) -> Beaten | None:
-    """Return an answer at w, among those to a few examples, that the truth or the prediction beats."""
+def beaten_answer(problem: AnyProblem, w: FloatArray, seconds: float, calls: int = 0) -> Beaten | None:
+    """Return an answer at w that the truth or the prediction beats.
+
+    Among those to a few examples, or to more after long training, which called the oracle ``calls`` times:
+    an oracle may be wrong on some examples only.
+    """
     if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
         return None
-    inquiry = _Inquiry(problem)
-    for i in _until(seconds, _few(map_sizes(problem.map).examples)):
+    inquiry, n = _Inquiry(problem), map_sizes(problem.map).examples
+    for i in _until(seconds, _some(n, int(_AFTERWARDS * calls) // 2)):  # an example takes two calls
         theta = inquiry.scores(i, w)
         others = [_TRUTH, ("the prediction", inquiry.answer(decode, i, theta))]
         found = _beaten(_LARGEST, i, theta, inquiry.answer(argmax, i, theta), others)
@@ -140,6 +184,14 @@ def doubtful_prediction(problem: AnyProblem, w: FloatArray, seconds: float) -> D
 def _few(n: int) -> list[int]:
     """Return the numbers of a few of n examples, the first and the last among them."""
     chosen: list[int] = np.unique(np.linspace(0, n - 1, _EXAMPLES).astype(np.int64)).tolist()
+    return chosen
+
+
+def _some(n: int, count: int) -> list[int]:
+    """Return the numbers of a few of n examples, or of ``count`` random ones if these are more."""
+    if count <= _EXAMPLES:
+        return _few(n)
+    chosen: list[int] = np.random.default_rng(_SEED).permutation(n)[:count].tolist()
     return chosen
 
 

@@ -102,6 +102,11 @@ def _add_compile(commands: "argparse._SubParsersAction[_Parser]") -> None:
         help="compile for a processor that most machines include, and write to DIRECTORY: for wheels, and "
         "for machines that share it (MAXMARGIN_KERNELS=DIRECTORY)",
     )
+    compile_.add_argument(
+        "--list",
+        action="store_true",
+        help="compile nothing, and print what is ready, and where it comes from",
+    )
     compile_.set_defaults(run=_compile)
 
 
@@ -131,6 +136,8 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _compile(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        return _list()
     from maxmargin import warm
 
     chosen = arguments.estimators or None
@@ -141,6 +148,14 @@ def _compile(arguments: argparse.Namespace) -> int:
     compiled = compile_(chosen, every_method=arguments.all, n_jobs=arguments.jobs)
     print(compiled)
     return _FAILED if compiled.directory is None else 0
+
+
+def _list() -> int:
+    from maxmargin.compiling.inventory import inventories
+
+    ready = [each for each in inventories() if each.functions]
+    print("\n".join(map(str, ready)) or "no kernels ready: a first fit compiles those that it needs")
+    return 0
 
 
 def _fail(message: str, code: int) -> int:

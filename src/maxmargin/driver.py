@@ -1,5 +1,6 @@
 """The driver of all methods: from the arguments of a run to its result."""
 
+import warnings
 from collections.abc import Iterable
 from contextlib import closing
 
@@ -9,10 +10,12 @@ from maxmargin.compiling.threads import threads
 from maxmargin.limits import kept_pace, now, until
 from maxmargin.methods.scratch import kept_scratch
 from maxmargin.persistence.checkpoint import CheckpointLike
+from maxmargin.problems.problem import AnyProblem
 from maxmargin.result import Callback, Result, Status
 from maxmargin.resume import as_warm_start
 from maxmargin.run import Run
 from maxmargin.run_state import files_of, new_run_state
+from maxmargin.wording import frames_to_user
 
 # Certificates that have been started may exceed the time limit by this factor.
 _GRACE = 1.1
@@ -96,6 +99,12 @@ def solve(
     ScaleError
         If numbers leave the range of float64, because features or lam are too large or too small.
 
+    Warns
+    -----
+    UserWarning
+        If the oracle is yours and there was nothing to learn: zero weights are optimal, as where argmax
+        returns the truth. `check_problem` finds out why.
+
     Examples
     --------
     >>> import numpy as np
@@ -138,4 +147,12 @@ def solve(
                 run.finish()
             run.compare_with_zero(status)
             run.rebuild()
-    return run.result(status)
+    return _doubted(checked, run.result(status))
+
+
+def _doubted(problem: AnyProblem, result: Result) -> Result:
+    """Return the result, after a warning if it shows that functions of the user are wrong."""
+    doubt = kinds.doubt(problem, result.w, result.primal, result.dual)
+    if doubt is not None:
+        warnings.warn(doubt, UserWarning, stacklevel=frames_to_user())
+    return result

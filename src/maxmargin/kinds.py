@@ -7,7 +7,7 @@ registers all of them for its class, and `maxmargin.objective.certificate` for i
 
 import numpy as np
 
-from maxmargin import _arguments, objective, resume
+from maxmargin import _arguments, _spot_check, objective, resume
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import can_compile, python_generic
 from maxmargin.methods.protocol import regularisation
@@ -101,3 +101,9 @@ def as_weights(problem: AnyProblem, w: FloatArray) -> FloatArray:
 def is_certified(problem: AnyProblem) -> bool:
     """Whether the gap is a guaranteed bound."""
     return bool(is_bounded(problem.oracle) and is_metric(problem.map))
+
+
+@python_generic
+def doubt(problem: AnyProblem, w: FloatArray, primal: float, dual: float) -> str | None:
+    """Return the warning for an answer that shows that functions of the user are wrong; None if none does."""
+    return _spot_check.nothing_learnt(problem, w, primal, dual)

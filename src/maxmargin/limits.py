@@ -67,6 +67,7 @@ _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 # In a run: the length of the next piece, by the name of the loop over examples.
 _LENGTHS: ContextVar[dict[str, int] | None] = ContextVar("lengths", default=None)
 _PIECE_SECONDS = 0.1
+_MOMENT = 1e-3
 # A piece is at most this many times as long as the last one: the time of a short piece says little.
 _GROWTH = 8
 
@@ -115,6 +116,32 @@ def share_of_time(share: float) -> float:
     """Return the deadline for a part of a run that may take this share of the time that is left."""
     begin, deadline = now(), _DEADLINE.get()
     return begin + share * (deadline - begin)
+
+
+class Shares:
+    """A time limit that several runs share, one after another.
+
+    Each may take its share of the time that is left, so what one leaves over is for those after it.
+
+    Parameters
+    ----------
+    time_limit : float or None
+        In seconds, from now on; None if there is no limit.
+    number : int
+        Into how many shares it is divided.
+    """
+
+    def __init__(self, time_limit: float | None, number: int) -> None:
+        self._left = number
+        self.deadline = math.inf if time_limit is None else now() + time_limit
+
+    def next(self, count: int = 1) -> float | None:
+        """Return the time limit of the next run, of ``count`` shares.
+
+        It is a moment if time is up, and None if there is no limit.
+        """
+        seconds, self._left = (self.deadline - now()) * count / self._left, self._left - count
+        return max(seconds, _MOMENT) if seconds < math.inf else None
 
 
 class Pace:

@@ -127,7 +127,7 @@ def compile_kernels(
     n_jobs : int, optional
         Number of processes; one per processor by default.
     progress : bool
-        Show a progress bar on a terminal.
+        Show a progress bar on a terminal; elsewhere, write a line to standard error after each fit.
 
     Returns
     -------
@@ -194,12 +194,20 @@ def _compiled(planned: Plan, directory: Path, settings: Mapping[str, str], progr
             outcomes.append(outcome)
             bar.set_postfix_str(str(fit), refresh=False)
             bar.update()
+            if progress and bar.disable:  # there is no terminal
+                _log(fit, outcome, len(outcomes), len(planned.fits), time.perf_counter() - begin)
 
         with ThreadPoolExecutor(planned.n_jobs) as pool:
             list(pool.map(lambda group: _compile_in_child(group, settings, note), _groups(planned.fits)))
     kernels = sum(outcome.kernels for outcome in outcomes)
     largest = max((outcome.megabytes for outcome in outcomes), default=0.0)
     return Compiled(kernels, time.perf_counter() - begin, directory, largest)
+
+
+def _log(fit: FirstFit, outcome: _Outcome, done: int, total: int, seconds: float) -> None:
+    """Write to standard error that a fit has ended."""
+    kernels = counted(outcome.kernels, "kernel")
+    print(f"compile: {done} of {total} after {seconds:.0f} s: {fit}, {kernels}", file=sys.stderr, flush=True)
 
 
 def _groups(fits: Iterable[FirstFit]) -> list[tuple[FirstFit, ...]]:

@@ -1,10 +1,13 @@
-"""Descriptions of values for error messages."""
+"""Descriptions of values for error messages, and the line that warnings point at."""
 
+import sys
 from collections.abc import Sized
 from numbers import Number, Real
+from types import FrameType
 
 _LONGEST = 200  # characters of a value, such as a path
 _LONGEST_MESSAGE = 500
+_OURS = {__name__.partition(".")[0], "sklearn"}
 
 
 def quoted(value: object) -> str:
@@ -56,3 +59,15 @@ def note_example(error: Exception, owner: str, name: str, i: int) -> None:
     said = [str(error), *getattr(error, "__notes__", ())]
     if not any(f"for example {i}" in text for text in said):
         error.add_note(f"{owner}: raised by {name} for example {i}")
+
+
+def frames_to_user() -> int:
+    """Return the stack level at which a warning points at the line of the user that called the package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _package_of(frame) in _OURS:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

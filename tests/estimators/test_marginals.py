@@ -1,6 +1,7 @@
 """Probabilities of estimators: their form, the temperature and where it comes from."""
 
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,21 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
-from maxmargin import ChainSVC, GraphSVC, MatchingSVC, MulticlassSVC, MultilabelSVC, SegmentSVC, StructuredSVC
+from maxmargin import (
+    ChainSVC,
+    GraphSVC,
+    MatchingSVC,
+    MulticlassSVC,
+    MultilabelSVC,
+    SegmentSVC,
+    StructuredSVC,
+    limits,
+    objective,
+    run,
+)
+from maxmargin.estimators import _calibration, _training
+from maxmargin.marginals import part_shapes
+from maxmargin.methods.sampling import n_visits
 from support.estimators import KINDS
 
 NAMES = ("multiclass", "chain", "segments", "dependency", "graph", "multilabel")
@@ -241,6 +256,78 @@ def test_searches_by_log_loss() -> None:
     search = GridSearchCV(model, {"C": [0.01, 1.0]}, scoring="neg_log_loss", cv=2).fit(X, y)
     assert -1.1 < search.best_score_ < 0.0
     assert np.isfinite(cross_val_score(model, X, y, cv=2, scoring="roc_auc_ovr")).all()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Time that passes only in visits of examples: a second each, in steps, certificates and sums."""
+    clock = SimpleNamespace(now=0.0, given=[])
+    advance, hinges, sums, solve = run.advance, objective.hinges, _calibration._loss, _training.solve
+
+    def slow_advance(method: Any, state: Any, problem: Any, visits: Any) -> Any:
+        clock.now += n_visits(visits)
+        return advance(method, state, problem, visits)
+
+    def slow_hinges(problem: Any, w: Any, first: int, out: Any, scratch: Any) -> None:
+        clock.now += len(out)
+        hinges(problem, w, first, out, scratch)
+
+    def slow_sums(data: Any, temperature: float) -> float:
+        clock.now += sum(len(part.shapes) for part in data)
+        return sums(data, temperature)
+
+    def noted_solve(*args: Any, **options: Any) -> Any:
+        clock.given.append((clock.now, options["time_limit"]))
+        return solve(*args, **options)
+
+    monkeypatch.setattr(limits, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    monkeypatch.setattr(run, "advance", slow_advance)
+    monkeypatch.setattr(objective, "hinges", slow_hinges)
+    monkeypatch.setattr(_calibration, "_loss", slow_sums)
+    monkeypatch.setattr(_training, "solve", noted_solve)
+    return clock
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_all_trainings_share_the_time_limit(clock: Any) -> None:
+    X, y = words(3, 30)
+    model = ChainSVC(C=10.0, tol=0.0, max_iter=10**6, time_limit=7000.0, probability=True, verbose=0)
+    model.set_params(random_state=0).fit(X, y)
+    assert model.time_limit == 7000.0
+    assert model.temperature_ > 0.0
+    assert 5000.0 < clock.now <= 7100.0  # what is left over is that of the temperature
+    assert len(clock.given) == 6
+    assert clock.given[0] == (0.0, pytest.approx(3500.0))  # half of it for the training that predicts
+    for left, (begin, seconds) in zip(range(6, 1, -1), clock.given[1:], strict=True):
+        assert seconds == pytest.approx((7000.0 - begin) / left)
+
+
+def test_trainings_that_end_early_leave_their_time_to_others(clock: Any) -> None:
+    X, y = words(3, 30)
+    limit = 1e6
+    ChainSVC(tol=0.5, time_limit=limit, probability=True, verbose=0, random_state=0).fit(X, y)
+    first, *folds = [seconds for _, seconds in clock.given]
+    assert first == pytest.approx(0.5 * limit)
+    assert folds == sorted(folds)
+    assert folds[-1] > 0.4 * limit
+    clock.given.clear()
+    ChainSVC(tol=0.5, probability=True, verbose=0, random_state=0).fit(X, y)
+    assert [seconds for _, seconds in clock.given] == [None] * 6
+
+
+def test_the_search_for_the_temperature_ends_in_time(clock: Any) -> None:
+    X, y = words(4, 20)
+    model = ChainSVC(verbose=0, random_state=0).fit(X, y)
+    problem, states = model._labelled(X, y)
+    data = [_calibration.held_out(problem, model._w, part_shapes(problem), states, None)]
+    best = _calibration.best_temperature(data)
+    begin = clock.now
+    rough = _calibration.best_temperature(data, limits.now() + 50.0)
+    assert clock.now == begin + 60.0  # three of them, as the third begins before
+    assert _calibration._loss(data, best) <= _calibration._loss(data, rough)
+    begin = clock.now
+    assert _calibration.best_temperature(data, limits.now() - 1.0) > 0.0
+    assert clock.now == begin + 20.0
 
 
 def test_probability_with_signs() -> None:

@@ -10,10 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import BlockFrankWolfe, BrokenOracle, StructuredSVC, limits, solve
-from maxmargin._spot_check import check_oracle
+from maxmargin import (
+    Averaged,
+    BlockFrankWolfe,
+    BrokenOracle,
+    Pairwise,
+    StructuredSVC,
+    Subgradient,
+    limits,
+    solve,
+)
+from maxmargin._spot_check import Doubtful, check_oracle, doubtful_prediction
 from maxmargin.decoding import decode_all
-from maxmargin.problems import SignConstrained, Sizes
+from maxmargin.problems import Custom, Multiclass, SignConstrained, Sizes, Weighted
 from maxmargin.problems.problem import as_problem
 from support.catalogue import chain_case, multiclass_case
 from support.naive import Array
@@ -54,7 +63,19 @@ def model(**changes: Any) -> StructuredSVC:
     return StructuredSVC(**(functions | {"verbose": 0, "random_state": 0} | changes))
 
 
+def best_of(chosen: Callable[[Array, int], Array]) -> "Function":
+    """Return the oracle for these features."""
+
+    def argmax(x: Array, w: Array, y_true: int | None = None) -> int:
+        return max(range(3), key=lambda y: w @ chosen(x, y) + (0.0 if y_true is None else loss(y_true, y)))
+
+    return argmax
+
+
 Function = Callable[..., Any]
+NOTHING = (
+    r"^{}: all weights are zero after training \(gap 0\), as argmax never returned an output of loss above 0"
+)
 WRONG: dict[str, tuple[dict[str, Function], str]] = {
     "argmin by mistake": ({"argmax": worst}, "example 0 it returned the truth, an output that a prediction"),
     "the truth": ({"argmax": truth}, "example 0 it returned the truth, an output that a prediction exceeds"),
@@ -133,32 +154,103 @@ def test_a_time_limit_counts_the_checks(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("argmax", [worst, truth])
-def test_zero_weights_that_predict_wrongly_are_reported(argmax: Function) -> None:
-    """An approximate oracle may be beaten, so that only the answer shows that something is wrong."""
-    with pytest.warns(
-        UserWarning, match=r"^StructuredSVC: all weights are zero after training \(gap 0\)"
-    ) as c:
+def test_an_approximate_oracle_that_returns_the_truth(argmax: Function) -> None:
+    """It may be beaten, so that only the answer shows that something is wrong."""
+    with pytest.warns(UserWarning, match=NOTHING.format("StructuredSVC")) as c:
         fitted = model(argmax=argmax, exact=False).fit(X, Y)
     (warning,) = c
     assert not fitted.coef_.any()
-    assert "the prediction for example 0 has loss 1" in str(warning.message)
-    assert "check_problem(model, X, y)" in str(warning.message)
-    assert "exact=False" not in str(warning.message)
+    assert "check_problem" in str(warning.message)
     assert warning.filename == __file__
 
 
 def test_a_loss_that_is_never_positive_is_reported_for_an_approximate_oracle() -> None:
-    first = next(i for i, y in enumerate(Y) if y != 0)  # at zero weights, all predictions are 0
-    with pytest.warns(UserWarning, match=r"^StructuredSVC: all weights are zero after training") as caught:
+    with pytest.warns(UserWarning, match=NOTHING.format("StructuredSVC")) as caught:
         model(loss=lambda y_true, y: 0.0, exact=False).fit(X, Y)
-    said = f"the prediction for example {first}, whose features are not those of the truth, has loss 0"
-    assert said in str(caught[0].message)
+    assert len(caught) == 1
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_zero_weights_that_predict_wrongly_are_reported() -> None:
+    with pytest.warns(UserWarning, match=r"^StructuredSVC: all weights are zero after training \(gap") as c:
+        fitted = model(method="bcfw", C=1e3, max_iter=1).fit([X[0]] * 12, [0, 1] * 6)
+    assert not fitted.coef_.any()
+    said = str(c[-1].message)
+    assert "the prediction for example 1 has loss 1" in said  # at zero weights, all predictions are 0
+    assert "check_problem(model, X, y)" in said
+    assert c[-1].filename == __file__
 
 
 def test_zero_weights_that_predict_rightly_are_no_cause_to_warn() -> None:
-    fitted = model(argmax=lambda x, w, y_true=None: PLACE[x.tobytes()], exact=False).fit(X, Y)
-    assert not fitted.coef_.any()
-    assert fitted.score(X, Y) == 1.0
+    problem, zero = model().problem(X, [0] * 12), np.zeros(9)
+    assert doubtful_prediction(problem, zero, 1.0) is None
+    assert doubtful_prediction(model().problem(X, [0] * 11 + [1]), zero, 10.0) == Doubtful(11, 1.0)
+
+
+METHODS = {
+    "pairwise": Pairwise(lam=0.1),
+    "bcfw": BlockFrankWolfe(lam=0.1),
+    "averaged": Averaged(BlockFrankWolfe(lam=0.1)),
+    "subgradient": Subgradient(lam=0.1),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("argmax", [truth, lambda x, w, y_true: y_true])
+def test_solve_reports_an_oracle_that_returns_the_truth(argmax: Function, method: str) -> None:
+    """It is not called without the truth: `solve` makes no predictions."""
+    problem = Custom(features, loss, argmax, X, Y)
+    for wrapped in (problem, Weighted(problem, np.arange(1.0, 13.0)), SignConstrained(problem, [0])):
+        with pytest.warns(UserWarning, match=NOTHING.format("Custom")) as caught:
+            result = solve(wrapped, METHODS[method], random_state=0)
+        (warning,) = caught
+        said = str(warning.message)
+        assert result.gap == 0.0
+        assert not result.weights.any()
+        assert said.endswith("run check_problem to find out whether a function is wrong.")
+        assert "\n" not in said
+        assert warning.filename == __file__
+
+
+def test_solve_reports_features_that_do_not_depend_on_the_output() -> None:
+    problem = Custom(lambda x, y: x, loss, best_of(lambda x, y: x), X, Y)
+    with pytest.warns(
+        UserWarning, match=r"^Custom: all weights .* features do not tell the truths from"
+    ) as caught:
+        result = solve(problem, BlockFrankWolfe(lam=0.1), random_state=0)
+    assert len(caught) == 1
+    assert result.primal == result.dual == 1.0
+
+
+def test_solve_reports_an_own_object_that_returns_the_truth() -> None:
+    class Lazy(Own):
+        def argmax(self, i: int, theta: Array, y: Array, work: Any) -> None:
+            y[0] = i % 2
+
+    with pytest.warns(UserWarning, match=NOTHING.format("Lazy")):
+        solve(Lazy(""), BlockFrankWolfe(lam=0.1), random_state=0)
+
+
+def test_the_models_of_the_package_may_have_nothing_to_learn() -> None:
+    blank = Multiclass.from_arrays(np.zeros((12, 3)), Y)
+    result = solve(blank, BlockFrankWolfe(lam=0.1), random_state=0)
+    assert not result.weights.any()
+    assert result.gap == 0.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_oracle_that_is_wrong_on_one_example() -> None:
+    """It is not among the few that are compared before training; afterwards, there is time for all."""
+    labels = [(y + (i == 4)) % 3 for i, y in enumerate(Y)]
+
+    def lax(x: Array, w: Array, y_true: int | None = None) -> int:
+        return labels[4] if x is X[4] and y_true is not None else best(x, w, y_true)
+
+    run = {"method": "bcfw", "C": 10.0, "max_iter": 50, "tol": 0.0}
+    with pytest.warns(UserWarning, match=r"^StructuredSVC: the certificate does not hold: argmax must") as c:
+        model(argmax=lax, **run).fit(X, labels)
+    assert "for example 4 it returned the truth, an output that the prediction exceeds" in str(c[-1].message)
+    model(**run).fit(X, labels)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -24,7 +24,7 @@ SHORT = settings(
 
 
 @pytest.mark.parametrize(("fuzzer", "examples"), [(solves, 40), (calls, 50), (files, 60)])
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:Custom. all weights are zero:UserWarning")
 def test_a_few_cases(
     fuzzer: Callable[[Draw], int], examples: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -203,6 +203,7 @@ def test_true_calls_are_counted_and_fewer(method: Any) -> None:
     assert calls[0] > 2 * max(calls[1:])
 
 
+@pytest.mark.filterwarnings("ignore:Counting. all weights are zero after training:UserWarning")
 def test_true_calls_are_counted_under_acceleration() -> None:
     problem, passes = Counting(many_alike().problem), []
     method = Accelerated(Cached(INNER["pairwise"], COST), kappa=LAM)

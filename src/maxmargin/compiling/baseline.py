@@ -73,26 +73,33 @@ def settings() -> dict[str, str]:
     }
 
 
+def place() -> Path | None:
+    """Return the directory of kernels compiled beforehand; None if the environment turns them off."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen is None:
+        return _SHIPPED
+    return Path(chosen) if chosen else None
+
+
 def read(file: str) -> bytes | None:
     """Return the content of a file that was compiled beforehand, by its path there, or None.
 
     What is in the package is as trusted as its Python code. Elsewhere, only files are read that this user or
     root alone can have written.
     """
-    chosen = os.environ.get(VARIABLE)
-    if chosen:
-        place = Path(chosen, file)
-        return read_trusted(Path(os.path.realpath(place.parent), place.name))
-    if chosen is not None:
+    at = place()
+    if at is None:
         return None
+    if VARIABLE in os.environ:
+        chosen = at / file
+        return read_trusted(Path(os.path.realpath(chosen.parent), chosen.name))
     try:
-        return (_SHIPPED / file).read_bytes()
+        return (at / file).read_bytes()
     except OSError:
         return None
 
 
 def has(directory: str) -> bool:
     """Whether there are kernels compiled beforehand in a directory of this name, for this machine."""
-    chosen = os.environ.get(VARIABLE)
-    place = _SHIPPED if chosen is None else Path(chosen)
-    return chosen != "" and within(host()) is not None and (place / directory).is_dir()
+    at = place()
+    return at is not None and within(host()) is not None and (at / directory).is_dir()

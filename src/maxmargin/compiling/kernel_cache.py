@@ -90,6 +90,11 @@ def cache_directory() -> Path | None:
     return _places().writable
 
 
+def readable_directories() -> tuple[Path, ...]:
+    """Return the directories from which compiled kernels of this user are read."""
+    return _places().readable
+
+
 @functools.cache
 def _places() -> _Places:
     readable: list[Path] = []
@@ -181,6 +186,12 @@ def _unpickled(content: bytes | None) -> tuple[_Key, tuple[object, ...]] | None:
         return None
     kept: tuple[_Key, tuple[object, ...]] = pickle.loads(data)
     return kept
+
+
+def kept_signature(content: bytes | None) -> Signature | None:
+    """Return the signature of the code in a trusted file, or None if there is none or it is damaged."""
+    kept = _unpickled(content)
+    return None if kept is None else kept[0][1]
 
 
 @functools.cache

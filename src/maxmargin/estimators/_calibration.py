@@ -18,6 +18,7 @@ from scipy.optimize import minimize_scalar
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.estimators._problems import Problem
+from maxmargin.limits import OutOfTime, now
 from maxmargin.marginals import marginals_all, score_range
 
 # Temperatures to choose from, in units of the largest difference of scores. At the lowest, all probabilities
@@ -62,18 +63,28 @@ def held_out(
     return HeldOut(problem, w, shapes, places[known], counts[known])
 
 
-def best_temperature(data: Sequence[HeldOut]) -> float:
-    """Return the temperature of largest likelihood; one if all scores are equal."""
+def best_temperature(data: Sequence[HeldOut], deadline: float = np.inf) -> float:
+    """Return the temperature of largest likelihood; one if all scores are equal.
+
+    After the deadline, a reading of `limits.now`, it is the best of those tried: one, or more.
+    """
     largest = max(score_range(part.problem, part.w) for part in data)
     if not largest > 0.0:
         return 1.0
-    found = minimize_scalar(
-        lambda log_t: _loss(data, float(np.exp(log_t))),
-        bounds=np.log([_LOWEST * largest, _HIGHEST * largest]),
-        method="bounded",
-        options={"xatol": _ACCURACY},
-    )
-    return float(np.exp(found.x))
+    tried = dict[float, float]()
+
+    def loss(log_t: float) -> float:
+        if tried and now() >= deadline:
+            raise OutOfTime
+        tried[log_t] = _loss(data, float(np.exp(log_t)))
+        return tried[log_t]
+
+    bounds, options = np.log([_LOWEST * largest, _HIGHEST * largest]), {"xatol": _ACCURACY}
+    try:
+        best = minimize_scalar(loss, bounds=bounds, method="bounded", options=options).x
+    except OutOfTime:
+        best = min(tried, key=tried.__getitem__)
+    return float(np.exp(best))
 
 
 def _loss(data: Sequence[HeldOut], temperature: float) -> float:

@@ -19,6 +19,7 @@ from maxmargin.estimators._fields import Fields, scalar
 from maxmargin.estimators._problems import Problem, has_means
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._state import INTERRUPTED, check_parameters, snapshot, transaction
+from maxmargin.limits import Shares
 from maxmargin.marginals import marginals_all, part_shapes
 from maxmargin.problems import Weighted, take
 from maxmargin.result import Result, Status
@@ -146,22 +147,26 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
                 f"{self._owner}: probability=True needs at least 2 examples, got 1; give more examples, or "
                 "leave it out and call calibrate."
             )
+        # Training may take half of the time, the folds and the search for the temperature the other half.
+        half = _n_folds(examples) + 1
+        shares = Shares(self.time_limit, 2 * half)
+        self.time_limit = shares.next(half)  # on a draft; the user's limit stays
         result = super()._solve(problem, examples, start)
         if result.status is not Status.INTERRUPTED:
-            self._fit_temperature(problem, examples)
+            self._fit_temperature(problem, examples, shares)
         return result
 
-    def _fit_temperature(self, problem: Problem, examples: Examples[Data]) -> None:
+    def _fit_temperature(self, problem: Problem, examples: Examples[Data], shares: Shares) -> None:
         """Fit the temperature by cross-validation; an interrupt leaves the estimator without one."""
         try:
-            data = self._held_out_folds(problem, examples)
+            data = self._held_out_folds(problem, examples, shares)
             with threads(self.n_jobs):
-                self.temperature_ = best_temperature(data)
+                self.temperature_ = best_temperature(data, shares.deadline)
         except KeyboardInterrupt:
             text = "interrupted while the temperature was fitted; the estimator has none, but is fitted"
             setattr(self, INTERRUPTED, f"{self._owner}: {text}.")
 
-    def _held_out_folds(self, problem: Problem, examples: Examples[Data]) -> list[HeldOut]:
+    def _held_out_folds(self, problem: Problem, examples: Examples[Data], shares: Shares) -> list[HeldOut]:
         """Return the examples of each fold with a model of the other folds.
 
         All share the encoding of all examples, so that folds compile nothing and lack no label.
@@ -170,9 +175,10 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
 
         states, weights, shapes = self._states(examples), examples.weights, part_shapes(problem)
         by_example = np.split(states, np.cumsum(shapes[:-1, 0]))
-        folds = KFold(min(_FOLDS, examples.number), shuffle=True, random_state=self.random_state)
+        folds = KFold(_n_folds(examples), shuffle=True, random_state=self.random_state)
         data = []
         for others, fold in folds.split(shapes):
+            self.time_limit = shares.next()
             w = self._fold_weights(take(problem, others), None if weights is None else weights[others])
             of_fold = None if weights is None else weights[fold]
             true = np.concatenate([by_example[i] for i in fold])
@@ -216,6 +222,10 @@ class ListMarginalEstimator(MarginalEstimator[Data, Output, list[FloatArray]]):
         stops = np.cumsum(shapes.prod(axis=1))
         parts = zip(np.split(values, stops[:-1]), shapes.tolist(), strict=True)
         return [part.reshape(shape) for part, shape in parts]
+
+
+def _n_folds(examples: Examples[Data]) -> int:
+    return min(_FOLDS, examples.number)
 
 
 def _has_probabilities(estimator: MarginalEstimator[Data, Output, FloatArray]) -> bool:

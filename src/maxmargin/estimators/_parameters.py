@@ -90,7 +90,7 @@ TRAINING = {
     "time_limit": Parameter(
         "float or None",
         [Interval(Real, 0, None, closed="neither"), None],
-        "Largest number of seconds, without compilation; of each training if there are several.",
+        "Largest number of seconds of training, without compilation; if there are several, of all.",
     ),
     "check_every": Parameter("int", [_POSITIVE_INT], "Number of passes between two certificates of the gap."),
     "sampling": Parameter(
@@ -156,7 +156,8 @@ TRAINING = {
         ["boolean"],
         """
         Fit the temperature of `predict_marginals` by cross-validation: train five more times, leaving out
-        another fifth of the examples each time, and calibrate on the examples left out.
+        another fifth of the examples each time, and calibrate on the examples left out. All share
+        ``time_limit``; training itself may take half of it.
         """,
     ),
     "random_state": Parameter(

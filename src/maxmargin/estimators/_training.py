@@ -2,10 +2,8 @@
 
 import math
 import os
-import sys
 import warnings
 from collections.abc import Iterable
-from types import FrameType
 from typing import ClassVar, Generic
 
 from sklearn.exceptions import ConvergenceWarning
@@ -29,13 +27,11 @@ from maxmargin.persistence.checkpoint import Checkpoint, CheckpointLike, as_chec
 from maxmargin.problems import Weighted
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import UnfitStart
-from maxmargin.wording import counted
+from maxmargin.wording import counted, frames_to_user
 
 # The objective to which tol refers is at least this, in units of the loss: on separable data it tends to zero
 # as C grows, long after predictions stop changing.
 FLOOR = 0.01
-
-_OURS = {__name__.partition(".")[0], "sklearn"}
 
 ADVICE = {
     Status.MAX_PASSES: "raise max_iter or tol, or lower C",
@@ -178,15 +174,3 @@ def _in_units_of(callback: Callback, mean: float) -> Callback:
         return callback(progress._replace(last=scaled, limits=limits))
 
     return called
-
-
-def frames_to_user() -> int:
-    """Return the stack level at which a warning points at the line that called `fit`."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _package_of(frame) in _OURS:
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _package_of(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -15,23 +15,17 @@ from maxmargin.encoding.forbidden import check_allowed, check_lengths, encode_fo
 from maxmargin.encoding.labels import Labels, holds_arrays
 from maxmargin.encoding.tokens import Tokens
 from maxmargin.estimators._base import Call, LabellingEstimator
+from maxmargin.estimators._chain_weights import ChainWeights
 from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
 from maxmargin.estimators._explaining import Explainer, Reader
 from maxmargin.estimators._fields import FLAG, Fields, choice, flags
-from maxmargin.estimators._inspection import (
-    LabelFeatureInspector,
-    TransitionInspector,
-    WeightTable,
-    by_name,
-    joint_table,
-)
 from maxmargin.estimators._marginals import ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import KBest, Problem, SequenceProblem, rescaled
 from maxmargin.estimators._readers import ChainReader
 from maxmargin.estimators._scores import share_right
-from maxmargin.estimators._sequences import SequenceEstimator, TokenData, feature_part, weights_part
+from maxmargin.estimators._sequences import SequenceEstimator, TokenData
 from maxmargin.estimators._sklearn_private import Options, StrOptions
 from maxmargin.estimators._state import snapshot
 from maxmargin.persistence.checkpoint import CheckpointLike
@@ -49,8 +43,7 @@ _Labellings = list[Labels] | list[list[str]] | list[list[int]]
 
 class ChainSVC(
     Explainer,
-    LabelFeatureInspector,
-    TransitionInspector,
+    ChainWeights[_Data, _Labellings],
     ListMarginEstimator,
     ListMarginalEstimator[_Data, _Labellings],
     LabellingEstimator[_Data, _Labellings],
@@ -178,7 +171,6 @@ class ChainSVC(
     forbidden: object
     forbidden_in: str
     class_weight: str | Mapping[object, float] | None
-    _order: int
     _forbidden: NDArray[np.bool_] | None
     _gives_arrays: bool
 
@@ -351,47 +343,3 @@ class ChainSVC(
             return None
         rows, labels = self._token_reader(tokens, "token"), self.classes_.tolist()
         return self._unlabelled(tokens), ChainReader(rows, labels, self._weights, self._gives_arrays)
-
-    coef_ = feature_part("unary", "coef_", "Feature weights of each label.")
-    transitions_ = weights_part("transitions", "Scores of each label after each label.")
-    start_ = weights_part("start", "Score of each label at the start of a sequence.")
-    end_ = weights_part("end", "Score of each label at the end of a sequence.")
-
-    @property
-    def state_features_(self) -> dict[tuple[str | int, str | int], float]:
-        """Nonzero feature weights by (feature, label), from the largest to the smallest."""
-        return by_name(self._feature_tables())
-
-    @property
-    def transition_features_(self) -> dict[tuple[str | int | None, str | int | None], float]:
-        """Nonzero scores of a label after a label, or None at the start and the end, largest first."""
-        return by_name(self._pair_tables())
-
-    def _feature_tables(self) -> list[WeightTable]:
-        return [WeightTable("token", self._feature_names(), self.classes_.tolist(), self.coef_.T)]
-
-    def _pair_tables(self) -> list[WeightTable]:
-        """Return the weights of a label after a label, or at the start or the end."""
-        labels, none = self.classes_.tolist(), [None]
-        return [
-            joint_table("transition", self.transitions_, labels, labels),
-            joint_table("start", self.start_, none, labels),
-            joint_table("end", self.end_, labels, none),
-        ]
-
-    def _transition_tables(self) -> list[WeightTable]:
-        tables, labels = self._pair_tables(), self.classes_.tolist()
-        return (
-            tables if self._order == 1 else [*tables, joint_table("trigram", self.trigrams_, *3 * [labels])]
-        )
-
-    @property
-    def trigrams_(self) -> FloatArray:
-        """Scores of each label after each two labels, for a model of order 2."""
-        weights = self._weights
-        if self._order == 1:
-            raise AttributeError(
-                f"{self._owner}: trigrams_ needs a model of order 2, got order 1; fit with order=2."
-            )
-        found: FloatArray = weights.trigrams  # type: ignore[attr-defined]
-        return found

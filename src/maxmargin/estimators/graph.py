@@ -6,35 +6,21 @@ from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.encoding.graphs import (
-    Graphs,
-    encode_node_labels,
-    encode_with_void,
-    has_cycles,
-    without_empty,
-)
-from maxmargin.encoding.kinds import is_empty
-from maxmargin.encoding.labels import Labels
+from maxmargin.arrays import FloatArray
+from maxmargin.encoding.graphs import has_cycles
 from maxmargin.encoding.signs import Marks, mark_weights
 from maxmargin.estimators._base import Call
-from maxmargin.estimators._confidence import ListMarginEstimator, split_at
 from maxmargin.estimators._examples import Examples, Parts, check_margins_rescaled, label_weights
 from maxmargin.estimators._explaining import Explainer, Reader
-from maxmargin.estimators._fields import Fields, choice
-from maxmargin.estimators._graphs import GraphData, GraphEstimator
+from maxmargin.estimators._graph_labels import GraphLabels
+from maxmargin.estimators._graphs import GraphData
 from maxmargin.estimators._inspection import LabelFeatureInspector, TransitionInspector, WeightTable
 from maxmargin.estimators._label_readers import GraphReader
-from maxmargin.estimators._marginals import ListMarginalEstimator, known_states
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, n_weights, rescaled, signed
 from maxmargin.estimators._readers import RowReader, named_by
-from maxmargin.estimators._scores import share_right
-from maxmargin.estimators._single import SinglePrediction, is_none
 from maxmargin.estimators._sklearn_private import Interval, StrOptions
-from maxmargin.estimators._state import check_parameters
 from maxmargin.persistence.checkpoint import CheckpointLike
 from maxmargin.problems import Graph
 from maxmargin.result import Callback
@@ -44,15 +30,7 @@ from maxmargin.wording import described
 _NODES = 48
 
 
-class GraphSVC(
-    Explainer,
-    LabelFeatureInspector,
-    TransitionInspector,
-    ListMarginEstimator,
-    SinglePrediction,
-    ListMarginalEstimator[GraphData, list[Labels]],
-    GraphEstimator[list[Labels]],
-):
+class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabels):
     r"""Structural SVM for the labels of the nodes of graphs: trees, images, any other.
 
     A labelling y scores :math:`\sum_v \langle W_{y_v}, x_v \rangle + \sum_{e = (a, b)} \langle V_{y_a y_b},
@@ -189,17 +167,13 @@ class GraphSVC(
             """,
     }
     _scale = 3.0
-    _summable = "graphs without cycles and inference='tree', as no other sum over labellings is exact"
     inference: str
-    search: int
     loss: str | FloatArray
     rescaling: str
     class_weight: str | Mapping[object, float] | None
     nonnegative: dict[str, object] | None
     edge_coef_: FloatArray
-    inference_: str
 
-    _fitted: ClassVar[Fields] = {"inference_": choice("tree", "cut", "messages")}
     _parameter_constraints: ClassVar[Constraints] = {
         "inference": [StrOptions({"auto", "tree", "cut", "messages"})],
         "search": [Interval(Integral, 0, None, closed="left")],
@@ -320,17 +294,6 @@ class GraphSVC(
         self._keep_support(problem, examples.data[0].nodes, w[: self._n_weights].copy())
         self._expose()
 
-    def _blank(self) -> Problem:
-        none = np.zeros(2, dtype=np.int64)
-        nodes, edges = csr_array((1, self._n_columns)), csr_array((0, self.n_edge_features_in_))
-        return self._of_graphs(Graphs(nodes, np.array([0, 1]), edges, none, np.zeros((0, 2), dtype=np.int64)))
-
-    def _n_cells(self) -> int:
-        n_labels = len(self.classes_)
-        return n_labels * self._n_columns + self.n_edge_features_in_ * (
-            1 if self.inference_ == "cut" else n_labels**2
-        )
-
     def _expose(self) -> None:
         super()._expose()
         self._coef, self.edge_coef_ = self._linear_parts()
@@ -347,21 +310,6 @@ class GraphSVC(
             pairs = list(itertools.product(labels, labels))
         return [WeightTable("edge", self._edge_feature_names(), pairs, weights.reshape(len(weights), -1))]
 
-    def _predict(self, X: object) -> list[Labels]:
-        check_parameters(self, "search")
-        if is_none(X):
-            return []
-        graphs = self._known_graphs(X)
-        outputs, lengths = self._decoded(self._unlabelled(graphs)), np.diff(graphs.offsets)
-        # The output of a cut has the bonds of its edges after the labels of its nodes.
-        begins = graphs.offsets + graphs.edge_offsets if self.inference_ == "cut" else graphs.offsets
-        places = zip(begins[:-1].tolist(), lengths.tolist(), strict=True)
-        return [self.classes_[outputs[a : a + m]] for a, m in places]
-
-    def _margin_arrays(self, X: object) -> list[FloatArray]:
-        graphs = self._known_graphs(X)
-        return split_at(self._decoded_with_margins(self._unlabelled(graphs)).margins, graphs.offsets)
-
     def _reader(self, x: object) -> tuple[Problem, Reader] | None:
         self._check_linear("explain")
         graphs = self._known_graphs([x])
@@ -371,40 +319,3 @@ class GraphSVC(
         edges = RowReader(graphs.edges, "edge", named_by(self._edge_feature_names()))
         reader = GraphReader(nodes, edges, graphs.ends, self.classes_, self._coef, self.edge_coef_)
         return self._unlabelled(graphs), reader
-
-    def _unlabelled(self, graphs: Graphs) -> Problem:
-        """Return the problem of predicting the labels of the graphs that have nodes.
-
-        Its outputs, one after another, are those of all graphs. If there is no node at all, a blank one is
-        added, outside of all graphs.
-        """
-        if not graphs.offsets[-1]:
-            return self._blank()
-        present = without_empty(graphs)
-        return self._of_graphs(present._replace(nodes=self._prediction_rows(graphs.nodes)))
-
-    def _of_graphs(self, scored: Graphs) -> Problem:
-        """Return the problem of graphs; with a kernel, the features of their nodes are scores."""
-        return Graph.for_prediction(scored, len(self.classes_), self.inference_, steps=self.search)
-
-    def _unlabelled_problem(self, X: object) -> Problem:
-        return self._unlabelled(self._known_graphs(X))
-
-    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
-        graphs = self._known_graphs(X)
-        codes, classes = encode_node_labels(y, graphs, owner=self._owner)
-        return self._unlabelled(graphs), known_states(codes, classes, self.classes_, self._owner)
-
-    def _has_no_parts(self, x: object) -> bool:
-        return isinstance(x, tuple | list) and len(x) > 0 and is_empty(x[0])
-
-    def _n_states(self) -> int:
-        return len(self.classes_)
-
-    def _score(self, X: object, y: object) -> float:
-        predicted, graphs = self._predict(X), self._known_graphs(X)
-        codes, classes = encode_with_void(y, graphs, self.void, owner=self._owner)
-        known = codes >= 0
-        parts = np.split(known, graphs.offsets[1:-1])
-        predicted = [labels[part] for labels, part in zip(predicted, parts, strict=True)]
-        return share_right(predicted, codes[known], classes, self.classes_, self._owner)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._spot_check import beaten_answer, check_oracle, doubtful_prediction, patience
+from maxmargin._spot_check import beaten_answer, check_oracle, doubtful_prediction, is_idle, patience
 from maxmargin.arrays import FloatArray
 from maxmargin.encoding.joint import Joint, NamedJoint
 from maxmargin.encoding.objects import as_list, paired_lists
@@ -25,14 +25,13 @@ from maxmargin.estimators._saving import Layout
 from maxmargin.estimators._single import SinglePrediction
 from maxmargin.estimators._sklearn_private import Interval
 from maxmargin.estimators._state import snapshot
-from maxmargin.estimators._training import frames_to_user
-from maxmargin.limits import now
+from maxmargin.limits import Shares
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.problems import Custom
 from maxmargin.result import Callback, Result, Status
+from maxmargin.wording import frames_to_user
 
 _Data = tuple[list[object], list[object]]
-_LEAST_SECONDS = 1e-3
 
 
 class _JointWeights(NamedTuple):
@@ -87,11 +86,15 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
 
     Notes
     -----
-    Each `fit` compares some answers of an exact argmax with each other: those to five examples, or fewer if
-    they take longer than a second or a small share of ``time_limit``, at zero and at random weights before
-    training, and at the last weights after it; 35 calls in all. If another output beats an answer, that is an
-    error before training and a warning after it. A loss that is never above 0 is an error. Zero weights with
-    wrong predictions are a warning. An argmax that is not exact gets only the last of these checks.
+    Each `fit` compares some answers of an exact argmax with each other. Before training these are the answers
+    to five examples, at zero and at random weights: 25 calls. After training, they are compared with the
+    predictions at the last weights, for five examples or for as many as a twentieth of the calls of training
+    allow. There are fewer if they take longer than a second (or a twentieth of the time of training), or than
+    a small share of ``time_limit``.
+
+    If another output beats an answer, or if the loss is never above 0, that is an error before training. After
+    training it is a warning if another output beats an answer, if all weights are zero and predictions are
+    wrong, or if there was nothing to learn. An argmax that is not exact gets only the last of these checks.
 
     Examples
     --------
@@ -206,24 +209,27 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
         return self._signed(custom)
 
     def _solve(self, problem: Problem, examples: Examples[_Data], start: Result | None) -> Result:
-        begin = now()
+        shares = Shares(self.time_limit, 1)
         check_oracle(problem, self._owner, self._advice, patience(self.time_limit))
-        if self.time_limit is not None:  # on a draft; the user's limit stays
-            self.time_limit = max(self.time_limit - (now() - begin), _LEAST_SECONDS)
+        self.time_limit = shares.next()  # on a draft; the user's limit stays
         try:
             result = super()._solve(problem, examples, start)
         except BrokenOracle as error:
             said = str(error).removeprefix("solve: ").rstrip(".")
             raise BrokenOracle(f"{self._owner}: {said}; {self._advice}.") from error
         if result.status is not Status.INTERRUPTED:
-            is_late = result.status is Status.TIME_LIMIT
-            self._warn_of_doubts(problem, result.w, 0.0 if is_late else patience(self.time_limit))
+            self._warn_of_doubts(problem, result)
         return result
 
-    def _warn_of_doubts(self, problem: Problem, w: FloatArray, seconds: float) -> None:
+    def _warn_of_doubts(self, problem: Problem, result: Result) -> None:
         """Warn if the weights show that the functions are wrong, or that nothing was learnt."""
+        w, last = result.w, result.history.rows[-1]
+        if is_idle(w, result.primal, result.dual):  # solve has warned
+            return
+        is_late = result.status is Status.TIME_LIMIT
+        seconds = 0.0 if is_late else patience(self.time_limit, last.seconds)
         found = None if w.any() else doubtful_prediction(problem, w, seconds)
-        doubt = beaten_answer(problem, w, seconds)
+        doubt = beaten_answer(problem, w, seconds, last.oracle_calls)
         if found is not None:
             text = (
                 f"all weights are zero after training (gap {self.gap_:.3g}), but {found}: argmax, loss or "

@@ -233,4 +233,4 @@ def block_exact_carried(
 
 @protocol.traits.register(BlockExact)
 def block_exact_traits(method: BlockExact) -> Traits:
-    return Traits(takes_corners=False, projects=True, weighs=True)
+    return Traits(takes_corners=False, projects=True, weighs=True, solves=True)

@@ -127,6 +127,8 @@ class Traits(NamedTuple):
     weighs : bool
         It calls the oracle through `find_corner` and its parts alone, which apply the weights of examples and
         rescale slacks. So it is compiled once, for problems with and without them.
+    solves : bool
+        It solves blocks by `block_optimum`.
     joins : bool
         Its state of two neighbouring blocks of a sequence can be joined to that of one.
     wraps : bool
@@ -142,6 +144,7 @@ class Traits(NamedTuple):
     is_average: bool = False
     projects: bool = False
     weighs: bool = False
+    solves: bool = False
     joins: bool = False
     wraps: bool = False
 

@@ -22,7 +22,13 @@ from maxmargin.problems.bare import Bare
 from maxmargin.problems.feature_map import map_workspace, push, score, score_buffer
 from maxmargin.problems.moves import Move, add_entry, new_move
 from maxmargin.problems.oracle import argmax, is_exact, loss, oracle_workspace, psi
-from maxmargin.problems.oracles.slack import Rescaling, no_rescaling, rescaling, search_rescaled
+from maxmargin.problems.oracles.slack import (
+    Rescaling,
+    no_rescaling,
+    rescaling,
+    search_rescaled,
+    with_optimum,
+)
 from maxmargin.problems.problem import AnyProblem, Sizes, sizes
 
 
@@ -89,7 +95,7 @@ def new_scratch(problem: AnyProblem, w: FloatArray | None = None) -> Scratch:
 
 def bare_scratch(bare: Bare, w: FloatArray | None = None) -> Scratch:
     """Return work space for the problem that applies weights and rescales slacks; ``w`` as `new_scratch`."""
-    problem, weights, rescales = bare
+    problem, weights, rescales, solves = bare
     size = sizes(problem)
     if rescales and len(weights) == 0:  # loops look at the slacks of weighted examples alone
         weights = np.ones(size.examples)
@@ -106,7 +112,9 @@ def bare_scratch(bare: Bare, w: FloatArray | None = None) -> Scratch:
     y, work = np.zeros(size.output, dtype=np.int64), oracle_workspace(problem.oracle)
     if not rescales:
         return Scratch(y, work, weights, no_rescaling(problem.oracle), block)
-    slacks = rescaling(problem.oracle, block.theta, y, block.image, work)
+    slacks = rescaling(problem.oracle, block.theta, y, work)
+    if solves:
+        slacks = with_optimum(slacks, problem.oracle, block.theta, block.image, work)
     return Scratch(y, work, weights, slacks, block)
 
 
@@ -118,8 +126,10 @@ class _Free(NamedTuple):
     scratch: Scratch
 
     def serves(self, bare: Bare, w: FloatArray | None) -> bool:
-        """Whether the work space is as `bare_scratch` would make it."""
+        """Whether the work space is as `bare_scratch` would make it, or has more."""
         mine, its = self.bare.problem, bare.problem
+        if bare.solves and not self.bare.solves:
+            return False
         if not (mine.map is its.map and mine.oracle is its.oracle and self.bare.rescales == bare.rescales):
             return False
         is_view = self.w is not None and np.may_share_memory(self.scratch.block.theta, self.w)

@@ -168,10 +168,10 @@ def sweep_in_turns(
     meetings: Meetings | Alone = NO_MEETINGS,
 ) -> Generator[None, None, State]:
     """Make the visits as `sweep_all` does; yield when other parts have not come to a meeting."""
-    done, w = 0, protocol.weights(method, state)
+    done, w, traits = 0, protocol.weights(method, state), protocol.traits(method)
     # Scores may be the weights themselves, but not if these are scaled.
-    own = w if protocol.traits(method).has_dual else None
-    bare = bared(problem) if protocol.traits(method).weighs else Bare(problem)
+    own = w if traits.has_dual else None
+    bare = bared(problem)._replace(solves=traits.solves) if traits.weighs else Bare(problem)
     with scratch_for(bare, own) as scratch:
         while True:
             left, meetings = some_visits(visits, done), meetings._replace(done=done)

@@ -23,11 +23,14 @@ class Bare(NamedTuple):
         Weights of the examples; empty if there are none, or if the problem has them.
     rescales : bool
         Whether slacks are rescaled, but not by the problem.
+    solves : bool
+        Whether loops solve blocks to the end, and not only search for the best output.
     """
 
     problem: AnyProblem
     weights: FloatArray = NO_WEIGHTS
     rescales: bool = False
+    solves: bool = False
 
 
 def bared(problem: AnyProblem) -> Bare:

@@ -156,3 +156,8 @@ def product_as_weights(problem: ProductProblem, w: FloatArray) -> FloatArray:
 @kinds.is_certified.register(ProductProblem)
 def product_is_certified(problem: ProductProblem) -> bool:
     return True
+
+
+@kinds.doubt.register(ProductProblem)
+def product_doubt(problem: ProductProblem, x: FloatArray, primal: float, dual: float) -> None:
+    """Return None: zero may well be the minimum."""

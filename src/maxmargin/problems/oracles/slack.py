@@ -21,7 +21,7 @@ from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import generic, is_wrapper
 from maxmargin.compiling.addresses import addressed
 from maxmargin.problems import oracle as protocol
-from maxmargin.problems.halves import absent, has_implementation
+from maxmargin.problems.halves import absent
 from maxmargin.problems.oracles.weighted import WeightedOracle, optimum_of_weight
 from maxmargin.wording import described
 
@@ -45,7 +45,7 @@ class Rescaling(NamedTuple):
     Attributes
     ----------
     search, optimum : int
-        Addresses of `search_rescaled` and, if blocks can be solved, `solve_rescaled`; zero if slacks are not
+        Addresses of `search_rescaled` and, if blocks are solved, `solve_rescaled`; zero if slacks are not
         rescaled.
     own : work space of `slack_argmax` and `slack_optimum`
     answer : array of shape (2,)
@@ -162,12 +162,18 @@ def solve_rescaled(oracle, i, theta, curvature, c, z, work, own, answer):
     answer[0], answer[1] = optimum_of_weight(slacks, i, theta, curvature, c, z, SlackWork(work, own))
 
 
-def rescaling(oracle: object, theta: FloatArray, y: IntArray, z: FloatArray, work: object) -> Rescaling:
-    """Return what loops over this inner oracle need to rescale its slacks; the others are work space."""
-    own, answer, optimum = slack_workspace(oracle, protocol.output_sizes(oracle).output), np.zeros(2), 0
-    if has_implementation(oracle, protocol.block_optimum):
-        optimum = solve_rescaled.address(oracle, 0, theta, 1.0, 1.0, z, work, own, answer)
-    return Rescaling(search_rescaled.address(oracle, 0, theta, y, work, own), optimum, own, answer)
+def rescaling(oracle: object, theta: FloatArray, y: IntArray, work: object) -> Rescaling:
+    """Return what loops that search need to rescale the slacks of this oracle; the others are work space."""
+    own = slack_workspace(oracle, protocol.output_sizes(oracle).output)
+    return Rescaling(search_rescaled.address(oracle, 0, theta, y, work, own), 0, own, np.zeros(2))
+
+
+def with_optimum(
+    slacks: Rescaling, oracle: object, theta: FloatArray, z: FloatArray, work: object
+) -> Rescaling:
+    """Return the same for loops that solve blocks, too."""
+    own, answer = slacks.own, slacks.answer
+    return slacks._replace(optimum=solve_rescaled.address(oracle, 0, theta, 1.0, 1.0, z, work, own, answer))
 
 
 def no_rescaling(oracle: object) -> Rescaling:
