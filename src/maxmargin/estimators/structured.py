@@ -92,7 +92,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     allow. There are fewer if they take longer than a second (or a twentieth of the time of training), or than
     a small share of ``time_limit``.
 
-    If another output beats an answer, or if the loss is never above 0, that is an error before training. After
+    Before training it is an error if another output beats an answer, or if the loss is never above 0. After
     training it is a warning if another output beats an answer, if all weights are zero and predictions are
     wrong, or if there was nothing to learn. An argmax that is not exact gets only the last of these checks.
 
