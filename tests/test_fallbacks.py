@@ -61,6 +61,8 @@ REMOVALS = {
     "magic_tuple": (blocked() + "del numba.core.codegen.CPUCodegen.magic_tuple", [DISK]),
     "has_dynamic_globals": (blocked() + "del numba.core.codegen.CodeLibrary.has_dynamic_globals", [DISK]),
     "NativeLowering": (blocked("numba.core.typed_passes"), [COMPILE]),
+    "Lower": (blocked("numba.core.lowering"), [COMPILE]),
+    "TupleModel": (blocked("numba.core.datamodel"), [COMPILE]),
     "populate_array": (blocked("numba.np.arrayobj.populate_array"), [COMPILE]),
     "add_pass_after": (
         blocked() + "from numba.core.compiler_machinery import PassManager as P; P.add_pass_after = None",

@@ -1,14 +1,17 @@
 """The compiler of kernels does less than Numba's, and compiles the same functions."""
 
 import itertools
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import pytest
-from numba.core.compiler import Flags
+from numba.core.compiler import Flags, run_frontend
 
 from maxmargin.compiling import apart, helper, kernel
 from maxmargin.compiling.numba_private.compilers import KernelFlags
+from maxmargin.compiling.numba_private.lowering import values_of
+from maxmargin.problems.moves import Move, add_entry, new_move
 
 SETTINGS = [{}, {"nrt": True}, {"nrt": False}, {"nrt": True, "fastmath": True}, {"boundscheck": True}]
 
@@ -57,10 +60,97 @@ def has_a_closure(arrays, total):
     return total[0]
 
 
+@kernel
+def of_many_paths(arrays, total):
+    """Variables of one branch, of a loop, of the pass before, and used long after they were assigned."""
+    a, b = arrays
+    n, last, kept = a.shape[0], 0.0, b[0]
+    for k in range(n):
+        square = a[k] * a[k]
+        if k % 3 == 0:
+            step = square
+        elif k % 3 == 1:
+            step, kept = kept, square
+        else:
+            continue
+        while step > last:
+            last += 0.25 * step
+            step -= last
+        total[0] += last - step + square * n
+    return total[0] + kept + b[n % b.shape[0]]
+
+
 @pytest.mark.compiled
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-@pytest.mark.parametrize("loop", [calls_apart, has_a_closure])
+@pytest.mark.parametrize("loop", [calls_apart, has_a_closure, of_many_paths])
 def test_compiled_as_interpreted(loop):
     arrays = (np.linspace(0.1, 0.7, 7), np.linspace(0.2, 0.3, 5))
     assert loop.mode(arrays, np.ones(1)) != "interpreted"
     assert loop.compiled(arrays, np.ones(1)) == loop.interpreted(arrays, np.ones(1))
+
+
+def with_two_paths(flag, n):
+    early = n + 1
+    if flag:
+        inside = n * 2
+        late = inside + 1
+    else:
+        late = early
+    total = 0
+    for k in range(n):
+        total = total + early * k
+    return total + late
+
+
+def test_variables_that_every_path_assigns_once_need_no_memory():
+    found = values_of(run_frontend(with_two_paths))
+    assert {"flag", "n", "early", "inside"} <= found  # n and early are used in other blocks, too
+    assert not {"late", "total"} & found  # assigned in both branches, and in every pass of the loop
+
+
+def generator(n):
+    for k in range(n):
+        yield k
+
+
+def test_generators_keep_all_variables():
+    assert values_of(run_frontend(generator)) == set()
+
+
+class Pair(NamedTuple):
+    """A user's named tuple, which has one of the package's in it."""
+
+    move: Move
+    scale: float
+
+
+@helper
+def add_twice(move, k, value):
+    add_entry(move, k, value)
+    add_entry(move, k, value)
+
+
+@helper
+@apart
+def add_pair(pair, k):
+    add_twice(pair.move, k, pair.scale)
+
+
+@kernel
+def fill(pair, n):
+    """Pass tuples of the package and of others, inlined and called."""
+    for k in range(n):
+        add_pair(pair, k)
+        add_twice(pair.move, k, 0.5)
+    return pair.scale
+
+
+@pytest.mark.compiled
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_named_tuples_are_passed_whole_and_field_by_field():
+    compiled, interpreted = Pair(new_move(6), 3.0), Pair(new_move(6), 3.0)
+    assert fill.mode(compiled, 5) == "compiled"
+    assert fill.compiled(compiled, 5) == fill.interpreted(interpreted, 5) == 3.0
+    for mine, other in zip(compiled.move, interpreted.move, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    assert interpreted.move.delta[:5].tolist() == [7.0] * 5

@@ -5,7 +5,6 @@ and has a fallback. With a fallback, the package computes the same bits, but mor
 compilation then issues one warning that says what is lost.
 """
 
-from maxmargin.compiling.numba_private.compilers import APART as APART
 from maxmargin.compiling.numba_private.compilers import KERNEL as KERNEL
 from maxmargin.compiling.numba_private.compilers import PART as PART
 from maxmargin.compiling.numba_private.disk import CAN_KEEP as CAN_KEEP
@@ -28,4 +27,5 @@ from maxmargin.compiling.numba_private.instructions import prefetch_line as pref
 from maxmargin.compiling.numba_private.instructions import store_release as store_release
 from maxmargin.compiling.numba_private.instructions import view_rows as view_rows
 from maxmargin.compiling.numba_private.losses import warn_of_losses as warn_of_losses
+from maxmargin.compiling.numba_private.lowering import APART as APART
 from maxmargin.compiling.numba_private.tuples import ARE_WHOLE as ARE_WHOLE

@@ -4,8 +4,9 @@ from inspect import signature
 from types import CodeType, SimpleNamespace
 from typing import Any
 
-from maxmargin.compiling.numba_private.libraries import KernelLibrary, PartLibrary, look_up_names
+from maxmargin.compiling.numba_private.libraries import look_up_libraries
 from maxmargin.compiling.numba_private.losses import nothing, works
+from maxmargin.compiling.numba_private.lowering import KernelLowering, PartLowering, look_up_lowering
 
 
 def _takes_option(name: str) -> bool:
@@ -31,7 +32,6 @@ KERNEL: dict[str, object] = {"nogil": True} | _options(_nrt=False, no_cfunc_wrap
 # Some of what Numba does for every function costs time and is of no use in kernels.
 
 try:
-    from numba.core.base import BaseContext
     from numba.core.compiler import Compiler, Flags
     from numba.core.compiler_machinery import PassManager, register_pass
     from numba.core.typed_passes import NativeLowering, NopythonRewrites
@@ -39,9 +39,6 @@ try:
 except ImportError:
     # The trial below fails, and the classes below are not used.
     Compiler = Flags = NativeLowering = PassManager = object
-
-# The attribute that marks a large part: it is called, not inlined.
-APART = "is_apart"
 
 
 class KernelFlags(Flags):  # type: ignore[misc]
@@ -65,42 +62,6 @@ class KernelFlags(Flags):  # type: ignore[misc]
 
 # The names of the options are all that is hashed, so all flags have the same hash.
 _HASH_OF_FLAGS = hash(Flags())
-
-
-class KernelLowering(NativeLowering):  # type: ignore[misc]
-    """Lower a kernel into a `KernelLibrary`."""
-
-    _name = "kernel_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        """Lower, and keep the machine code for the cache on disk."""
-        state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        super().run_pass(state)
-        return True
-
-
-class PartLowering(NativeLowering):  # type: ignore[misc]
-    """Lower a part, and register it with the functions that call it.
-
-    The flags are set here, not as options. A caller's options are part of the key under which Numba stores
-    the functions that it calls, and kernels and parts must share their parts.
-    """
-
-    _name = "part_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        """Lower into a `PartLibrary`."""
-        flags, target = state.flags, state.targetctx
-        state.library = PartLibrary(target.codegen(), state.func_id.func_qualname)
-        flags.forceinline = not getattr(state.func_id.func, APART, False)
-        flags.no_compile = flags.no_cpython_wrapper = True
-        super().run_pass(state)
-        # The dispatcher expects an entry point of this type. It identifies the part, and is never called.
-        key: object = [].append
-        target.insert_user_function(key, state["cr"].fndesc, [state.library])
-        state["cr"] = state["cr"]._replace(cfunc=key)
-        return True
 
 
 class KernelCompiler(Compiler):  # type: ignore[misc]
@@ -147,8 +108,8 @@ def _try_compilers() -> None:
         register_pass(mutates_CFG=True, analysis_only=False)(compiler.lowering)
         if set(_passes(compiler)) != before | {compiler.lowering}:
             raise LookupError("Numba has other passes")
-    signature(BaseContext.insert_user_function).bind(None, None, None, [])
-    look_up_names()
+    look_up_lowering()
+    look_up_libraries()
 
 
 def _passes(compiler: Any) -> list[object]:

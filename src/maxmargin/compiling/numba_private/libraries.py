@@ -113,7 +113,7 @@ def _names_alone(functions: Iterable[llvm.ValueRef]) -> bytes:
     return llvm.parse_assembly("\n".join(["declare void @llvm.trap()", *stubs])).as_bitcode()
 
 
-def look_up_names() -> None:
+def look_up_libraries() -> None:
     """Look up what the libraries override or call, and what they ask of LLVM."""
     for method in ("_optimize_final_module", "finalize", "_get_module_for_linking", "_ensure_finalized"):
         signature(getattr(JITCodeLibrary, method)).bind(None)
