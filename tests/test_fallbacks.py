@@ -62,6 +62,7 @@ REMOVALS = {
     "has_dynamic_globals": (blocked() + "del numba.core.codegen.CodeLibrary.has_dynamic_globals", [DISK]),
     "NativeLowering": (blocked("numba.core.typed_passes"), [COMPILE]),
     "Lower": (blocked("numba.core.lowering"), [COMPILE]),
+    "load_item": (blocked("numba.np.arrayobj.load_item"), [COMPILE]),
     "TupleModel": (blocked("numba.core.datamodel"), [COMPILE]),
     "populate_array": (blocked("numba.np.arrayobj.populate_array"), [COMPILE]),
     "add_pass_after": (

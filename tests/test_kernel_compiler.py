@@ -153,3 +153,33 @@ def test_named_tuples_are_passed_whole_and_field_by_field():
     for mine, other in zip(compiled.move, interpreted.move, strict=True):
         np.testing.assert_array_equal(mine, other)
     assert interpreted.move.delta[:5].tolist() == [7.0] * 5
+
+
+@kernel
+def of_items(arrays, integers, flags, table):
+    """Numbers of several types, at indices of several types, counted from the start and from the end."""
+    a, small = arrays
+    n = table.shape[0]
+    for k in range(n):
+        a[k] = integers[k]  # an integer becomes a float
+        a[-1 - k] += table[k, -1] - table[-k - 1, np.uint32(k)]
+        small[np.uint8(k)] = a[k] + 0.1  # float64 becomes float32
+        flags[k] = integers[k] > 0
+        table[k, k - n] = small[k]
+        integers[k] += flags[k - n]
+    return a[-1] + small[0]
+
+
+@pytest.mark.compiled
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_items_as_interpreted():
+    def data():
+        arrays = np.linspace(0.0, 1.0, 9), np.zeros(4, dtype=np.float32)
+        integers, flags = np.array([3, -1, 4, -1], dtype=np.int32), np.zeros(4, dtype=bool)
+        return arrays, integers, flags, np.linspace(1.0, 2.0, 20).reshape(4, 5)
+
+    compiled, interpreted = data(), data()
+    assert of_items.mode(*compiled) != "interpreted"
+    assert of_items.compiled(*compiled) == of_items.interpreted(*interpreted)
+    for mine, other in zip((*compiled[0], *compiled[1:]), (*interpreted[0], *interpreted[1:]), strict=True):
+        assert mine.tobytes() == other.tobytes()

@@ -4,6 +4,7 @@ from collections import Counter
 from inspect import signature
 from typing import Any
 
+from maxmargin.compiling.numba_private.items import ItemLower, look_up_items
 from maxmargin.compiling.numba_private.libraries import KernelLibrary, PartLibrary
 
 try:
@@ -19,7 +20,7 @@ except ImportError:
 APART = "is_apart"
 
 
-class KernelLower(Lower):  # type: ignore[misc]
+class KernelLower(ItemLower):
     """Numba's lowering, with fewer variables in memory.
 
     Numba keeps a variable in a register if a single block of the code has all its uses. Others have a place
@@ -96,6 +97,7 @@ class PartLowering(NativeLowering):  # type: ignore[misc]
 
 def look_up_lowering() -> None:
     """Look up what lowering overrides or calls."""
+    look_up_items()
     signature(Lower._find_singly_assigned_variable).bind(None)
     signature(Lower.delvar).bind(None, "")
     signature(BaseContext.insert_user_function).bind(None, None, None, [])
