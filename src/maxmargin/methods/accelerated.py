@@ -140,10 +140,10 @@ def accelerated_advance(
     n, done, total = map_sizes(problem.map).examples, 0, n_visits(visits)
     inside = has_stretches_inside(method, problem)
     while True:
-        momentum = state.momentum
-        end = n if inside else next_stretch(method, momentum, problem)
-        ahead = end - momentum.visits
-        state = _advance_inner(method, state, problem, some_visits(visits, done, done + ahead))
+        end = n if inside else next_stretch(method, state.momentum, problem)
+        ahead = end - state.momentum.visits
+        some = visits if total <= ahead else some_visits(visits, done, done + ahead)
+        state = (_advance_inside if inside else _advance_inner)(method, state, problem, some)
         done = min(done + ahead, total)
         if state.momentum.visits == n:
             state = _after_pass(method, state, problem)
@@ -156,16 +156,23 @@ def accelerated_advance(
 def _advance_inner(
     method: Accelerated, state: AcceleratedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AcceleratedState:
-    """Make visits within one pass, at lam + kappa."""
+    """Make visits within one stretch of a pass, at lam + kappa."""
     momentum = state.momentum
     after = momentum._replace(visits=momentum.visits + n_visits(visits))
-    if not has_stretches_inside(method, problem):
-        inner = protocol.with_lam(method.inner, protocol.regularisation(method) + momentum.kappa)
-        return state._replace(inner=advance(inner, state.inner, problem, visits), momentum=after)
+    inner = protocol.with_lam(method.inner, protocol.regularisation(method) + momentum.kappa)
+    return state._replace(inner=advance(inner, state.inner, problem, visits), momentum=after)
+
+
+def _advance_inside(
+    method: Accelerated, state: AcceleratedState, problem: AnyProblem, visits: Visits | IntArray
+) -> AcceleratedState:
+    """Make visits within one pass, where kernels begin the stretches."""
     stretches = stretches_of(method, state, problem)
     moved = sweep_all(problem, method.inner, state.inner, visits, meetings=stretches)
-    kappa, time = float(stretches.kappa[0]), float(stretches.last[0] / stretches.examples)
-    return state._replace(inner=moved, momentum=after._replace(kappa=kappa, time=time))
+    time = int(stretches.last[0]) / stretches.examples
+    done = state.momentum.visits + n_visits(visits)
+    momentum = state.momentum._replace(kappa=float(stretches.kappa[0]), visits=done, time=time)
+    return state._replace(inner=moved, momentum=momentum)
 
 
 def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
