@@ -35,7 +35,7 @@ from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.problem import AnyProblem
 
 _FACTOR = 1.25  # the c of the formula
-_EXAMPLES = 8, 32  # fewest and most examples that are measured
+_EXAMPLES = 8, 64  # fewest and most examples that are measured
 _PART = 8  # one example in so many is measured, within these limits
 _SMALL = 2.0**-100  # factor of lam n, roughly, in the steps that are measured
 _SMALLEST = 2.0**-1000  # its inverse is still finite
