@@ -42,6 +42,7 @@ belong to the old centre, weights would grow by up to as much again, until their
 up for it. So the centre moves in parts as the blocks are visited, one at each snapshot.
 """
 
+import math
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -215,17 +216,18 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     share = snapshot_share(momentum, map_sizes(problem.map).examples)
     ell, r = protocol.dual_loss(method.inner, state.inner), momentum.kappa / lam
     phi, difference = problem.map, state.difference
-    v = unprojected(phi, w)
+    is_cut = is_projected(phi)
+    v, dual = (unprojected(phi, w), projected(phi, state.dual)) if is_cut else (w, state.dual)
     subtract_mean(v, state.centre, state.dual, r, difference)
-    slope = ell - momentum.ell - lam * inner(phi, difference, projected(phi, state.dual))
+    slope = ell - momentum.ell - lam * inner(phi, difference, dual)
     gamma = step_size(LineSearch(), slope, lam * inner(phi, difference, difference), 0, 1)
     passes, ell = momentum.passes + 1, momentum.ell + gamma * (ell - momentum.ell)
     momentum = momentum._replace(passes=passes, visits=0, time=float(passes), ell=ell)
     adapted = _adapted(momentum, gamma, lam) if method.kappa is None else momentum
-    root_q = np.sqrt(lam / (lam + adapted.kappa))
+    root_q = math.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
     new_r = adapted.kappa / lam
-    cut = projected(phi, v) - v if is_projected(phi) else None
+    cut = projected(phi, v) - v if is_cut else None
     vectors = state.centre, state.previous, state.mean, state.dual
     move_on(v, *vectors, (r, share, gamma, beta, new_r))
     if cut is not None:
@@ -234,7 +236,8 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
         state.difference[:] = state.centre  # it was zero
         part = next_stretch(method, adapted, problem) / map_sizes(phi).examples
         _move_centre(method, state, adapted.kappa, part - 1.0, v)
-    settle(phi, v, w)
+    if is_cut:
+        settle(phi, v, w)
     return state._replace(momentum=adapted)
 
 
