@@ -282,7 +282,8 @@ def notice(method: object, state: object) -> None:
 @generic
 def dual_loss(method: object, state: DualState) -> float:
     """Return ell of the current dual variables."""
-    return float(np.add.reduce(state.ell) / len(state.ell))  # takes half as long as ``mean``, to the same bits
+    # The mean, to the same bits, in half the time of ``mean`` where blocks are few.
+    return float(np.add.reduce(state.ell) / len(state.ell))
 
 
 @generic
