@@ -28,7 +28,7 @@ from maxmargin import (
     run,
     solve,
 )
-from maxmargin.limits import now, uncounted
+from maxmargin.limits import Pace, kept_pace, now, uncounted
 from maxmargin.methods import protocol
 from maxmargin.methods.sampling import n_visits
 from maxmargin.problems import Multiclass, oracle
@@ -275,3 +275,13 @@ def test_the_clock_may_be_stopped_by_several_threads(monkeypatch):
         worker.join()
     clock.now += 1.0
     assert now() - begin == 1.0
+
+
+def test_the_next_piece_is_at_most_eight_times_as_long_as_the_last() -> None:
+    """Also where more examples than a piece were visited at once, as in the choice of the first kappa."""
+    with kept_pace():
+        for examples, length in ((1, 8), (8, 64), (5, 512), (1000, 8000)):
+            Pace("visits").note(examples, 1e-9)
+            assert Pace("visits").length == length
+        Pace("visits").note(1000, 1.0)
+        assert Pace("visits").length == 100  # those of a tenth of a second

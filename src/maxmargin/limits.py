@@ -173,4 +173,5 @@ class Pace:
     def note(self, examples: float, seconds: float) -> None:
         """Take into account how long some examples took."""
         lasting = int(examples * _PIECE_SECONDS / max(seconds, 1e-9))
-        self.length = self._kept[self._name] = max(1, min(_GROWTH * self.length, lasting))
+        most = _GROWTH * max(self.length, int(examples))
+        self.length = self._kept[self._name] = max(1, min(most, lasting))

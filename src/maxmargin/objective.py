@@ -225,9 +225,9 @@ def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | 
     The pass is split into pieces, which threads share, and between which it can be interrupted.
     `OutOfTime` is raised at the deadline.
     """
-    losses = _Hinges(problem, w, start, end)
+    losses, others = _Hinges(problem, w, start, end), n_threads() - 1
     shared = Shared(losses.measure, losses.pieces)
-    shared.start(n_threads() - 1 if can_compile(problem) else 0)  # users' objects may not be thread-safe
+    shared.start(others if others and can_compile(problem) else 0)  # users' objects may not be thread-safe
     shared.finish()
     return losses.checked()
 

@@ -44,7 +44,7 @@ class Run:
     ) -> None:
         self.problem, self.method, self.callbacks = problem, method, callbacks
         self.at, self.limits, self.check_every, self.keeper = at, limits, check_every, keeper
-        self.n, self.whole = kinds.n_blocks(problem), True
+        self.n, self.whole, self.can_cut = kinds.n_blocks(problem), True, traits(method).moves_blocks
         self.begin_time, self.pace = begin_time, Pace("visits")
         free = n_threads() - n_parts(method)
         self.free_threads = max(free, 0) if kinds.can_be_beside(problem) else 0
@@ -74,8 +74,7 @@ class Run:
         while at.is_within_pass:
             if self.is_late():
                 return False
-            can_cut = traits(self.method).moves_blocks
-            length = min(self.pace.length * together, at.left) if can_cut else at.left
+            length = min(self.pace.length * together, at.left) if self.can_cut else at.left
             try:
                 self.pace.note(length / together, self._advance(length))
             except OutOfTime:
@@ -87,7 +86,7 @@ class Run:
     def _advance(self, length: int) -> float:
         """Make the next visits of the pass; return the seconds they took."""
         at, begin = self.at, now()
-        with uninterrupted(), until(self.begin_time + self.limits.time_limit - self.reserve()):
+        with uninterrupted(), until(self.deadline()):
             visits, self.whole = some_visits(at.visits, at.done, at.done + length), False
             at.state = advance(self.method, at.state, self.problem, visits)
             self.whole = True
@@ -176,8 +175,15 @@ class Run:
 
     def is_late(self) -> bool:
         """Whether only the time for the last certificate is left, after a pass that cannot be cut."""
-        a_pass = 0.0 if traits(self.method).moves_blocks else self.at.seconds / max(self.at.passes, 1)
+        if self.limits.time_limit == math.inf:  # short passes would take longer to ask for the time
+            return False
+        a_pass = 0.0 if self.can_cut else self.at.seconds / max(self.at.passes, 1)
         return self.seconds_left() <= self.reserve() + a_pass
+
+    def deadline(self) -> float:
+        """Return when steps must end, so that there is time for the last certificate."""
+        limit = self.limits.time_limit
+        return limit if limit == math.inf else self.begin_time + limit - self.reserve()
 
     def reserve(self) -> float:
         """Return the time to leave for certificates at the end; none if one would take half of the limit."""

@@ -102,11 +102,12 @@ def _step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: float)
     small, gamma = max(_SMALL * _power_below(lam * n), _SMALLEST), np.zeros(n)
     tiny = protocol.with_lam(method, small / n)
     _, examples = _after_steps(tiny, problem, examples, Alone(gamma=gamma))
-    sizes = gamma[examples]
+    sizes: list[float] = gamma[examples].tolist()  # so few numbers take less time without NumPy
     # An output that ties with the truth may seem the better one by rounding.
-    moved = sizes[(sizes > _ROUNDING * sizes.max(initial=0.0)) & (sizes < 1.0)]
+    least = _ROUNDING * max(sizes, default=0.0)
+    moved = [size for size in sizes if least < size < 1.0]
     later = moved[len(moved) // 2 :]
-    return float(later.mean()) / small if len(later) else 0.0
+    return sum(later) / len(later) / small if later else 0.0
 
 
 def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: float) -> float:

@@ -30,22 +30,24 @@ def next_stretch(method: "Accelerated", momentum: Momentum, problem: AnyProblem)
 
 def stretch_length(method: "Accelerated", momentum: Momentum, problem: AnyProblem) -> int:
     """Return the number of visits in a stretch of this pass."""
+    _, few, many = _EARLY
+    part = momentum.passes + 1
+    most = few // part if has_stretches_inside(method, problem) else max(many // part, _SNAPSHOTS)
+    return _length(method, part, affordable_walks(problem, most), problem)
+
+
+def _length(method: "Accelerated", part: int, walks: int, problem: AnyProblem) -> int:
+    """Return the number of visits in a stretch of pass number ``part``, where so many cost little."""
     n = map_sizes(problem.map).examples
-    fewest, few, many = (early // (momentum.passes + 1) for early in _EARLY)
-    most = few if has_stretches_inside(method, problem) else max(many, _SNAPSHOTS)
-    count = max(affordable_walks(problem, most), min(fewest, n))
-    return _multiple(-(-n // count), protocol.grain(method, problem))
-
-
-def _multiple(length: int, of: int) -> int:
-    """Return the smallest multiple of ``of`` that is at least ``length``."""
-    return -(-length // of) * of
+    length, grain = -(-n // max(walks, min(_EARLY[0] // part, n))), protocol.grain(method, problem)
+    return -(-length // grain) * grain
 
 
 def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyProblem) -> Alone:
     """Return what kernels do in the rest of this pass, at the beginnings of stretches and between them."""
     momentum, n = state.momentum, map_sizes(problem.map).examples
-    length, begin = stretch_length(method, momentum, problem), momentum.passes * n
+    part, begin = momentum.passes + 1, momentum.passes * n
+    length = _length(method, part, affordable_walks(problem, _EARLY[1] // part), problem)
     last = [round(momentum.time * n), begin + momentum.visits // length * length]
     alone = Alone(
         before=begin + momentum.visits,
@@ -57,13 +59,13 @@ def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyP
         mean=state.mean,
         kappa=np.array([momentum.kappa]),
     )
+    if method.kappa is not None or momentum.passes > 1:
+        return alone
     lam = protocol.regularisation(method)
-    if method.kappa is None and momentum.passes == 0:
+    if momentum.passes == 0:
         return alone._replace(growth=lam)
-    if method.kappa is None and momentum.passes == 1:
-        pull = momentum.kappa / (lam + momentum.kappa)
-        return alone._replace(centre=state.centre, way=state.difference, pull=pull)
-    return alone
+    pull = momentum.kappa / (lam + momentum.kappa)
+    return alone._replace(centre=state.centre, way=state.difference, pull=pull)
 
 
 def has_stretches_inside(method: "Accelerated", problem: AnyProblem) -> bool:

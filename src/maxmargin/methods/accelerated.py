@@ -42,6 +42,7 @@ belong to the old centre, weights would grow by up to as much again, until their
 up for it. So the centre moves in parts as the blocks are visited, one at each snapshot.
 """
 
+import math
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -140,10 +141,10 @@ def accelerated_advance(
     n, done, total = map_sizes(problem.map).examples, 0, n_visits(visits)
     inside = has_stretches_inside(method, problem)
     while True:
-        momentum = state.momentum
-        end = n if inside else next_stretch(method, momentum, problem)
-        ahead = end - momentum.visits
-        state = _advance_inner(method, state, problem, some_visits(visits, done, done + ahead))
+        end = n if inside else next_stretch(method, state.momentum, problem)
+        ahead = end - state.momentum.visits
+        some = visits if total <= ahead else some_visits(visits, done, done + ahead)
+        state = (_advance_inside if inside else _advance_inner)(method, state, problem, some)
         done = min(done + ahead, total)
         if state.momentum.visits == n:
             state = _after_pass(method, state, problem)
@@ -156,16 +157,23 @@ def accelerated_advance(
 def _advance_inner(
     method: Accelerated, state: AcceleratedState, problem: AnyProblem, visits: Visits | IntArray
 ) -> AcceleratedState:
-    """Make visits within one pass, at lam + kappa."""
+    """Make visits within one stretch of a pass, at lam + kappa."""
     momentum = state.momentum
     after = momentum._replace(visits=momentum.visits + n_visits(visits))
-    if not has_stretches_inside(method, problem):
-        inner = protocol.with_lam(method.inner, protocol.regularisation(method) + momentum.kappa)
-        return state._replace(inner=advance(inner, state.inner, problem, visits), momentum=after)
+    inner = protocol.with_lam(method.inner, protocol.regularisation(method) + momentum.kappa)
+    return state._replace(inner=advance(inner, state.inner, problem, visits), momentum=after)
+
+
+def _advance_inside(
+    method: Accelerated, state: AcceleratedState, problem: AnyProblem, visits: Visits | IntArray
+) -> AcceleratedState:
+    """Make visits within one pass, where kernels begin the stretches."""
     stretches = stretches_of(method, state, problem)
     moved = sweep_all(problem, method.inner, state.inner, visits, meetings=stretches)
-    kappa, time = float(stretches.kappa[0]), float(stretches.last[0] / stretches.examples)
-    return state._replace(inner=moved, momentum=after._replace(kappa=kappa, time=time))
+    time = int(stretches.last[0]) / stretches.examples
+    done = state.momentum.visits + n_visits(visits)
+    momentum = state.momentum._replace(kappa=float(stretches.kappa[0]), visits=done, time=time)
+    return state._replace(inner=moved, momentum=momentum)
 
 
 def _with_snapshot(method: Accelerated, state: AcceleratedState, problem: AnyProblem) -> AcceleratedState:
@@ -208,17 +216,18 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     share = snapshot_share(momentum, map_sizes(problem.map).examples)
     ell, r = protocol.dual_loss(method.inner, state.inner), momentum.kappa / lam
     phi, difference = problem.map, state.difference
-    v = unprojected(phi, w)
+    is_cut = is_projected(phi)
+    v, dual = (unprojected(phi, w), projected(phi, state.dual)) if is_cut else (w, state.dual)
     subtract_mean(v, state.centre, state.dual, r, difference)
-    slope = ell - momentum.ell - lam * inner(phi, difference, projected(phi, state.dual))
+    slope = ell - momentum.ell - lam * inner(phi, difference, dual)
     gamma = step_size(LineSearch(), slope, lam * inner(phi, difference, difference), 0, 1)
     passes, ell = momentum.passes + 1, momentum.ell + gamma * (ell - momentum.ell)
     momentum = momentum._replace(passes=passes, visits=0, time=float(passes), ell=ell)
     adapted = _adapted(momentum, gamma, lam) if method.kappa is None else momentum
-    root_q = np.sqrt(lam / (lam + adapted.kappa))
+    root_q = math.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
     new_r = adapted.kappa / lam
-    cut = projected(phi, v) - v if is_projected(phi) else None
+    cut = projected(phi, v) - v if is_cut else None
     vectors = state.centre, state.previous, state.mean, state.dual
     move_on(v, *vectors, (r, share, gamma, beta, new_r))
     if cut is not None:
@@ -227,7 +236,8 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
         state.difference[:] = state.centre  # it was zero
         part = next_stretch(method, adapted, problem) / map_sizes(phi).examples
         _move_centre(method, state, adapted.kappa, part - 1.0, v)
-    settle(phi, v, w)
+    if is_cut:
+        settle(phi, v, w)
     return state._replace(momentum=adapted)
 
 

@@ -132,6 +132,9 @@ def pairwise_step(method, state, phi, i, loss_y, hinge, work):
     if not protocol.is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
         return protocol.BROKEN
     _planes.include_corner(state.planes, i, loss_y, hinge, work.corner)
+    if state.planes.extent[i, SIZE] == 1:  # one plane has all the weight: nothing can move
+        work.move.gap[0] = hinge - mean
+        return protocol.DONE
     move_block(method, state, phi, i, hinge - mean, work)
     _planes.drop_planes(state.planes, i)
     return protocol.DONE

@@ -168,18 +168,18 @@ def sweep_in_turns(
     meetings: Meetings | Alone = NO_MEETINGS,
 ) -> Generator[None, None, State]:
     """Make the visits as `sweep_all` does; yield when other parts have not come to a meeting."""
-    done, w, traits = 0, protocol.weights(method, state), protocol.traits(method)
+    done, left, w, traits = 0, as_visits(visits), protocol.weights(method, state), protocol.traits(method)
     # Scores may be the weights themselves, but not if these are scaled.
     own = w if traits.has_dual else None
     bare = bared(problem)._replace(solves=traits.solves) if traits.weighs else Bare(problem)
     with scratch_for(bare, own) as scratch:
         while True:
-            left, meetings = some_visits(visits, done), meetings._replace(done=done)
             moved, report = sweep(bare.problem, method, state, w, left, scratch, meetings)
-            done += moved
             if report == protocol.DONE:
                 protocol.notice(method, state)
                 return state
+            done += moved
+            left, meetings = some_visits(visits, done), meetings._replace(done=done)
             if report == protocol.WAITING:
                 yield
                 continue
