@@ -7,7 +7,7 @@ In those for acceleration, ``w`` are the weights after a pass, ``centre`` is v, 
 """
 
 from maxmargin.arrays import FloatArray
-from maxmargin.compiling import helper
+from maxmargin.compiling import helper, subroutine
 from maxmargin.compiling.threads import run_in_slices
 from maxmargin.problems.feature_map import map_sizes
 from maxmargin.problems.problem import AnyProblem
@@ -25,7 +25,7 @@ def affordable_walks(problem: AnyProblem, most: int) -> int:
     return max(1, min(most, affordable, size.examples))
 
 
-@helper
+@subroutine
 def share_since(last, now):
     """Return the share of the time from ``last`` to ``now`` in all time until now, with density t^2."""
     ratio = last / now
