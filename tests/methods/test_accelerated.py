@@ -273,20 +273,20 @@ def visits_by_gap(n: int, n_visits: int) -> ByGap:
     return ByGap(order, rng.random(n_visits), np.zeros(16))
 
 
-@pytest.mark.parametrize("inner", [BlockFrankWolfe(LAM), Pairwise(LAM)])
+@pytest.mark.parametrize("inner", [BlockFrankWolfe(LAM), Pairwise(LAM), BlockExact(LAM)])
 def test_how_a_pass_is_cut_does_not_matter(inner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces may be short, may end with a pass or not, and may be longer than one."""
     monkeypatch.setattr(_walks, "_SHARE", 100.0)
     monkeypatch.setattr(_stretches, "_SNAPSHOTS", 3)
     case, method, found = multiclass_case(1, n=5, n_labels=5), Accelerated(inner), []
-    for length in (1, 7, 5, 60):
+    for length in (1, 7, 3, 4, 5, 60):
         visits, state = visits_by_gap(5, 60), start(method, case.problem)
         for first in range(0, 60, length):
             state = advance(method, state, case.problem, some_visits(visits, first, first + length))
         answer = point(method, state, case.problem)
         found.append([*bits(answer.w), *bits(answer.others[0]), *bits(state.momentum), *bits(visits.tree)])
         assert state.momentum.visits == 0
-    assert found[1:] == found[:1] * 3
+    assert found[1:] == found[:1] * 5
 
 
 def test_advancing_by_nothing_changes_nothing(case: Case) -> None:

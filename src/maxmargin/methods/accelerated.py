@@ -143,7 +143,7 @@ def accelerated_advance(
     while True:
         end = n if inside else next_stretch(method, state.momentum, problem)
         ahead = end - state.momentum.visits
-        some = visits if total <= ahead else some_visits(visits, done, done + ahead)
+        some = visits if done == 0 and total <= ahead else some_visits(visits, done, done + ahead)
         state = (_advance_inside if inside else _advance_inner)(method, state, problem, some)
         done = min(done + ahead, total)
         if state.momentum.visits == n:

@@ -24,6 +24,8 @@ class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
     at every level, although only kernels need machine code. So a part has its own code alone.
     """
 
+    _shared_module: llvm.ModuleRef | None
+
     def _optimize_functions(self, module: llvm.ModuleRef) -> None:
         """Leave optimisation to the kernel."""
         module.data_layout = self._codegen._data_layout
@@ -35,9 +37,19 @@ class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
                 function.linkage = "linkonce_odr"
         self._finalized = True
 
+    def link_into(self, module: llvm.ModuleRef) -> None:
+        """Add the code of this part, without that of the parts it calls."""
+        self._ensure_finalized()
+        module.link_in(self._final_module, preserve=True)
+
     def _get_module_for_linking(self) -> llvm.ModuleRef:
-        """Return the code of this part, without that of the parts it calls."""
-        return self._final_module
+        """Return the code of this part and of all that it calls, for functions other than kernels."""
+        self._ensure_finalized()
+        if self._shared_module is None:
+            whole = self._shared_module = self._final_module.clone()
+            for library in _with_all_parts(self._linking_libraries):
+                _link(library, whole)
+        return self._shared_module
 
 
 class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -55,8 +67,10 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     def finalize(self) -> None:
         """Link all parts, optimise, and make machine code."""
-        called = self._linking_libraries
-        called[:] = _with_all_parts(list(called))
+        for library in _with_all_parts(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            _link(library, self._final_module)
+        self._linking_libraries.clear()
         super().finalize()
 
     def _optimize_final_module(self) -> None:
@@ -88,6 +102,14 @@ def _with_all_parts(libraries: Iterable[JITCodeLibrary]) -> Iterator[JITCodeLibr
             yield library
             if isinstance(library, PartLibrary):
                 waiting += library._linking_libraries
+
+
+def _link(library: JITCodeLibrary, module: llvm.ModuleRef) -> None:
+    """Add the code of a library to a module."""
+    if isinstance(library, PartLibrary):
+        library.link_into(module)
+    else:
+        module.link_in(library._get_module_for_linking(), preserve=True)
 
 
 def _check_linked(module: llvm.ModuleRef) -> None:
@@ -122,7 +144,8 @@ def look_up_libraries() -> None:
     signature(JITCodeLibrary._optimize_functions).bind(None, None)
     codegen = cpu_target.target_context.codegen()
     library = codegen.create_library("trial")
-    if not (library._linking_libraries == [] and library._finalized is False and library._final_module):
+    is_new = library._linking_libraries == [] and not library._finalized and library._shared_module is None
+    if not (is_new and library._final_module and library._reload_init == set()):
         raise LookupError("Numba's libraries have other fields")
     tuning = llvm.create_pipeline_tuning_options(int(config.OPT))
     if not (tuning.loop_unrolling and tuning.loop_interleaving):
