@@ -192,3 +192,23 @@ def test_replacing_keeps_links_and_gives_the_permissions_of_new_files(tmp_path):
     assert target.read_bytes() == b"new"
     assert link.is_symlink()
     assert stat.S_IMODE(target.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tmp_path, monkeypatch):
+    target, left = tmp_path / "file", tmp_path / ".file.0123456789abcdef.part"
+    left.write_bytes(b"unfinished")
+    other = tmp_path / ".other.0123456789abcdef.part"
+    other.write_bytes(b"of another file")
+
+    def write_meanwhile(stream):
+        """Another process writes and ends while this one syncs its file."""
+        sync(stream)
+        if not written:
+            written.append(True)
+            write_atomically(target, b"meanwhile")
+
+    written, sync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", write_meanwhile)
+    write_atomically(target, b"content")
+    assert target.read_bytes() == b"content"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "file"]

@@ -6,6 +6,11 @@ from contextlib import suppress
 from glob import escape
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
 # O_BINARY: Windows would otherwise translate line ends.
 _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 
@@ -13,32 +18,64 @@ _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file beside ``path``, sync it to disk, and give it the name ``path``.
 
-    Whatever happens, ``path`` is the old file or the new one. An error removes the file beside it; a process
-    that is killed leaves it behind, as ``.NAME.*.part``. If ``path`` is a link, the file that it points to
-    is replaced.
+    Whatever happens, ``path`` is the old file or the new one. An error removes the file beside it. A process
+    that is killed leaves it behind, as ``.NAME.*.part``; the next one that writes ``path`` removes it. If
+    ``path`` is a link, the file that it points to is replaced.
     """
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(_unfinished_name(target, secrets.token_hex(8)))
     try:
         # The permissions are those of any new file, which tempfile does not give.
         with open(os.open(unfinished, _NEW_FILE, 0o666), "wb") as stream:
+            _can_lock(stream.fileno())
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(unfinished, target)
+            if fcntl is not None:
+                os.replace(unfinished, target)  # while it is locked
+        if fcntl is None:  # Windows renames closed files only
+            os.replace(unfinished, target)
     except BaseException:  # Ctrl-C, too
         with suppress(OSError):
             unfinished.unlink()
         raise
     _sync_directory(target.parent)
+    remove_unfinished(target)
 
 
 def remove_unfinished(path: str | os.PathLike[str]) -> None:
-    """Remove the files beside ``path`` that processes killed in `write_atomically` have left behind."""
+    """Remove the files beside ``path`` that processes killed in `write_atomically` have left behind.
+
+    Files that a process is writing stay: it has locked them, or, on Windows, has them open.
+    """
     target = Path(os.path.realpath(path))
     for unfinished in target.parent.glob(_unfinished_name(Path(escape(target.name)), "*")):
         with suppress(OSError):
-            unfinished.unlink()
+            if _is_abandoned(unfinished):
+                unfinished.unlink()
+
+
+def _is_abandoned(unfinished: Path) -> bool:
+    """Whether no process is writing this file."""
+    handle = os.open(unfinished, os.O_RDONLY)
+    try:
+        return _can_lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _can_lock(handle: int) -> bool:
+    """Lock an open file until it is closed; return False if another process has locked it.
+
+    Where there are no locks, it counts as locked by this one.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _unfinished_name(target: Path, mark: str) -> str:
