@@ -55,7 +55,7 @@ class ItemLower(Lower):  # type: ignore[misc]
         """Whether the item is a number of a contiguous array, and indices are not checked."""
         kind, indices = self.typeof(array.name), _axes(self.typeof(index.name))
         return (
-            isinstance(kind, types.Array)
+            type(kind) is types.Array  # not one within a record
             and kind.layout == "C"
             and isinstance(kind.dtype, types.Number | types.Boolean)
             and len(indices) == kind.ndim
