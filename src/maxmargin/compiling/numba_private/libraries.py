@@ -48,7 +48,10 @@ class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         if self._shared_module is None:
             whole = self._shared_module = self._final_module.clone()
             for library in _with_all_parts(self._linking_libraries):
-                _link(library, whole)
+                if isinstance(library, PartLibrary):
+                    library.link_into(whole)
+                else:
+                    whole.link_in(library._get_module_for_linking(), preserve=True)
         return self._shared_module
 
 
@@ -67,10 +70,12 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     def finalize(self) -> None:
         """Link all parts, optimise, and make machine code."""
-        for library in _with_all_parts(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
-            _link(library, self._final_module)
-        self._linking_libraries.clear()
+        called = list(_with_all_parts(self._linking_libraries))
+        for library in called:
+            if isinstance(library, PartLibrary):
+                library.link_into(self._final_module)
+        # Numba links the others.
+        self._linking_libraries[:] = [each for each in called if not isinstance(each, PartLibrary)]
         super().finalize()
 
     def _optimize_final_module(self) -> None:
@@ -102,14 +107,6 @@ def _with_all_parts(libraries: Iterable[JITCodeLibrary]) -> Iterator[JITCodeLibr
             yield library
             if isinstance(library, PartLibrary):
                 waiting += library._linking_libraries
-
-
-def _link(library: JITCodeLibrary, module: llvm.ModuleRef) -> None:
-    """Add the code of a library to a module."""
-    if isinstance(library, PartLibrary):
-        library.link_into(module)
-    else:
-        module.link_in(library._get_module_for_linking(), preserve=True)
 
 
 def _check_linked(module: llvm.ModuleRef) -> None:
@@ -145,7 +142,7 @@ def look_up_libraries() -> None:
     codegen = cpu_target.target_context.codegen()
     library = codegen.create_library("trial")
     is_new = library._linking_libraries == [] and not library._finalized and library._shared_module is None
-    if not (is_new and library._final_module and library._reload_init == set()):
+    if not (is_new and library._final_module):
         raise LookupError("Numba's libraries have other fields")
     tuning = llvm.create_pipeline_tuning_options(int(config.OPT))
     if not (tuning.loop_unrolling and tuning.loop_interleaving):
