@@ -27,7 +27,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     try:
         # The permissions are those of any new file, which tempfile does not give.
         with open(os.open(unfinished, _NEW_FILE, 0o666), "wb") as stream:
-            _can_lock(stream.fileno())
+            _locked(stream.fileno())
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -59,13 +59,13 @@ def _is_abandoned(unfinished: Path) -> bool:
     """Whether no process is writing this file."""
     handle = os.open(unfinished, os.O_RDONLY)
     try:
-        return _can_lock(handle)
+        return _locked(handle)
     finally:
         os.close(handle)
 
 
-def _can_lock(handle: int) -> bool:
-    """Lock an open file until it is closed; return False if another process has locked it.
+def _locked(handle: int) -> bool:
+    """Lock an open file until it is closed; return whether it is locked, not by another process.
 
     Where there are no locks, it counts as locked by this one.
     """
