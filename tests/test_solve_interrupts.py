@@ -143,7 +143,7 @@ def test_between_the_passes_of_an_accelerated_run(method, optimum, monkeypatch):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            for name in ("mix_in_slices", "subtract_mean", "move_on"):
+            for name in ("mix_in_slices", "difference_products", "move_on"):
                 patch.setattr(accelerated, name, partial(interrupted, getattr(accelerated, name)))
             result = solve(Watched(None), METHODS[method], tol=0.0, check_every=2, random_state=0)
         assert_brackets(result, optimum)

@@ -11,7 +11,6 @@ import numpy as np
 
 from maxmargin import states
 from maxmargin.arrays import IntArray
-from maxmargin.compiling import is_wrapper
 from maxmargin.dask.changes import Change, dense, encoded
 from maxmargin.dask.holding import Held, Measure, MovingPart, bench_of, held_of, here, join
 from maxmargin.dask.messages import Description, Lost, PartitionError, Report, Turn, Update, naming
@@ -22,7 +21,7 @@ from maxmargin.methods.protocol import NamedMethod
 from maxmargin.methods.sweep import sweep_all
 from maxmargin.objective import hinge_losses
 from maxmargin.problems.contents import fingerprint
-from maxmargin.problems.feature_map import inner, is_metric, is_projected, unpack
+from maxmargin.problems.feature_map import inner, is_euclidean, is_metric, is_projected, unpack
 from maxmargin.problems.oracle import is_bounded
 from maxmargin.problems.problem import AnyProblem, as_problem, missing_functions, sizes
 from maxmargin.wording import shown
@@ -47,18 +46,12 @@ def _checked(p: int, made: object) -> AnyProblem:
         )
     if sizes(problem).examples < 1:
         raise PartitionError(f"maxmargin.dask: partition {p} must have an example, got none; drop it.")
-    if is_projected(problem.map) or not is_metric(problem.map) or _has_own_product(problem.map):
+    if is_projected(problem.map) or not is_metric(problem.map) or not is_euclidean(problem.map):
         raise PartitionError(
             f"maxmargin.dask: partition {p} must have weights without kernels and constraints on signs, got "
             f"{type(problem.map).__name__}; train on one machine."
         )
     return problem
-
-
-def _has_own_product(phi: object) -> bool:
-    """Whether weights are not measured by the dot product, which is what the client uses."""
-    is_own = hasattr(phi, "inner_product") or inner.dispatch(type(phi)) is not inner.dispatch(object)
-    return is_own or (is_wrapper(type(phi)) and hasattr(phi, "inner") and _has_own_product(phi.inner))
 
 
 def describe(held: Held) -> Description:

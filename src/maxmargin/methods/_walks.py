@@ -9,7 +9,7 @@ In those for acceleration, ``w`` are the weights after a pass, ``centre`` is v, 
 from maxmargin.arrays import FloatArray
 from maxmargin.compiling import helper, subroutine
 from maxmargin.compiling.threads import run_in_slices
-from maxmargin.problems.feature_map import map_sizes
+from maxmargin.problems.feature_map import inner, is_euclidean, map_sizes, projected
 from maxmargin.problems.problem import AnyProblem
 
 _SHARE = 0.02  # share of the work of a pass
@@ -44,9 +44,39 @@ def mix_in_slices(share: float, x: FloatArray, mean: FloatArray) -> None:
     run_in_slices(lambda some: mix(share, x[some], mean[some]), len(mean))
 
 
-def subtract_mean(w: FloatArray, centre: FloatArray, dual: FloatArray, r: float, out: FloatArray) -> None:
-    """``out[:] = (1 + r) * w - r * centre - dual``: the current dual point minus the mean."""
-    run_in_slices(lambda some: _subtract_mean(w[some], centre[some], dual[some], r, out[some]), len(w))
+def difference_products(
+    phi: object, w: FloatArray, centre: FloatArray, dual: FloatArray, r: float, work: FloatArray
+) -> tuple[float, float]:
+    r"""Return :math:`\langle d, g \rangle` and :math:`\langle d, d \rangle`, with g = ``dual``.
+
+    :math:`d = (1 + r) w - r v - g` is the current dual point minus the mean. Where weights are measured by
+    the dot product, d is not stored: that would take longer than the rest. Other maps get it in ``work``.
+    """
+    if is_euclidean(phi):
+        products = run_in_slices(
+            lambda some: _difference_products(w[some], centre[some], dual[some], r), len(w)
+        )
+        return float(sum(along for along, _ in products)), float(sum(square for _, square in products))
+    run_in_slices(lambda some: _subtract_mean(w[some], centre[some], dual[some], r, work[some]), len(w))
+    return inner(phi, work, projected(phi, dual)), inner(phi, work, work)
+
+
+@helper
+def _difference_products(w, centre, dual, r):
+    """Two sums in the order of `maxmargin.loops.euclidean`."""
+    a = b = c = d = e = f = g = h = 0.0
+    whole = w.shape[0] - w.shape[0] % 4
+    for j in range(0, whole, 4):
+        x0 = (1.0 + r) * w[j] - r * centre[j] - dual[j]
+        x1 = (1.0 + r) * w[j + 1] - r * centre[j + 1] - dual[j + 1]
+        x2 = (1.0 + r) * w[j + 2] - r * centre[j + 2] - dual[j + 2]
+        x3 = (1.0 + r) * w[j + 3] - r * centre[j + 3] - dual[j + 3]
+        a, b, c, d = a + x0 * dual[j], b + x1 * dual[j + 1], c + x2 * dual[j + 2], d + x3 * dual[j + 3]
+        e, f, g, h = e + x0 * x0, f + x1 * x1, g + x2 * x2, h + x3 * x3
+    for j in range(whole, w.shape[0]):
+        x0 = (1.0 + r) * w[j] - r * centre[j] - dual[j]
+        a, e = a + x0 * dual[j], e + x0 * x0
+    return (a + b) + (c + d), (e + f) + (g + h)
 
 
 @helper

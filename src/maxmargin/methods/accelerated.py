@@ -54,7 +54,7 @@ from maxmargin.methods import protocol
 from maxmargin.methods._first_kappa import first_kappa, second_kappa
 from maxmargin.methods._momentum import Momentum, adapted_kappa, noted, snapshot_share
 from maxmargin.methods._stretches import has_stretches_inside, next_stretch, stretches_of
-from maxmargin.methods._walks import mix_in_slices, move_on, subtract_mean
+from maxmargin.methods._walks import difference_products, mix_in_slices, move_on
 from maxmargin.methods.composition import check_inner
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
@@ -106,8 +106,8 @@ class AcceleratedState(NamedTuple):
     dual : array
         g / lam of the mean dual point.
     difference : array
-        Work space: the current dual point minus the mean one. In the second pass, by how much the centre
-        moves in it.
+        Work space for the current dual point minus the mean one. In the second pass, by how much the
+        centre moves in it.
     momentum : Momentum
     """
 
@@ -215,12 +215,10 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     momentum = state.momentum
     share = snapshot_share(momentum, map_sizes(problem.map).examples)
     ell, r = protocol.dual_loss(method.inner, state.inner), momentum.kappa / lam
-    phi, difference = problem.map, state.difference
-    is_cut = is_projected(phi)
-    v, dual = (unprojected(phi, w), projected(phi, state.dual)) if is_cut else (w, state.dual)
-    subtract_mean(v, state.centre, state.dual, r, difference)
-    slope = ell - momentum.ell - lam * inner(phi, difference, dual)
-    gamma = step_size(LineSearch(), slope, lam * inner(phi, difference, difference), 0, 1)
+    phi = problem.map
+    is_cut, v = is_projected(phi), unprojected(phi, w)
+    along, curvature = difference_products(phi, v, state.centre, state.dual, r, state.difference)
+    gamma = step_size(LineSearch(), ell - momentum.ell - lam * along, lam * curvature, 0, 1)
     passes, ell = momentum.passes + 1, momentum.ell + gamma * (ell - momentum.ell)
     momentum = momentum._replace(passes=passes, visits=0, time=float(passes), ell=ell)
     adapted = _adapted(momentum, gamma, lam) if method.kappa is None else momentum

@@ -173,6 +173,12 @@ def inner(phi: object, u: FloatArray, v: FloatArray) -> float:
     return float(sum(run_in_slices(lambda some: euclidean(u[some], v[some]), len(u))))
 
 
+def is_euclidean(phi: object) -> bool:
+    """Whether `inner` is the dot product."""
+    is_own = hasattr(phi, "inner_product") or inner.dispatch(type(phi)) is not inner.dispatch(object)
+    return not is_own and (not is_wrapper(type(phi)) or is_euclidean(phi.inner))  # type: ignore[attr-defined]
+
+
 @generic
 def is_metric(phi: object) -> bool:
     """Whether `inner` is known to be positive semidefinite; without it there is no certificate."""
