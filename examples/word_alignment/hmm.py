@@ -42,7 +42,7 @@ class Posteriors(NamedTuple):
 
 
 class _Trellis(NamedTuple):
-    """Work space of one direction: words by positions, and positions by positions."""
+    """Workspace of one direction: words by positions, and positions by positions."""
 
     emission: FloatArray
     unlinked: FloatArray

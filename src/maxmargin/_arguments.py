@@ -110,7 +110,7 @@ def checked_callbacks(callbacks: object) -> tuple[Callback, ...]:
 
 
 def check_sampling(sampling: object, method: object) -> None:
-    """Raise if examples are to be drawn by gaps that the method does not record."""
+    """Raise if gap sampling is asked for and the method does not record block gaps."""
     expected = f"'permutation' or 'uniform' for {type(method).__name__}, which does not record block gaps"
     _expect(sampling != "gap" or traits(method).notes_gaps, "sampling", expected, sampling)
 

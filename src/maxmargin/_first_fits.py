@@ -72,7 +72,7 @@ def _graph(edges: list[tuple[int, int]], labels: list[int]) -> tuple[object, obj
 
 
 def _named_path() -> tuple[object, object]:
-    """Return a path whose nodes and edges have named features, as templates with pairs of labels make it."""
+    """Return a path graph with named features of nodes and edges, as templates with label pairs make it."""
     return [([["a"], ["b"], ["b"]], _PATH, [["c"], ["d"]])], [[0, 1, 1]]
 
 

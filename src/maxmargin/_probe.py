@@ -22,7 +22,7 @@ _TRUTH_STEPS = 20
 
 
 class Finding(NamedTuple):
-    """A defect: the check that found it, the example, and a message that says what to do."""
+    """A defect: the check that found it, the example, and a message with advice."""
 
     check: str
     example: int | None
@@ -260,7 +260,7 @@ class Probe:
 
 
 def told(error: Exception) -> str:
-    """Return an error of a user's function on one line, with the notes that name function and example."""
+    """Return an error of a user's function as one line, with the notes that name function and example."""
     said = " ".join(str(error).split()).rstrip(".")
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
     return f"{type(error).__name__}: {said}{notes}"

@@ -25,9 +25,9 @@ from maxmargin.problems.problem import AnyProblem
 
 _EXAMPLES = 5
 _SEED = 0
-# No further example is checked after this many seconds, nor after this share of a time limit.
+# No further example is checked after this many seconds, or after this fraction of a time limit.
 _PATIENCE, _SHARE = 1.0, 0.03
-# The share of the calls of training, and of its time, that comparisons after it may take.
+# The fraction of the oracle calls and of the time of training that comparisons after training may take.
 _AFTERWARDS = 0.05
 _LARGEST = "argmax must return an output of largest loss plus score"
 _BEST = "argmax without the truth must return an output of largest score"
@@ -42,7 +42,7 @@ class Beaten(NamedTuple):
     Attributes
     ----------
     rule : str
-        What answers must be.
+        The condition that answers must meet.
     example : int
     by : str
         What is better: the truth, a prediction, or another answer.
@@ -69,7 +69,7 @@ class Beaten(NamedTuple):
 def patience(time_limit: float | None, trained: float = 0.0) -> float:
     """Return the seconds after which no further example is checked, in a fit with this limit.
 
-    Without a limit, they are more after long training; ``trained`` is its seconds.
+    Without a limit, more time is allowed after long training, which took ``trained`` seconds.
     """
     if time_limit is None:
         return max(_PATIENCE, _AFTERWARDS * trained)
@@ -77,9 +77,9 @@ def patience(time_limit: float | None, trained: float = 0.0) -> float:
 
 
 def nothing_learnt(problem: AnyProblem, w: FloatArray, primal: float, dual: float) -> str | None:
-    """Return the warning for a run on a user's oracle that shows nothing to learn; None if there is no cause.
+    """Return a warning if a run with a user's oracle found nothing to learn, else None.
 
-    No oracle is called: the bounds alone tell which function may be wrong.
+    No oracle is called: the bounds alone indicate which function may be wrong.
     """
     owner = _owner_of(problem.oracle) if is_idle(w, primal, dual) else None
     if owner is None:
@@ -108,11 +108,10 @@ def _owner_of(oracle: object) -> str | None:
 def check_oracle(problem: AnyProblem, owner: str, advice: str, seconds: float = _PATIENCE) -> None:
     """Raise `BrokenOracle` if a few examples show that the max oracle, or the loss, is wrong.
 
-    The oracle is called at zero weights and at two random weights, which it must answer by outputs that
-    neither the truth, nor a prediction, nor another of its answers beats. Predictions are compared with each
-    other only, as they may be restricted to fewer outputs. At zero weights, some answer must have a loss:
-    otherwise zero weights are optimal, and training ends before it has begun. After ``seconds``, no further
-    example is checked.
+    The oracle is called at zero weights and at two random weights. Neither the truth, nor a prediction, nor
+    another of its answers may beat an answer. Predictions are compared with each other only, as they may be
+    restricted to fewer outputs. At zero weights, some answer must have a loss: otherwise zero weights are
+    optimal, and training ends before it has begun. After ``seconds``, no further example is checked.
     """
     if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
         return
@@ -136,8 +135,8 @@ def check_oracle(problem: AnyProblem, owner: str, advice: str, seconds: float = 
 def beaten_answer(problem: AnyProblem, w: FloatArray, seconds: float, calls: int = 0) -> Beaten | None:
     """Return an answer at w that the truth or the prediction beats.
 
-    Among those to a few examples, or to more after long training, which called the oracle ``calls`` times:
-    an oracle may be wrong on some examples only.
+    A few examples are checked, or more after long training, which called the oracle ``calls`` times: an
+    oracle may be wrong on some examples only.
     """
     if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
         return None
@@ -170,7 +169,7 @@ class Doubtful(NamedTuple):
 
 
 def doubtful_prediction(problem: AnyProblem, w: FloatArray, seconds: float) -> Doubtful | None:
-    """Return the first prediction that has a loss, or else that is not the truth, if it is found soon."""
+    """Return the first prediction that has a loss, or else one that is not the truth, if found in time."""
     inquiry, other = _Inquiry(problem), None
     for i in _until(seconds, range(map_sizes(problem.map).examples)):
         answer = inquiry.answer(decode, i, inquiry.scores(i, w))
@@ -182,13 +181,13 @@ def doubtful_prediction(problem: AnyProblem, w: FloatArray, seconds: float) -> D
 
 
 def _few(n: int) -> list[int]:
-    """Return the numbers of a few of n examples, the first and the last among them."""
+    """Return the indices of a few of n examples, the first and the last among them."""
     chosen: list[int] = np.unique(np.linspace(0, n - 1, _EXAMPLES).astype(np.int64)).tolist()
     return chosen
 
 
 def _some(n: int, count: int) -> list[int]:
-    """Return the numbers of a few of n examples, or of ``count`` random ones if these are more."""
+    """Return the indices of a few of n examples, or of ``count`` random ones if these are more."""
     if count <= _EXAMPLES:
         return _few(n)
     chosen: list[int] = np.random.default_rng(_SEED).permutation(n)[:count].tolist()
@@ -196,7 +195,7 @@ def _some(n: int, count: int) -> list[int]:
 
 
 def _until(seconds: float, examples: Iterable[int]) -> Iterator[int]:
-    """Yield examples until some time has passed, but at least one: slow oracles are asked for fewer."""
+    """Yield examples until some time has passed, but at least one: slow oracles are checked on fewer."""
     end = now() + seconds
     for i in examples:
         yield i
@@ -240,7 +239,7 @@ class _Inquiry:
         for sign in (1.0, -1.0):
             theta = self.scores(i, projected(phi, rebuilt(phi, sign * w)))
             found = self.answer(decode, i, theta)
-            # Scores as large as losses show best whether both count.
+            # Scores of the size of the losses show best whether the oracle takes both into account.
             theta *= max(found.loss, 1.0) / (abs(found.score(theta)) or 1.0)
             asked.append((theta, self.answer(argmax, i, theta)))
             predicted.append((theta, found))

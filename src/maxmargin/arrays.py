@@ -1,4 +1,4 @@
-"""Arrays in the form that kernels are compiled for, and arrays that can no longer be changed."""
+"""Arrays in the form that kernels are compiled for, and frozen arrays."""
 
 import math
 import os
@@ -53,8 +53,8 @@ def csr_of(
 ) -> csr_array:
     """Return a csr_array of exactly these arrays.
 
-    scipy's constructor would make views of them, which are not frozen if the arrays are, and would give both
-    kinds of indices the same type, where kernels need int32 and int64.
+    scipy's constructor would make views of them, which do not count as frozen even if the arrays do, and
+    would give both kinds of indices the same type, where kernels need int32 and int64.
     """
     matrix = csr_array((len(indptr) - 1, n_columns), dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
@@ -225,7 +225,7 @@ def value_dtypes(X: object) -> list[type[np.float32] | type[np.float64]]:
 def owned(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
     """Return the array in the form of `plain`, safe from changes by callers: a copy, unless it is frozen.
 
-    Column numbers, which are not negative, may be int32 where uint32 is asked for.
+    Column indices, which are not negative, may be int32 where uint32 is asked for.
     """
     given = np.asarray(array)
     alike = given.dtype == dtype or (given.dtype == np.int32 and dtype is np.uint32)

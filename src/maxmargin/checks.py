@@ -49,7 +49,7 @@ def check_problem(
     n_examples: int = 10,
     random_state: Any = 0,
 ) -> Report:
-    """Look for defects of a problem: of its oracle, its loss and its features.
+    """Look for defects in a problem: in its oracle, its loss and its features.
 
     The checks use a few examples, and weights that are zero, random or learnt from the example. They check
     that all functions are deterministic and do not change their arguments; that losses are at least zero,
@@ -66,7 +66,7 @@ def check_problem(
         Further outputs of the examples: the oracle's answer for example i must be as good as each of
         ``outputs[i]``. Outputs that the oracle returns at other weights are always compared.
     n_examples : int
-        Check this many examples, from the first on.
+        Check the first ``n_examples`` examples.
     random_state : int or Generator
         Seed of the random weights.
 
@@ -111,7 +111,7 @@ def check_problem(
 
 
 def _check_outputs(outputs: object, count: int) -> None:
-    """Raise unless there are further outputs of each example, or none."""
+    """Raise unless further outputs are given for each example, or for none."""
     if outputs is not None and (not isinstance(outputs, Sequence) or len(outputs) < count):
         raise ValueError(
             f"check_problem: outputs must be a sequence of outputs for each of {count} examples, "

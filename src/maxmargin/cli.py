@@ -86,10 +86,10 @@ def _add_demo(commands: "argparse._SubParsersAction[_Parser]") -> None:
 def _add_compile(commands: "argparse._SubParsersAction[_Parser]") -> None:
     compile_ = commands.add_parser(
         "compile",
-        help="compile kernels now, so that no first fit waits",
-        description="Compile kernels now, so that no first fit waits: those that estimators need with their "
-        "default parameters, for dense, sparse and named features. The command first says how long this "
-        "takes and how much memory. What is on disk is not compiled again.",
+        help="compile kernels now, so that no first fit has to wait",
+        description="Compile kernels now, so that no first fit has to wait: those that estimators need with "
+        "their default parameters, for dense, sparse and named features. The command first says how much "
+        "time and memory this takes. What is on disk is not compiled again.",
     )
     compile_.add_argument(
         "estimators", nargs="*", type=_estimator, metavar="ESTIMATOR", help="such as ChainSVC (default: all)"
@@ -99,7 +99,7 @@ def _add_compile(commands: "argparse._SubParsersAction[_Parser]") -> None:
     compile_.add_argument(
         "--baseline",
         metavar="DIRECTORY",
-        help="compile for a processor that most machines include, and write to DIRECTORY: for wheels, and "
+        help="compile for a baseline that most processors support, and write to DIRECTORY: for wheels, and "
         "for machines that share it (MAXMARGIN_KERNELS=DIRECTORY)",
     )
     compile_.add_argument(

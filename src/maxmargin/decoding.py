@@ -110,7 +110,7 @@ def _stops(problem: AnyProblem, size: Callable[[object, int], int]) -> IntArray:
 
 
 def share_out(problem: AnyProblem, run: Callable[[int, int], None]) -> None:
-    """Call ``run(first, stop)`` for shares of the examples, one for each thread."""
+    """Call ``run(first, stop)`` for ranges of the examples, one for each thread."""
     n = sizes(problem).examples
     shares = min(n_threads(), n) if can_compile(problem) else 1
     bounds = np.linspace(0, n, shares + 1).astype(np.int64).tolist()

@@ -12,7 +12,7 @@ from maxmargin.limits import now
 from maxmargin.result import Progress
 
 _DELAY, _SECOND_LINE = 2.0, 10.0
-# No bar and no time that remains: most runs end long before max_passes.
+# No bar and no remaining time: most runs end long before max_passes.
 _FORMAT = "{desc}: pass {n_fmt}/{total_fmt} [{elapsed}]{postfix}"
 
 
@@ -33,7 +33,7 @@ class Due:
 
 
 class WorkLine:
-    """Shows how much of some work is done: by a bar on a terminal or in a notebook, by lines in a log.
+    """Show the progress of some work: by a bar on a terminal or in a notebook, by lines in a log.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class WorkLine:
     total : int
         The amount of work, in bytes.
     verbose : int
-        0 for nothing, 1 for a bar where lines can be written again, 2 for lines elsewhere, too.
+        0 for nothing, 1 for a bar where a line can be rewritten, 2 for lines in a log, too.
     """
 
     def __init__(self, name: str, total: int, verbose: int) -> None:
@@ -82,9 +82,9 @@ class ProgressLine:
     """A callback that shows passes, primal, dual and gap in one line.
 
     The line appears on a terminal or in a notebook once a run has lasted two seconds, or at once with
-    ``delay=0``, and disappears when the run ends. Nothing is written to other streams; `LogLines` are for
-    these. Before the first pass, the line says what is being compiled. It has no estimate of the time that
-    remains, as nobody knows after how many passes the gap is small enough.
+    ``delay=0``, and disappears when the run ends. Nothing is written to other streams; use `LogLines` for
+    them. Before the first pass, the line says what is being compiled. It has no estimate of the remaining
+    time, as the number of passes until the gap is small enough is unknown.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class ProgressLine:
 
 
 class LogLines:
-    """A callback that writes a line every so often, for logs: after 2, 10, 20, 40, 80, ... seconds.
+    """A callback that writes lines to a log, after 2, 10, 20, 40, 80, ... seconds.
 
     Before the first pass, the lines say what is being compiled.
 
@@ -206,7 +206,7 @@ class LogLines:
 
 
 class _Notebook:
-    """The output of a notebook, which is no terminal, but on which lines can be written again like there."""
+    """The output of a notebook: not a terminal, but a line on it can be rewritten in the same way."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.write, self.flush = stream.write, stream.flush
@@ -216,12 +216,12 @@ class _Notebook:
 
 
 def _as_terminal(stream: IO[str]) -> IO[str]:
-    """Return the stream as one on which `CompilingLine` writes if lines can be written again."""
+    """Return the stream as one on which `CompilingLine` writes if lines can be rewritten."""
     return stream if stream.isatty() or not rewrites_lines(stream) else cast("IO[str]", _Notebook(stream))
 
 
 def rewrites_lines(stream: IO[str]) -> bool:
-    """Whether a line on the stream can be written again: it is a terminal, or the output of a notebook."""
+    """Whether a line on the stream can be rewritten: it is a terminal, or the output of a notebook."""
     return stream.isatty() or type(stream).__module__.partition(".")[0] == "ipykernel"
 
 

@@ -17,7 +17,7 @@ from maxmargin.run import Run
 from maxmargin.run_state import files_of, new_run_state
 from maxmargin.wording import frames_to_user
 
-# Certificates that have been started may exceed the time limit by this factor.
+# Certificates that have started may exceed the time limit by this factor.
 _GRACE = 1.1
 
 
@@ -57,9 +57,9 @@ def solve(
     max_passes : int
         Stop after this many passes over the data, not counting those of a cache.
     time_limit : float, optional
-        Stop after this many seconds: the start and certificates count, compilation does not. The last
-        certificate is made in time if the limit allows for one; if not, the gap is infinite. A method that
-        visits all examples before it moves gives up a pass that it cannot complete in time.
+        Stop after this many seconds: the start and certificates count, compilation does not. Time is reserved
+        for the last certificate if the limit allows for one; if not, the gap is infinite. A method that
+        visits all examples before it moves abandons a pass that it cannot complete in time.
     check_every : int
         Number of passes between certificates. A certificate costs about one pass.
     sampling : {"permutation", "uniform", "gap"}
@@ -77,9 +77,9 @@ def solve(
         Problem, method, ``sampling`` and ``check_every`` must be the same. Limits may change: ``max_passes``
         counts all passes of the run, ``time_limit`` the seconds of this call.
     n_jobs : int, optional
-        Threads for the certificates and for the parts of `Divided`: one by default, -1 for one per
-        processor. The result does not depend on it. With more threads than parts, a certificate is made
-        during the pass that follows: the run, and callbacks, learn of it one pass later.
+        Threads for the certificates and for the parts of `Divided`: one by default, -1 for one per processor.
+        The result does not depend on ``n_jobs``. With more threads than parts, a certificate is computed
+        during the pass that follows: the run and the callbacks see it one pass later.
     checkpoint : Checkpoint or path, optional
         Store the state of the run in this file every minute, or as often as the `Checkpoint` says. A file
         that exists is replaced only if it is ``start``. Problems with Python objects, as made by `Custom`,
@@ -102,8 +102,8 @@ def solve(
     Warns
     -----
     UserWarning
-        If the oracle is yours and there was nothing to learn: zero weights are optimal, as where argmax
-        returns the truth. `check_problem` finds out why.
+        If the oracle is yours and there was nothing to learn: zero weights are optimal, which happens if
+        argmax returns the truth. `check_problem` finds out why.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def solve(
 
 
 def _doubted(problem: AnyProblem, result: Result) -> Result:
-    """Return the result, after a warning if it shows that functions of the user are wrong."""
+    """Return the result, after a warning if it indicates that the user's functions are wrong."""
     doubt = kinds.doubt(problem, result.w, result.primal, result.dual)
     if doubt is not None:
         warnings.warn(doubt, UserWarning, stacklevel=frames_to_user())

@@ -16,7 +16,7 @@ _PREFIXES = {"B", "I", "E", "S", "L", "U"}
 
 
 class Counts(NamedTuple):
-    """How many phrases are true, predicted, and both; or any other things that are found or not."""
+    """Counts of phrases, or of other items, that are true, predicted, and both."""
 
     true: int = 0
     predicted: int = 0

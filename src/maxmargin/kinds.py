@@ -1,4 +1,4 @@
-"""What the driver asks of a problem, of whatever kind.
+"""The interface between the driver and problems of any kind.
 
 These are generic functions of the problem. Their bodies are for structural SVMs; another kind of problem
 registers all of them for its class, and `maxmargin.objective.certificate` for its methods.
@@ -49,20 +49,20 @@ def begin(problem: AnyProblem, method: object, warm: WarmStart | None) -> Beginn
 
 @python_generic
 def notes(problem: AnyProblem) -> tuple[FloatArray, ...]:
-    """Return the arrays of the problem in which a run notes what it finds."""
+    """Return the arrays of the problem to which a run writes."""
     found: tuple[FloatArray, ...] = feature_map.notes(problem.map)
     return found
 
 
 @python_generic
 def first_certificate(problem: AnyProblem, method: object, beginning: Beginning) -> Certificate:
-    """Return the certificate of a state carried over."""
+    """Return the certificate of a warm-started state."""
     return resume.first_certificate(beginning, problem, method)
 
 
 @python_generic
 def can_be_beside(problem: AnyProblem) -> bool:
-    """Whether certificates can be made during a pass: by compiled code that notes nothing in the problem."""
+    """Whether certificates can be computed during a pass: by compiled code that only reads the problem."""
     return can_compile(problem) and not notes(problem)
 
 
@@ -105,5 +105,5 @@ def is_certified(problem: AnyProblem) -> bool:
 
 @python_generic
 def doubt(problem: AnyProblem, w: FloatArray, primal: float, dual: float) -> str | None:
-    """Return the warning for an answer that shows that functions of the user are wrong; None if none does."""
+    """Return a warning if the answer indicates that the user's functions are wrong, else None."""
     return _spot_check.nothing_learnt(problem, w, primal, dual)

@@ -41,7 +41,7 @@ class OutOfTime(Exception):
 
 
 class _Clock:
-    """Seconds, without those in which the clock was stopped; any thread may stop it."""
+    """A clock in seconds that does not count the time for which it is stopped; any thread may stop it."""
 
     def __init__(self) -> None:
         self._lock, self._stops, self._stopped_at, self._left_out = threading.Lock(), 0, 0.0, 0.0
@@ -64,11 +64,11 @@ class _Clock:
 
 _CLOCK = _Clock()
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
-# In a run: the length of the next piece, by the name of the loop over examples.
+# Within a run, the length of the next piece, by the name of the loop over examples.
 _LENGTHS: ContextVar[dict[str, int] | None] = ContextVar("lengths", default=None)
 _PIECE_SECONDS = 0.1
 _MOMENT = 1e-3
-# A piece is at most this many times as long as the last one: the time of a short piece says little.
+# A piece is at most this many times as long as the last one, as the timing of a short piece is unreliable.
 _GROWTH = 8
 
 
@@ -99,7 +99,7 @@ def until(deadline: float) -> Iterator[None]:
 
 @contextmanager
 def kept_pace() -> Iterator[None]:
-    """Let loops of the same name in this block, a run, go on with the `Pace` of the last one."""
+    """Let loops of the same name in this block, a run, continue with the `Pace` of the last one."""
     token = _LENGTHS.set({})
     try:
         yield
@@ -113,7 +113,7 @@ def is_limited() -> bool:
 
 
 def share_of_time(share: float) -> float:
-    """Return the deadline for a part of a run that may take this share of the time that is left."""
+    """Return the deadline for a part of a run that may take this fraction of the remaining time."""
     begin, deadline = now(), _DEADLINE.get()
     return begin + share * (deadline - begin)
 
@@ -121,14 +121,14 @@ def share_of_time(share: float) -> float:
 class Shares:
     """A time limit that several runs share, one after another.
 
-    Each may take its share of the time that is left, so what one leaves over is for those after it.
+    Each may take its share of the remaining time, so later runs can use what an earlier one leaves over.
 
     Parameters
     ----------
     time_limit : float or None
         In seconds, from now on; None if there is no limit.
     number : int
-        Into how many shares it is divided.
+        The number of shares.
     """
 
     def __init__(self, time_limit: float | None, number: int) -> None:
@@ -138,14 +138,14 @@ class Shares:
     def next(self, count: int = 1) -> float | None:
         """Return the time limit of the next run, of ``count`` shares.
 
-        It is a moment if time is up, and None if there is no limit.
+        It is a very short time if time is up, and None if there is no limit.
         """
         seconds, self._left = (self.deadline - now()) * count / self._left, self._left - count
         return max(seconds, _MOMENT) if seconds < math.inf else None
 
 
 class Pace:
-    """How many examples to visit between two looks at the clock: about as many as take a tenth of a second.
+    """How many examples to visit between two readings of the clock: about a tenth of a second's worth.
 
     The deadline is that of the thread that makes the object; other threads may share it. A loop begins with a
     piece of one example, unless one of the same ``name`` is known (`kept_pace`).
@@ -162,7 +162,7 @@ class Pace:
             raise OutOfTime
 
     def pieces(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Split a range of examples; look at the clock before each piece, and take its time into account."""
+        """Split a range of examples; read the clock before each piece, and adapt to the time it takes."""
         while first < stop:
             self.check()
             begin, then = now(), min(first + self.length, stop)
@@ -171,7 +171,7 @@ class Pace:
             first = then
 
     def note(self, examples: float, seconds: float) -> None:
-        """Take into account how long some examples took."""
+        """Adapt the length of pieces to the time that some examples took."""
         lasting = int(examples * _PIECE_SECONDS / max(seconds, 1e-9))
         most = _GROWTH * max(self.length, int(examples))
         self.length = self._kept[self._name] = max(1, min(most, lasting))

@@ -14,8 +14,8 @@ appendix on its gap).
 
 With an approximate oracle, every D is still a lower bound, as dual variables are feasible whatever outputs
 they belong to. But P and the gap are under-estimated, by the mean shortfall of the oracle's answers from the
-maxima. If the oracle has an upper bound :math:`r_i` on its `shortfall`, for instance from a relaxation, it is
-added,
+maxima. If the oracle has an upper bound :math:`r_i` on its `shortfall`, for instance from a relaxation, the
+bound is added,
 
 .. math:: \bar P(w) = \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i \left( H_i(y_i^*; w) + r_i \right) \ge P(w) ,
 
@@ -42,8 +42,8 @@ from maxmargin.problems.feature_map import NegativeCurvature, check_metric, inne
 from maxmargin.problems.oracle import is_bounded, is_exact
 from maxmargin.problems.problem import AnyProblem, checked_weights
 
-# Number of examples in a piece of a certificate: at least this, more if they have few statistics, and so many
-# that each thread has only this number of pieces, as each piece needs work space.
+# Number of examples in a piece of a certificate: at least this, more if they have few statistics, and enough
+# that each thread has only this number of pieces, as each piece needs workspace.
 _CHUNK, _CHUNK_STATISTICS, _PIECES = 256, 1 << 16, 8
 _TINY = float(np.finfo(np.float64).tiny)
 # Weights that are worse than zero are scaled by this power of two, repeatedly, until they are better.
@@ -80,14 +80,14 @@ def certificate(method: NamedMethod, state: State, problem: AnyProblem, compare:
 
     The driver gets certificates only from here: a method for problems other than structural SVMs registers
     its own, and `maxmargin.kinds` has what the driver asks of such problems. With ``compare``, the other
-    weights of the answer are measured too, each by another pass, and the best are returned.
+    weights of the answer are measured too, each in another pass, and the best are returned.
     """
     answer, lam = _checked_answer(method, state, problem, compare), protocol.regularisation(method)
     return _best_of(answer, [primal(problem, w, lam) for w in (answer.w, *answer.others)], lam)
 
 
 class BesidePass:
-    """A certificate that other threads make while the method goes on; it is that of the answer so far.
+    """A certificate of the answer so far, computed by other threads while the method continues.
 
     Parameters are those of `certificate`, and the number of threads. The weights are copied.
     """
@@ -104,7 +104,7 @@ class BesidePass:
         self._shared.start(workers)
 
     def finish(self) -> Certificate:
-        """Do what is left to do; return the certificate."""
+        """Finish the remaining work and return the certificate."""
         self._shared.finish()
         candidates, lam = (self._answer.w, *self._answer.others), self._lam
         primals = [
@@ -119,7 +119,7 @@ class BesidePass:
         return max(losses.end for losses in self._losses) - self._begin
 
     def abandon(self) -> None:
-        """Leave the certificate unfinished."""
+        """Abandon the certificate."""
         self._shared.abandon()
 
 

@@ -26,7 +26,7 @@ class Status(Enum):
 
 
 class Result(NamedTuple):
-    r"""The best weights found, and bounds on how good they are.
+    r"""The best weights found, and bounds on their objective.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Result(NamedTuple):
         return f"<div><table>{rows}</table>{convergence_svg(self.history)}</div>"
 
     def _summary(self) -> list[tuple[str, str]]:
-        """Return names and values of what is worth knowing, in words."""
+        """Return the names and values of the summary, as text."""
         last = self.history.rows[-1]
         share = f", {self.gap / abs(self.primal):.2%} of the objective" if self.primal else ""
         bound = "guaranteed" if self.certified else "not guaranteed: the oracle or the kernel has no bound"

@@ -77,8 +77,8 @@ class WarmStart(NamedTuple):
     result : Result
         A result of `solve` by the same kind of method, for the same problem or for its first examples.
     keep : {"best", "weights", "dual"}
-        How to scale the dual variables if lam changes: for the best dual objective; to keep the weights (not
-        at all if lam n grows); not at all.
+        How to scale the dual variables if lam changes: "best" for the best dual objective; "weights" to keep
+        the weights (without scaling if lam n grows); "dual" to leave the dual variables unchanged.
     """
 
     result: Continued
@@ -99,7 +99,7 @@ class Beginning(NamedTuple):
     dual : float
         A lower bound.
     calls : int
-        Number of oracle calls that comparing two problems took.
+        Number of oracle calls used to compare the two problems.
     """
 
     state: object
@@ -148,7 +148,7 @@ def begin_from(warm: WarmStart, problem: AnyProblem, method: object) -> Beginnin
 
 
 def _adopted(problem: AnyProblem, before: AnyProblem, w: FloatArray) -> FloatArray:
-    """Return weights of a problem that has only the first examples as weights of this problem."""
+    """Convert the weights of a problem with only the first examples to weights of this problem."""
     found = adopted(problem.map, w, before.map)
     return checked_weights(problem, w if found is None else found)
 
@@ -213,7 +213,7 @@ def _kind(method: object) -> str:
     return name if inner is None else f"{name}({_kind(inner)})"
 
 
-@until(math.inf)  # half of a comparison shows nothing
+@until(math.inf)  # half a comparison proves nothing
 def _check_problem(result: Continued, problem: AnyProblem) -> int:
     """Raise unless the dual variables have the same weights and losses on both problems.
 

@@ -18,11 +18,11 @@ from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import Beginning, Stopped
 from maxmargin.run_state import Place, RunState
 
-_NEARLY = 1.1  # how much larger than asked for a gap may be that is about small enough
+_NEARLY = 1.1  # a gap within this factor of its target is considered almost small enough
 
 
 class _Due(NamedTuple):
-    """A certificate under way, and where the run was when it began."""
+    """A pending certificate, and the progress of the run when it began."""
 
     beside: objective.BesidePass
     place: Place
@@ -51,7 +51,7 @@ class Run:
         self.due: _Due | None = None
 
     def begin(self, beginning: Beginning) -> Status | None:
-        """Certify a state carried over; return a status if its gap is small enough."""
+        """Certify a warm-started state; return a status if its gap is small enough."""
         try:
             found = kinds.first_certificate(self.problem, self.method, beginning)
         except OutOfTime:
@@ -60,7 +60,7 @@ class Run:
         return self.converged()
 
     def resume(self) -> Status | None:
-        """Make the certificate that was due when the run stopped, if any; return why to stop at once."""
+        """Compute the certificate that was due when the run stopped, if any; return why to stop at once."""
         if not self.at.is_within_pass:
             self.certify_if_due()
         return self.reason_to_stop()
@@ -78,7 +78,7 @@ class Run:
             try:
                 self.pace.note(length / together, self._advance(length))
             except OutOfTime:
-                self.whole = True  # a method that gives up a pass has not moved
+                self.whole = True  # a method that abandons a pass has not moved
                 return False
             self._keep()
         return True
@@ -96,14 +96,14 @@ class Run:
         return elapsed
 
     def _keep(self) -> None:
-        """Store the state if it is time to, with all certificates that began before it; Ctrl-C waits."""
+        """Store the state if it is due, with all certificates that began before it; Ctrl-C is deferred."""
         if self.keeper.is_due(self.at):
             self.collect()
             with uninterrupted():
                 self.keeper.save(self.at)
 
     def certify_if_due(self) -> None:
-        """Certify the answer after every few passes: beside the next pass, if there are threads for it."""
+        """Certify the answer every few passes: in parallel with the next pass, if threads are free."""
         self.collect()
         is_new = self.at.certified != self.at.visited
         if self.at.passes % self.check_every == 0 and is_new and not self.converged():
@@ -117,9 +117,9 @@ class Run:
             self._keep()
 
     def _is_near_end(self) -> bool:
-        """Whether the gap, if it goes on to fall by the same factor, is about small enough now.
+        """Whether the gap, if it keeps falling by the same factor, is almost small enough now.
 
-        A pass beside its certificate would be one too many then.
+        A pass in parallel with the certificate would then be wasted.
         """
         if len(self.at.rows) < 2:
             return False
@@ -134,7 +134,7 @@ class Run:
         self.at.certificate_seconds = now() - place.time
 
     def collect(self) -> None:
-        """Finish the certificate under way, if any, and note it."""
+        """Finish the pending certificate, if any, and record it."""
         if self.due is not None:
             due, self.due = self.due, None
             self._note_found(due.beside.finish, due.place)
@@ -142,7 +142,7 @@ class Run:
             self.stop_at_zero()
 
     def close(self) -> None:
-        """Leave the certificate under way."""
+        """Abandon the pending certificate."""
         if self.due is not None:
             self.due.beside.abandon()
 
@@ -161,7 +161,7 @@ class Run:
         return Place(self.at.visited, self.oracle_calls(), self.at.seconds, now(), self.whole)
 
     def _note_found(self, find: Callable[[], objective.Certificate], place: Place) -> None:
-        """Find a certificate and note it; if time is up, at least a lower bound."""
+        """Compute a certificate and record it; if time is up, at least a lower bound."""
         at = self.at
         try:
             found = find()
@@ -174,8 +174,8 @@ class Run:
             self._note(found, place)
 
     def is_late(self) -> bool:
-        """Whether only the time for the last certificate is left, after a pass that cannot be cut."""
-        if self.limits.time_limit == math.inf:  # short passes would take longer to ask for the time
+        """Whether only the time for the last certificate is left, after a pass that cannot be split."""
+        if self.limits.time_limit == math.inf:  # short passes would spend their time reading the clock
             return False
         a_pass = 0.0 if self.can_cut else self.at.seconds / max(self.at.passes, 1)
         return self.seconds_left() <= self.reserve() + a_pass
@@ -186,7 +186,7 @@ class Run:
         return limit if limit == math.inf else self.begin_time + limit - self.reserve()
 
     def reserve(self) -> float:
-        """Return the time to leave for certificates at the end; none if one would take half of the limit."""
+        """Return the time to reserve for final certificates; none if one would take half of the limit."""
         expected = self.expected_seconds()
         under_way = 0.0 if self.due is None else max(0.0, expected - (now() - self.due.place.time))
         return expected + under_way if expected <= 0.5 * self.limits.time_limit else 0.0
@@ -204,7 +204,7 @@ class Run:
     def _note(self, found: objective.Certificate, place: Place) -> None:
         """Add a certificate to the history, and keep the best bounds.
 
-        After an interrupted step, weights and dual loss may not match. They give no lower bound then, and the
+        After an interrupted step, weights and dual loss may not match. They then give no lower bound, and the
         best one so far is kept.
         """
         at, dual, primal = self.at, self.at.best_dual, found.primal
@@ -215,7 +215,7 @@ class Run:
         kinds.check_bounds(self.problem, at.best_primal, at.best_dual)
 
     def stop_at_zero(self) -> None:
-        """End the run at zero weights if these are good enough, as they are on data without signal.
+        """End the run at zero weights if they are good enough, as on data without signal.
 
         Their objective is measured only if its lower bound, `best_ell`, is small enough.
         """
@@ -262,8 +262,8 @@ class Run:
     def finish(self) -> None:
         """Store the state, then certify the steps since the last certificate; an interrupt skips this.
 
-        In this order, so that a run that continues from the file has the history of one that never ended. A
-        run that converged has a certificate that is good enough.
+        This order gives a run that continues from the file the history of one that never stopped. A run that
+        converged already has a certificate that is good enough.
         """
         at = self.at
         try:

@@ -1,4 +1,4 @@
-"""The state of a run: all that the driver changes, so that a file of it is enough to continue bit for bit."""
+"""The state of a run: everything that the driver changes, so that a file of it can resume bit for bit."""
 
 import math
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from maxmargin.resume import Beginning
 
 
 class Place(NamedTuple):
-    """A moment of a run.
+    """A point in time of a run.
 
     Attributes
     ----------
@@ -44,25 +44,25 @@ class Place(NamedTuple):
 
 @dataclass
 class RunState:
-    """What a run has reached.
+    """The progress of a run.
 
     Attributes
     ----------
     state : object
         The state of the method.
     notes : tuple of arrays
-        What the feature map noted in the run.
+        What the feature map recorded in the run.
     sampler, rng : Sampler, Generator
         What the visits of the next passes are drawn from.
     visits : Visits
-        The visits of the pass under way; none, between passes.
+        The visits of the current pass; empty between passes.
     done : int
         Number of them that have been made.
     best_w : array
         The best weights.
     best_primal, best_dual, best_ell : float
-        Their objective, the best lower bound, and one on the objective of zero weights: the largest dual
-        loss, or more if it was measured.
+        Their objective, the best lower bound, and a lower bound on the objective of zero weights: the largest
+        dual loss, or the objective itself if it was measured.
     first_calls : int
         Number of oracle calls that a warm start took.
     passes, visited : int
@@ -102,7 +102,7 @@ class RunState:
 
     @property
     def is_within_pass(self) -> bool:
-        """Whether a pass is under way."""
+        """Whether the run is within a pass."""
         return self.left > 0
 
     @property
@@ -129,7 +129,7 @@ class RunState:
         if is_first:
             self.best_primal, self.best_w = found.primal, found.w.copy()
         elif found.primal < self.best_primal:
-            # Nobody else has the copy, and writing to it takes less time than making another.
+            # No other code holds the copy, and overwriting it is faster than allocating another.
             self.best_primal, self.best_w[...] = found.primal, found.w
 
 
@@ -176,7 +176,7 @@ def files_of(
     method: object,
     settings: dict[str, object],
 ) -> Files:
-    """Return the files of a run; raise if problem or method cannot be recognised in another process."""
+    """Return the files of a run; raise if another process could not recognise the problem or method."""
     if kept is None and start is None:
         return Files(None, None, None)
     seed = settings["random_state"]  # only numbers can be compared
@@ -187,7 +187,7 @@ def files_of(
 
 
 def _version() -> str:
-    """Return the minor version, within which runs give the same bits; empty if it is not installed."""
+    """Return the minor version, within which runs are bitwise equal; empty if it is not installed."""
     return ".".join(installed_version().split(".")[:2])
 
 

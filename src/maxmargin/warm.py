@@ -41,7 +41,7 @@ class Compiled(NamedTuple):
     kernels : int
         Number of specialisations that are ready: one per kernel, model, kind of features and method.
     seconds : float
-        Time that it took; little if the kernels were on disk.
+        Elapsed time; short if the kernels were on disk.
     directory : Path or None
         Where they are stored; None if no directory is writeable, so that each process compiles again.
     megabytes : float
@@ -111,9 +111,9 @@ def compile_kernels(
     """Compile the kernels that estimators need, or make sure that they are on disk.
 
     By default these are the kernels for fits with default parameters, on dense, sparse and indicator
-    features, and for the demo. Weights of examples and classes need no others. Kernels for other methods,
-    rescaled slacks, signs of weights, forbidden transitions and kernel functions are compiled when they are
-    first used.
+    features, and for the demo. Sample and class weights need no others. Kernels for other methods, slack
+    rescaling, sign constraints, forbidden transitions and kernel functions are compiled when they are first
+    used.
 
     The kernels are stored for the user who compiles them. Other users can load them if root compiled them
     into the installed package and made them readable (``chmod -R a+rX``).
@@ -137,7 +137,7 @@ def compile_kernels(
     planned, directory = plan(estimators, every_method=every_method, n_jobs=n_jobs), cache_directory()
     if directory is None:
         return Compiled(0, 0.0, None)
-    # For this very processor, whatever was compiled beforehand.
+    # Compile for this very processor, ignoring kernels compiled beforehand.
     return _compiled(planned, directory, {baseline.VARIABLE: ""}, progress)
 
 
@@ -149,7 +149,7 @@ def compile_baseline(
     n_jobs: int | None = None,
     progress: bool = True,
 ) -> Compiled:
-    """Compile kernels for a processor that most machines include, for a wheel or a shared directory.
+    """Compile kernels for a baseline that most processors support, for a wheel or a shared directory.
 
     Processes use them if the environment variable ``MAXMARGIN_KERNELS`` names the directory, or if it was
     ``maxmargin/_kernels`` when a wheel was built; see `maxmargin.compiling.baseline`.

@@ -55,14 +55,14 @@ def shortened(text: str, most: int = _LONGEST) -> str:
 
 
 def note_example(error: Exception, owner: str, name: str, i: int) -> None:
-    """Add a note to an error of a user's function that names the example, unless a note or it does so."""
+    """Add a note that names the example to an error of a user's function, unless the error names it."""
     said = [str(error), *getattr(error, "__notes__", ())]
     if not any(f"for example {i}" in text for text in said):
         error.add_note(f"{owner}: raised by {name} for example {i}")
 
 
 def frames_to_user() -> int:
-    """Return the stack level at which a warning points at the line of the user that called the package."""
+    """Return the stack level at which a warning points at the user's line that called the package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _package_of(frame) in _OURS:
         level, frame = level + 1, frame.f_back

@@ -229,7 +229,7 @@ def test_resume_goes_on_from_a_checkpoint(files: Path, capsys: pytest.CaptureFix
         partial.fit(X, y)
     assert run(*command) == 0
     out, err = capsys.readouterr()
-    assert "going on from model.checkpoint" in err
+    assert "resuming from model.checkpoint" in err
     assert not checkpoint.exists()
     whole = maxmargin.ChainSVC(C=10, tol=1e-2, random_state=0).fit(X, y)
     assert json.loads(out)["passes"] == whole.n_iter_

@@ -179,7 +179,7 @@ def test_search_and_resume(files: Path, capsys: pytest.CaptureFixture[str]) -> N
         partial.fit(X, y)
     (files / "data").write_text(COLUMNS)
     assert run(*TRAIN, "--resume") == 0
-    assert "going on from model.checkpoint" in capsys.readouterr().err
+    assert "resuming from model.checkpoint" in capsys.readouterr().err
     whole = GraphSVC(C=10.0, tol=1e-3, random_state=0, verbose=0).fit(X, y)
     loaded: Any = maxmargin.load("model")
     assert (loaded.edge_coef_ == whole.edge_coef_).all()

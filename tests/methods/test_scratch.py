@@ -1,4 +1,4 @@
-"""Work space that a run keeps: it serves the problem it was made for, and results do not depend on it."""
+"""Workspace that a run keeps: it serves the problem it was made for, and results do not depend on it."""
 
 from contextlib import nullcontext
 from unittest import mock

@@ -64,7 +64,7 @@ def answer(problem, i, w, theta, work, own, mean):
 
 
 def found_means(problem: Any, i: int, w: Array, run: Any = answer) -> tuple[Array, float]:
-    """Return the mean statistics, as long as the longest, and the log-partition; work space is reused."""
+    """Return the mean statistics, as long as the longest, and the log-partition; workspace is reused."""
     size, theta = statistics_size(problem.map, i), np.zeros(sizes(problem).statistics)
     mean = np.full(size, np.nan)
     oracle = problem.oracle

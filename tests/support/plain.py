@@ -7,7 +7,7 @@ from maxmargin.problems import feature_map, oracle
 from maxmargin.problems.problem import Problem, Sizes, sizes
 from support.naive import Array
 
-# The functions of each half that an object may define, and those of them that get its work space last.
+# The functions of each half that an object may define, and those of them that get its workspace last.
 OF_MAP = ("score", "gram", "norm2", "push", "unpack")
 OF_ORACLE = ("argmax", "decode", "loss", "psi", "output_size", "expectation", "is_exact", "shortfall")
 _WITH_WORK = ("gram", "norm2", "push", "argmax", "decode", "expectation", "shortfall")
@@ -16,19 +16,19 @@ NEEDED = ("score", "gram", "push", "argmax", "decode", "loss", "psi", "output_si
 
 
 class BothWork(NamedTuple):
-    """The work space of an object that is both halves of a problem."""
+    """The workspace of an object that is both halves of a problem."""
 
     map: Any
     oracle: Any
 
 
 def both_workspaces(problem: Problem[Any, Any]) -> BothWork:
-    """Return the work spaces of both halves."""
+    """Return the workspaces of both halves."""
     return BothWork(feature_map.map_workspace(problem.map), oracle.oracle_workspace(problem.oracle))
 
 
 def asked(problem: Problem[Any, Any], name: str, *args: Any) -> Any:
-    """Call a function of the half that it belongs to, whose work space is among those of both."""
+    """Call a function of the half that it belongs to, whose workspace is among those of both."""
     half, protocol = ("map", feature_map) if name in OF_MAP else ("oracle", oracle)
     if name in _WITH_WORK:
         args = (*args[:-1], getattr(args[-1], half))

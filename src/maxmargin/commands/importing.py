@@ -13,7 +13,7 @@ _UNUSED = ("pandas", "scipy.stats")
 
 
 class _Postponed(ModuleType):
-    """A module that is imported when something of it is asked for."""
+    """A module that is imported on first access to one of its attributes."""
 
     def __getattr__(self, name: str) -> object:
         _forget(self)
@@ -28,7 +28,7 @@ def _forget(module: _Postponed) -> None:
 
 @contextmanager
 def postponed(*names: str) -> Iterator[None]:
-    """Postpone imports of some modules in this block until they are used; after it, they are as ever."""
+    """Defer imports of some modules in this block until they are used; afterwards, imports work as usual."""
     later = [_Postponed(name) for name in names if name not in sys.modules]
     sys.modules.update({module.__name__: module for module in later})
     try:
@@ -39,6 +39,6 @@ def postponed(*names: str) -> Iterator[None]:
 
 
 def import_scikit_learn() -> None:
-    """Import what estimators are based on."""
+    """Import the base classes of estimators."""
     with postponed(*_UNUSED):
         import_module("sklearn.base")

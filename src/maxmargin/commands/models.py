@@ -33,7 +33,7 @@ Segment = tuple[int, int, object]  # where it begins and ends, and its label
 
 
 class Estimator(Protocol):
-    """What commands use of an estimator."""
+    """The interface of an estimator that commands use."""
 
     C: float | str
     C_: float
@@ -136,7 +136,7 @@ def is_model(path: str) -> bool:
 
 
 def _restored(notes: object, path: str) -> SomeTask:
-    """Return the task that was stored; raise if it is none, as files come from anywhere."""
+    """Return the stored task; raise if it is not valid, as files may come from anywhere."""
     stored: dict[str, Json] = notes if isinstance(notes, dict) else {}
     cls = TASKS.get(str(stored.get("task")))
     if cls is None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
-# Kept here as well as in `models` and `detection`, which import NumPy: the help should come at once.
+# Repeated here from `models` and `detection`, which import NumPy: the help should appear at once.
 ESTIMATORS = ("chain", "segments", "graph", "parser", "multiclass", "multilabel")
 FORMATS = ("columns", "attributes", "svmhmm", "svmlight", "conllu", "json")
 
@@ -21,14 +21,14 @@ formats of FILE (recognised by the first lines):
   svmlight    label number:value ..., or labels separated by commas
   conllu      dependency trees (Universal Dependencies)
   json        {"tokens": [[names of features], ...], "labels": [...]} per line
-All may be compressed by gzip.
+All may be gzipped.
 
 the same with other programs:
   crf_learn TEMPLATE FILE MODEL      maxmargin train FILE --template TEMPLATE --model MODEL
   wapiti train -p PATTERN FILE MODEL maxmargin train FILE --template PATTERN --model MODEL
   crfsuite learn -m MODEL FILE       maxmargin train FILE --model MODEL
   svm_hmm_learn -c C FILE MODEL      maxmargin train FILE --model MODEL -C C
-Files are the same, but not the scale of C: try --search.
+The files are the same, but the scale of C is not: try --search.
 """
 _ENCODE = """\
 formats of FILE: columns, attributes or json, as for train; all files have the same format. They are read
@@ -37,7 +37,7 @@ once, in memory that grows only with the number of distinct features, or not at 
   maxmargin encode FILE ... --output DIRECTORY
   maxmargin train DIRECTORY --model MODEL
 
-After an interruption, the same command goes on where it stopped.
+After an interruption, the same command resumes where it stopped.
 """
 _TAG = """\
 output: columns with one more column, CoNLL-U with the predicted heads; for other formats, a label per
@@ -109,7 +109,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="store the state of training in MODEL.checkpoint every minute, and go on from it if it is there",
+        help="store the state of training in MODEL.checkpoint every minute, and resume from it if it exists",
     )
     _add_settings(parser)
     _add_jobs(parser)
@@ -124,7 +124,10 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--loss", metavar="LOSS", help="loss, such as hamming (default: the estimator's)")
     parser.add_argument(
-        "--tol", type=_positive, metavar="TOL", help="stop when the gap is below this share of the objective"
+        "--tol",
+        type=_positive,
+        metavar="TOL",
+        help="stop when the gap is below this fraction of the objective",
     )
     parser.add_argument("--max-iter", type=count, metavar="N", help="largest number of passes over the data")
     parser.add_argument("--time-limit", type=_positive, metavar="SECONDS", help="largest number of seconds")
@@ -159,7 +162,7 @@ def _add_encode(parser: argparse.ArgumentParser) -> None:
         "--min-count", type=count, metavar="N", help="leave out features that occur in fewer tokens"
     )
     parser.add_argument(
-        "--hash-bits", type=count, metavar="B", help="number features by hashes of B bits, up to 30"
+        "--hash-bits", type=count, metavar="B", help="hash the names of features to B bits, up to 30"
     )
     _add_quiet(parser)
     _add_json(parser)

@@ -1,4 +1,4 @@
-"""What commands say: results on standard output, as text or JSON, and notes on standard error."""
+"""The output of commands: results on standard output, as text or JSON, and notes on standard error."""
 
 import json
 import os

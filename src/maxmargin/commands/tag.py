@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Bytes of a file that are read, tagged and written at a time, so that memory does not grow with the file.
 _BLOCK = 1 << 25
-_TOKENS = 5_000  # the same of column files, whose features are made as texts
+_TOKENS = 5_000  # the same for column files, in tokens, whose features are made as strings
 
 
 class _Way(Protocol):
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _way(arguments: argparse.Namespace) -> _Way:
-    """Return the way to tag: without the estimator, if nothing is asked for that it alone can do."""
+    """Return the way to tag: without the estimator, unless an option requires it."""
     if not arguments.margins and arguments.jobs is None:
         found = open_tagger(arguments.model, _WAYS)
         way = None if found is None else _WAYS[found.task](found, arguments)

@@ -71,7 +71,7 @@ class TrainingSet(NamedTuple):
 
 
 class Task(Generic[ItemT, OutputT, MarginsT]):
-    """Base of tasks, by what their items, outputs and margins are.
+    """Base of tasks, generic in the types of their items, outputs and margins.
 
     A subclass has the names of its format and of the estimators for it, the first of them the default; says
     what is predicted, and what an example and a part of it are called; defines `batches` and `lines`; and
@@ -91,7 +91,7 @@ class Task(Generic[ItemT, OutputT, MarginsT]):
 
     @property
     def data(self) -> str:
-        """What errors call the data that the estimators are for."""
+        """The name, in errors, of the data that the estimators are for."""
         return f"the format {self.name}"
 
     @property

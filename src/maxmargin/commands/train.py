@@ -67,7 +67,7 @@ def _imported(estimator: str) -> Iterator[None]:
     """
 
     def attempt() -> None:
-        with suppress(ImportError):  # raised again by whoever needs it
+        with suppress(ImportError):  # raised again by the code that needs it
             import_estimator(estimator)
 
     thread = Thread(target=attempt)
@@ -106,7 +106,7 @@ def _fit(estimator: Estimator, batch: TrainingSet, arguments: argparse.Namespace
     if arguments.resume:
         path = _checkpoint(arguments)
         if os.path.exists(path):
-            note(f"going on from {path}", quiet=arguments.quiet)
+            note(f"resuming from {path}", quiet=arguments.quiet)
         estimator.set_params(checkpoint=path)
     estimator.fit(batch.X, batch.y)
     estimator.set_params(checkpoint=None)
@@ -171,7 +171,7 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _summary(model: Model, batch: TrainingSet, path: str) -> dict[str, object]:
-    """Return what is known of a trained model."""
+    """Return the summary of a trained model."""
     estimator, task = model
     return {
         "model": path,

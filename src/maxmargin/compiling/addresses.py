@@ -1,8 +1,8 @@
 """Functions that kernels call by their address.
 
-A kernel is compiled with all that it calls, so another oracle means another compilation of the whole loop. A
-function that is called by its address is compiled separately. The kernel is the same for all functions that
-take arguments of the same types, and is compiled once.
+A kernel is compiled together with everything it calls, so another oracle means another compilation of the
+whole loop. A function that is called by its address is compiled separately. The kernel is the same for all
+functions that take arguments of the same types, and is compiled once.
 
 Such a call cannot be inlined, and copies the fields of all its arguments: some tens of nanoseconds.
 """

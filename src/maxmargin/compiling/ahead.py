@@ -1,8 +1,8 @@
 """Make object code that runs without Numba.
 
 Numba's public interface gives the optimised code of a function in LLVM's language. The wrapper that Python
-would call is cut out of it: that alone refers to Numba and to the interpreter. What is left must refer to
-nothing outside, and take what `object_code` passes; otherwise there is no object code.
+would call is removed: only the wrapper refers to Numba and to the interpreter. The rest must have no external
+references, and take the arguments that `object_code` passes; otherwise there is no object code.
 """
 
 import re

@@ -1,9 +1,9 @@
-"""Kernels compiled beforehand for a processor that most machines include, the *baseline*.
+"""Kernels compiled beforehand for a target that most processors support, the *baseline*.
 
 Some wheels of the package carry them, and several users or machines can share a directory of them. Such a
-kernel is used if the user's own cache has none, and only if it was made from the same sources with the same
-versions of Numba and Python, which the name of its directory says, and if the processor of this process has
-all that the baseline has. Otherwise Numba compiles as usual. The bits of all results are the same.
+kernel is used if the user's own cache has none, and only if it was compiled from the same sources with the
+same versions of Numba and Python, as recorded in the name of its directory, and if the processor of this
+process has all features of the baseline. Otherwise Numba compiles as usual. All results are bitwise the same.
 """
 
 import os
@@ -52,7 +52,7 @@ def host() -> tuple[str, str, str]:
 
 
 def within(processor: object) -> tuple[str, str, str] | None:
-    """Return the baseline in Numba's description, or None if a processor, described so too, lacks some of it.
+    """Return the baseline in Numba's description, or None if a processor so described lacks a feature of it.
 
     Settings such as ``NUMBA_CPU_NAME`` change the description of a processor, so they are honoured.
     """
@@ -64,7 +64,7 @@ def within(processor: object) -> tuple[str, str, str] | None:
 
 
 def settings() -> dict[str, str]:
-    """Return the environment of a process that compiles for the baseline, and nothing but compiles."""
+    """Return the environment of a process that only compiles, for the baseline."""
     return {
         "NUMBA_CPU_NAME": _of_architecture(llvm.get_process_triple()).name,
         "NUMBA_CPU_FEATURES": "",
@@ -84,8 +84,8 @@ def place() -> Path | None:
 def read(file: str) -> bytes | None:
     """Return the content of a file that was compiled beforehand, by its path there, or None.
 
-    What is in the package is as trusted as its Python code. Elsewhere, only files are read that this user or
-    root alone can have written.
+    Files in the package are as trusted as its Python code. Elsewhere, a file is read only if no one but this
+    user or root can have written it.
     """
     at = place()
     if at is None:

@@ -1,4 +1,4 @@
-"""Where Python does not search for garbage."""
+"""Code that runs without garbage collection."""
 
 import gc
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Do not search for garbage in this block.
+    """Turn off garbage collection in this block.
 
-    Compiling, importing and reading make up to millions of objects that live until their end, or longer.
-    Searching them again and again takes a tenth of the time.
+    Compiling, importing and reading allocate up to millions of objects that live until the end of the block,
+    or longer. Traversing them again and again takes a tenth of the time.
     """
     if not gc.isenabled():
         yield

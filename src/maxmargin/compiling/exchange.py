@@ -1,7 +1,7 @@
 """Numbers that threads exchange within kernels: one writes, others wait for it.
 
 Compiled code may keep an array's value in a register, and processors may reorder what they write. So such
-numbers have loads and stores of their own. In the interpreter, and on one thread, they are plain ones.
+numbers have atomic loads and stores. In the interpreter, and on one thread, these are plain ones.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from maxmargin.compiling.numba_private import PART, load_acquire, store_release
 
 
 def published(array: IntArray) -> int:
-    """Return ``array[0]``; all that its writer wrote before it can be read then."""
+    """Return ``array[0]``, with acquire semantics: all earlier writes of its writer are then visible."""
     return int(array[0])
 
 
 def publish(array: IntArray, value: int) -> None:
-    """``array[0] = value``, once all that this thread wrote before can be read."""
+    """``array[0] = value``, with release semantics: after all earlier writes of this thread."""
     array[0] = value
 
 
@@ -45,7 +45,7 @@ def _publish_compiled(array: types.Array, value: types.Integer) -> Callable[...,
 
 @helper
 def has_reached(array, value, patience):
-    """Whether ``array[0]`` is at least ``value``, now or when it has been looked at ``patience`` times."""
+    """Whether ``array[0]`` reaches ``value`` within ``patience`` reads."""
     while patience > 0 and published(array) < value:
         patience -= 1
     return patience > 0

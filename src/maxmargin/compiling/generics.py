@@ -22,7 +22,7 @@ the default of all named tuples, and does not stop this.
 
 Compilation, and loading from disk, is never interrupted: an exception raised in the middle of it would leave
 Numba's registries half written, and every later compilation of the process would fail. Ctrl-C takes effect
-when the function under way is compiled, which can take some seconds.
+when the current function is compiled, which can take some seconds.
 """
 
 import functools
@@ -46,7 +46,8 @@ from maxmargin.compiling.progress import announced
 from maxmargin.limits import uncounted
 
 # Fields that kernels compile for, and the usual classes among them: before every call of a kernel, all fields
-# of problem, state and work space are looked at, and asking an abstract class takes ten times as long.
+# of problem, state and workspace are checked, and an isinstance check against an abstract class takes ten
+# times as long.
 _COMPILABLE = np.ndarray | Number
 _USUAL = frozenset({np.ndarray, int, float, bool})
 # Tuples, and the package's own classes of named tuples that have been seen.
@@ -280,7 +281,7 @@ def _are_ours(values: Iterable[object]) -> bool:
 
 
 def _is_own(cls: type) -> bool:
-    """Whether a class of tuples is the package's own; note it if so."""
+    """Whether a class of tuples is the package's own; remember it if so."""
     if is_ours(cls):
         _OWN.add(cls)
     return cls in _OWN
@@ -303,7 +304,7 @@ def afresh(function: Callable[..., object]) -> Any:
 
 
 def _made_when_used(make: Callable[[Function], Made], function: Function) -> Callable[[], Made]:
-    """Return what makes a dispatcher in its first call, and returns it in every call.
+    """Return a function that makes a dispatcher on its first call, and returns it on every call.
 
     The package has hundreds of helpers, of which a program calls a few from Python. Making the dispatchers of
     all took a third of the time of importing an estimator.

@@ -42,9 +42,9 @@ def interpreted() -> Iterator[None]:
 def quiet(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
     """Return a function that, like compiled code, does not warn of overflow or NaN.
 
-    What it calls need not be made quiet again, which takes longer than most helpers do.
+    Functions that it calls are not made quiet again, as that takes longer than most helpers do.
     """
-    import numpy as np  # not at the top: the switch is read where NumPy is not needed
+    import numpy as np  # not at the top: code that does not need NumPy reads the switch
 
     silenced = np.errstate(all="ignore")(function)
 

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
 
-# The handler of the user, while one of ours is in its place.
+# The user's signal handler, while ours replaces it.
 _HANDLERS: list[Callable[[int, FrameType | None], object]] = []
-# The blocks of the main thread that hold back interrupts, from the outermost to the innermost.
+# The blocks of the main thread that defer interrupts, from the outermost to the innermost.
 _BLOCKS: "list[_HeldBack]" = []
 
 
 class listening:
-    """Hear all interrupts in a block, so that those within it need no handler of their own.
+    """Handle all interrupts in a block, so that nested blocks need no handler of their own.
 
-    Installing one takes longer than a short piece of a pass. Python interrupts the main thread only. In other
-    threads, and where Ctrl-C does not call a Python function, nothing is heard.
+    Installing a handler takes longer than a short piece of a pass. Python interrupts the main thread only. In
+    other threads, and where Ctrl-C does not call a Python function, this does nothing.
     """
 
     def __enter__(self) -> Self:
@@ -38,7 +38,7 @@ class listening:
 
 
 def uninterrupted() -> "_HeldBack":
-    """Hold back a Ctrl-C until the end of the block; deliver a second one at once.
+    """Defer a Ctrl-C until the end of the block; deliver a second one at once.
 
     If the block raises an error, the interrupt is dropped: the error ends the run as well.
     """
@@ -46,7 +46,7 @@ def uninterrupted() -> "_HeldBack":
 
 
 def uninterruptible() -> "_HeldBack":
-    """Hold back every Ctrl-C until the end of the block, even if the block raises an error.
+    """Defer every Ctrl-C until the end of the block, even if the block raises an error.
 
     Nested blocks deliver to the next outer one, so the interrupt arrives after the outermost block.
     """
@@ -54,13 +54,13 @@ def uninterruptible() -> "_HeldBack":
 
 
 def is_held_back() -> bool:
-    """Whether a Ctrl-C waits for the end of a block in this thread."""
+    """Whether a Ctrl-C is deferred until the end of a block in this thread."""
     is_main = threading.current_thread() is threading.main_thread()
     return is_main and any(block.held for block in _BLOCKS)
 
 
 class _HeldBack:
-    """A block that holds back this many interrupts, and delivers them at its end."""
+    """A block that defers this many interrupts, and delivers them at its end."""
 
     def __init__(self, at_most: float, after_errors: bool) -> None:
         self.at_most, self.after_errors = at_most, after_errors
@@ -85,7 +85,7 @@ class _HeldBack:
 
 
 def _hear(number: int, frame: FrameType | None) -> None:
-    """Give an interrupt to the blocks, from the innermost on, until one holds it back, or to the handler."""
+    """Pass an interrupt to the blocks, innermost first, until one defers it, or else to the handler."""
     for block in reversed(_BLOCKS):
         block.held.append((number, frame))
         if len(block.held) <= block.at_most:

@@ -1,11 +1,11 @@
 """Compiled code on disk.
 
-Numba's own file cache has four faults. It looks only at the file of the cached function, so an edit to a
+Numba's own file cache has four defects. It looks only at the file of the cached function, so an edit to a
 model would leave a stale loop behind. One class that can no longer be imported makes its index unreadable.
 Two processes that write the index at the same time can store code under the wrong signature. And it loads
 whatever anybody has put there. The cache here has no index: it is a directory named by a hash of all sources
 that hold compiled code, with one file per signature. It never stores a user's code, and never loads anything
-that others could have written. What it has not is looked up among kernels compiled beforehand (`baseline`).
+that others could have written. On a cache miss, kernels compiled beforehand are searched (`baseline`).
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Named tuples with another value in a field, in compiled code too, which has no `_replace`."""
+"""Replacing a field of a named tuple, also in compiled code, which has no `_replace`."""
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar

@@ -2,9 +2,9 @@
 
 Numba's own files of compiled code can only be read by Numba, whose import takes longer than many tasks. Here
 a file holds the object code of some functions and the names of their symbols. `maxmargin.compiling.ahead`
-makes it; this module imports neither Numba nor NumPy. Files are read only where nobody else could have
-written them, and used only on the processor, with the llvmlite and for the sources that they were made with;
-or they come from `baseline`.
+makes it; this module imports neither Numba nor NumPy. Files are read only from places where no other user
+could have written them. They are used only with the processor, the llvmlite and the sources for which they
+were made, unless they come from `baseline`.
 """
 
 import ctypes
@@ -63,7 +63,7 @@ _Word = type[ctypes.c_void_p] | type[ctypes.c_int64]
 
 
 class Store:
-    """The place of compiled functions on disk.
+    """Compiled functions on disk.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _packed(code: ObjectCode) -> bytes:
 
 
 def _unpacked(content: bytes) -> ObjectCode | None:
-    """Return the code that became these bytes, or None if they were changed."""
+    """Return the code that these bytes hold, or None if they were changed."""
     check, data = content[:_CHECK_BYTES], content[_CHECK_BYTES:]
     if zlib.crc32(data).to_bytes(_CHECK_BYTES, "little") != check:
         return None

@@ -1,4 +1,4 @@
-"""What is being compiled, for users who wait.
+"""Reports of what is being compiled, for users who wait.
 
 A *watcher* is called when the compilation, or loading, of a function begins and when it ends. `watched` adds
 one for a block of code, and `CompilingLine` is one that writes to a terminal.

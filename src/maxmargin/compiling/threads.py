@@ -89,7 +89,7 @@ class Shared(Generic[Part, Answer]):
                 self._others.append(pool[0].submit(copy_context().run, _without_pool, self._work_off))
 
     def finish(self) -> list[Answer]:
-        """Do what is left; return the answers for all parts, in their order, or raise the first error."""
+        """Finish the remaining parts; return the answers for all, in order, or raise the first error."""
         with self._abandoned_after_errors():
             self._work_off()
         self.abandon()
@@ -107,7 +107,7 @@ class Shared(Generic[Part, Answer]):
             raise
 
     def abandon(self) -> None:
-        """Leave the parts that nobody has taken; wait for the others."""
+        """Abandon the parts that no thread has taken; wait for the others."""
         self._waiting.clear()
         wait([other for other in self._others if not other.cancel()])
 
@@ -151,13 +151,14 @@ def _without_pool(work: Callable[[], None]) -> None:
 def run_in_slices(function: Callable[[slice], Answer], length: int) -> list[Answer]:
     """Return the answers of ``function`` for the slices of vectors of this length, which threads share.
 
-    The slices do not depend on the threads, and a processor's own cache holds those of a few vectors.
+    The slices do not depend on the number of threads, and slices of a few vectors fit into a processor's
+    private cache.
     """
     return run_all(function, [slice(first, first + _SLICE) for first in range(0, length, _SLICE)])
 
 
 def to_its_end(task: Generator[None, None, Answer]) -> Answer:
-    """Run a task that waits for nobody, and return its answer."""
+    """Run a task that waits for no other, and return its answer."""
     while True:
         try:
             next(task)
@@ -182,12 +183,12 @@ def run_in_turns(tasks: Sequence[Generator[None, None, Answer]], is_alone: bool 
                 for k in list(some):
                     try:
                         next(some[k])
-                        time.sleep(0)  # lets another thread have this processor
+                        time.sleep(0)  # yields this processor to another thread
                     except StopIteration as end:
                         answers[k] = end.value
                         del some[k]
         except BaseException:
-            over.set()  # nobody waits for this thread's tasks
+            over.set()  # no other task waits for this thread's tasks
             raise
 
     run_all(run_some, range(number), over.set)

@@ -1,4 +1,4 @@
-"""What all displays share: axes to draw on, colours, and arguments checked."""
+"""What all displays share: axes to draw on, colours, and checks of arguments."""
 
 from collections.abc import Iterable, Sequence, Sized
 from typing import TYPE_CHECKING, Self
@@ -66,7 +66,7 @@ class Display:
         return INK
 
     def _legend(self, ink: str) -> None:
-        """Add a legend of what has a label, to the right of the data."""
+        """Add a legend of all labelled artists, to the right of the data."""
         if self.ax_.get_legend_handles_labels()[0]:
             place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
             self.ax_.legend(labelcolor=ink, frameon=False, markerscale=0.7, **place)
@@ -102,7 +102,7 @@ def check_lengths(first: Sized, second: Sized | None, names: Sequence[str], owne
 
 
 def colours_of(labels: Iterable[object]) -> Colours:
-    """Return a colour for each label: of seven that all can tell apart, or of a map if there are more."""
+    """Return a colour for each label: from seven that everyone can tell apart, or from a colour map."""
     known = list(dict.fromkeys(labels))
     if len(known) <= len(LABELS):
         return dict(zip(known, LABELS, strict=False))

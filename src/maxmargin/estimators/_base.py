@@ -34,14 +34,14 @@ _Matrix = TypeVar("_Matrix")
 
 
 class Call(NamedTuple):
-    """A call of `fit` or `partial_fit`.
+    """One call of `fit` or `partial_fit`.
 
     Attributes
     ----------
     first : bool
         Whether it starts afresh, instead of adding examples to those of earlier calls.
     more : bool
-        Whether it is one of `partial_fit`, which keeps the examples for later calls.
+        Whether this is a call of `partial_fit`, which keeps the examples for later calls.
     warm : bool
         Whether later calls of `fit` continue from this one, for which the problem is kept.
     classes : array-like or None
@@ -59,12 +59,12 @@ class Call(NamedTuple):
 
 
 class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
-    """Base of the estimators: all that does not depend on the structure of outputs.
+    """Base of the estimators: everything that does not depend on the structure of outputs.
 
     A subclass defines ``__init__`` with its parameters, `_encode`, `_problem`, `_keep` and `_predict`, and
-    may define `_validate` and `_score`. Its `_texts` document its data: "examples", what an example is
-    called, in the plural; "X", "y" and "predict", their forms; "score", what `score` returns. A base of
-    several estimators has the texts that these share as `_shared_texts`.
+    may define `_validate` and `_score`. Its `_texts` document its data: "examples", the plural noun for its
+    examples; "X", "y" and "predict", their forms; "score", what `score` returns. A base class of several
+    estimators keeps the texts that they share in `_shared_texts`.
     """
 
     n_features_in_: int
@@ -153,11 +153,11 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
             )
 
     def _validate(self, parts: Parts, call: Call) -> Parts:
-        """Hook: return the users' data checked, before examples of weight zero are dropped."""
+        """Hook: validate the user's data and return them, before examples of weight zero are dropped."""
         return parts
 
     def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[Data]:
-        """Hook: return the examples encoded. The first call learns the encoding and keeps it on self."""
+        """Hook: encode the examples. The first call learns the encoding and keeps it on self."""
         raise NotImplementedError
 
     def _problem(self, examples: Examples[Data]) -> Problem:
@@ -174,7 +174,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
         raise NotImplementedError
 
     def _score(self, X: object, y: object) -> float:
-        """Hook: return how good the predictions are."""
+        """Hook: return the score of the predictions."""
         raise NotImplementedError
 
     @snapshot
@@ -233,7 +233,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
         return {name: value for name, value in parameters_of(self).items() if name not in TRAINING}
 
     def _check_same_model(self, before: dict[str, object]) -> None:
-        """Raise if parameters ask for another model than in the earlier calls."""
+        """Raise if the parameters describe a different model than in earlier calls."""
         for name, value in self._model_parameters().items():
             if not _is_same(value, before[name]):
                 raise ValueError(
@@ -242,7 +242,7 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
                 )
 
     def _check_width(self, what: str, n_features: int, known: int) -> None:
-        """Raise unless data have as many features as those of `fit`."""
+        """Raise unless the data have the number of features seen in `fit`."""
         if n_features != known:
             raise ValueError(
                 f"{self._owner}: {what} of X have {n_features} features, but {self._owner} was fitted with "
@@ -272,7 +272,7 @@ class LabellingEstimator(MaxMarginEstimator[Data, Output]):
 
 
 def _is_same(value: object, before: object) -> bool:
-    """Return whether a parameter is what it was: the same object, or an equal one."""
+    """Return whether a parameter is unchanged: the same object, or an equal one."""
     try:
         return value is before or bool(np.all(value == before))
     except (TypeError, ValueError):  # not comparable, or arrays of other shapes

@@ -2,9 +2,9 @@ r"""The temperature of probabilities: the one under which held-out data are most
 
 At temperature t, an output y has a probability proportional to :math:`e^{\text{score}(y) / t}`. The
 likelihood is that of single parts of outputs (the label of a token, the head of a word) under their
-marginals, as these are what is predicted. On text chunking (CoNLL-2000, four settings of loss and C) it led
-to expected calibration errors from 0.006 to 0.009 on the test set. The likelihood of whole outputs led to
-errors from 0.009 to 0.014.
+marginals, as these marginals are what is predicted. On text chunking (CoNLL-2000, four settings of loss and
+C) it led to expected calibration errors from 0.006 to 0.009 on the test set. The likelihood of whole outputs
+led to errors from 0.009 to 0.014.
 
 If all parts are predicted correctly, the likelihood grows as the temperature falls. So one mistake is added
 to the data: a part that does not have its true state. Among many parts, one makes no difference.
@@ -24,7 +24,7 @@ from maxmargin.marginals import marginals_all, score_range
 # Temperatures to choose from, in units of the largest difference of scores. At the lowest, all probabilities
 # but those of ties are zero or one; at the highest, all states are equally likely.
 _LOWEST, _HIGHEST = 1e-5, 1e1
-# Accuracy of the logarithm of the temperature.
+# Tolerance of the logarithm of the temperature.
 _ACCURACY = 1e-3
 _LEAST = np.finfo(np.float64).tiny
 
@@ -40,7 +40,7 @@ class HeldOut(NamedTuple):
     shapes : array of shape (n, 2)
         Numbers of parts and of states; see `part_shapes`.
     places : array of ints
-        Where the true states of parts are among the states of all parts, for the parts whose state is known.
+        Indices of the true states among the states of all parts, for the parts whose state is known.
     weights : array
         How much each of these parts counts.
     """
@@ -66,7 +66,7 @@ def held_out(
 def best_temperature(data: Sequence[HeldOut], deadline: float = np.inf) -> float:
     """Return the temperature of largest likelihood; one if all scores are equal.
 
-    After the deadline, a reading of `limits.now`, it is the best of those tried: one, or more.
+    After the deadline, which is in the units of `limits.now`, return the best temperature tried so far.
     """
     largest = max(score_range(part.problem, part.w) for part in data)
     if not largest > 0.0:

@@ -21,11 +21,11 @@ class MarginEstimator(Generic[Margins]):
 
     @snapshot
     def predict_margins(self, X: object) -> Margins:
-        """Return how far each part of the predictions for %(examples)s is from any other answer.
+        """Return the margin of each part of the predictions for %(examples)s.
 
         The margin of a part is the score of the prediction less the largest score of all outputs that differ
         from it in this part: 0 if another output is as good, infinite if no output differs there. Margins are
-        in the units of scores. They are not probabilities, but they rank the parts: those of small margin are
+        in the units of scores. They are not probabilities, but they rank the parts: parts of small margin are
         wrong most often.
 
         Parameters

@@ -17,8 +17,8 @@ _INLINE = re.compile(r"%\((\w+)\)s")
 
 _MORE = """Train on these %(examples)s and those of all earlier calls, from where the last call stopped.
 
-The estimator keeps the %(examples)s, `kept_bytes_` in all: the answer is certified for all of them, as after
-`fit`, but the work of the last call is not done again. Pickles leave the %(examples)s out, except within
+The estimator keeps the %(examples)s, `kept_bytes_` in all. The answer is certified for all of them, as after
+`fit`, but the work of earlier calls is not repeated. Pickles leave the %(examples)s out, except within
 `maxmargin.pickle_training_data`. %(first)s
 """
 _CLASSES = """classes : array-like, default=None

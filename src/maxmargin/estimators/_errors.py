@@ -12,7 +12,7 @@ _LIBRARIES = {"builtins", "numpy", "pandas", "scipy"}
 
 @contextmanager
 def one_line(owner: str) -> Iterator[None]:
-    """Give validation errors the owner's name and a single line, where they lack them."""
+    """Make validation errors one line that begins with the owner's name, where they are not."""
     try:
         yield
     except InvalidParameterError as error:  # its message has the owner

@@ -54,7 +54,7 @@ class Examples(NamedTuple, Generic[Data]):
 
 
 class Seen(NamedTuple, Generic[Data]):
-    """What `partial_fit` has trained on, where it stopped, and the parameters that say what it learns."""
+    """The examples of `partial_fit`, where it stopped, and the parameters that determine what it learns."""
 
     examples: Examples[Data]
     result: Result

@@ -16,7 +16,7 @@ from maxmargin.wording import shown
 
 
 class Part(NamedTuple):
-    """A part of an output: its number among the margins, and its name."""
+    """A part of an output: its index among the margins, and its name."""
 
     number: int
     name: object
@@ -60,7 +60,7 @@ class Explainer:
 
     @snapshot
     def explain(self: _Explains, x: object, changes: int = 50) -> Explanation:
-        """Return what the prediction for one %(example)s is made of, and what would change it.
+        """Explain the prediction for one %(example)s: what adds to its score, and what would change it.
 
         The contributions of features and transitions add up to the score of the prediction. To change a part
         of it, another output must get the largest score. For each part, this is the best output in which the

@@ -1,4 +1,4 @@
-"""What a prediction is made of, and what would change it: the result of `explain`."""
+"""The result of `explain`: contributions to the score of a prediction, and what would change it."""
 
 import itertools
 import math
@@ -23,13 +23,13 @@ _Cells = list[tuple[str, ...]]
 
 
 class Contribution(NamedTuple):
-    """What one feature, or labels that occur together, add to the score of an output.
+    """The contribution of one feature, or of labels that occur together, to the score of an output.
 
     Attributes
     ----------
     part : object
-        Where: the number of a token or node, the start and stop of a segment, the ends of a link or edge, the
-        number of a word, or a label.
+        Where: the index of a token or node, the start and stop of a segment, the ends of a link or edge, the
+        index of a word, or a label.
     kind, feature, label : object
         The weight, named as in `top_features`; or as in `top_transitions`, with a tuple of labels.
     value : float
@@ -87,7 +87,7 @@ class Change(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """What a prediction is made of, and what would change it.
+    """The contributions to the score of a prediction, and what would change it.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Explanation(NamedTuple):
     score : float
         Its score, the sum of all contributions.
     contributions : tuple of Contribution
-        What features and transitions add to the score, those that add zero left out.
+        What features and transitions add to the score, without those that add zero.
     changes : tuple of Change
         For each part, or those of smallest margin, the best output in which it differs.
     """

@@ -1,4 +1,4 @@
-"""What fitted attributes are in a model file: how each is written, and how it is read and checked."""
+"""The fitted attributes in a model file: how each is written, and how it is read and checked."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,12 +14,12 @@ from maxmargin.history import History, Measurement
 from maxmargin.persistence.parts import Draft, Stored
 from maxmargin.wording import quoted
 
-# What an attribute is if its part is not in the file: None, or not set at all.
+# The value of an attribute whose part is not in the file: None, or not set at all.
 NONE, UNSET = "none", "unset"
 
 
 class Field(NamedTuple):
-    """How an attribute is stored, under its name, and what it is if it is not in the file."""
+    """How an attribute is stored, under its name, and its value if it is not in the file."""
 
     write: Callable[[Draft, str, Any], None]
     read: Callable[[Stored, str], Any]

@@ -25,7 +25,7 @@ from maxmargin.estimators._scaled import Rows, ScaledEstimator
 from maxmargin.estimators._single import present_weights
 from maxmargin.estimators._state import transaction
 
-# Graphs, the numbers of the labels of their nodes, and the weights of nodes.
+# Graphs, the label indices of their nodes, and the weights of nodes.
 GraphData = tuple[Graphs, IntArray, FloatArray]
 
 
@@ -63,8 +63,8 @@ class GraphEstimator(LabellingEstimator[GraphData, Output], ScaledEstimator[Grap
             """,
         "extra": """
             node_weights : list of arrays, default=None
-                How much each node counts in the loss and in the number of nodes that "normalized_hamming"
-                divides by.
+                Weight of each node in the loss, and in the number of nodes by which "normalized_hamming"
+                divides.
             """,
     }
 

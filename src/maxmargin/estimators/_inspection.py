@@ -1,7 +1,7 @@
 """What a model has learnt: its weights by name, the largest of them, and the same as DataFrames.
 
-Every estimator lists its weights as `WeightTable`s, which is where weights get their names. Lists of the
-largest weights need no pandas: `largest_features` and `largest_transitions` return named tuples.
+Every estimator lists its weights as `WeightTable`s, which name the weights. Lists of the largest weights need
+no pandas: `largest_features` and `largest_transitions` return named tuples.
 """
 
 import itertools
@@ -35,7 +35,7 @@ class FeatureWeight(NamedTuple):
     kind : str
         What the feature is a feature of, such as "token" or "node"; or "intercept".
     feature : object
-        Its name; the number of its column if it has none; None for an intercept.
+        Its name; its column index if it has no name; None for an intercept.
     label : object
         None if the model has no labels.
     weight : float

@@ -20,12 +20,12 @@ from maxmargin.problems import (
     SigmoidKernel,
 )
 
-# Values of the kernel between test rows and support rows that are computed at a time.
+# Number of kernel values between test rows and support rows that are computed at a time.
 _BLOCK = 4_000_000
 
 
 class NotLinear(AttributeError, ValueError):
-    """A model with a kernel has no weights of features; like scikit-learn's NotFittedError, of both kinds."""
+    """A model with a kernel has no feature weights; both kinds of error, as scikit-learn's NotFittedError."""
 
 
 class KernelEstimator(MaxMarginEstimator[Data, Output]):
@@ -43,8 +43,8 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
     _shared_texts: ClassVar[dict[str, str]] = {
         "support": """
             support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (m, n_support) and (m,)
-                Numbers of the training %(rows)s with nonzero coefficients, these coefficients, and how many
-                there are of each; only with a kernel other than "linear". m is the number of labels.
+                Indices of the training %(rows)s with nonzero coefficients, these coefficients, and their
+                number for each label; only with a kernel other than "linear". m is the number of labels.
             """,
     }
     # With a kernel of users' own objects, there is no number of features.
@@ -182,7 +182,7 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
 
     @property
     def support_(self) -> IntArray:
-        """Numbers of the training rows with nonzero coefficients, in order."""
+        """Indices of the training rows with nonzero coefficients, in order."""
         return self._known_support("support_").numbers
 
     @property

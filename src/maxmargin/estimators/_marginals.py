@@ -71,8 +71,8 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
     def calibrate(self, X: object, y: object) -> Self:
         """Fit the temperature of `predict_marginals` to %(examples)s that were not trained on.
 
-        It is the temperature at which %(parts)s are most likely, each by itself. Parts whose state `fit` has
-        not seen are left out.
+        This is the temperature that maximises the likelihood of %(parts)s, each by itself. Parts whose state
+        `fit` has not seen are left out.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
             raise ValueError(f"{self._owner}: probabilities need {self._summable}.")
 
     def _solve(self, problem: Problem, examples: Examples[Data], start: Result | None) -> Result:
-        """Train, and forget the temperature of earlier weights; fit another one if asked to."""
+        """Train, discard the temperature of earlier weights, and fit a new one if ``probability`` is true."""
         if hasattr(self, "temperature_"):
             del self.temperature_
         if not self.probability:
@@ -169,7 +169,7 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
     def _held_out_folds(self, problem: Problem, examples: Examples[Data], shares: Shares) -> list[HeldOut]:
         """Return the examples of each fold with a model of the other folds.
 
-        All share the encoding of all examples, so that folds compile nothing and lack no label.
+        All folds share the encoding of all examples, so that they compile nothing and lack no label.
         """
         from sklearn.model_selection import KFold  # takes a third of a second to import
 

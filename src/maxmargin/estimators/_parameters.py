@@ -1,4 +1,4 @@
-"""The parameters that several estimators have: what they may be, and what they mean, each written once."""
+"""The parameters that several estimators share: their constraints and documentation, each written once."""
 
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -47,7 +47,7 @@ Constraints = dict[str, list[object]]
 
 
 class Parameter(NamedTuple):
-    """A parameter: its type in words, what it may be, and what it means."""
+    """A parameter: its type in words, its constraints, and its documentation."""
 
     kind: str
     constraints: list[object]
@@ -82,15 +82,15 @@ TRAINING = {
         "float",
         [Interval(Real, 0, None, closed="left")],
         """
-        Stop when the duality gap is at most this times the objective: no weights have an objective that is
-        lower by a larger share. An objective below 0.01, as of separable data, counts as 0.01.
+        Stop when the duality gap is at most this times the objective: no weights lower the objective by a
+        larger fraction. An objective below 0.01, as on separable data, counts as 0.01.
         """,
     ),
     "max_iter": Parameter("int", [_POSITIVE_INT], "Largest number of passes over the data."),
     "time_limit": Parameter(
         "float or None",
         [Interval(Real, 0, None, closed="neither"), None],
-        "Largest number of seconds of training, without compilation; if there are several, of all.",
+        "Largest number of seconds of training, in total if there are several runs, without compilation.",
     ),
     "check_every": Parameter("int", [_POSITIVE_INT], "Number of passes between two certificates of the gap."),
     "sampling": Parameter(
@@ -100,7 +100,7 @@ TRAINING = {
         "bool",
         ["boolean"],
         """
-        Continue from the last `fit`, also at another C; start afresh if the data have changed. The estimator
+        Continue from the last `fit`, even at another C; start afresh if the data have changed. The estimator
         keeps its training data for this, `kept_bytes_` in all. Pickles leave them out, except within
         `maxmargin.pickle_training_data`.
         """,
@@ -110,9 +110,9 @@ TRAINING = {
         [_POSITIVE_INT, Interval(Integral, None, -1, closed="right"), None],
         """
         Number of threads for certificates, for decoding in `predict` and, with method "auto", for training.
-        Training divides the examples into parts, one for each thread, but for threads that certificates keep
-        busy: half of them with ``check_every=1``. So the answer depends on the number of threads: it is
-        certified to the same tol for any number, and is the same for the same number and seed.
+        Training divides the examples into parts, one for each thread that does not compute certificates; with
+        ``check_every=1``, half of the threads do. So the answer depends on the number of threads: it is
+        certified to the same tol for any number, and is reproducible for a given number and seed.
         """,
     ),
     "cache_size": Parameter(
@@ -120,8 +120,8 @@ TRAINING = {
         [Interval(Real, 0, None, closed="neither")],
         """
         Megabytes for the values of the kernel, which are float32 if all features are, else float64. If the
-        matrix needs more, some columns are kept and the others are computed when they are needed. The answer
-        does not depend on it.
+        matrix needs more, some columns are cached and the others are computed when they are needed. The
+        answer does not depend on this size.
         """,
     ),
     "verbose": Parameter(
@@ -144,19 +144,19 @@ TRAINING = {
         [str, PathLike, Checkpoint, None],
         """
         File in which `fit` stores its state every minute, or as often as a `Checkpoint` says. If the file
-        exists, `fit` continues from it, bit for bit as if it had never stopped. It must be of the same data
-        and parameters, apart from tol, max_iter, time_limit, verbose and callbacks; so every copy of an
-        estimator that is fitted to other data needs a file of its own. It stays when training has ended, so
+        exists, `fit` continues from it, bit for bit as if it had never stopped. It must come from the same
+        data and parameters, apart from tol, max_iter, time_limit, verbose and callbacks; so every copy of an
+        estimator that is fitted to other data needs a file of its own. It is kept after training ends, so
         that another `fit` returns after at most one pass. Remove it when you have saved the model. The
-        trainings that ``probability=True`` adds are not stored.
+        additional runs of ``probability=True`` are not stored.
         """,
     ),
     "probability": Parameter(
         "bool",
         ["boolean"],
         """
-        Fit the temperature of `predict_marginals` by cross-validation: train five more times, leaving out
-        another fifth of the examples each time, and calibrate on the examples left out. All share
+        Fit the temperature of `predict_marginals` by cross-validation: train five more times, leaving out a
+        different fifth of the examples each time, and calibrate on the examples left out. All runs share
         ``time_limit``; training itself may take half of it.
         """,
     ),
@@ -171,7 +171,7 @@ MODEL = {
         _listed(sorted(RESCALINGS)),
         [StrOptions(RESCALINGS)],
         """
-        What a loss stands for: the margin by which the truth must be ahead, or the price of a margin below
+        What the loss scales: the margin by which the truth must score higher, or the price of a margin below
         one, ``loss * (1 + score - score of the truth)``.
         """,
     ),

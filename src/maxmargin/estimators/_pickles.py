@@ -20,7 +20,7 @@ _WITH_DATA: ContextVar[bool] = ContextVar("with_data", default=False)
 
 
 class LeftOut(Enum):
-    """Stands for the examples of `partial_fit` in an estimator that was stored without them."""
+    """Placeholder for the examples of `partial_fit` in an estimator that was stored without them."""
 
     PICKLE = (
         "the pickle of this estimator left them out; pickle it within maxmargin.pickle_training_data(), or "

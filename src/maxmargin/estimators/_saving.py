@@ -1,6 +1,6 @@
-"""Models in files: what makes up a fitted estimator, stored without anything that could run.
+"""Models in files: the state of a fitted estimator, stored without anything that could run.
 
-A class states the fitted attributes that it adds to those of its bases, as `_fitted`. Weights are stored by
+A class lists the fitted attributes that it adds to those of its bases in `_fitted`. Weights are stored by
 meaning, so that files do not depend on their layout in memory. The attributes that follow from weights are
 set by the same hook as in `fit`.
 """
@@ -65,12 +65,12 @@ class SavesModel(PicklesModel):
         Parameters
         ----------
         path : str or PathLike
-            The file. If there is one, it is replaced once the new one is on the disk.
+            The file. An existing file is replaced once the new one is on disk.
         dtype : {"float32"} or None, default=None
             "float32" rounds weights, so that the file is smaller. By default, the loaded model predicts the
             same bit for bit.
         notes : plain data, default=None
-            What else to keep in the file: None, numbers, strings, and lists and dicts of these. A loaded
+            Further data to keep in the file: None, numbers, strings, and lists and dicts of these. A loaded
             model has them as ``notes_``.
 
         Examples

@@ -10,7 +10,7 @@ from maxmargin.encoding.chunks import PIECE, pieces
 
 # Columns whose scales differ by this factor are worth a warning.
 _SPREAD = 100.0
-# A variance that is a smaller share of the mean square may be rounding alone.
+# A variance that is a smaller fraction of the mean square may be pure rounding error.
 _ROUNDING = 1e-12
 
 
@@ -37,7 +37,7 @@ def mean_variance(rows: ValueArray | csr_array) -> float:
 
 
 def _pieces(rows: ValueArray | csr_array) -> Iterator[slice]:
-    """Yield slices of rows, so that what is computed of them takes little memory."""
+    """Yield slices of rows, so that temporary arrays computed from them stay small."""
     width = rows.shape[1] if isinstance(rows, np.ndarray) else rows.nnz // max(1, rows.shape[0])
     return pieces(rows.shape[0], width)
 

@@ -27,7 +27,7 @@ from maxmargin.estimators._single import SinglePrediction, present_weights
 from maxmargin.estimators._state import snapshot, transaction
 from maxmargin.estimators._support import RowFeatures
 
-# Tokens, and the numbers of their labels.
+# Tokens, and the indices of their labels.
 TokenData = tuple[Tokens, IntArray]
 
 
@@ -154,7 +154,7 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
             yield next(found) if length else (np.zeros((1, 0), dtype=np.int64), np.zeros(1))
 
     def _feature_names(self) -> Sequence[object]:
-        """Return the names of features, or their numbers."""
+        """Return the names of features, or their indices."""
         return self.feature_names_ or range(self.n_features_in_)
 
     def _token_reader(self, tokens: Tokens, kind: str) -> RowReader:

@@ -36,11 +36,11 @@ class ParameterChecks(NamedTuple):
 
 
 class InvalidParameter(ValueError):
-    """Stands for scikit-learn's error of a wrong parameter. Nothing raises it."""
+    """Placeholder for scikit-learn's error of a wrong parameter. Nothing raises it."""
 
 
 def _unchecked(*args: object, **kwargs: object) -> None:
-    """Stands for a constraint and for its check. Accepts every value."""
+    """Placeholder for a constraint and for its check. Accepts every value."""
 
 
 def _scikit_learns() -> ParameterChecks:

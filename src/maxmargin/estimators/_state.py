@@ -19,7 +19,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def check_parameters(estimator: BaseEstimator, *names: str) -> None:
-    """Raise unless the parameters, all or those named, are what they may be; defaults need no check."""
+    """Raise unless the parameters, all or those named, meet their constraints; defaults need no check."""
     given, defaults = parameters_of(estimator), _defaults(type(estimator).__init__)
     chosen = {
         name: given[name] for name in names or given if name in given and given[name] is not defaults[name]
@@ -44,9 +44,9 @@ def transaction(fit: Method) -> Method:
     """Make a method that fits check the parameters, work on a draft, and commit the draft at the end.
 
     An error leaves the estimator as it was, and so does Ctrl-C before training has begun. Ctrl-C during
-    training keeps the best weights so far: the draft says so by its attribute `INTERRUPTED`, and
+    training keeps the best weights so far: the draft records this in its attribute `INTERRUPTED`, and
     KeyboardInterrupt is raised after the commit, so that searches and scripts stop. scikit-learn's own
-    decorator works on no draft, and checks parameters in the first `partial_fit` only.
+    decorator does not use a draft, and checks parameters in the first `partial_fit` only.
     """
 
     @wraps(fit)

@@ -137,9 +137,10 @@ class TrainedEstimator(SavesModel, Generic[Data]):
         if self.method != "auto" or self.sampling == "gap":  # only plain methods record gaps to sample by
             return METHODS[self.method](lam)
         default = METHODS["auto"](lam)
-        # A certificate takes about as long as a pass. The threads that are left over make them meanwhile.
+        # A certificate takes about as long as a pass. The remaining threads compute them during the next
+        # pass.
         n_parts = -(-as_number(self.n_jobs) * self.check_every // (self.check_every + 1))
-        # Parts are not sound where weights are constrained in sign.
+        # Dividing the examples is not sound with sign constraints on the weights.
         if n_parts > 1 and getattr(self, "nonnegative", None) is None:
             default = Accelerated(Divided(Pairwise(lam=lam), n_parts))
         return suited_to(problem, default)

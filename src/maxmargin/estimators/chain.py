@@ -67,18 +67,18 @@ class ChainSVC(
         Number of wrong labels, share of wrong labels, or a cost ``loss[truth, label]`` averaged over the
         sequence, labels in the order of ``classes_``.
     %(rescaling)s
-        "slack" needs a Hamming loss. Its oracle takes longer, by a factor of the length of the sequence.
+        "slack" needs a Hamming loss. Its oracle is slower by a factor equal to the length of the sequence.
     forbidden : list of pairs (before, after) of labels, "bio" or None, default=None
         Pairs that are neither predicted nor trained against: label ``after`` right after label ``before``,
         where None stands for the start or the end. "bio" forbids ``I-x`` that does not continue ``B-x`` or
         ``I-x``.
     forbidden_in : {"both", "prediction"}, default="both"
-        Where ``forbidden`` holds: in training and prediction, or in prediction alone. Training data with
-        forbidden pairs, such as odd tags, need "prediction": training then compares with all labellings.
+        Where ``forbidden`` holds: in training and prediction, or in prediction alone. Training data that
+        contain forbidden pairs need "prediction": training then compares with all labellings.
     %(min_count)s
     %(class_weight)s
-        Factors of the loss of a wrong token, by its true label: ``{label: weight}``, 1 for labels that are
-        not in it; or weights inversely proportional to the number of tokens with the label, with a mean of 1.
+        Factors of the loss of a wrong token, by its true label: ``{label: weight}``, 1 for labels not listed;
+        or weights inversely proportional to the number of tokens with the label, with a mean of 1.
     %(kernels)s
     %(training)s
 
@@ -96,7 +96,7 @@ class ChainSVC(
         b and e, the scores of a label at the start and at the end.
     state_features_ : dict
         The nonzero weights of ``coef_`` by (feature, label), from the largest to the smallest. A feature
-        without a name has the number of its column.
+        without a name is identified by its column index.
     transition_features_ : dict
         The nonzero weights of ``transitions_``, ``start_`` and ``end_`` by (before, after), from the largest
         to the smallest; None stands for the start or the end.
@@ -117,11 +117,11 @@ class ChainSVC(
 
     *Scaling.* The penalty treats all weights alike. So features with small values are hardly used, and those
     with large values dominate the others and slow training down. Bring the columns of arrays to one scale, by
-    ``make_pipeline(TokenTransformer(StandardScaler()), ChainSVC())``, and use numbers of size one beside
+    ``make_pipeline(TokenTransformer(StandardScaler()), ChainSVC())``, and use numbers of magnitude one beside
     names, for instance ``{"word": "dog", "length": 0.3}`` rather than ``{"length": 3}``.
 
-    *Odd tags.* Data whose tags break a scheme such as BIO here and there can be trained on with
-    ``forbidden="bio", forbidden_in="prediction"``: predictions then keep to the scheme.
+    *Invalid tags.* To train on data that violate a tagging scheme such as BIO in places, use
+    ``forbidden="bio", forbidden_in="prediction"``: predictions then follow the scheme.
 
     Examples
     --------

@@ -26,12 +26,12 @@ from maxmargin.problems import Graph
 from maxmargin.result import Callback
 from maxmargin.wording import described
 
-# Nearby nodes say much the same: a graph of more nodes than this counts as one of this many.
+# Nearby nodes are redundant: a graph with more nodes than this counts as one with this many.
 _NODES = 48
 
 
 class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabels):
-    r"""Structural SVM for the labels of the nodes of graphs: trees, images, any other.
+    r"""Structural SVM for the labels of the nodes of graphs: trees, images or any others.
 
     A labelling y scores :math:`\sum_v \langle W_{y_v}, x_v \rangle + \sum_{e = (a, b)} \langle V_{y_a y_b},
     x_e \rangle`, with features of nodes and of edges. With ``inference="cut"`` the second sum is
@@ -48,31 +48,31 @@ class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabel
     %(C)s
     inference : {"auto", "tree", "cut", "messages"}, default="auto"
         How to find the best labelling: exactly, where no graph has a cycle; exactly, by a minimum cut, for
-        two labels; or by messages between nodes and a search that they guide. This search is exact if it ends
-        within ``search`` steps. Otherwise it bounds how much more a better labelling could score, and the
-        bound is a part of ``gap_``. The default is the first of these that the training data allow.
+        two labels; or by message passing, followed by a search that the messages guide. This search is exact
+        if it ends within ``search`` steps. Otherwise it bounds how much more a better labelling could score,
+        and the bound is a part of ``gap_``. The default is the first of these that the training data allow.
     search : int, default=10000
-        Largest number of steps of the search after messages; 0 for none. It bounds the time of training and
-        of prediction: messages visit each node of a graph at most 40 times, improve single labels in at most
-        20 visits of each, and a step of the search is one more visit of a node. So the default adds up to a
-        quarter on a grid of 32 x 32 nodes, and less on larger ones.
+        Largest number of steps of the search after message passing; 0 for none. It bounds the time of
+        training and of prediction: messages visit each node of a graph at most 40 times, improve single
+        labels in at most 20 visits of each, and a step of the search is one more visit of a node. So the
+        default adds up to a quarter on a grid of 32 x 32 nodes, and less on larger ones.
     loss : {"hamming", "normalized_hamming"} or array (n_labels, n_labels), default="hamming"
         Number of wrong labels, share of wrong labels, or a cost ``loss[truth, label]`` averaged over the
         nodes, labels in the order of ``classes_``. Graphs of many nodes, such as images, need a smaller C.
     void : str, int or None, default=None
-        A label that says that the true label of a node is not known, such as 255. It is not one of
-        ``classes_`` and never predicted. Void nodes are removed from the training graphs, with their edges,
-        and a graph without other nodes is left out. The objective is then that of the nodes that are known,
-        still convex and certified. To guess the missing labels instead would keep these edges, but the
-        objective would have local minima. `predict` labels all nodes; `score` leaves void ones out.
+        A label, such as 255, that marks nodes whose true label is not known. It is not one of ``classes_``
+        and is never predicted. Void nodes are removed from the training graphs, with their edges, and a graph
+        without other nodes is left out. The objective is then that of the labelled nodes, still convex and
+        certified. Inferring the missing labels instead would keep these edges, but the objective would have
+        local minima. `predict` labels all nodes; `score` leaves void ones out.
     %(rescaling)s
         "slack" needs graphs without cycles, a Hamming loss and nodes of equal weight.
     %(class_weight)s
-        Factor of the loss of a wrong node by its true label: ``{label: weight}``, 1 for labels that are not
-        in it; or factors inversely proportional to the number of nodes of the label, by their weights, with
-        a mean of 1. They need margin rescaling.
+        Factor of the loss of a wrong node by its true label: ``{label: weight}``, 1 for labels not listed; or
+        factors inversely proportional to the number of nodes of the label, by their weights, with a mean of
+        1. They need margin rescaling.
     %(min_count)s
-        Those of edges are counted by edges.
+        Features of edges are counted over edges.
     nonnegative : dict or None, default=None
         Weights that must not be negative, ``{"nodes": ..., "edges": ...}`` or one of these: a list of indices
         of features, for all labels, or bools in the shape of ``coef_`` or ``edge_coef_``. Where features of
@@ -260,7 +260,7 @@ class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabel
 
     @property
     def _averages_nodes(self) -> bool:
-        """Whether the loss is an average over the nodes of a graph, and not a sum."""
+        """Whether the loss is an average over the nodes of a graph, rather than a sum."""
         return not (isinstance(self.loss, str) and self.loss == "hamming")
 
     def _class_costs(

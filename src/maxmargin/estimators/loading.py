@@ -43,7 +43,7 @@ def load(path: Path, **parameters: object) -> SavesModel:
     -------
     estimator
         It predicts as the saved one does. It does not hold the training data, so `partial_fit` needs a `fit`
-        first, and a warm start begins anew.
+        first, and a warm start begins from scratch.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def load(path: Path, **parameters: object) -> SavesModel:
 
 @contextmanager
 def _in_file(stored: Stored) -> Iterator[None]:
-    """Turn errors of checks that `fit` makes too into errors of the file."""
+    """Turn errors of checks that are shared with `fit` into errors about the file."""
     try:
         yield
     except FileError:

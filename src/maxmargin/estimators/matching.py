@@ -61,7 +61,7 @@ class MatchingSVC(
         Largest number of links of a source; all but the first have a learnt score. A target has at most one.
         If it exceeds the largest number of targets of a pair in `fit`, that number is used, but at least two.
     %(fit_intercept)s
-        Without it, the features must tell when to make no link.
+        Without an intercept, the features must indicate when to make no link.
     %(training)s
 
     Attributes
@@ -71,7 +71,7 @@ class MatchingSVC(
     intercept_ : float
         b, the score of any link.
     places_ : array of shape (fertility - 1,)
-        c, the scores of a source's second, third, ... link; fewer if ``fertility`` counts as less.
+        c, the scores of a source's second, third, ... link; fewer if a smaller ``fertility`` is used.
     %(certificate)s
     n_features_in_ : int
 

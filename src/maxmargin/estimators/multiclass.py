@@ -55,9 +55,8 @@ class MulticlassSVC(
     %(rescaling)s
     %(fit_intercept)s
     %(class_weight)s
-        How much examples count by their class, in addition to ``sample_weight``: ``{class: weight}``, 1 for
-        classes that are not in it; or weights inversely proportional to the number of examples of the class,
-        with a mean of 1.
+        Weights of examples by class, multiplied by ``sample_weight``: ``{class: weight}``, 1 for classes not
+        listed; or weights inversely proportional to the number of examples of the class, with a mean of 1.
     %(kernels)s
     %(training)s
 
@@ -66,7 +65,7 @@ class MulticlassSVC(
     classes_ : array of shape (n_classes,)
         Classes, sorted.
     coef_ : array of shape (n_classes, n_features)
-        Feature weights of each class; for two classes too.
+        Feature weights of each class, also if there are only two.
     intercept_ : array of shape (n_classes,)
     %(support)s
     %(temperature)s

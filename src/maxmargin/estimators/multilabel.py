@@ -64,8 +64,8 @@ class MultilabelSVC(
     structure : {"auto", "independent", "tree", "full"}, default="auto"
         Which labels are joined: none, those of the tree that explains best how they occur together (Chow and
         Liu), or all. The best set is found exactly, except for "full" with more than 12 labels, where
-        ``gap_`` is that of a relaxation. The default is "full" for 3 to 12 labels. It is "tree" for other
-        numbers, with slack rescaling, and with probabilities.
+        ``gap_`` is that of a relaxation. The default is "full" for 3 to 12 labels. It is "tree" for any other
+        number of labels, and with slack rescaling or probabilities.
     loss : {"hamming", "normalized_hamming"}, default="hamming"
         The number of wrong labels, or their share.
     %(rescaling)s
@@ -85,7 +85,7 @@ class MultilabelSVC(
     structure_ : str
         Which labels are joined.
     edges_ : array of shape (n_edges, 2)
-        The numbers of the labels that are joined.
+        The indices of the labels that are joined.
     edge_coef_ : array of shape (n_edges, 2, 2)
         V: ``edge_coef_[e, 1, 0]`` for the first label of a pair without the second.
     %(support)s
@@ -96,10 +96,10 @@ class MultilabelSVC(
     Notes
     -----
     Without pairs, each label has a binary SVM of its own, with the hinge loss: that of scikit-learn's SVC at
-    twice this C with "hamming", and at 2 n_labels C with "normalized_hamming". So with
-    "normalized_hamming", more labels mean less regularisation, and each number of labels needs another C. The
-    weights of a pair are regularised a ninth as much as those of labels: a label has all features of X, but a
-    pair has only one, which is constant.
+    twice this C with "hamming", and at 2 n_labels C with "normalized_hamming". So with "normalized_hamming",
+    more labels mean less regularisation, and the right C depends on the number of labels. The weights of a
+    pair are regularised a ninth as much as those of labels: a label has all features of X, but a pair has
+    only one, which is constant.
 
     Examples
     --------
@@ -122,8 +122,8 @@ class MultilabelSVC(
             """,
         "margins": """
             array of shape (n_samples, n_labels) or (n_samples,)
-                One margin per label. With all pairs they take one more prediction for each label, and are
-                exact for up to 12 labels; for more, if these predictions find the best sets.
+                One margin per label. With all pairs, each label takes one more prediction. Margins are exact
+                for up to 12 labels, and for more if these predictions find the best sets.
             """,
         "parts": "the labels of examples",
         "marginals": """
@@ -249,7 +249,7 @@ class MultilabelSVC(
     def decision_function(self, X: object) -> FloatArray:
         """Return how much more the best set with a label scores than the best set without it.
 
-        It is positive where `predict` has the label, and its size is that of `predict_margins`.
+        It is positive where `predict` has the label, and its absolute value is that of `predict_margins`.
 
         Parameters
         ----------

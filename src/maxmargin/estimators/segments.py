@@ -62,14 +62,14 @@ class SegmentSVC(
     .. math:: \frac{1}{2 C n} \|w\|^2 + \frac1n \sum_i \max_y \left( L_i(y) + \text{score}_i(y) -
               \text{score}_i(y_i) \right).
 
-    Tokens outside of segments, if `fit` sees any, are segments of one token with a label of their own.
+    Tokens outside segments, if `fit` sees any, are segments of one token with a label of their own.
 
     Parameters
     ----------
     %(C)s
     max_length : int, dict {label: int} or None, default=None
-        Largest number of tokens of a segment, or of a segment with each label; by default that of the longest
-        in the training data with the label. Time grows with the largest of them.
+        Largest number of tokens of a segment, for all labels or for each label; by default the length of the
+        longest training segment with the label. Time grows with the largest of them.
     loss : {"hamming", "normalized_hamming", "segments"}, default="hamming"
         Number of tokens with a wrong tag, that is, with a wrong label or on the wrong side of the start of a
         segment; their share; or the number of segments that are predicted but not true, or true but not
@@ -83,7 +83,7 @@ class SegmentSVC(
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        Labels, sorted. The weights below have one row for each, and a last row for tokens outside of segments
+        Labels, sorted. The weights below have one row per label, and a last row for tokens outside segments
         if `fit` saw any.
     coef_, first_coef_, last_coef_ : arrays of shape (n_labels, n_features)
         W, F and G, the feature weights of each label for all tokens of a segment, its first and its last.
@@ -98,7 +98,7 @@ class SegmentSVC(
     feature_names_ : list of str or None
         Names of the features, if they have names.
     %(support)s
-        Here it is three times as large: for all tokens of a segment, for its first and for its last token.
+        Here m is three times as large: for all tokens of a segment, for its first and for its last token.
     %(temperature)s
     %(certificate)s
     n_features_in_ : int

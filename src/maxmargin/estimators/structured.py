@@ -50,7 +50,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     ----------
     features : callable
         ``features(x, y)``, the joint feature map: a 1-D array, a sparse row, a dict ``{name: number}``, or a
-        pair ``(indices, values)``. Sparse features cost as much as their nonzeros.
+        pair ``(indices, values)``. The cost of sparse features is proportional to their nonzeros.
     loss : callable
         ``loss(y_true, y)``, the cost of the answer y: a number >= 0, and 0 for the truth.
     argmax : callable
@@ -67,9 +67,9 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     nonnegative : list, set or None, default=None
         Weights that must not be negative: their indices, or their names where features are dicts.
     exact : bool, default=True
-        Whether argmax always finds the largest value. If it does not, set this to False: it is then not an
-        error if another output beats an answer. ``gap_``, which needs the largest values, is then no
-        certificate: it is too small, by the mean amount that the answers fall short of the largest value.
+        Whether argmax always finds the largest value. If it does not, set this to False: an answer that
+        another output beats is then not an error. ``gap_``, which needs the largest values, is then not a
+        certificate: it is too small, by the mean amount by which the answers fall short of the largest value.
     %(training)s
 
     Attributes
@@ -89,11 +89,11 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     Each `fit` compares some answers of an exact argmax with each other. Before training these are the answers
     to five examples, at zero and at random weights: 25 calls. After training, they are compared with the
     predictions at the last weights, for five examples or for as many as a twentieth of the calls of training
-    allow. There are fewer if they take longer than a second (or a twentieth of the time of training), or than
-    a small share of ``time_limit``.
+    allow. Fewer are compared if this takes longer than a second (or a twentieth of the training time), or
+    than a small fraction of ``time_limit``.
 
-    Before training it is an error if another output beats an answer, or if the loss is never above 0. After
-    training it is a warning if another output beats an answer, if all weights are zero and predictions are
+    Before training, `fit` raises an error if another output beats an answer, or if the loss is never above 0.
+    After training, it warns if another output beats an answer, if all weights are zero and predictions are
     wrong, or if there was nothing to learn. An argmax that is not exact gets only the last of these checks.
 
     Examples
@@ -292,9 +292,9 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
 
     @snapshot
     def explain(self, x: object) -> Explanation:
-        """Return what the prediction for one example is made of.
+        """Explain the prediction for one example: what contributes to its score.
 
-        What would change it is not known, as `argmax` returns one output only.
+        The explanation has no changes, as `argmax` returns one output only.
 
         Parameters
         ----------

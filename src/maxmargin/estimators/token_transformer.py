@@ -53,9 +53,9 @@ class TokenTransformer(  # type: ignore[call-arg]
 
     Notes
     -----
-    The transformer is called once for all tokens. What it returns is split without a copy. Sparse
-    features stay sparse, and features of 32 bits stay so, if the transformer keeps them. Features that are
-    not finite are left to the transformer, which may impute them.
+    The transformer is called once for all tokens. What it returns is split without a copy. Sparse features
+    stay sparse, and float32 features stay float32, if the transformer preserves them. Features that are not
+    finite are left to the transformer, which may impute them.
 
     Features of tokens that are dicts or strings are numbered in `fit`, as the estimators do it, and are given
     to the transformer as a sparse matrix. Names that did not occur in `fit` are ignored later.

@@ -12,7 +12,7 @@ _ROOT = -1
 
 
 class ArborescenceWork(NamedTuple):
-    """Work space for sentences of up to a given number of words.
+    """Workspace for sentences of up to a given number of words.
 
     Cycles of words are contracted to components. Components are numbered in the order in which they are made;
     the first ones are the words themselves.
@@ -47,7 +47,7 @@ class ArborescenceWork(NamedTuple):
 
 
 def arborescence_work(n_words: int) -> ArborescenceWork:
-    """Return work space for up to ``n_words`` words."""
+    """Return a workspace for up to ``n_words`` words."""
 
     def ints(*shape: int) -> IntArray:
         return np.zeros(shape, dtype=np.int64)

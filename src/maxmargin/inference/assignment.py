@@ -9,7 +9,7 @@ from maxmargin.compiling import helper
 
 
 class AssignmentWork(NamedTuple):
-    """Work space for up to a given number of places of rows and of columns.
+    """Workspace for up to a given number of places of rows and of columns.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class AssignmentWork(NamedTuple):
 
 
 def assignment_work(n_places: int, n_columns: int) -> AssignmentWork:
-    """Return work space for up to ``n_places`` places and ``n_columns`` columns."""
+    """Return a workspace for up to ``n_places`` places and ``n_columns`` columns."""
     return AssignmentWork(
         np.zeros(n_places),
         np.zeros(n_columns),

@@ -17,7 +17,7 @@ from maxmargin.compiling import helper
 
 
 class ExchangeWork(NamedTuple):
-    """Work space.
+    """Workspace.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class ExchangeWork(NamedTuple):
 
 
 def exchange_work(n_places: int, n_columns: int) -> ExchangeWork:
-    """Return work space for up to ``n_places`` places and ``n_columns`` columns."""
+    """Return a workspace for up to ``n_places`` places and ``n_columns`` columns."""
     most = min(n_places, n_columns)
     places, node = np.zeros(most, dtype=np.int64), np.zeros(n_places, dtype=np.int64)
     return ExchangeWork(np.zeros((most + 1, most + 1)), places, node)

@@ -12,14 +12,14 @@ from maxmargin.loops import add_scaled, fill
 
 
 class Counted(NamedTuple):
-    """Work space: for each number of wrong labels, the best scores of paths to each label, and of all."""
+    """Workspace: for each number of wrong labels, the best scores of paths to each label, and of all."""
 
     value: FloatArray
     scores: FloatArray
 
 
 def counted_work(length: int, *labels: int) -> Counted:
-    """Return work space for paths of up to ``length`` positions, with states of this shape."""
+    """Return a workspace for paths of up to ``length`` positions, with states of this shape."""
     return Counted(aligned_zeros(length + 1, length, *labels), np.zeros(length + 1))
 
 

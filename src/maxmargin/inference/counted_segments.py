@@ -11,7 +11,7 @@ from maxmargin.loops import add_scaled, clear, fill
 
 
 class CountedSegments(NamedTuple):
-    """Work space.
+    """Workspace.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class CountedSegments(NamedTuple):
 
 
 def counted_segments(length: int, n_labels: int) -> CountedSegments:
-    """Return work space for sequences of up to ``length`` tokens."""
+    """Return a workspace for sequences of up to ``length`` tokens."""
     opened, closed = np.zeros((2, length, n_labels, length + 1))
     return CountedSegments(opened, closed, np.zeros(length + 1))
 

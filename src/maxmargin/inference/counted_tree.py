@@ -11,7 +11,7 @@ from maxmargin.loops import copy, fill
 
 
 class CountedTree(NamedTuple):
-    """Work space.
+    """Workspace.
 
     A *branch* is a node with the branches of some of its children. It has a table with one row for each
     number of wrong labels, from zero on: the best score for each label of the node.
@@ -43,7 +43,7 @@ class CountedTree(NamedTuple):
 
 
 def counted_tree(n_nodes: int, n_rows: int, width: int) -> CountedTree:
-    """Return work space for forests of up to ``n_nodes`` nodes whose tables have ``n_rows`` rows."""
+    """Return a workspace for forests of up to ``n_nodes`` nodes whose tables have ``n_rows`` rows."""
     begin, before, size, wrong = np.zeros((4, n_nodes), dtype=np.int64)
     message, scores = aligned_zeros(width), np.zeros(n_nodes + 1)
     return CountedTree(aligned_zeros(n_rows, width), begin, before, size, wrong, message, scores)
@@ -51,7 +51,7 @@ def counted_tree(n_nodes: int, n_rows: int, width: int) -> CountedTree:
 
 @helper
 def count_rows(order, parent, heads, size):
-    """Return the number of rows of the tables of a forest; ``size`` is work space."""
+    """Return the number of rows of the tables of a forest; ``size`` is workspace."""
     n_nodes, total = order.shape[0], 2 * order.shape[0]
     for v in range(n_nodes):
         size[v] = 1

@@ -14,7 +14,7 @@ _TERMINAL, _NONE = -1, -2
 
 
 class CutWork(NamedTuple):
-    """Work space for graphs of up to a given size.
+    """Workspace for graphs of up to a given size.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class CutWork(NamedTuple):
 
 
 def cut_work(n_nodes: int, n_edges: int) -> CutWork:
-    """Return work space for up to ``n_nodes`` nodes and ``n_edges`` edges."""
+    """Return a workspace for up to ``n_nodes`` nodes and ``n_edges`` edges."""
     tree, parent, distance, stamp, active, is_active, orphans = np.zeros((7, n_nodes), dtype=np.int64)
     excess, residual, rings = np.zeros(n_nodes), np.zeros(2 * n_edges), np.zeros(4, dtype=np.int64)
     return CutWork(excess, residual, tree, parent, distance, stamp, active, is_active, orphans, rings)

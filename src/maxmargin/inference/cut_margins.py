@@ -17,7 +17,7 @@ _NONE = -1
 
 
 class CutMarginWork(NamedTuple):
-    """Work space for graphs of up to a given size.
+    """Workspace for graphs of up to a given size.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class CutMarginWork(NamedTuple):
 
 
 def cut_margin_work(n_nodes: int, n_edges: int) -> CutMarginWork:
-    """Return work space for up to ``n_nodes`` nodes and ``n_edges`` edges."""
+    """Return a workspace for up to ``n_nodes`` nodes and ``n_edges`` edges."""
     return CutMarginWork(np.zeros(n_nodes), np.zeros(2 * n_edges), *np.zeros((5, n_nodes), dtype=np.int64))
 
 

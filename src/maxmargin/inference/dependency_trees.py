@@ -26,7 +26,7 @@ Trees = AnyTrees | ProjectiveTrees
 
 @generic
 def tree_work(trees, n_words):
-    """Return work space for sentences of up to ``n_words`` words."""
+    """Return a workspace for sentences of up to ``n_words`` words."""
     raise NotImplementedError
 
 
@@ -58,7 +58,7 @@ def projective_trees_best_tree(trees, scores, work, y):
 
 @generic
 def arc_sums(trees, n_words):
-    """Return work space of `arc_means`, for sentences of up to ``n_words`` words."""
+    """Return workspace of `arc_means`, for sentences of up to ``n_words`` words."""
     raise NotImplementedError
 
 

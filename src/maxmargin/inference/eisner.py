@@ -11,7 +11,7 @@ _RIGHT, _LEFT = 0, 1
 
 
 class EisnerWork(NamedTuple):
-    """Work space for sentences of up to a given number of words. Node 0 is the root, node j is word j.
+    """Workspace for sentences of up to a given number of words. Node 0 is the root, node j is word j.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class EisnerWork(NamedTuple):
 
 
 def eisner_work(n_words: int) -> EisnerWork:
-    """Return work space for up to ``n_words`` words."""
+    """Return a workspace for up to ``n_words`` words."""
     square = (n_words + 1, n_words + 1)
     right, left, right_arc, left_arc = (np.zeros(square) for _ in range(4))
     arc_split, right_split, left_split = (np.zeros(square, dtype=np.int64) for _ in range(3))

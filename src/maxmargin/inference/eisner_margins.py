@@ -11,7 +11,7 @@ from maxmargin.loops import fill
 
 
 class Outside(NamedTuple):
-    """Work space: the best scores of everything outside a span.
+    """Workspace: the best scores of everything outside a span.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Outside(NamedTuple):
 
 
 def outside_work(n_words: int) -> Outside:
-    """Return work space for up to ``n_words`` words."""
+    """Return a workspace for up to ``n_words`` words."""
     return Outside(*np.zeros((5, n_words + 1, n_words + 1)))
 
 

@@ -46,9 +46,9 @@ def forward_backward(unary, pairwise, n_labels, value, joint, marginals, counts)
         ``pairwise[j, k]`` is the score of label k after label j.
     n_labels : int
     value : array of shape (at least length, width)
-        Work space; receives v.
+        Workspace; receives v.
     joint : array of shape (2 * n_labels + 2, width)
-        Work space: the exponentials of one position, the terms factored out of them, their sums, and then
+        Workspace: the exponentials of one position, the terms factored out of them, their sums, and then
         the exponentials of ``pairwise``.
     marginals : array of shape (length, width)
         Receives the probability of each label at each position.

@@ -9,7 +9,7 @@ from maxmargin.compiling import helper
 
 
 class KBestWork(NamedTuple):
-    """Work space for k paths of up to a given length.
+    """Workspace for k paths of up to a given length.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class KBestWork(NamedTuple):
 
 
 def k_best_work(length: int, n_states: int, k: int) -> KBestWork:
-    """Return work space for ``k`` paths of up to this length."""
+    """Return a workspace for ``k`` paths of up to this length."""
     shape = (length, n_states, k)
     check_memory(24 * length * n_states * k, f"predict_k_best: the {k} best outputs", "use a smaller k")
     before, rank = (np.zeros(shape, dtype=np.int64) for _ in range(2))
@@ -160,7 +160,7 @@ def merge_best(lists, steps, gain, first, taken, value, before, rank):
     first : int
         The number of the first list.
     taken : int array of shape (at least n_lists,)
-        Work space.
+        Workspace.
     value : array of shape (k,)
         Receives the scores, best first; -inf if there are fewer.
     before, rank : int arrays of shape (k,)

@@ -12,7 +12,7 @@ from maxmargin.loops import add_scaled, clear
 
 
 class KBestTrellis(NamedTuple):
-    """Work space for k segmentations.
+    """Workspace for k segmentations.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class KBestTrellis(NamedTuple):
     closed : KBestWork
         For those with a segment that ends at a token. Preceding states are its lengths minus one.
     taken : int array
-        Work space of merges.
+        Workspace of merges.
     """
 
     opened: KBestWork
@@ -31,7 +31,7 @@ class KBestTrellis(NamedTuple):
 
 
 def k_best_trellis(length: int, n_labels: int, n_lengths: int, k: int) -> KBestTrellis:
-    """Return work space for ``k`` segmentations of up to ``length`` tokens."""
+    """Return a workspace for ``k`` segmentations of up to ``length`` tokens."""
     opened, closed = (k_best_work(length, n_labels, k) for _ in range(2))
     return KBestTrellis(opened, closed, np.zeros(max(n_labels, n_lengths), dtype=np.int64))
 

@@ -40,9 +40,9 @@ def path_margins(unary, pairwise, n_labels, value, turned, rows, y, margins):
     unary, pairwise, n_labels, value, y
         As for `viterbi`, after it.
     turned : array of shape (n_labels, width)
-        Work space: ``pairwise`` transposed, so that both passes run along rows.
+        Workspace: ``pairwise`` transposed, so that both passes run along rows.
     rows : array of shape (2, width)
-        Work space: the best scores after a position for each label, and sums.
+        Workspace: the best scores after a position for each label, and sums.
     margins : array of shape (length,)
         Receives the margins.
     """
@@ -65,11 +65,11 @@ def second_order_margins(unary, pairwise, triples, n_labels, value, turned, behi
     unary, pairwise, triples, n_labels, value, y
         As for `second_order_viterbi`, after it.
     turned : array of shape (n_labels, n_labels, width)
-        Work space: ``triples`` with the outer labels exchanged.
+        Workspace: ``triples`` with the outer labels exchanged.
     behind : array of shape (2, n_labels, width)
-        Work space: ``behind[t % 2, k, j]`` is the best score after position t, of label k, after label j.
+        Workspace: ``behind[t % 2, k, j]`` is the best score after position t, of label k, after label j.
     rows : array of shape (2, width)
-        Work space.
+        Workspace.
     margins : array of shape (length,)
         Receives the margins.
     """
@@ -115,7 +115,7 @@ def tree_margins(tables, order, parent, heads, n_labels, value, rows, y, margins
         As `best_on_tree` leaves it: the best scores of the subtree of each node, for each of its labels. They
         become the max-marginals of the whole tree.
     rows : array of shape (2, width)
-        Work space.
+        Workspace.
     margins : array of shape (n_nodes,)
         Receives the margins.
     """

@@ -21,7 +21,7 @@ _ROUNDING = 1e-9
 
 
 class MessageWork(NamedTuple):
-    """Work space.
+    """Workspace.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class MessageWork(NamedTuple):
 
 
 def message_work(n_nodes: int, n_edges: int, width: int) -> MessageWork:
-    """Return work space for up to ``n_nodes`` nodes and ``n_edges`` edges."""
+    """Return a workspace for up to ``n_nodes`` nodes and ``n_edges`` edges."""
     value, given, sent = np.zeros((3, width))
     messages, y = np.zeros((n_edges, width)), np.zeros(n_nodes, dtype=np.int64)
     return MessageWork(messages, value, given, sent, y, np.zeros(n_nodes + 1))

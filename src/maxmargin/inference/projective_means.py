@@ -30,7 +30,7 @@ class Spans(NamedTuple):
 
 
 class ProjectiveSums(NamedTuple):
-    """Work space: logarithms of sums over the trees of spans, their probabilities, and scores of the root."""
+    """Workspace: logarithms of sums over the trees of spans, their probabilities, and scores of the root."""
 
     sums: Spans
     masses: Spans
@@ -38,7 +38,7 @@ class ProjectiveSums(NamedTuple):
 
 
 def projective_sums(n_words: int) -> ProjectiveSums:
-    """Return work space for up to ``n_words`` words."""
+    """Return a workspace for up to ``n_words`` words."""
     square = (n_words + 1, n_words + 1)
     sums, masses = (Spans(*(np.zeros(square) for _ in range(4))) for _ in range(2))
     return ProjectiveSums(sums, masses, np.zeros(n_words))

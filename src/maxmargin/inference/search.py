@@ -21,7 +21,7 @@ from maxmargin.loops import add_scaled, copy
 
 
 class SearchWork(NamedTuple):
-    """Work space.
+    """Workspace.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class SearchWork(NamedTuple):
 
 
 def search_work(n_nodes: int, n_edges: int, width: int) -> SearchWork:
-    """Return work space for up to ``n_nodes`` nodes and ``n_edges`` edges."""
+    """Return a workspace for up to ``n_nodes`` nodes and ``n_edges`` edges."""
     return SearchWork(message_work(n_nodes, n_edges, width), np.zeros((n_nodes, width)), np.zeros(1))
 
 

@@ -24,7 +24,7 @@ def second_order_viterbi(unary, pairwise, triples, n_labels, value, y):
         ``triples[j, i, k]`` is the score of label k after label j after label i.
     n_labels : int
     value : array of shape (at least length, n_labels, width)
-        Work space: ``value[t, j, k]`` becomes the score of the best path that ends in label j at position
+        Workspace: ``value[t, j, k]`` becomes the score of the best path that ends in label j at position
         t - 1 and label k at position t. At the first position j is 0.
     y : int array of length at least ``length``
         Receives the labelling.

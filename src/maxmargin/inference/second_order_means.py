@@ -17,7 +17,7 @@ from maxmargin.loops import add_scaled, clear, scaled_copy
 
 
 class PairSums(NamedTuple):
-    """Work space.
+    """Workspace.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class PairSums(NamedTuple):
 
 
 def pair_sums(n_labels: int, width: int) -> PairSums:
-    """Return work space for sequences of any length."""
+    """Return a workspace for sequences of any length."""
     powers, pairs = aligned_zeros(n_labels, n_labels, width), aligned_zeros(2, n_labels, width)
     return PairSums(aligned_zeros(n_labels + 2, width), powers, np.zeros(n_labels), pairs)
 
@@ -56,7 +56,7 @@ def second_order_means(unary, pairwise, triples, n_labels, value, work, marginal
         As for `second_order_viterbi`.
     n_labels : int
     value : array of shape (at least length, n_labels, width)
-        Work space: the logarithm of the sum over all paths that end in label j at position t - 1 and label k
+        Workspace: the logarithm of the sum over all paths that end in label j at position t - 1 and label k
         at position t. At the first position j is 0.
     work : PairSums
     marginals : array of shape (length, width)

@@ -17,7 +17,7 @@ from maxmargin.loops import add_scaled, clear, fill
 
 
 class SegmentMarginWork(NamedTuple):
-    """Work space.
+    """Workspace.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class SegmentMarginWork(NamedTuple):
 
 
 def segment_margin_work(length: int, n_labels: int, width: int) -> SegmentMarginWork:
-    """Return work space for sequences of up to ``length`` tokens."""
+    """Return a workspace for sequences of up to ``length`` tokens."""
     turned, begins, tails = (
         aligned_zeros(*shape) for shape in ((n_labels, width), (width,), (length, width))
     )

@@ -27,9 +27,9 @@ def segment_means(token_scores, pairs, n_labels, trellis, joint, tokens, counts,
     token_scores, pairs, n_labels
         As for `segment_viterbi`.
     trellis : Trellis
-        The other scores of tokens, the scores of lengths, and work space.
+        The other scores of tokens, the scores of lengths, and workspace.
     joint : array of shape (2 * n_labels + 2, width)
-        Work space of `forward_backward`.
+        Workspace of `forward_backward`.
     tokens : array of shape (length, SEGMENT_ROWS * width)
         Receives the probability of each label at each token; of a segment with the label that starts there;
         and of one that ends there.

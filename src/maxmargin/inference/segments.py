@@ -16,7 +16,7 @@ BLOCK = 32
 
 
 class Trellis(NamedTuple):
-    """Work space, and the scores that are overwritten on the way.
+    """Workspace, and the scores that are overwritten on the way.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Marked(NamedTuple):
 
 
 def new_trellis(length: int, n_lengths: int, width: int) -> Trellis:
-    """Return work space for sequences of up to ``length`` tokens."""
+    """Return a workspace for sequences of up to ``length`` tokens."""
     n_rows = (length + 1, n_lengths, length, length, length // BLOCK + 1, n_lengths)
     return Trellis(*(aligned_zeros(n, width) for n in n_rows))
 
@@ -85,7 +85,7 @@ def segment_viterbi(token_scores, pairs, n_labels, marked, trellis, y):
     n_labels : int
     marked : Marked
     trellis : Trellis
-        The other scores of tokens, the scores of lengths, and work space.
+        The other scores of tokens, the scores of lengths, and workspace.
     y : int array of length at least ``length``
         Receives twice the label of each token, plus one where a segment starts.
     """

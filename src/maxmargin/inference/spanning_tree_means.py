@@ -24,7 +24,7 @@ from maxmargin.loops import clear, copy
 
 
 class TreeSums(NamedTuple):
-    """Work space for sentences of up to a given number of words.
+    """Workspace for sentences of up to a given number of words.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class TreeSums(NamedTuple):
 
 
 def tree_sums(n_words: int) -> TreeSums:
-    """Return work space for up to ``n_words`` words."""
+    """Return a workspace for up to ``n_words`` words."""
     cells = (n_words, n_words + 1)
     return TreeSums(np.zeros(cells), np.zeros((n_words, *cells)), np.zeros(cells))
 
@@ -53,7 +53,7 @@ def spanning_tree_means(scores, single_root, work, mean):
 
     .. math:: \exp \sum_j \text{scores}_{j y_j} .
 
-    The arguments are those of `projective_means`, with work space of the class `TreeSums`.
+    The arguments are those of `projective_means`, with workspace of the class `TreeSums`.
     """
     n_words, log_partition = scores.shape[0], 0.0
     for j in range(n_words):

@@ -17,7 +17,7 @@ MOST_NODES = 12
 
 
 class SubsetWork(NamedTuple):
-    """Work space.
+    """Workspace.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class SubsetWork(NamedTuple):
 
 
 def subset_work(n_nodes: int) -> SubsetWork:
-    """Return work space for up to ``n_nodes`` nodes."""
+    """Return a workspace for up to ``n_nodes`` nodes."""
     return SubsetWork(np.zeros(2**n_nodes), np.zeros(2**n_nodes), np.zeros(n_nodes))
 
 

@@ -66,9 +66,9 @@ def best_on_tree(unary, tables, order, parent, heads, n_labels, value, message, 
         The node that each arc leads to.
     n_labels : int
     value : array of shape (at least n_nodes, width)
-        Work space; receives the score of the best labelling of the subtree of each node, given its label.
+        Workspace; receives the score of the best labelling of the subtree of each node, given its label.
     message : array of shape (width,)
-        Work space.
+        Workspace.
     y : int array of length at least n_nodes
         Receives the labelling.
     """

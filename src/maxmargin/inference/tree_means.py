@@ -27,11 +27,11 @@ def tree_means(unary, tables, order, parent, heads, n_labels, value, joint, orie
     unary, tables, order, parent, heads, n_labels
         As for `best_on_tree`.
     value : array of shape (at least n_nodes, width)
-        Work space: the logarithm of the sum over the subtree of each node, given its label.
+        Workspace: the logarithm of the sum over the subtree of each node, given its label.
     joint : array of shape (2 * n_labels + 2, width)
-        Work space of `forward_backward`.
+        Workspace of `forward_backward`.
     oriented : array of shape (n_labels, width)
-        Work space: a table with one row for each label of the child.
+        Workspace: a table with one row for each label of the child.
     marginals : array of shape (n_nodes, width)
         Receives the probability of each label at each node.
     pairs : array of shape (n_edges, n_labels, width)

@@ -22,7 +22,7 @@ def viterbi(unary, pairwise, n_labels, value, y):
         ``pairwise[j, k]`` is the score of label k after label j.
     n_labels : int
     value : array of shape (at least length, width)
-        Work space: ``value[t, k]`` becomes the score of the best path that ends in label k at position t.
+        Workspace: ``value[t, k]`` becomes the score of the best path that ends in label k at position t.
     y : int array of length at least ``length``
         Receives the labelling.
     """

@@ -36,7 +36,7 @@ class Blocks(NamedTuple):
 def empty_blocks(n: int, slack: int) -> Blocks:
     """Return n empty vectors, in a pool with space for a few entries each."""
     length = n * _FIRST_ROOM + 4 * slack
-    # Zeros, as `scaled_blocks` multiplies what is not in use, too, and other values could overflow.
+    # Zeros, as `scaled_blocks` also multiplies unused entries, and other values could overflow.
     return Blocks(
         np.zeros(length, dtype=np.uint32), np.zeros(length), new_extents(n), np.zeros(1, dtype=np.int64)
     )
@@ -51,7 +51,7 @@ def blocks_enlarged(blocks: Blocks, slack: int) -> Blocks:
 
 
 def shrink_blocks(blocks: Blocks) -> None:
-    """Drop zeros, and give back all memory that is not in use."""
+    """Drop zeros, and release all memory that is not in use."""
     drop_zeros(blocks)
     shrink(blocks.extent, blocks.used, blocks.where, blocks.value)
 

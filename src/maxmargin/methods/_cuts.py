@@ -33,8 +33,8 @@ from maxmargin.problems.problem import AnyProblem
 # Accuracy of the program, scaled so that the largest loss is one: its duality gap, and its residuals.
 _ACCURACY = 1e-11
 _MAX_STEPS = 200
-# A plane touches the envelope if it is below it by at most this share of the largest loss. This is far more
-# than the solver's accuracy, so the weight of a plane that does not touch is negligible.
+# A plane touches the envelope if it is below it by at most this fraction of the largest loss. This is far
+# more than the solver's accuracy, so the weight of a plane that does not touch is negligible.
 _TOUCHING = 1e-6
 
 

@@ -5,16 +5,16 @@ r"""The kappa that accelerated runs begin with, from the lengths of the first st
 
 where :math:`\kappa_1` is that of the first pass, and :math:`\kappa` that of the second.
 
-This balances two errors of a pass with the centre at zero. What is left to optimise is about
-:math:`R^2 / ((\lambda + \kappa) n)`, and the term :math:`\frac{\kappa}{2} \|w\|^2` adds a bias, where
-:math:`\lambda \|w\|^2` is of the order of the hinges. In the first pass :math:`t \lambda` takes the place of
-:math:`\lambda`, which is nothing at first. Its bias is not made good by a centre, and weighs more.
+This balances two errors of a pass with the centre at zero. What is left to optimise is about :math:`R^2 /
+((\lambda + \kappa) n)`, and the term :math:`\frac{\kappa}{2} \|w\|^2` adds a bias, where :math:`\lambda
+\|w\|^2` is of the order of the hinges. In the first pass :math:`t \lambda`, which is zero at first, takes the
+place of :math:`\lambda`. No centre compensates the bias of this pass, so it weighs more.
 
 Here :math:`H_i` is the hinge of example i and :math:`R_i = \|\Phi_i \psi_i\|` the length of its corner. A
 step from the truth to the corner has the size :math:`\min(1, \lambda n H_i / R_i^2)`.
 
-This is measured by taking steps, so that no other kernel is compiled: with a very small :math:`\lambda`, none
-is as long as one, and each takes its example's hinge to zero.
+This is measured by taking steps, so that no other kernel is compiled: with a very small :math:`\lambda`, no
+step reaches length one, and each takes its example's hinge to zero.
 """
 
 import math
@@ -36,11 +36,11 @@ from maxmargin.problems.problem import AnyProblem
 
 _FACTOR = 1.25  # the c of the formula
 _EXAMPLES = 8, 64  # fewest and most examples that are measured
-_PART = 8  # one example in so many is measured, within these limits
+_PART = 8  # one example in this many is measured, within these limits
 _SMALL = 2.0**-100  # factor of lam n, roughly, in the steps that are measured
 _SMALLEST = 2.0**-1000  # its inverse is still finite
 _ROUNDING = 1e-9
-_SHARE = 0.02  # share of a limited time for a step of each example
+_SHARE = 0.02  # fraction of a time limit for a step of each example
 
 
 def first_kappa(method: object, problem: AnyProblem) -> float:
@@ -66,7 +66,7 @@ def kappa_by_steps(problem: AnyProblem, method: object, n: int) -> float:
 
     A step of each of a few examples is taken, one after another from w = 0, and the later half of them is
     measured: at zero, where all outputs score alike, corners can be many times longer than those that follow.
-    Numbers that are not finite give zero: the run will detect them and name the example. If time is limited,
+    Numbers that are not finite give zero: the run will detect them and name the example. With a time limit,
     fewer examples are measured.
     """
     lam, here = protocol.regularisation(method), map_sizes(problem.map).examples

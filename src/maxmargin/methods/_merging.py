@@ -1,7 +1,7 @@
 """Active sets within a budget of memory: planes of small weight are merged into their mean.
 
-A merged plane stands for a distribution over outputs. So the dual point stays the same, and all that is done
-with planes holds for it too: its margin is at most the hinge, and weight may move to it and from it.
+A merged plane stands for a distribution over outputs. So the dual point stays the same, and merged planes can
+be used like any others: its margin is at most the hinge, and weight may move to it and from it.
 """
 
 from maxmargin.compiling import helper
@@ -18,7 +18,7 @@ def fit_planes(planes, i, most, move):
     """Merge the planes of block i, those of smallest alpha first, until they have at most ``most`` entries.
 
     A merged plane is the mean of its planes under alpha, so the dual point of the block stays the same. The
-    move is work space, zero before and afterwards.
+    move is workspace, zero before and afterwards.
     """
     if planes.entries[i, SIZE] > most:
         drop_planes(planes, i)

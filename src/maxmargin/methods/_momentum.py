@@ -48,14 +48,14 @@ def snapshot_share(momentum: Momentum, n: int) -> float:
 
 
 def noted(momentum: Momentum, n: int) -> Momentum:
-    """Note that a snapshot is taken now."""
+    """Record that a snapshot is taken now."""
     return momentum._replace(time=momentum.passes + momentum.visits / n)
 
 
 def adapted_kappa(momentum: Momentum, gamma: float) -> Momentum:
     """Record the step of the line search; raise or lower kappa if the smoothed step has left its band.
 
-    Far from the optimum, steps are small but growing: this is no reason to lower kappa.
+    Far from the optimum, steps are small but growing, which is no reason to lower kappa.
     """
     low, high = _BAND
     step, since = momentum.step + _SMOOTHING * (gamma - momentum.step), momentum.since + 1

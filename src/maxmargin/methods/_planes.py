@@ -18,7 +18,7 @@ from maxmargin.problems.moves import add_entry
 
 
 class PlaneWork(NamedTuple):
-    """Work space for the planes of the block being moved.
+    """Workspace for the planes of the block being moved.
 
     Attributes
     ----------

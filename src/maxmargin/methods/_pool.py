@@ -21,7 +21,7 @@ from maxmargin.compiling.prefetch import prefetch
 START, SIZE, ROOM = 0, 1, 2
 # Numbers of entries: pools longer than the first are closed up in place; the second is copied at a time.
 _MANY, _PIECE = 1 << 21, 1 << 18
-# If less than a fourth of what is in use is free after closing up, a pool grows, until a third is.
+# After closing up, a pool with less than a fourth of its used space free grows, until a third is free.
 _LEAST, _MORE = 4, 3
 
 
@@ -62,7 +62,7 @@ def prefetch_part(extent, i, pool):
 def enlarged(state: object, slack: int) -> Any:
     """Return a state with more space in its pools, ``slack`` entries for any part and more.
 
-    The state that is given must not be used any more: pools that have enough gaps are closed up in place.
+    The given state must not be used afterwards: pools that have enough gaps are closed up in place.
     """
     if not isinstance(state, tuple):
         return state
@@ -72,8 +72,8 @@ def enlarged(state: object, slack: int) -> Any:
 def closed_up(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
     """Return extents without gaps, the number of entries, and the pools, longer if they are short.
 
-    In large pools the parts are moved to the beginning, and pools that are short grow where they are. So a
-    run needs one pool and not two.
+    In large pools the parts are moved to the beginning, and pools that are too short grow in place. So a run
+    never holds two copies of a pool.
     """
     size = extent[:, SIZE]
     end, spare = int(size.sum()), 4 * (int(size.max(initial=0)) + slack)
@@ -85,7 +85,7 @@ def closed_up(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
 
 
 def shrink(extent: IntArray, used: IntArray, *pools: NDArray[np.generic]) -> None:
-    """Close up pools in place, and give back the memory after their entries."""
+    """Close up pools in place, and release the memory after their entries."""
     if all(map(_can_grow, pools)):
         end = int(extent[:, SIZE].sum())
         _close_up(extent, end, pools)

@@ -37,7 +37,7 @@ def stretch_length(method: "Accelerated", momentum: Momentum, problem: AnyProble
 
 
 def _length(method: "Accelerated", part: int, walks: int, problem: AnyProblem) -> int:
-    """Return the number of visits in a stretch of pass number ``part``, where so many cost little."""
+    """Return the number of visits in a stretch of pass ``part``, which can afford ``walks`` stretches."""
     n = map_sizes(problem.map).examples
     length, grain = -(-n // max(walks, min(_EARLY[0] // part, n))), protocol.grain(method, problem)
     return -(-length // grain) * grain
@@ -71,7 +71,7 @@ def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyP
 def has_stretches_inside(method: "Accelerated", problem: AnyProblem) -> bool:
     """Whether kernels take snapshots and begin stretches: not if weights are projected.
 
-    The mean is that of their images then. Kernels add kappa to the field ``lam`` of a method.
+    With projections, the mean is that of their images. Kernels add kappa to the field ``lam`` of a method.
     """
     is_plain = is_swept(method.inner) and "lam" in getattr(method.inner, "_fields", ())
     return method.kappa != 0.0 and is_plain and not is_projected(problem.map)

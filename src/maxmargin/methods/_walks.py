@@ -2,8 +2,8 @@ r"""Operations on whole weight vectors, done a few times per pass; each reads an
 
 Outside of kernels, threads share the slices of long vectors.
 
-In those for acceleration, ``w`` are the weights after a pass, ``centre`` is v, and ``dual`` is the mean of
-:math:`g / \lambda`, whose current value is :math:`(1 + r) w - r v` with :math:`r = \kappa / \lambda`.
+In the operations for acceleration, ``w`` are the weights after a pass, ``centre`` is v, and ``dual`` is the
+mean of :math:`g / \lambda`, whose current value is :math:`(1 + r) w - r v` with :math:`r = \kappa / \lambda`.
 """
 
 from maxmargin.arrays import FloatArray

@@ -19,27 +19,27 @@ The certificate is always that of P, because :math:`\alpha` is feasible for the 
   the bound never decreases;
 * the primal from the mean of the weights over time t, in passes, with density :math:`t^2`. It is made from
   snapshots: as many per pass as cost little, and a few more in the first passes, when weights change most.
-  Kernels take them between two visits, where they can (``alone.py``); else each of them takes a
-  return to Python.
+  Kernels take them between two visits, where possible (``alone.py``); otherwise each snapshot needs a return
+  to Python.
 
 **The choice of kappa.** A long step of the line search shows that the last pass made much progress, and that
 a larger :math:`\kappa` would be faster. A short step shows that passes fluctuate around their mean, and that
-a smaller one would be. So :math:`\kappa` is raised or lowered when the step leaves a band. It starts at
-about :math:`2 c \sqrt{\lambda / (n \bar s)}` (`maxmargin.methods._first_kappa`), which has the right units:
-:math:`\bar s` is the mean of :math:`H_i / R_i^2`, the hinge over the squared length of the corner, which is
-the step of block i up to a factor :math:`\lambda n`. It is measured by a few steps before the run. With
-:math:`\kappa \to 0` this becomes the inner method, so it cannot stall forever.
+a smaller :math:`\kappa` would be faster. So :math:`\kappa` is raised or lowered when the step leaves a band.
+It starts at about :math:`2 c \sqrt{\lambda / (n \bar s)}` (`maxmargin.methods._first_kappa`), which has the
+right units: :math:`\bar s` is the mean of :math:`H_i / R_i^2`, the hinge over the squared length of the
+corner, which is the step of block i up to a factor :math:`\lambda n`. It is measured by a few steps before
+the run. As :math:`\kappa \to 0`, acceleration reduces to the inner method, so it cannot stall forever.
 
-**The first pass.** Its centre is zero, so that :math:`\kappa` biases the weights. So it is smaller there:
-about half of the next one, where that is larger than :math:`\lambda`. Until all blocks have been visited, g
-is a sum over some of them, and weights that belong to :math:`\lambda` would be too short; the blocks visited
-first would make up for it by steps that are too long. So after a share t of the first pass,
-:math:`t \lambda + \kappa` takes the place of :math:`\lambda + \kappa`: the blocks visited so far have the
-weights of a problem of their own.
+**The first pass.** Its centre is zero, so :math:`\kappa` biases the weights towards zero. It is therefore
+smaller in this pass: about half of that of the second pass, if that is larger than :math:`\lambda`. Until all
+blocks have been visited, g is a sum over some of them, and weights computed with :math:`\lambda` would be too
+short; the blocks visited first would compensate by steps that are too long. So after a fraction t of the
+first pass, :math:`t \lambda + \kappa` takes the place of :math:`\lambda + \kappa`: the blocks visited so far
+have the weights of a problem of their own.
 
 **The second pass.** The centre moves from zero to about the weights of the first pass. As the dual variables
-belong to the old centre, weights would grow by up to as much again, until their blocks are visited and make
-up for it. So the centre moves in parts as the blocks are visited, one at each snapshot.
+belong to the old centre, the weights could double in length, until their blocks are visited and compensate.
+So the centre moves in parts as the blocks are visited, one part at each snapshot.
 """
 
 import math
@@ -106,7 +106,7 @@ class AcceleratedState(NamedTuple):
     dual : array
         g / lam of the mean dual point.
     difference : array
-        Work space for the current dual point minus the mean one. In the second pass, by how much the
+        Workspace for the current dual point minus the mean one. In the second pass, by how much the
         centre moves in it.
     momentum : Momentum
     """
@@ -203,7 +203,7 @@ def _move_centre(
 
 
 def _grown(method: Accelerated, momentum: Momentum, problem: AnyProblem) -> Momentum:
-    """Raise kappa by the share of lam for the blocks up to the next snapshot of the first pass."""
+    """Raise kappa by the fraction of lam for the blocks up to the next snapshot of the first pass."""
     more = next_stretch(method, momentum, problem) - momentum.visits
     share = more / map_sizes(problem.map).examples
     return momentum._replace(kappa=momentum.kappa + share * protocol.regularisation(method))
@@ -240,7 +240,7 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
 
 
 def _adapted(momentum: Momentum, gamma: float, lam: float) -> Momentum:
-    """Return the kappa to go on with after a pass with this step of the line search."""
+    """Return the next kappa, after a pass with this step of the line search."""
     adapted = adapted_kappa(momentum, gamma)
     first = momentum.passes == 1
     return adapted._replace(kappa=second_kappa(lam, momentum.kappa)) if first else adapted
@@ -288,7 +288,7 @@ def accelerated_carried(
 
 
 def _carried_kappa(method: Accelerated, old: Momentum, kappa: float, problem: AnyProblem) -> float:
-    """Return the kappa to go on with: the old one, unless it is fixed or the first pass was not finished."""
+    """Return the next kappa: the old one, unless it is fixed or the first pass was not finished."""
     if method.kappa is not None:
         return method.kappa
     if old.passes > 0:

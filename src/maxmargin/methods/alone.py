@@ -19,10 +19,10 @@ _NONE = np.zeros(0)
 
 
 class Alone(NamedTuple):
-    """What happens between the visits of a kernel that meets no others. A type of its own compiles sooner.
+    """What happens between visits in a kernel that meets no others. A separate type compiles faster.
 
-    Every few visits, a snapshot of the weights is added to their mean over time. At the beginning of each
-    *stretch* of a pass, there is one too; then kappa grows and weights shrink, or the centre moves and
+    Every few visits, a snapshot of the weights is added to their mean over time. Another one is taken at the
+    beginning of each *stretch* of a pass; then kappa grows and weights shrink, or the centre moves and
     weights follow.
 
     Attributes
@@ -48,9 +48,9 @@ class Alone(NamedTuple):
     centre, way : arrays
         The prox-centre, and by how much it moves in this pass; empty if it stays.
     pull : float
-        By how much weights follow the centre, as a share.
+        The fraction of the centre's move that the weights follow.
     gamma : array
-        Left there: the step of each example at its last visit; empty if nobody asks.
+        Output: the step of each example at its last visit; empty if it is not needed.
     """
 
     done: int = 0

@@ -11,9 +11,9 @@ which is m / n times the dual of a problem of m examples with :math:`\lambda' = 
 that of the whole problem, so certificates hold for it.
 
 **Growth.** With short blocks the dual rises fast, but not to the optimum, as the held labels are never wrong.
-So neighbouring blocks are joined in pairs after some passes. That changes neither :math:`z` and
-:math:`\ell` of a sequence nor the weights. In the end there is one block for each sequence, and the method is
-the inner one. ``Accelerated`` around it is much faster.
+So neighbouring blocks are joined in pairs after some passes. That changes neither :math:`z` and :math:`\ell`
+of a sequence nor the weights. In the end there is one block for each sequence, and the method is the inner
+one. Wrapping it in ``Accelerated`` makes it much faster.
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ class _Anchored(NamedTuple):
 
 
 class Anchored(_Anchored):
-    """A block method for long sequences, of which it moves blocks of tokens that grow.
+    """A block method for long sequences: it moves blocks of tokens, which grow.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _inner_method(method: Anchored, state: AnchoredState, n: int) -> Any:
 
 
 def _after_pass(method: Anchored, state: AnchoredState, problem: AnyProblem) -> AnchoredState:
-    """End a pass; join blocks if it is time to."""
+    """End a pass; join blocks if that is due."""
     state = state._replace(visits=0, passes=state.passes + 1)
     is_whole = len(state.anchors.examples) == map_sizes(problem.map).examples
     return state if is_whole or state.passes % _PASSES else _grown(method, state, problem)

@@ -14,11 +14,11 @@ at most the gain of the dual itself if
 
 .. math:: \sigma \ge \rho, \qquad \rho = \frac{\| \sum_p d_p \|^2}{\sum_p \| d_p \|^2} \le P ,
 
-where :math:`d_p` are the moves of which the other parts do not know yet. So :math:`\sigma = P` is always
-safe, but takes short steps. Where parts hardly interact, their moves are nearly orthogonal and :math:`\rho`
-is close to one. It is measured at the end of each stretch. :math:`\sigma - 1` is P - 1 times a running mean
-of :math:`\rho - 1`: that mean itself for two parts, and more for more parts, where it let the dual fall.
-At the start, :math:`\sigma` is P in a short stretch. A loss of dual value doubles the mean's excess over one.
+where :math:`d_p` are the moves that the other parts have not seen yet. So :math:`\sigma = P` is always safe,
+but takes short steps. Where parts hardly interact, their moves are nearly orthogonal and :math:`\rho` is
+close to one. It is measured at the end of each stretch. :math:`\sigma - 1` is P - 1 times a running mean of
+:math:`\rho - 1`: for two parts it is that mean itself. With more parts, the mean alone let the dual fall. At
+the start, :math:`\sigma` is P in a short stretch. A loss of dual value doubles the mean's excess over one.
 Certificates hold for any :math:`\sigma`.
 
 **Rounds.** A stretch has several rounds. After each of them, parts exchange their moves within their kernels
@@ -55,7 +55,7 @@ from maxmargin.wording import shown
 
 _STRETCHES = 2  # for each part, at most, in a pass: the more parts, the more they interact
 _TRIAL = 16  # how many times as long a stretch is when rho has been measured
-_ROUNDS, _FEWEST = 256, 8  # rounds in a pass, if a part then makes at least so many visits in each
+_ROUNDS, _FEWEST = 256, 8  # rounds in a pass, if a part then makes at least this many visits in each
 _LOG_BYTES = 1 << 27  # at most, for the log of moves
 _SMOOTHING = 0.2  # share of the last rho in the mean
 _CAUTIOUS, _EXCESS = (
@@ -101,7 +101,7 @@ class Part(NamedTuple):
     state : Any
         The inner method's state for them.
     before : array
-        Work space: its weights at the end of a stretch, but for its own moves of the last two rounds.
+        Workspace: its weights at the end of a stretch, but for its own moves of the last two rounds.
     """
 
     problem: AnyProblem
@@ -250,7 +250,7 @@ def _add_up(phi: object, state: DividedState, sigma: float) -> float:
 
 
 def sigma_for(interaction: float, n_parts: int, caution: float) -> float:
-    """Return sigma for the running mean of rho; ``caution`` is what its excess over one is multiplied by."""
+    """Return sigma for the running mean of rho; ``caution`` is the factor of its excess over one."""
     return min(1.0 + caution * max(interaction - 1.0, 0.0), float(n_parts))
 
 

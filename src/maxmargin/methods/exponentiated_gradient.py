@@ -110,7 +110,7 @@ class GibbsState(NamedTuple):
     visits, calls : arrays of shape (1,)
         Number of blocks visited, and of oracle calls.
     trial : Trial
-        Work space.
+        Workspace.
     """
 
     w: FloatArray
@@ -166,7 +166,7 @@ def _find_means(problem, state, scale, scratch):
 def exponentiated_gradient_seek(method, state, problem, i, w, scratch):
     """Find a step size that does not decrease the dual; return the new loss of the block and the gain.
 
-    The move of the block is left in the work space; it is zero if no step size was found.
+    The move of the block is left in the workspace; it is zero if no step size was found.
     """
     work, scale, first_slope = scratch.block, 1.0 / (method.lam * state.ell.shape[0]), 0.0
     move, halvings = work.move, _HALVINGS_AT_FIRST if state.visits[0] < state.ell.shape[0] else _HALVINGS

@@ -72,7 +72,7 @@ class Meetings(NamedTuple):
         Left there: the weights of this part, but for its own moves of the last two rounds.
     phi : map
         The feature map of all examples.
-    work : work space of the map
+    work : workspace of the map
     part, parts : int
         The number of this part, and the number of parts.
     scale : float

@@ -32,8 +32,8 @@ from maxmargin.wording import shown
 State = TypeVar("State")
 Method = TypeVar("Method", bound="NamedMethod")
 
-# Reports of a step or a sweep. BROKEN: a wrong gap, for which the oracle may be to blame. UNDEFINED: a number
-# that is not finite, whatever the oracle answers. WAITING: other parts have not come to a meeting.
+# Reports of a step or a sweep. BROKEN: a wrong gap, perhaps because the oracle is wrong. UNDEFINED: a number
+# that is not finite, whatever the oracle answers. WAITING: other parts have not reached a meeting.
 DONE, FULL, BROKEN, UNDEFINED, WAITING = 0, 1, 2, 3, 4
 
 # Tolerance for rounding in a gap or a hinge, which are nonnegative, relative to its terms.
@@ -266,9 +266,9 @@ def has_room(method, state, i, sizes):
 
 @generic
 def make_room(method: object, state: object, i: int, move: Move) -> None:
-    """Reduce block i to what it may take before a step; by default there is no limit.
+    """Reduce block i to its memory budget before a step; by default there is no limit.
 
-    If there is still no space, its pools are enlarged. The move is work space, zero before and afterwards.
+    If there is still no space, its pools are enlarged. The move is workspace, zero before and afterwards.
     """
 
 
@@ -279,13 +279,13 @@ def foresee_block(method, state, i):
 
 @generic
 def notice(method: object, state: object) -> None:
-    """Warn the user, once in a run, of a limit that steps have met; by default there is none."""
+    """Warn the user, once per run, that steps have reached a limit; by default there is none."""
 
 
 @generic
 def dual_loss(method: object, state: DualState) -> float:
     """Return ell of the current dual variables."""
-    # The mean, to the same bits, in half the time of ``mean`` where blocks are few.
+    # Bitwise equal to ``mean``, in half the time if there are few blocks.
     return float(np.add.reduce(state.ell) / len(state.ell))
 
 

@@ -1,10 +1,10 @@
-"""The work space of a visit; each thread has its own.
+"""The workspace of a visit; each thread has its own.
 
-The oracle and the steps have separate work spaces, so that a step can be compiled even if the oracle is a
+The oracle and the steps have separate workspaces, so that a step can be compiled even if the oracle is a
 Python object.
 
-A run on few examples makes dozens of short sweeps and certificates, and allocating a work space takes as long
-as several visits. So a run keeps its work space from one to the next (`kept_scratch`), one per thread.
+A run on few examples makes dozens of short sweeps and certificates, and allocating a workspace takes as long
+as several visits. So a run keeps its workspace from one to the next (`kept_scratch`), one per thread.
 """
 
 import threading
@@ -41,7 +41,7 @@ class Corner(NamedTuple):
 
 
 class BlockWork(NamedTuple):
-    """The work space of a step.
+    """The workspace of a step.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class BlockWork(NamedTuple):
         The psi of the oracle's answer.
     move : Move
         The direction of the step.
-    map : work space of the feature map
+    map : workspace of the feature map
     sizes : Sizes
     exact : bool
         Whether the oracle is exact.
@@ -67,13 +67,13 @@ class BlockWork(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """The work space of a visit: that of the oracle, with its answer, and that of a step.
+    """The workspace of a visit: that of the oracle, with its answer, and that of a step.
 
     Attributes
     ----------
     y : array
         The oracle's answer.
-    oracle : work space of the oracle
+    oracle : workspace of the oracle
     weights : array
         Weights of the examples, in addition to those that the oracle itself has; empty if there are none.
     rescaling : Rescaling
@@ -89,12 +89,12 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(problem: AnyProblem, w: FloatArray | None = None) -> Scratch:
-    """Return work space for the problem; pass ``w`` if all scores will be at this same array."""
+    """Return a workspace for the problem; pass ``w`` if all scores will be at this same array."""
     return bare_scratch(Bare(problem), w)
 
 
 def bare_scratch(bare: Bare, w: FloatArray | None = None) -> Scratch:
-    """Return work space for the problem that applies weights and rescales slacks; ``w`` as `new_scratch`."""
+    """Return a workspace that applies weights and rescales slacks; ``w`` is as in `new_scratch`."""
     problem, weights, rescales, solves = bare
     size = sizes(problem)
     if rescales and len(weights) == 0:  # loops look at the slacks of weighted examples alone
@@ -119,14 +119,14 @@ def bare_scratch(bare: Bare, w: FloatArray | None = None) -> Scratch:
 
 
 class _Free(NamedTuple):
-    """Work space that is free, and what it was made for."""
+    """A free workspace, and the problem it was made for."""
 
     bare: Bare
     w: FloatArray | None
     scratch: Scratch
 
     def serves(self, bare: Bare, w: FloatArray | None) -> bool:
-        """Whether the work space is as `bare_scratch` would make it, or has more."""
+        """Whether the workspace is as `bare_scratch` would make it, or has more."""
         mine, its = self.bare.problem, bare.problem
         if bare.solves and not self.bare.solves:
             return False
@@ -137,20 +137,20 @@ class _Free(NamedTuple):
 
 
 class _Kept(list[_Free]):
-    """Work spaces that are free, the last used at the end: for each thread, of a part and of all examples."""
+    """Workspaces that are free, the last used at the end: for each thread, of a part and of all examples."""
 
     def __init__(self) -> None:
         super().__init__()
         self.most = 2 * n_threads()
 
 
-_FREE: ContextVar[_Kept | None] = ContextVar("free work space", default=None)
+_FREE: ContextVar[_Kept | None] = ContextVar("free workspace", default=None)
 _LOCK = threading.Lock()
 
 
 @contextmanager
 def kept_scratch() -> Iterator[None]:
-    """Let `scratch_for` keep work space from one call to the next in this block."""
+    """Let `scratch_for` keep workspaces from one call to the next in this block."""
     token = _FREE.set(_Kept())
     try:
         yield
@@ -160,7 +160,7 @@ def kept_scratch() -> Iterator[None]:
 
 @contextmanager
 def scratch_for(bare: Bare, w: FloatArray | None = None) -> Iterator[Scratch]:
-    """Lend the work space of an earlier call for this problem, or a new one as `bare_scratch` makes it.
+    """Lend the workspace of an earlier call for this problem, or a new one as `bare_scratch` makes it.
 
     After an error it is not lent again, as it may hold an unfinished move.
     """
@@ -176,7 +176,7 @@ def scratch_for(bare: Bare, w: FloatArray | None = None) -> Iterator[Scratch]:
 
 
 def _taken(kept: list[_Free], bare: Bare, w: FloatArray | None) -> _Free | None:
-    """Take the work space that serves out of those kept; return None if there is none."""
+    """Take a suitable workspace out of those kept; return None if there is none."""
     with _LOCK:
         for k in reversed(range(len(kept))):
             if kept[k].serves(bare, w):

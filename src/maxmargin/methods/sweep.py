@@ -167,7 +167,7 @@ def sweep_in_turns(
     numbers: IntArray | None = None,
     meetings: Meetings | Alone = NO_MEETINGS,
 ) -> Generator[None, None, State]:
-    """Make the visits as `sweep_all` does; yield when other parts have not come to a meeting."""
+    """Make the visits as `sweep_all` does; yield while other parts have not reached a meeting."""
     done, left, w, traits = 0, as_visits(visits), protocol.weights(method, state), protocol.traits(method)
     # Scores may be the weights themselves, but not if these are scaled.
     own = w if traits.has_dual else None
@@ -211,7 +211,7 @@ def sweep_in_time(
 ) -> tuple[State, int]:
     """Make visits until the deadline, as `sweep_all` does; return the state, and how many were made."""
     done, total = 0, n_visits(visits)
-    if not is_limited():  # visits in one piece, which tell a run how long its own pieces may be
+    if not is_limited():  # visits in one piece, from which a run learns the length of its own pieces
         begin = now()
         state = sweep_all(problem, method, state, visits, meetings=alone)
         Pace("visits").note(total, now() - begin)

@@ -101,7 +101,7 @@ def map_sizes(phi):
 def map_workspace(phi):
     """Return work arrays for `gram`, `norm2` and `push`; each thread has its own.
 
-    The work space of a wrapper has that of the inner map in its field ``inner``.
+    The workspace of a wrapper has that of the inner map in its field ``inner``.
     """
     if is_wrapper(type(phi)):
         return InnerWork(map_workspace(phi.inner))
@@ -128,7 +128,7 @@ def gram(phi, i, move, image, work):
 def norm2(phi, i, move, image, work):
     r"""Return :math:`\|\Phi_i \delta\|^2 = \langle \delta, \Phi_i^\top \Phi_i \delta \rangle`.
 
-    ``image`` is work space. A map may have a faster way than `gram`.
+    ``image`` is workspace. A map may have a faster way than `gram`.
     """
     gram(phi, i, move, image, work)
     return dot_at(move.support, move.size[0], move.delta, image)

@@ -18,7 +18,7 @@ class Dispatched(Protocol):
 
 
 class InnerWork(NamedTuple):
-    """The work space of a wrapper that adds nothing to that of the inner object."""
+    """The workspace of a wrapper that adds nothing to that of the inner object."""
 
     inner: object
 

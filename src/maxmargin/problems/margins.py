@@ -20,7 +20,7 @@ from maxmargin.problems.oracle import decode, oracle_workspace, output_size, out
 
 
 class DecodingAgain(NamedTuple):
-    """Work space of the default: that of the oracle, and another output."""
+    """Workspace of the default: that of the oracle, and another output."""
 
     oracle: object
     y: IntArray

@@ -70,7 +70,7 @@ def output_sizes(oracle):
 def oracle_workspace(oracle):
     """Return work arrays for the functions below; each thread has its own.
 
-    The work space of a wrapper has that of the inner oracle in its field ``inner``.
+    The workspace of a wrapper has that of the inner oracle in its field ``inner``.
     """
     if is_wrapper(type(oracle)):
         return InnerWork(oracle_workspace(oracle.inner))

@@ -35,7 +35,7 @@ def row_add_two(rows, t, a, b, W, j, k):
 
 @subroutine
 def row_push_few(rows, t, scale, delta, W, nonzero):
-    """``W += scale * np.outer(x_t, delta)``, fast if delta is sparse; ``nonzero`` is work space."""
+    """``W += scale * np.outer(x_t, delta)``, fast if delta is sparse; ``nonzero`` is workspace."""
     count = list_nonzero(delta, nonzero)
     if count > 2 and count > _FEW * delta.shape[0]:
         row_push(rows, t, scale, delta, W)

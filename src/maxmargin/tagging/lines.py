@@ -40,7 +40,7 @@ def tag_text(
 ):
     """Write the labels of the sequences of a text, from where the scan stands.
 
-    Returns `DONE`; `LONG_LINE` or `LONG_SEQUENCE` if work space is too short for the next sequence; or `ODD`
+    Returns `DONE`; `LONG_LINE` or `LONG_SEQUENCE` if workspace is too short for the next sequence; or `ODD`
     if the estimator has to read the text.
 
     Parameters
@@ -53,15 +53,15 @@ def tag_text(
     chain : float64 array of shape (n_labels + 2, width)
         The weights of pairs of labels, of the first label and of the last one.
     line : uint8 array
-        Work space for the attributes of a token.
+        Workspace for the attributes of a token.
     fields : int64 array of shape (some, 3)
-        Work space for what is known of each attribute.
+        Workspace for what is known of each attribute.
     numbers : int64 array of shape (2, some), as long as ``fields``
-        Work space for the numbers of features.
+        Workspace for the numbers of features.
     unary, value : float64 arrays of shape (some, width)
-        Work space for the scores of the tokens of a sequence, and of labellings.
+        Workspace for the scores of the tokens of a sequence, and of labellings.
     path : int64 array, as long as ``unary``
-        Work space for a labelling.
+        Workspace for a labelling.
     out : int32 array, with an entry for each line of the text and one more
         Receives labels, and `END_OF_SEQUENCE` after each sequence.
     scan : int64 array of 4

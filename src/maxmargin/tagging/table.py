@@ -9,7 +9,7 @@ import numpy as np
 from maxmargin.compiling import helper
 from maxmargin.compiling.prefetch import prefetch
 
-# What the loops of tagging return: all went well, work space is too short for a line or a sequence, or the
+# What the loops of tagging return: all went well, workspace is too short for a line or a sequence, or the
 # estimator has to read it: there is a value, a declaration or a fault.
 DONE, LONG_LINE, LONG_SEQUENCE, ODD = 0, -1, -2, -3
 # What is known of a field or a name: its first byte, its number of bytes, the upper half of its hash, and
@@ -42,7 +42,7 @@ def index_features(names, counts, columns, values, n_labels, batch, slots, rows)
         The labels of weights, and the weights, of one feature after another.
     n_labels : int
     batch : int64 array of shape (some, 4)
-        Work space for what is known of some names, and their numbers.
+        Workspace for what is known of some names, and their numbers.
     slots : uint64 array
         Zero. A slot is a pair: zero, or the upper half of a hash above the number of a feature plus one; and
         where its name starts. Their number is a power of two, and more than half of them stay empty.

@@ -13,7 +13,7 @@ from maxmargin.tagging.model import ChainModel, Json, read_chain
 # What `lines.tag_text` returns; its module imports NumPy.
 _LONG_LINE, _LONG_SEQUENCE = -1, -2
 _LINES, _END_OF_SEQUENCE = 2, -1
-# Bytes of a line, and tokens of a sequence, that work space is made for at first; and the longest line.
+# Bytes of a line, and tokens of a sequence, that workspace is made for at first; and the longest line.
 _LINE, _TOKENS, _LONGEST_LINE = 1 << 14, 1 << 9, 1 << 20
 _LABEL = "_"  # stands for a label that is not known
 _BATCH = 64  # names that are looked up at a time
@@ -128,7 +128,7 @@ class Tagger:
         return out[: scan[_LINES]]
 
     def _enlarge(self, status: int) -> bool:
-        """Double the work space for lines or for sequences; return whether it may be as large as that."""
+        """Double the workspace for lines or for sequences; return whether it may be as large as that."""
         line, _, _, unary, *_ = self._work
         (n_bytes,), (n_tokens, width) = line.shape, unary.shape
         if status == _LONG_LINE:
@@ -167,7 +167,7 @@ def _zeros(*shape: int) -> Buffer:
 
 
 def _work(width: int, n_bytes: int, n_tokens: int) -> tuple[Buffer, ...]:
-    """Return the work space of `lines.tag_text`: of a line, and of a sequence."""
+    """Return the workspace of `lines.tag_text`: of a line, and of a sequence."""
     line = Buffer((ctypes.c_uint8 * n_bytes)(), (n_bytes,))
     of_line = line, _zeros(n_bytes + 1, 3), _zeros(2, n_bytes + 1)
     return *of_line, _zeros(n_tokens, width), _zeros(n_tokens, width), _zeros(n_tokens)

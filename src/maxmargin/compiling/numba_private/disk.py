@@ -89,7 +89,7 @@ _LOADS_ONLY = works(
 
 
 def processor_of_target(target: Target) -> object:
-    """Return what distinguishes the processor of a target from others; code for it can be loaded then."""
+    """Return an identifier of the processor of a target; code for it can be loaded afterwards."""
     if _LOADS_ONLY:
         rtsys.initialize(target)
     else:
@@ -98,7 +98,7 @@ def processor_of_target(target: Target) -> object:
 
 
 def processor_of_code(code: Code) -> object:
-    """Return what distinguishes the processor that code was compiled for from others."""
+    """Return an identifier of the processor that code was compiled for."""
     return code.codegen.magic_tuple()
 
 

@@ -1,4 +1,4 @@
-"""Code that Python has no words for, or more: prefetching, calls of addresses, atomic numbers, views."""
+"""Code that Python cannot express: prefetching, calls by address, atomic loads and stores, views."""
 
 from collections.abc import Callable, Sequence
 from inspect import signature
@@ -28,7 +28,7 @@ _READ, _KEEP, _DATA = 0, 3, 1
 
 
 class _Context(Protocol):
-    """What knows how values are represented and passed."""
+    """Numba's target context: how values are represented and passed."""
 
     call_conv: CPUCallConv
 
@@ -143,7 +143,7 @@ _WORD = 8
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_acquire(typing_context: object, array: types.Array) -> tuple[object, _Lowering]:
-    """Return ``array[0]``, an int64; what its writer wrote before it is seen from now on."""
+    """Return ``array[0]``, an int64, with acquire semantics: earlier writes of its writer are visible."""
 
     def generate(
         context: _Context, builder: ir.IRBuilder, signature: _Signature, args: Sequence[ir.Value]
@@ -158,7 +158,7 @@ def load_acquire(typing_context: object, array: types.Array) -> tuple[object, _L
 def store_release(
     typing_context: object, array: types.Array, value: types.Integer
 ) -> tuple[object, _Lowering]:
-    """``array[0] = value``, an int64, after all that this thread wrote before."""
+    """``array[0] = value``, an int64, with release semantics: after all earlier writes of this thread."""
 
     def generate(
         context: _Context, builder: ir.IRBuilder, signature: _Signature, args: Sequence[ir.Value]
@@ -170,8 +170,8 @@ def store_release(
     return types.void(array, types.int64), generate
 
 
-# Views of arrays. `reshape` of Numba finds out at run time whether it needs a copy, by a call of a function
-# that is not inlined, and takes long to compile.
+# Views of arrays. Numba's `reshape` decides at run time whether it needs a copy, by calling a function that
+# is not inlined, and is slow to compile.
 
 try:
     from numba.core.imputils import impl_ret_borrowed

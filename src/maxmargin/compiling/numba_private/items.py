@@ -1,7 +1,7 @@
 """Items of arrays in compiled code, with fewer instructions than Numba's.
 
-For every access Numba copies the fields of an array into memory, from which LLVM takes them again. Here they
-are taken from the array itself, and LLVM makes the same of it in less time.
+For every access Numba copies the fields of an array into memory, from which LLVM has to load them again. Here
+they are taken from the array itself, and LLVM generates the same code in less time.
 """
 
 from inspect import signature

@@ -60,8 +60,8 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     Numba optimises code before it links it and again afterwards, with a pass between the two for reference
     counts, of which kernels have none. Most loops of a kernel are short, over labels or the planes of an
-    example, so that copies of their bodies gain nothing. Without them, a chain's loop has half as much code,
-    and its passes take as long or a little less.
+    example, so unrolling them gains nothing. Without unrolling, a chain's loop has half as much code, and its
+    passes take as long or a little less.
     """
 
     def _optimize_functions(self, module: llvm.ModuleRef) -> None:

@@ -24,8 +24,8 @@ class KernelLower(ItemLower):
     """Numba's lowering, with fewer variables in memory.
 
     Numba keeps a variable in a register if a single block of the code has all its uses. Others have a place
-    in memory. It is cleared where they are used last, as their references are released there. LLVM's first
-    pass undoes this field by field, which took a third of its time: problems, states and work spaces have
+    in memory. This memory is cleared at their last use, where their references are released. LLVM's first
+    pass undoes this field by field, which took a third of its time: problems, states and workspaces have
     hundreds of fields.
     """
 

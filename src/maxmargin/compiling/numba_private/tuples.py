@@ -19,7 +19,7 @@ class WholeTuple(TupleModel):  # type: ignore[misc]
     """The representation of named tuples in compiled code, passed as one argument where they are ours.
 
     Numba passes every field of every array in a tuple as an argument of its own. A problem, a state and a
-    work space have some 300 of them, which parts of kernels pass on to other parts: half of the code that
+    workspace have some 300 of them, which parts of kernels pass on to other parts: half of the code that
     LLVM read took tuples apart and put them together again. Tuples of other packages are passed as usual.
     """
 
@@ -31,7 +31,7 @@ class WholeTuple(TupleModel):  # type: ignore[misc]
         return self.get_value_type() if self._is_whole() else super().get_argument_type()
 
     def as_argument(self, builder: ir.IRBuilder, value: ir.Value) -> object:
-        """Return what is passed for a tuple."""
+        """Return the argument or arguments that represent a tuple."""
         return value if self._is_whole() else super().as_argument(builder, value)
 
     def from_argument(self, builder: ir.IRBuilder, value: object) -> object:

@@ -62,7 +62,7 @@ class SomeColumns(NamedTuple):
     kept, hand : arrays of shape (1,)
         The number of columns that are kept, and the next one that may be replaced.
     missing, buffer, dots : arrays
-        Work space: rows to compute, their features, and inner products.
+        Workspace: rows to compute, their features, and inner products.
     """
 
     values: Values
@@ -223,7 +223,7 @@ def _compute(columns, chosen, missing, places):
 
 @subroutine
 def add_columns(columns, chosen, labels, coefs, count, places, G):
-    """``G[labels[c]] += coefs[c] * K[chosen[c]]`` for c = 0, ..., count - 1; ``places`` is work space."""
+    """``G[labels[c]] += coefs[c] * K[chosen[c]]`` for c = 0, ..., count - 1; ``places`` is workspace."""
     for begin in range(0, count, GROUP):
         size = min(GROUP, count - begin)
         find_columns(columns, chosen[begin : begin + size], size, places)

@@ -76,9 +76,9 @@ def tabulated(rows: Rows, tokens: IntArray) -> Products:
 
 
 def _room(rows: Rows, tokens: IntArray, places: IntArray) -> IntArray:
-    """Return the sizes of the largest table that is computed, which work space needs.
+    """Return the sizes of the largest table that is computed, which workspace needs.
 
-    They are measured once for a problem: work space is made for every part of a pass.
+    They are measured once for a problem: workspace is made for every part of a pass.
     """
     lengths = tokens[:, 1] - tokens[:, 0]
     computed = (lengths <= _TABULATED) & (places[:, 0] == places[:, 1])
@@ -123,7 +123,7 @@ def has_table(phi, i):
 def products_norm2(phi, i, D, G, sums, work):
     r"""Return :math:`\operatorname{tr} D^\top X_i X_i^\top D` plus the sum of ``sums``.
 
-    ``sums``, with one entry for each label, and G are work space.
+    ``sums``, with one entry for each label, and G are workspace.
     """
     if has_table(phi, i):
         return table_norm2(phi, i, D, sums, work.nonzero)

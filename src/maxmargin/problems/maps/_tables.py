@@ -19,7 +19,7 @@ _SPREAD, _SHIFT = 40503, 7
 
 
 class TableWork(NamedTuple):
-    """Work space.
+    """Workspace.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ def table_room(rows: Rows, tokens: IntArray) -> IntArray:
 
 
 def new_table_work(room: IntArray) -> TableWork:
-    """Return work space for the tables of sequences with at most these many tokens and entries."""
+    """Return a workspace for the tables of sequences with at most these many tokens and entries."""
     longest, entries = room.tolist()
     slots = 1 << (2 * entries).bit_length()
     counts = longest**2, 2, slots, entries, entries

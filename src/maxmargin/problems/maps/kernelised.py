@@ -81,11 +81,11 @@ class KernelisedMap(NamedTuple):
 
 
 class KernelisedWork(NamedTuple):
-    """Work space.
+    """Workspace.
 
     Attributes
     ----------
-    inner : work space of the inner map
+    inner : workspace of the inner map
     image : array of shape (most, width)
         The change of the scores by the kernel.
     sums : array of shape (width,)
@@ -234,7 +234,7 @@ def kernelised_rebuilt(phi: KernelisedMap, w: FloatArray) -> FloatArray:
 
 @kernel
 def rebuild_scores(columns, W, G, numbers, coefs):
-    """``G += K W``; ``numbers`` and ``coefs`` are work space."""
+    """``G += K W``; ``numbers`` and ``coefs`` are workspace."""
     count = 0
     for t in range(W.shape[0]):
         for k in range(W.shape[1]):

@@ -19,14 +19,14 @@ from maxmargin.problems.oracles.graph import GraphOracle, GraphOracleWork
 
 
 class TreeLabelMarginWork(NamedTuple):
-    """Work space for trees: of the oracle, and rows of labels for messages."""
+    """Workspace for trees: of the oracle, and rows of labels for messages."""
 
     oracle: GraphOracleWork
     rows: FloatArray
 
 
 class CutLabelMarginWork(NamedTuple):
-    """Work space for cuts: of the oracle, and of `cut_margins`."""
+    """Workspace for cuts: of the oracle, and of `cut_margins`."""
 
     oracle: GraphOracleWork
     search: CutMarginWork

@@ -62,7 +62,7 @@ def check_k(k: object, owner: str) -> int:
 
 @generic
 def search_space(oracle, k):
-    """Return work space for the k best outputs of a sequence."""
+    """Return a workspace for the k best outputs of a sequence."""
     raise NotImplementedError
 
 
@@ -70,7 +70,7 @@ def search_space(oracle, k):
 def find_k_best(oracle, i, theta, work, search, y, scores):
     """Write the k best outputs of sequence i to ``y``, and their scores to ``scores``, which has length k.
 
-    ``work`` is the work space of the oracle, ``search`` that of `search_space`.
+    ``work`` is the workspace of the oracle, ``search`` that of `search_space`.
     """
     raise NotImplementedError
 

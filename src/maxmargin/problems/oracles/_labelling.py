@@ -184,7 +184,7 @@ def messages_labelling_shortfall(kind, work):
 
 @generic
 def labelling_work(kind, n_nodes, n_edges, width):
-    """Return work space for graphs of at most this many nodes and edges."""
+    """Return a workspace for graphs of at most this many nodes and edges."""
     raise NotImplementedError
 
 

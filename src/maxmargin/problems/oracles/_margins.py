@@ -24,7 +24,7 @@ def multiclass_decode_with_margins(classes, i, theta, y, margins, work):
 
 
 class MatchingMarginWork(NamedTuple):
-    """Work space: of the oracle, and of `assignment_margins`."""
+    """Workspace: of the oracle, and of `assignment_margins`."""
 
     oracle: MatchingOracleWork
     exchanges: ExchangeWork
@@ -53,7 +53,7 @@ def matching_decode_with_margins(pairs, i, theta, y, margins, work):
 
 
 class ArborescenceMarginWork(NamedTuple):
-    """Work space for projective trees: of the oracle, and of `eisner_margins`."""
+    """Workspace for projective trees: of the oracle, and of `eisner_margins`."""
 
     oracle: ArborescenceOracleWork
     outside: Outside

@@ -43,7 +43,7 @@ class PartRows(NamedTuple):
 
 @generic
 def means_space(oracle):
-    """Return work space for the means, in addition to that of the oracle."""
+    """Return a workspace for the means, in addition to that of the oracle."""
     raise NotImplementedError
 
 
@@ -53,7 +53,7 @@ def find_means(oracle, i, theta, work, own, mean):
 
     .. math:: p(y) \propto e^{\langle \theta, s_i(y) \rangle}, \qquad \sum_y p(y) \, s_i(y)
 
-    ``work`` is the work space of the oracle, ``own`` that of `means_space`. ``mean`` has one entry for each
+    ``work`` is the workspace of the oracle, ``own`` that of `means_space`. ``mean`` has one entry for each
     statistic of the example, and all are written.
     """
     raise NotImplementedError
@@ -160,7 +160,7 @@ def segments_part_rows(segments, i):
 
 
 class TreeMeansWork(NamedTuple):
-    """Work space: exponentials of the step from a node to its parent, and the table of their edge."""
+    """Workspace: exponentials of the step from a node to its parent, and the table of their edge."""
 
     joint: FloatArray
     oriented: FloatArray

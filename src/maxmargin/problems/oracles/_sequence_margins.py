@@ -27,7 +27,7 @@ from maxmargin.problems.oracles.segments import (
 
 
 class ChainMarginWork(NamedTuple):
-    """Work space: of the oracle, and of `path_margins`."""
+    """Workspace: of the oracle, and of `path_margins`."""
 
     oracle: ChainOracleWork
     turned: FloatArray
@@ -35,7 +35,7 @@ class ChainMarginWork(NamedTuple):
 
 
 class SecondOrderMarginWork(NamedTuple):
-    """Work space: of the oracle, and of `second_order_margins`."""
+    """Workspace: of the oracle, and of `second_order_margins`."""
 
     oracle: SecondOrderOracleWork
     turned: FloatArray
@@ -44,7 +44,7 @@ class SecondOrderMarginWork(NamedTuple):
 
 
 class SegmentsMarginWork(NamedTuple):
-    """Work space: of the oracle, and of `segment_margins`."""
+    """Workspace: of the oracle, and of `segment_margins`."""
 
     oracle: SegmentsOracleWork
     search: SegmentMarginWork

@@ -25,7 +25,7 @@ from maxmargin.problems.oracles.slack import check_rescalable, slack_argmax, sla
 
 
 class SlackClasses(NamedTuple):
-    """Work space: the smallest loss over that of some classes."""
+    """Workspace: the smallest loss over that of some classes."""
 
     share: FloatArray
 
@@ -58,7 +58,7 @@ def _best(classes, truth, theta):
 
 @subroutine
 def _hinge(classes, truth, theta, value):
-    """Return the largest hinge, or NaN if the score of the truth is not finite; ``value`` is work space."""
+    """Return the largest hinge, or NaN if the score of the truth is not finite; ``value`` is workspace."""
     cost = classes.cost[truth]
     for k in range(classes.n_labels):
         value[k] = cost[k] * (1.0 + theta[k] - theta[truth])

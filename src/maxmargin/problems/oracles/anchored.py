@@ -44,7 +44,7 @@ class AnchoredOracle(NamedTuple):
 
 
 class AnchoredWork(NamedTuple):
-    """Work space: that of the inner oracle, and the scores of held tokens."""
+    """Workspace: that of the inner oracle, and the scores of held tokens."""
 
     inner: object
     kept: FloatArray

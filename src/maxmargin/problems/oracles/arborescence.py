@@ -42,7 +42,7 @@ class ArborescenceOracle(NamedTuple):
 
 
 class ArborescenceOracleWork(NamedTuple):
-    """Work space: scores of arcs with their costs, and the arrays of the search."""
+    """Workspace: scores of arcs with their costs, and the arrays of the search."""
 
     scores: FloatArray
     search: ArborescenceWork | EisnerWork

@@ -86,7 +86,7 @@ class CustomOracle:
             self._check_truth(i, self._loss_of(i, truth))
 
     def take(self, indices: IntArray) -> "CustomOracle":
-        """Return the oracle of some examples, with separate work space."""
+        """Return the oracle of some examples, with separate workspace."""
         some = copy.copy(self)
         for name in ("X", "truths", "_shapes", "answers", "_entries"):
             setattr(some, name, [getattr(self, name)[i] for i in indices])

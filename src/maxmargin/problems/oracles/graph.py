@@ -60,7 +60,7 @@ class GraphOracle(NamedTuple):
 
 
 class GraphOracleWork(NamedTuple):
-    """Work space: scores of labels with their costs, and the arrays of the inference."""
+    """Workspace: scores of labels with their costs, and the arrays of the inference."""
 
     unary: FloatArray
     inference: LabellingWork

@@ -55,7 +55,7 @@ class MatchingOracle(NamedTuple):
 
 
 class MatchingOracleWork(NamedTuple):
-    """Work space: scores of links with their costs, scores of places, and the arrays of the search."""
+    """Workspace: scores of links with their costs, scores of places, and the arrays of the search."""
 
     scores: FloatArray
     bonus: FloatArray

@@ -29,7 +29,7 @@ class MulticlassOracle(NamedTuple):
 
 
 class MulticlassOracleWork(NamedTuple):
-    """Work space for some classes: their numbers and their values."""
+    """Workspace for some classes: their numbers and their values."""
 
     where: IntArray
     value: FloatArray

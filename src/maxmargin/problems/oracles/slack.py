@@ -8,7 +8,7 @@ All outputs need the same margin, whatever their loss. Only the max oracle and p
 be rescaled registers `check_rescalable`, `slack_workspace` and `slack_argmax`, and one with a `block_optimum`
 registers `slack_optimum` too; `_slack_oracles`, `_slack_graph` and `_slack_classes` have those of the models.
 
-Compiled loops take the inner oracle, and the addresses of these functions in their work space (`Rescaling`).
+Compiled loops take the inner oracle, and the addresses of these functions in their workspace (`Rescaling`).
 So they are compiled once, whether margins or slacks are rescaled, and these functions only if they are
 needed. The other functions of this module serve loops that are interpreted.
 """
@@ -33,7 +33,7 @@ class SlackRescaledOracle(NamedTuple):
 
 
 class SlackWork(NamedTuple):
-    """Work space: of the inner oracle, and of the oracle of rescaled slacks."""
+    """Workspace: of the inner oracle, and of the oracle of rescaled slacks."""
 
     inner: object
     own: object
@@ -47,7 +47,7 @@ class Rescaling(NamedTuple):
     search, optimum : int
         Addresses of `search_rescaled` and, if blocks are solved, `solve_rescaled`; zero if slacks are not
         rescaled.
-    own : work space of `slack_argmax` and `slack_optimum`
+    own : workspace of `slack_argmax` and `slack_optimum`
     answer : array of shape (2,)
         What `solve_rescaled` found.
     """
@@ -88,7 +88,7 @@ def check_counts(cost: FloatArray, owner: str) -> None:
 
 @generic
 def slack_workspace(rescaled, length):
-    """Return the work space of `slack_argmax` for outputs of up to this length.
+    """Return the workspace of `slack_argmax` for outputs of up to this length.
 
     Loops take it even if they do not rescale slacks; the length is zero then.
     """
@@ -99,7 +99,7 @@ def slack_workspace(rescaled, length):
 def slack_argmax(rescaled, i, theta, y, work, own):
     r"""Write :math:`\arg\max_y L_i(y) (1 + \langle \theta, s_i(y) - s_i(y_i) \rangle)` to ``y``.
 
-    ``work`` is the work space of the oracle, ``own`` that of `slack_workspace`.
+    ``work`` is the workspace of the oracle, ``own`` that of `slack_workspace`.
     """
     raise NotImplementedError
 
@@ -163,7 +163,7 @@ def solve_rescaled(oracle, i, theta, curvature, c, z, work, own, answer):
 
 
 def rescaling(oracle: object, theta: FloatArray, y: IntArray, work: object) -> Rescaling:
-    """Return what loops that search need to rescale the slacks of this oracle; the others are work space."""
+    """Return what loops that search need to rescale the slacks of this oracle; the others are workspace."""
     own = slack_workspace(oracle, protocol.output_sizes(oracle).output)
     return Rescaling(search_rescaled.address(oracle, 0, theta, y, work, own), 0, own, np.zeros(2))
 

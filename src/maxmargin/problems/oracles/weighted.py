@@ -42,7 +42,7 @@ class WeightedOracle(NamedTuple):
 
 
 class WeightedWork(NamedTuple):
-    """Work space of the inner oracle, and scores for its expectation oracle."""
+    """Workspace of the inner oracle, and scores for its expectation oracle."""
 
     inner: object
     theta: FloatArray
