@@ -113,6 +113,10 @@ def test_probabilities_of_empty_examples_have_no_rows(which: str, n_states: int)
     nothing, first = model.predict_marginals([[], kind.X[0]])
     assert nothing.shape == (0, n_states)
     np.testing.assert_array_equal(first, alone)
+    # Iterators are read once, and an empty one is an empty example.
+    nothing, first, none = model.predict_marginals(iter([[], kind.X[0], iter([])]))
+    assert nothing.shape == none.shape == (0, n_states)
+    np.testing.assert_array_equal(first, alone)
 
 
 def test_graphs_without_nodes() -> None:

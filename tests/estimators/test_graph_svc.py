@@ -229,8 +229,13 @@ def test_refuses():
         GraphSVC().predict(X)
     with pytest.raises(ValueError, match="The 'inference' parameter of GraphSVC must be"):
         fitted(inference="guess")
-    with pytest.raises(ValueError, match=r"graph 0 of X has a cycle, but inference='tree' is for graphs"):
+    with pytest.raises(
+        ValueError, match=r"^GraphSVC: graph 0 of X has a cycle, but inference='tree' is for graphs"
+    ):
         fitted(inference="tree")
+    forest = GraphSVC(verbose=0, random_state=0).fit([(x, edges[:1]) for x, edges in X], Y)
+    with pytest.raises(ValueError, match=r"^GraphSVC: graph 0 of X has a cycle, but inference='tree' is for"):
+        forest.predict(X)
     with pytest.raises(ValueError, match=r"^GraphSVC: nodes of X have 1 features, but .* fitted with 2"):
         fitted().predict([(nodes[:, :1], edges) for nodes, edges in X])
     with pytest.raises(ValueError, match=r"^GraphSVC: edges of X have 2 features, but .* fitted with 1"):

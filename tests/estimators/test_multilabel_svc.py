@@ -131,6 +131,22 @@ def test_names_of_features_and_labels():
     started = MultilabelSVC(random_state=0).partial_fit(table, sets)
     with pytest.raises(ValueError, match=r"^MultilabelSVC: y has the columns .* give them in this order"):
         started.partial_fit(table, sets[["x", "w", "y", "z"]])
+    with pytest.raises(ValueError, match=r"^MultilabelSVC: two columns of y are called 'w'; give"):
+        fitted(table, sets.set_axis(["w", "x", "w", "z"], axis=1))
+
+
+def test_truths_have_the_columns_of_fit():
+    pandas = pytest.importorskip("pandas")
+    few = slice(0, 12)
+    sets = pandas.DataFrame(Y[few], columns=["w", "x", "y", "z"])
+    model = MultilabelSVC(structure="tree", random_state=0).fit(X[few], sets)
+    other = sets[["x", "w", "y", "z"]]
+    for call in (model.score, model.calibrate):
+        with pytest.raises(ValueError, match=r"y has the columns \['x', 'w', .* expected \['w', 'x', "):
+            call(X[few], other)
+    # Columns without names, or a model without them, are taken in their order.
+    assert model.score(X[few], sets) == model.score(X[few], pandas.DataFrame(Y[few]))
+    assert MultilabelSVC(random_state=0).fit(X[few], Y[few]).score(X[few], sets) >= 0.0
 
 
 @pytest.mark.parametrize(

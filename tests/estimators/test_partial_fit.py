@@ -15,6 +15,7 @@ from maxmargin import (
     Divided,
     GraphSVC,
     MatchingSVC,
+    MulticlassSVC,
     MultilabelSVC,
     Pairwise,
     StructuredSVC,
@@ -159,6 +160,41 @@ def test_parts_of_other_features_are_refused() -> None:
         if name == "graph":
             with pytest.raises(ValueError, match=r"^GraphSVC: label 1 of graph 0 of y is 9, expected one of"):
                 model.partial_fit(SETTINGS[name].X[:1], [[0, 9, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("classes", "got"),
+    [
+        (["a", "b", 1], r"1 \(int\)"),
+        (["a", "b", None], "None"),
+        ([["a", "b"]], "a list"),
+        ("ab", r"'ab' \(str\)"),
+        ([], "an empty list"),
+        (np.array([0.0, np.nan]), "nan"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("model", "X", "y"),
+    [
+        (ChainSVC(), [[["p"], ["q"]]], [["a", "b"]]),
+        (GraphSVC(), [(np.eye(2), [(0, 1)])], [["a", "b"]]),
+        (MulticlassSVC(), np.eye(2), ["a", "b"]),
+    ],
+)
+def test_classes_that_are_refused(model: Any, X: Any, y: Any, classes: Any, got: str) -> None:
+    owner = type(model).__name__
+    with pytest.raises(TypeError, match=f"^{owner}: classes must be a list of all labels, .* got {got}") as e:
+        clone(model).partial_fit(X, y, classes=classes)
+    assert "\n" not in str(e.value)
+
+
+def test_classes_become_labels_of_the_kind_that_fit_learns() -> None:
+    X, y = [[["p"], ["q"]]], [[0, 1]]
+    for classes in ({1, 0}, [True, False], np.array([1, 0, 1])):
+        known = ChainSVC(random_state=0).partial_fit(X, y, classes=classes).classes_
+        assert (known.tolist(), known.dtype) == ([0, 1], ChainSVC(random_state=0).fit(X, y).classes_.dtype)
+    with pytest.raises(TypeError, match=r"^ChainSVC: classes must be str or int, got 0.0 \(float\)"):
+        ChainSVC().partial_fit(X, y, classes=[0.0, 1.0])
 
 
 def test_words_and_tags_in_parts() -> None:

@@ -220,6 +220,10 @@ def test_the_tree_of_labels_counts_rows_by_their_weights() -> None:
         (lambda n: [*np.ones(n - 1), -1.0], r"sample_weight must be >= 0, got -1.0 for example "),
         (lambda n: np.zeros(n), "(must have a number > 0, got zeros only|at least one non-zero)"),
         (lambda n: ["a"] * n, "could not convert string to float"),
+        (
+            lambda n: [[1.0] * (i + 1) for i in range(n)],
+            "sample_weight must have one number for each example",
+        ),
     ],
 )
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
@@ -230,6 +234,14 @@ def test_weights_that_are_refused(name: str, weights: Any, message: str, method:
     assert "\n" not in str(caught.value)
 
 
+def test_weights_of_examples_that_are_read_once() -> None:
+    model, X, y = SETTINGS["chain"]
+    weights = np.arange(len(y)) % 3
+    expected = clone(model).fit(X, y, sample_weight=weights)
+    once = clone(model).fit(iter(X), iter(y), sample_weight=weights)
+    np.testing.assert_array_equal(once._w, expected._w)
+
+
 @pytest.mark.parametrize("name", ["chain", "multiclass"])
 def test_weights_of_labels_that_are_refused(name: str) -> None:
     model, X, y = SETTINGS[name]
@@ -237,6 +249,7 @@ def test_weights_of_labels_that_are_refused(name: str) -> None:
     for class_weight, message in (
         ({0: -1.0}, "class_weight must be finite and > 0, got -1.0 for 0"),
         ({0: np.nan}, "class_weight must be finite and > 0, got nan"),
+        ({0: "two"}, "class_weight must have a number for each label, got .* 'two'"),
         ({7: 2.0}, r"class_weight has the label 7, which is not in y; labels are \[0, 1"),
     ):
         with pytest.raises(ValueError, match=f"^{owner}: .*{message}"):

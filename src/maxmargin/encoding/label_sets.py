@@ -9,9 +9,14 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.wording import quoted
 
 
-def column_names(y: object) -> Labels | None:
-    """Return the names of the columns of a DataFrame if all are strings."""
+def column_names(y: object, owner: str) -> Labels | None:
+    """Return the names of the columns of a DataFrame if all are strings; raise if two are the same."""
     columns = list(getattr(y, "columns", ()))
+    repeated = next((name for k, name in enumerate(columns) if name in columns[:k]), None)
+    if repeated is not None:
+        raise ValueError(
+            f"{owner}: two columns of y are called {quoted(repeated)}; give each label one column."
+        )
     return np.array(columns) if columns and all(isinstance(name, str) for name in columns) else None
 
 

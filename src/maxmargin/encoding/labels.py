@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -171,6 +171,30 @@ def sorted_classes(labels: Iterable[object], owner: str) -> Labels:
     if classes.tolist() != distinct:
         raise ValueError(f"{owner}: a label of y ends with the NUL character; remove it.")
     return classes
+
+
+def listed_classes(classes: object, owner: str) -> list[object]:
+    """Return the labels that a user says there are, as a list of strings or one of numbers."""
+    labels: list[object] = []
+    if isinstance(classes, Iterable) and not isinstance(classes, str | bytes | Mapping):
+        labels = classes.tolist() if isinstance(classes, np.ndarray) and classes.ndim else list(classes)
+    kind = str if labels and isinstance(labels[0], str) else Real | np.bool_
+    wrong = [label for label in labels if not isinstance(label, kind) or label != label]
+    if wrong or not labels:
+        raise TypeError(
+            f"{owner}: classes must be a list of all labels, each a str or each a number, got "
+            f"{described((wrong or [classes])[0])}; give one list of all labels."
+        )
+    return labels
+
+
+def given_classes(classes: object, owner: str) -> Labels:
+    """Return the labels that a user says there are, sorted: strings or ints."""
+    labels = listed_classes(classes, owner)
+    wrong = next((label for label in labels if not isinstance(label, str | Integral | np.bool_)), None)
+    if wrong is not None:
+        raise TypeError(f"{owner}: classes must be str or int, got {described(wrong)}; convert it.")
+    return sorted_classes(labels, owner)
 
 
 def _unknown_label(

@@ -9,7 +9,7 @@ from sklearn.utils import Tags
 from maxmargin.arrays import FloatArray, IntArray, kept, lent
 from maxmargin.compiling.threads import threads
 from maxmargin.decoding import decode_all
-from maxmargin.encoding.labels import Labels
+from maxmargin.encoding.labels import Labels, given_classes
 from maxmargin.estimators._documentation import TEXTS, document, parameter_texts
 from maxmargin.estimators._examples import (
     Data,
@@ -268,7 +268,11 @@ class LabellingEstimator(MaxMarginEstimator[Data, Output]):
         """Return the labels of earlier calls, or those given to the first; None if they follow from y."""
         if not call.first:
             return self.classes_
-        return None if call.classes is None else np.unique(call.classes)  # type: ignore[call-overload]
+        return None if call.classes is None else self._given_classes(call.classes)
+
+    def _given_classes(self, classes: object) -> Labels:
+        """Hook: return the labels that are given to the first call, sorted."""
+        return given_classes(classes, self._owner)
 
 
 def _is_same(value: object, before: object) -> bool:

@@ -14,7 +14,7 @@ earlier ones.
 no label, feature or edge.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Generic, NamedTuple, TypeVar
 
@@ -76,6 +76,7 @@ def weighed(parts: Parts, sample_weight: object, owner: str) -> tuple[Parts, Flo
     """Return the examples of positive weight, given part by part, and their weights; None if all are one."""
     if sample_weight is None:
         return parts, None
+    parts = tuple(list(part) if isinstance(part, Iterator) else part for part in parts)
     weights = _checked_weights(sample_weight, parts, owner)
     kept = np.flatnonzero(weights)
     if not len(kept):
@@ -93,7 +94,11 @@ def _checked_weights(sample_weight: object, parts: Parts, owner: str) -> FloatAr
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
     weights: FloatArray = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, copy=True, input_name="sample_weight"
+        _numbers(sample_weight, "sample_weight must have one number for each example", owner),
+        ensure_2d=False,
+        dtype=np.float64,
+        copy=True,
+        input_name="sample_weight",
     )
     if weights.ndim != 1:
         raise ValueError(f"{owner}: Sample weights must be 1D array or scalar, got shape {weights.shape}.")
@@ -105,6 +110,14 @@ def _checked_weights(sample_weight: object, parts: Parts, owner: str) -> FloatAr
         i = negative[0]
         raise ValueError(f"{owner}: sample_weight must be >= 0, got {weights[i]} for example {i}.")
     return weights
+
+
+def _numbers(values: object, expected: str, owner: str) -> FloatArray:
+    """Return an array of float64; raise if values are not numbers, or not as many in each row."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{owner}: {expected}, got {described(values)}: {error}") from None
 
 
 def _taken(part: object, kept: IntArray) -> object:
@@ -138,7 +151,8 @@ def label_weights(
             f"{owner}: class_weight has the label {quoted(unknown[0])}, which is not in y; labels are "
             f"{quoted(names)}."
         )
-    found = np.array([class_weight.get(label, 1.0) for label in names], dtype=np.float64)
+    chosen = [class_weight.get(label, 1.0) for label in names]
+    found = _numbers(chosen, "class_weight must have a number for each label", owner)
     bad = np.flatnonzero(~((found > 0.0) & (found < np.inf)))
     if len(bad):
         raise ValueError(

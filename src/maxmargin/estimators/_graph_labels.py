@@ -78,7 +78,8 @@ class GraphLabels(
 
     def _of_graphs(self, scored: Graphs) -> Problem:
         """Return the problem of graphs; with a kernel, the features of their nodes are scores."""
-        return Graph.for_prediction(scored, len(self.classes_), self.inference_, steps=self.search)
+        n_labels, owner = len(self.classes_), self._owner
+        return Graph.for_prediction(scored, n_labels, self.inference_, steps=self.search, owner=owner)
 
     def _blank(self) -> Problem:
         none = np.zeros(2, dtype=np.int64)

@@ -18,7 +18,7 @@ from maxmargin.estimators._problems import check_several
 from maxmargin.estimators._scores import check_kind
 from maxmargin.estimators._state import transaction
 from maxmargin.estimators._tables import TableEstimator, Targets
-from maxmargin.wording import described
+from maxmargin.wording import quoted
 
 
 class LabelSetEstimator(TableEstimator[Data, Output]):
@@ -44,16 +44,26 @@ class LabelSetEstimator(TableEstimator[Data, Output]):
         return self._learn((X, y), sample_weight, more=True, classes=classes)
 
     def _validate(self, parts: Parts, call: Call) -> Parts:
-        names = column_names(parts[1])
         if call.first:
-            self._names = names
-        elif names is not None and self._names is not None and names.tolist() != self._names.tolist():
-            raise ValueError(
-                f"{self._owner}: y has the columns {described(names.tolist())}, expected "
-                f"{described(self._names.tolist())}, as in the first call; give them in this order."
-            )
+            self._names = column_names(parts[1], self._owner)
+        else:
+            self._check_columns(parts[1])
         check_no_lists(parts[1], self._owner)
         return super()._validate(parts, call)
+
+    def _check_columns(self, y: object) -> None:
+        """Raise if the columns of y have names, but not those of `fit` in their order."""
+        names = column_names(y, self._owner)
+        has_names = not self._is_vector and self.classes_.dtype.kind in "OUT"
+        if names is not None and has_names and names.tolist() != self.classes_.tolist():
+            raise ValueError(
+                f"{self._owner}: y has the columns {quoted(names.tolist())}, expected "
+                f"{quoted(self.classes_.tolist())}, as in the first call; give them in this order."
+            )
+
+    def _known_targets(self, y: object) -> Targets:
+        self._check_columns(y)
+        return self._targets(y)
 
     def _targets(self, y: object) -> Targets:
         check_no_lists(y, self._owner)

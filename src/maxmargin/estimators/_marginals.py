@@ -200,9 +200,10 @@ class ListMarginalEstimator(MarginalEstimator[Data, Output, list[FloatArray]]):
 
     def _marginals(self, X: object) -> list[FloatArray]:
         """Return an array for each example; that of an example without parts has no rows."""
-        if not isinstance(X, Iterable) or isinstance(X, Iterator):
+        if not isinstance(X, Iterable):
             return super()._marginals(X)  # its error says what X must be
-        examples = list(X)
+        examples = [list(x) if isinstance(x, Iterator) else x for x in X]
+        X = examples if isinstance(X, Iterator) or any(isinstance(x, Iterator) for x in X) else X
         present = [x for x in examples if not self._has_no_parts(x)]
         if len(present) == len(examples):
             return super()._marginals(X) if present else []

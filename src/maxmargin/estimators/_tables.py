@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from maxmargin.arrays import FloatArray, IntArray, ValueArray, csr_of, frozen, index_dtype, lent, value_dtypes
 from maxmargin.encoding.kinds import is_numeric
+from maxmargin.encoding.labels import Labels, listed_classes
 from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.objects import as_objects
 from maxmargin.estimators._base import Call, LabellingEstimator, Output
@@ -118,9 +119,17 @@ class TableEstimator(
         """Return a reader of the features of rows."""
         return RowReader(table, "example", named_by(self._feature_names()))
 
+    def _given_classes(self, classes: object) -> Labels:
+        labels = listed_classes(classes, self._owner)  # may be floats, as those of scikit-learn
+        return np.unique(classes if isinstance(classes, np.ndarray) else labels)  # type: ignore[arg-type]
+
     def _targets(self, y: object) -> Targets:
         """Hook: return the true outputs checked."""
         raise NotImplementedError
+
+    def _known_targets(self, y: object) -> Targets:
+        """Hook: return the true outputs checked, if they are of the form of those of `fit`."""
+        return self._targets(y)
 
     def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
         """Hook: return which predictions are right."""
@@ -152,7 +161,7 @@ class TableEstimator(
         -------
         float
         """
-        predicted, truth = np.asarray(self._predict(X)), self._targets(y)
+        predicted, truth = np.asarray(self._predict(X)), self._known_targets(y)
         check_consistent_length(predicted, truth)
         return mean_right(self._is_right(predicted, truth), sample_weight, self._owner)
 

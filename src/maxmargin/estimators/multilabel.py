@@ -300,7 +300,7 @@ class MultilabelSVC(
         return self._unlabelled(X)
 
     def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
-        problem, sets = self._unlabelled(X), self._sets(self._targets(y))
+        problem, sets = self._unlabelled(X), self._sets(self._known_targets(y))
         check_consistent_length(X, sets)
         return problem, sets.ravel()
 
