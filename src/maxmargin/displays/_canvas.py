@@ -1,4 +1,4 @@
-"""What all displays share: axes to draw on, colours, and checks of arguments."""
+"""Shared by all displays: axes to draw on, colours, and checks of arguments."""
 
 from collections.abc import Iterable, Sequence, Sized
 from typing import TYPE_CHECKING, Self
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # The colours of Okabe and Ito, for labels.
 LABELS = (BLUE, "#E69F00", GREEN, "#CC79A7", "#56B4E9", VERMILION, "#F0E442")
 RIGHT, WRONG, MISSED = BLUE, VERMILION, GREEN
-# From the colour of negative to that of positive numbers, by way of white; safe for all colour vision.
+# From the colour of negative numbers through white to that of positive ones; safe for all colour vision.
 DIVERGING = "RdBu_r"
 
 Colour = str | tuple[float, ...]
@@ -29,7 +29,7 @@ class Display:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where `plot` drew.
+        The axes that `plot` drew on.
     figure_ : matplotlib Figure
     """
 
@@ -102,7 +102,7 @@ def check_lengths(first: Sized, second: Sized | None, names: Sequence[str], owne
 
 
 def colours_of(labels: Iterable[object]) -> Colours:
-    """Return a colour for each label: from seven that everyone can tell apart, or from a colour map."""
+    """Return a colour for each label: from seven that everyone can distinguish, or from a colour map."""
     known = list(dict.fromkeys(labels))
     if len(known) <= len(LABELS):
         return dict(zip(known, LABELS, strict=False))

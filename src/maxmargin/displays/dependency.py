@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DependencyDisplay(Display):
-    """Arcs from heads to words. Where they differ from the truth, the true ones are dashed.
+    """Arcs from heads to words. Where a predicted arc differs from the truth, the true arc is dashed.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class DependencyDisplay(Display):
     def _draw(self, head: int, word: int, colour: str, style: str, height: int) -> None:
         """Draw an arc as a bracket whose arrow points at the word."""
         side = 1 if word > head else -1
-        # Arcs leave a head beside the arrow that points at it, and a missed arc arrives beside the wrong one.
+        # Arcs leave a head next to the arrow that points at it; a missed arc arrives next to the wrong one.
         begin, end = head + 0.16 * side, word - (0.08 * side if style == "dashed" else 0.0)
         line = {"color": colour, "linestyle": style, "linewidth": 1.5}
         self.ax_.plot([begin, begin, end], [0, height, height], **line)
@@ -169,7 +169,7 @@ def _heights(arcs: list[tuple[int, int]]) -> list[int]:
         low, high = sorted(arcs[k])
         taken = {height for a, b, height in placed if a < high and b > low}
         heights[k] = min(set(range(1, len(arcs) + 1)) - taken)
-        # Above everything that it spans, so that lines do not cross without need.
+        # Above everything that it spans, so that lines do not cross unnecessarily.
         heights[k] = max([heights[k], *(h + 1 for a, b, h in placed if low <= a and b <= high)])
         placed.append((low, high, heights[k]))
     return heights

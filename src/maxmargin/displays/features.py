@@ -22,7 +22,7 @@ class FeaturesDisplay(Display):
     rows : list of FeatureWeight
         The largest first.
     label : object, optional
-        The label whose weights they are; None if they are those of several.
+        The label that the weights belong to; None if they belong to several labels.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class GraphDisplay(Display):
-    """Nodes in the colours of their labels; those that are wrong are marked.
+    """Nodes in the colours of their labels; wrong labels are marked.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class GraphDisplay(Display):
     shape : tuple (height, width), optional
         Says that nodes are the pixels of an image, row by row.
     positions : array of shape (n_nodes, 2), optional
-        Where to draw nodes. By default nodes with edges between them are close to each other.
+        Where to draw nodes. By default, nodes joined by edges are drawn close to each other.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ def _positions(positions: ArrayLike | None, edges: IntArray, n: int, owner: str)
     np.add.at(laplacian, (b, b), 1.0)
     np.add.at(laplacian, (a, b), -1.0)
     np.add.at(laplacian, (b, a), -1.0)
-    # Different numbers keep nodes apart that have no edges between them.
+    # Different numbers keep apart nodes without edges between them.
     laplacian[np.diag_indices(n)] += 1e-6 * np.arange(n)
     vectors: FloatArray = np.linalg.eigh(laplacian)[1][:, 1:3]
     return vectors

@@ -26,7 +26,7 @@ class _Word(NamedTuple):
 
 
 class SegmentsDisplay(Display):
-    """The text, with a band for each segment below it, and below that another for each true one.
+    """The text, with a band below it for each segment, and below that another band for each true segment.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class SegmentsDisplay(Display):
     def _draw(
         self, segment: Segment, places: list[_Word], below: float, height: float, colours: Colours
     ) -> None:
-        """Draw the band of a segment, in each line that it has a part in."""
+        """Draw the band of a segment, in each line that it extends over."""
         start, stop, label = segment
         for line in sorted({place.line for place in places[start:stop]}):
             here = [place for place in places[start:stop] if place.line == line]
@@ -153,7 +153,7 @@ class SegmentsDisplay(Display):
             at = -height * line - below - _BAND / 2
             self.ax_.barh(at, right - left, 0.8 * _BAND, left=left, color=colours[label])
             text = str(label)
-            # A band that is too narrow for its label gets the beginning of it.
+            # A band that is too narrow for its label shows only the beginning of the label.
             room = max(1, int((right - left) * 1.25))
             shown = text if len(text) <= room else text[:room]
             middle = (left + right) / 2

@@ -24,11 +24,11 @@ class TransitionsDisplay(Display):
     Parameters
     ----------
     weights : array of shape (n_before, n_after)
-        NaN where there is none.
+        NaN where there is no weight.
     before, after : lists
         The names of rows and columns.
     meaning : str
-        What the numbers are.
+        What the numbers mean.
 
     Attributes
     ----------

@@ -1,9 +1,9 @@
 """Names of the features of arcs: those of a sentence, and any others, read back from their hashes.
 
-An encoder keeps the 64-bit hash of each feature, but not what it is made of. Each step of the hash can be
-undone, except that its lowest bit is lost. So a hash, a template and the second half of its contents give the
+An encoder keeps the 64-bit hash of each feature, but not its contents. Each step of the hash can be inverted,
+except that its lowest bit is lost. So a hash, a template and the second half of the contents determine the
 first half. There are few enough second halves to try them all: with the right one, the first half consists of
-known words and tags. That there is another one is as unlikely as two features with the same hash.
+known words and tags. A second solution is as unlikely as two features with the same hash.
 """
 
 import inspect
@@ -26,7 +26,7 @@ _MOST = 1 << 22
 
 
 class Template(NamedTuple):
-    """What a template is filled with.
+    """The contents of a template.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ TEMPLATES = _templates()
 def arc_names(keys: _Hashes, words: Mapping[int, str], tags: Mapping[int, str]) -> list[str | None]:
     """Return the names of features by their hashes, or None if they have other words or tags than these."""
     names: list[str | None] = [None] * len(keys)
-    # What follows the lowest bit that was lost, for both of its values.
+    # The lowest bit was lost: both of its values are tried.
     halfway = np.stack([_undone(keys ^ lost) for lost in np.array([0, 1], dtype=np.uint64)])
     for number, template in enumerate(TEMPLATES):
         for second, ending in _seconds(template, words, tags):

@@ -3,7 +3,7 @@
 A feature is a template with the words and tags that fill it: those of the head and of the modifier, the tags
 next to them and between them, with the arc's direction or its length. Its identity is a 64-bit hash
 of its template and contents. The odds that two of a million features have the same hash are one in ten
-million; all that happens then is that the two share a weight.
+million; if they do, the two merely share a weight.
 
 A sentence is an array of word numbers and one of tag numbers. Node h is word h, or the root for h = 0. It
 has index h + REACH in both arrays, and there are REACH pads after the last word.

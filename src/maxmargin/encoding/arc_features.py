@@ -65,7 +65,7 @@ class ArcEncoder:
 
     @classmethod
     def restored(cls, words: list[str], tags: list[str], keys: NDArray[np.uint64]) -> "ArcEncoder":
-        """Return an encoder that has learnt these words, tags and features; raise unless they are of one."""
+        """Return an encoder that has learnt these words, tags and features; raise unless they are valid."""
         encoder = cls()
         encoder._words, encoder._tags = _numbered(words), _numbered(tags)
         if len(encoder._words) < len(words) or len(encoder._tags) < len(tags):
@@ -130,7 +130,7 @@ class ArcEncoder:
 
 
 class ArcNames(Sequence[str]):
-    """The names of features by their columns, each found when it is asked for.
+    """The names of features by their columns, each computed on demand.
 
     Parameters
     ----------

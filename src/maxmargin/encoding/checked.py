@@ -1,7 +1,7 @@
 """Checks of encoded examples. Kernels do not check indices, so they are checked here first.
 
-Each function returns arrays in the form that kernels are compiled for, or raises. They are copies, except of
-arrays that nothing can change, such as mapped files.
+Each function returns arrays in the form that kernels are compiled for, or raises. The arrays are copies,
+except where nothing can change the original, such as a mapped file.
 """
 
 from numbers import Integral
@@ -16,7 +16,7 @@ from maxmargin.encoding.kinds import checked_floats
 from maxmargin.encoding.links import Links
 from maxmargin.wording import described
 
-_MOST = 1 << 48  # a count, which is multiplied by others in 64 bits; later checks know what fits into memory
+_MOST = 1 << 48  # for counts, which are multiplied in 64 bits; later checks ensure that all fits into memory
 
 
 def checked_offsets(
@@ -123,7 +123,7 @@ def checked_graphs(graphs: Graphs, n_nodes: int, n_edges: int, owner: str) -> Gr
 
 
 def checked_importance(weights: object, n_nodes: int, owner: str) -> FloatArray:
-    """Return how much each node counts in the loss."""
+    """Return the weight of each node in the loss."""
     array = checked_floats(weights, owner, "weights").copy()
     if array.shape != (n_nodes,) or not ((array >= 0.0) & (array < np.inf)).all():
         raise ValueError(
@@ -133,7 +133,7 @@ def checked_importance(weights: object, n_nodes: int, owner: str) -> FloatArray:
 
 
 def checked_links(links: Links, owner: str) -> Links:
-    """Return the links in arrays of our own, if each pair has as many as its words make."""
+    """Return the links in copied arrays; raise unless each pair has one link per pair of words."""
     n_features = checked_count(links.n_features, owner, "n_features")
     features = np.asarray(links.features)
     if features.ndim != 1 or len(features) % n_features:

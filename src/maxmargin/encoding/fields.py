@@ -23,9 +23,9 @@ _PRIME, _BASIS, _MIX = (
 _HALF, _LOW, _EMPTY = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0)
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _FIRST_SLOTS, _PIECE = 1 << 12, 1 << 18
-# Where a scan stands: the next byte, and how many fields, lines and distinct fields there are so far.
+# The state of a scan: the next byte, and the numbers of fields, lines and distinct fields so far.
 _PLACE, _FIELDS, _LINES, _NAMES = range(4)
-# What is known of a field of a batch: its first byte, its number of bytes, and the upper half of its hash.
+# A field of a batch: its first byte, its number of bytes, and the upper half of its hash.
 _START, _LENGTH, _HASH = range(3)
 _BATCH = 64
 
@@ -90,7 +90,7 @@ def _n_tabs(data: NDArray[np.uint8]) -> int:
 
 @helper
 def scan_fields(text, slots, spans, codes, counts, scan, batch):
-    """Number fields from where the scan stands, to the end of the text or until the table is half full.
+    """Number fields from the state of the scan on, to the end of the text or until the table is half full.
 
     A slot is a pair: zero, or the upper half of a hash above the number of a name plus one; and where the
     name starts. ``spans`` has the start and the length of each name. A batch of fields is found before it is
@@ -165,7 +165,7 @@ def _are_equal(text, a, b, length):
 
 @helper
 def move_slots(slots, more):
-    """Insert what is in the slots into a larger table."""
+    """Rehash the slots into a larger table."""
     mask = np.uint64(more.shape[0] // 2 - 1)
     for old in range(0, slots.shape[0], 2):
         if slots[old] != _EMPTY:

@@ -1,4 +1,4 @@
-"""Encode graphs whose nodes or edges may have named features, as tokens of sequences have them."""
+"""Encode graphs whose nodes or edges may have named features, as tokens of sequences do."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -32,7 +32,7 @@ def graph_fields(X: object, owner: str) -> list[Fields]:
 
 
 def where_is(i: int) -> str:
-    """Return what errors call a graph."""
+    """Return the name of a graph in error messages."""
     return f"graph {i} of X"
 
 
@@ -141,7 +141,7 @@ def _matrix(values: object, kind: str, where: str, owner: str) -> Matrix:
 
 
 def _finite(matrix: Matrix, kind: str, where: str, owner: str) -> Matrix:
-    """Return the features in a type of kernels; raise unless they are finite."""
+    """Return the features in a dtype that kernels take; raise unless they are finite."""
     dtype, converted = value_dtype(matrix.dtype), matrix
     if isinstance(matrix, np.ndarray):
         converted = matrix.astype(dtype, copy=False)
@@ -198,7 +198,7 @@ def _check_distinct(ends: IntArray, n_nodes: int, where: str, owner: str) -> Non
 
 
 def _joined(part: str, matrices: list[Matrix], owner: str) -> Stacked:
-    """Return the features of all graphs; raise if their numbers differ."""
+    """Return the features of all graphs; raise if their numbers of features differ."""
     check_widths({i: own.shape[1] for i, own in enumerate(matrices)}, Words("graph", part), owner)
     return Stacked(_stacked(matrices), _offsets(matrices))
 

@@ -21,7 +21,7 @@ def column_names(y: object, owner: str) -> Labels | None:
 
 
 def check_no_lists(y: object, owner: str) -> None:
-    """Raise if y lists the labels of each example, and is not a table that says which it has."""
+    """Raise if y lists the labels of each example instead of being an indicator matrix."""
     kind = getattr(y, "dtype", None)
     is_list = isinstance(y, list | tuple) or (kind is not None and kind == np.dtype(object))
     if not is_list or getattr(y, "ndim", 1) != 1:

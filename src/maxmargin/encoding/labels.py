@@ -209,7 +209,7 @@ def _unknown_label(
 
 
 def _place(k: int, lengths: NDArray[np.int64], words: Words) -> str:
-    """Return the words for the place of label k, counted over all sequences."""
+    """Return a description of the position of label k, counted over all sequences."""
     stops = np.cumsum(lengths)
     i = int(np.searchsorted(stops, k, side="right"))
     return f"label {k - (stops[i] - lengths[i])} of {words.example} {i} of y"

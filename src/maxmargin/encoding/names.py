@@ -47,7 +47,7 @@ class NamedFeatures(NamedTuple):
     words: Words = SEQUENCES
 
     def place(self, token: int) -> str:
-        """Return the words for the place of a token."""
+        """Return a description of the position of a token."""
         return place(self.offsets, token, self.words)
 
 
@@ -114,7 +114,7 @@ def _plain(token: Any, where: str, kind: Kind, owner: str, words: Words) -> Coll
 
 
 def _read_dicts(features: NamedFeatures, owner: str) -> NamedFeatures:
-    """Return the features of tokens that are dicts with the names and values that these have."""
+    """Return the features of tokens that are dicts, given their names and values."""
     tokens = cast("list[dict[str, Any]]", features.tokens)
     values = list(chain.from_iterable(map(dict.values, tokens)))
     types = set(map(type, values))
@@ -161,7 +161,7 @@ def _floats(values: list[object]) -> NDArray[np.float64]:
     try:
         return np.fromiter(values, np.float64, len(values))
     except OverflowError:
-        # An integer beyond the range of floats is as wrong as infinity, and is reported like it.
+        # An integer beyond the range of floats is as wrong as infinity, and is reported in the same way.
         return np.array([_float(value) for value in values])
 
 

@@ -1,4 +1,4 @@
-"""Sequences whose named features are numbered already, as fast readers make them."""
+"""Sequences whose named features are already numbered, as fast readers produce them."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from maxmargin.encoding.tokens import SEQUENCES, Offsets, Words
 class NumberedSequences(NamedTuple):
     """Sequences of tokens with named features, given by the numbers of the names.
 
-    Estimators over sequences take it for X, and learn the same from it as from the lists of `listed`.
+    Estimators over sequences accept it as X, and learn the same from it as from the lists of `listed`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Sequences of users' objects, which only a kernel of theirs can read."""
+"""Sequences of users' objects, which only a user's own kernel function can read."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain

@@ -197,7 +197,7 @@ class JoinedStrings:
 
 
 def are_distinct(names: list[str]) -> bool:
-    """Return whether no name occurs twice, several times as fast as a set can tell.
+    """Return whether no name occurs twice, several times faster than a set could.
 
     Only names whose first bytes have equal hashes are compared.
     """
@@ -213,7 +213,7 @@ def are_distinct(names: list[str]) -> bool:
 
 
 def _hashes(words: MachineWords) -> MachineWords:
-    """Return a hash of all bytes of each row, which is best in its upper bits."""
+    """Return a hash of all bytes of each row; its upper bits are the best mixed."""
     mixed: MachineWords = words[:, 0] * MULTIPLIERS[0]
     upper = np.empty_like(mixed)
     for k in range(1, words.shape[1]):
@@ -244,6 +244,6 @@ def _row_width(lengths: Slots) -> int:
 
 
 def _masks(width: int) -> NDArray[np.void]:
-    """Return masks of which number k keeps the first k bytes of a row."""
+    """Return masks; mask k keeps the first k bytes of a row."""
     kept = np.tri(width + 1, width, -1, np.uint8) * np.uint8(255)
     return kept.view(np.dtype((np.void, width))).ravel()

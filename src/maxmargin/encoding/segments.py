@@ -244,7 +244,7 @@ def encode_limits(max_length: object, found: EncodedSegments, offsets: Offsets, 
 
 
 def _given_limits(max_length: object, labels: list[Label], owner: str) -> list[tuple[int, int]]:
-    """Return (label number, limit) for each label that has a given limit."""
+    """Return (label number, limit) for each label whose limit is given."""
     if max_length is None:
         return []
     given: Mapping[Label, object] = (

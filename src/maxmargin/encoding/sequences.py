@@ -78,7 +78,7 @@ class SequenceEncoder:
     def restored(
         cls, kind: Kind, n_features: int, names: list[str] | None, owner: str, words: Words = SEQUENCES
     ) -> Self:
-        """Return an encoder that has learnt these features; raise unless they are those of one."""
+        """Return an encoder that has learnt these features; raise unless they are valid."""
         encoder = cls(owner=owner, words=words)
         if (kind in ARRAYS) != (names is None) or (names is not None and len(names) != n_features):
             got = "none" if names is None else len(names)
@@ -127,7 +127,7 @@ class SequenceEncoder:
         return self._keep(kind, *self._numbered(numbered(sequences, kind, self.owner, self.words)))
 
     def _keep(self, kind: Kind, vocabulary: Vocabulary | None, tokens: Tokens) -> Tokens:
-        """Keep what has been learnt, and return the tokens."""
+        """Store the learnt attributes, and return the tokens."""
         self.kind_ = kind
         self.n_features_in_ = tokens.rows.shape[1]
         self.feature_names_ = None if vocabulary is None else vocabulary.names

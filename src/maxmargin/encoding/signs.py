@@ -10,7 +10,7 @@ from maxmargin.wording import described
 
 
 class Marks(NamedTuple):
-    """One mark per weight, in the shape that users know, and the axis of features of that array."""
+    """One mark per weight, in the shape that users see, and the axis of that array that holds features."""
 
     array: NDArray[np.float64]
     axis: int
@@ -34,7 +34,7 @@ def mark_weights(nonnegative: Mapping[str, object], marks: Mapping[str, Marks], 
 
 
 def _mark(chosen: object, array: NDArray[np.float64], axis: int) -> bool:
-    """Mark the weights of features given by indices, or those of a mask; return False if it is neither."""
+    """Mark the weights of features given by indices or by a mask; return False if it is neither."""
     try:
         found = np.asarray(chosen)
     except ValueError:  # lists of unequal lengths

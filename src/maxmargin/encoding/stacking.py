@@ -56,7 +56,7 @@ def _dense_blocks(sequences: list[object], owner: str) -> tuple[Sequence[NDArray
 
 
 def _common_dtype(blocks: Sequence[NDArray[Any]]) -> np.dtype[Any]:
-    """Return the dtype that holds all values; NumPy would look at every one of thousands of arrays."""
+    """Return the dtype that holds all values; NumPy would inspect each of thousands of arrays."""
     return np.result_type(*{block.dtype for block in blocks})
 
 
@@ -95,7 +95,7 @@ def csr_rows(sequences: list[object], owner: str) -> tuple[csr_array, Offsets]:
 
 
 def _check_indices(rows: csr_array, blocks: list[CsrMatrix], owner: str) -> None:
-    """Raise if an index is out of range. One check of all is faster than one of each sequence."""
+    """Raise if an index is out of range. One check of all sequences is faster than one check of each."""
     try:
         check_entries(rows, f"{owner}: X")
     except (TypeError, ValueError):

@@ -14,13 +14,13 @@ Offsets = NDArray[np.int64]
 
 
 class Words(NamedTuple):
-    """The nouns of error messages: for an example, and for the part of it that has features or a label."""
+    """The nouns of error messages: for an example, and for its parts, which have features or labels."""
 
     example: str
     part: str
 
     def place(self, i: int, t: int) -> str:
-        """Return the words for part t of example i."""
+        """Return a description of part t of example i."""
         return f"{self.part} {t} of {self.example} {i} of X"
 
 
@@ -66,7 +66,7 @@ def without_empty(offsets: Offsets) -> Offsets:
 
 
 def place(offsets: Offsets, token: int, words: Words = SEQUENCES) -> str:
-    """Return the words for the place of a token, given its number among all tokens."""
+    """Return a description of the position of a token, given its number among all tokens."""
     i = int(np.searchsorted(offsets, token, side="right")) - 1
     return words.place(i, token - int(offsets[i]))
 

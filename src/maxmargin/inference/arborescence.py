@@ -84,7 +84,7 @@ def arborescence(scores, single_root, work, y):
         ``scores[j, h]`` is the score of the arc to word j from word h - 1, or from the root for h = 0. The
         entries with h = j + 1 are ignored.
     single_root : bool
-        Whether exactly one word has the root for its head.
+        Whether exactly one word has the root as its head.
     work : ArborescenceWork
     y : int array of length at least n_words
         Receives the head of each word, 0 for the root, 1 for the first word.
@@ -100,7 +100,7 @@ def arborescence(scores, single_root, work, y):
 
 @helper
 def _begin(scores, work):
-    """Make each word a component of its own."""
+    """Make each word a separate component."""
     n_words = scores.shape[0]
     work.component[0] = _ROOT
     for j in range(n_words):

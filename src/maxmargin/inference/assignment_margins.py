@@ -1,11 +1,11 @@
-r"""Margins of all links of a best matching: by how much the score falls if a link has to be made, or unmade.
+r"""Margins of all links of a best matching: by how much the score falls if a link must be added or removed.
 
 With the prices that `assignment` leaves, every matching is worse than the best one by the sum of the *tolls*
 of its links, :math:`\text{row price}_p + \text{column price}_k - \text{score}_{pk} \ge 0`, and of the prices
-of places and columns without link. So the best matching that has a given link is a cheapest exchange: the
-place that loses its column takes another one, and so on, until the column that became free is taken or
-left. The costs of all exchanges are shortest paths between linked places. All places and columns without a
-link are one more node, *nobody*, as places of nobody cost nothing.
+of places and columns without a link. So the best matching with a given link results from the cheapest
+exchange: the place that loses its column takes another one, and so on, until the column that became free is
+taken or left free. The costs of all exchanges are shortest paths between linked places. All places and
+columns without a link form one more node, *nobody*, as places of nobody cost nothing.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class ExchangeWork(NamedTuple):
     ----------
     cost : array of shape (n_links + 1, n_links + 1)
         ``cost[a, b]``: the least cost of all exchanges in which linked place a needs a new column, and the
-        column of b needs a new place. The node after those of linked places is nobody.
+        column of b needs a new place. The last node, after the linked places, is nobody.
     places : int array
         The linked places.
     node : int array

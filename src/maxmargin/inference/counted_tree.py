@@ -23,7 +23,7 @@ class CountedTree(NamedTuple):
     begin : int array of shape (n_nodes,)
         Where the table of the largest branch of each node begins.
     before : int array of shape (n_nodes,)
-        Where the table begins of the branch that the node's branch was joined to.
+        Where the table of the branch begins that the node's branch was joined to.
     size : int array of shape (n_nodes,)
         Number of nodes of the branch of each node.
     wrong : int array of shape (n_nodes,)

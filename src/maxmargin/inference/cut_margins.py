@@ -30,7 +30,7 @@ class CutMarginWork(NamedTuple):
     seen : int array of shape (n_nodes,)
         The last search that reached each node.
     changed, is_changed : int arrays of shape (n_nodes,)
-        The nodes that the searches from one node have reached, and which these are.
+        The nodes that the searches from one node have reached, as a list and as marks.
     """
 
     excess: FloatArray
@@ -88,7 +88,7 @@ def _capacity(u, side, flow):
 def _search(v, side, number, n_changed, start, arcs, heads, flow, work):
     """Find the nearest node with capacity along residual arcs from v, or to v if its side is 1.
 
-    Return it, or that there is none, and the number of nodes that are marked as changed.
+    Return it, or a marker that there is none, and the number of nodes marked as changed.
     """
     work.queue[0], work.seen[v], work.came[v] = v, number, _NONE
     done, found = 0, 1
@@ -127,7 +127,7 @@ def _push(v, end, side, heads, flow, work):
 
 @helper
 def _undo(n_changed, start, arcs, flow, work):
-    """Return the residual graph to what it was, at the nodes that were reached."""
+    """Restore the residual graph at the nodes that were reached."""
     for c in range(n_changed):
         u = work.changed[c]
         work.is_changed[u] = 0

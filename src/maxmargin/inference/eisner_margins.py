@@ -35,7 +35,7 @@ def outside_work(n_words: int) -> Outside:
 
 @helper
 def eisner_margins(scores, single_root, inside, outside, y, margins):
-    """Write by how much the score of the tree that `eisner` found falls if a word has to have another head.
+    """Write by how much the score of the tree that `eisner` found falls if a word must have another head.
 
     Parameters
     ----------

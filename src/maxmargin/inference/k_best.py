@@ -148,7 +148,7 @@ def _continue_best(t, state, gain, first, steps, work):
 
 @helper
 def merge_best(lists, steps, gain, first, taken, value, before, rank):
-    """Write the k best entries of some sorted lists, each with an offset of its own.
+    """Write the k best entries of some sorted lists, each list with its own offset.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 r"""Margins of the labels of a best labelling: by how much the score falls if a label has to differ.
 
 The *max-marginal* :math:`m_t(k)` is the largest score of all labellings in which position t has label k. It
-is the sum of what a forward pass and a backward pass find. The margin of label :math:`y_t` is
+is the sum of the scores that a forward pass and a backward pass find. The margin of label :math:`y_t` is
 :math:`m_t(y_t) - \max_{k \ne y_t} m_t(k)`: zero if another labelling is as good, infinite if there is no
 other label.
 """

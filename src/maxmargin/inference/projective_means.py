@@ -57,7 +57,7 @@ def projective_means(scores, single_root, work, mean):
     scores : array of shape (n_words, n_words + 1)
         ``scores[j, h]`` is the score of the arc to word j from head h, 0 for the root.
     single_root : bool
-        Whether exactly one word has the root for its head.
+        Whether exactly one word has the root as its head.
     work : ProjectiveSums
     mean : array of shape (n_words, n_words + 1)
         Receives the probability of each arc.

@@ -4,8 +4,8 @@ r"""The best point of a scaled simplex: all dual variables of a block whose slac
           \quad \text{subject to} \quad \langle r, x \rangle \le \text{total}, \qquad u, r > 0 .
 
 By its optimality conditions :math:`x_k = \max(u_k - \sigma - \mu r_k, 0)`, where :math:`\sigma` is the sum of
-all :math:`x_k`, and :math:`\mu` is zero unless the constraint holds with equality. So two numbers are to be
-found. With :math:`M = \max_k u_k / r_k`, where all x are zero, :math:`\mu = M - d`, and
+all :math:`x_k`, and :math:`\mu` is zero unless the constraint holds with equality. So only two numbers are
+unknown. With :math:`M = \max_k u_k / r_k`, where all x are zero, :math:`\mu = M - d`, and
 
 .. math:: x_k = \max(e_k + d r_k - \sigma, 0), \qquad e_k = u_k - M r_k \le 0 .
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from maxmargin.compiling import helper
 
-_MOST = 100  # pieces are few, and halving meets the limits of float64 before
+_MOST = 100  # pieces are few, and bisection reaches the precision of float64 sooner
 
 
 @helper
@@ -53,9 +53,9 @@ def scaled_simplex(u, r, where, count, total):
 def _meeting_point(e, r, count, total, high, d):
     r"""Return the d below ``high`` at which :math:`\langle r, x \rangle` is the total, and its sigma.
 
-    This is a continuous function of d that does not fall and has finitely many straight pieces. Each step
-    goes to where the present piece reaches the total; the same piece twice ends the search. Steps that leave
-    the interval in which the answer lies, halve it instead.
+    This is a continuous, nondecreasing, piecewise linear function of d. Each step goes to where the current
+    piece reaches the total; the search ends when a piece comes up twice. If a step would leave the interval
+    in which the answer lies, the interval is halved instead.
     """
     low, d = 0.0, d if d < high else 0.5 * high
     for _ in range(_MOST):
@@ -77,7 +77,7 @@ def _meeting_point(e, r, count, total, high, d):
 def common_level(e, r, d, count):
     r"""Return :math:`\sigma = \sum_k \max(e_k + d r_k - \sigma, 0)`.
 
-    That of more entries than are positive is too small, so entries drop out until all are positive.
+    With too many entries, sigma is too small. So entries are dropped until all the rest are positive.
     """
     sigma, size = 0.0, count + 1
     while True:

@@ -5,8 +5,8 @@ messages that they receive from later nodes and the bound on those nodes, is an 
 can reach. A branch whose bound does not exceed the best known score is pruned. The bounds are tight, so few
 labellings are visited, however many there are.
 
-A step costs as much as a visit of a node by messages, and the number of steps is limited, so the time is
-bounded: a better labelling copies only the labels that steps have set since the last one.
+A step costs as much as a visit of a node by messages, and the number of steps is limited. So the time is
+bounded, as a better labelling copies only the labels that steps have set since the last one.
 """
 
 from typing import NamedTuple

@@ -1,8 +1,8 @@
 r"""Margins of the segments of a best segmentation: by how much the score falls without one of them.
 
-A segmentation does not have the segment that starts at token s if another segment starts there, or if none
-does, so that some segment continues across s. For both, the best scores of all segmentations that have a
-given segment are needed: those of a forward pass up to its start, plus those of a backward pass from its end.
+A segmentation lacks the segment that starts at token s if another segment starts there, or if none does, so
+that some segment continues across s. Both cases need the best scores of the segmentations with a given
+segment: those of a forward pass up to its start, plus those of a backward pass from its end.
 """
 
 from typing import NamedTuple

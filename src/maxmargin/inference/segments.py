@@ -16,7 +16,7 @@ BLOCK = 32
 
 
 class Trellis(NamedTuple):
-    """Workspace, and the scores that are overwritten on the way.
+    """Workspace, and the scores that the search overwrites.
 
     Attributes
     ----------

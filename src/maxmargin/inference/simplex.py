@@ -10,9 +10,9 @@ def simplex_threshold(v, count, largest, total):
     The entries :math:`\max(v_k - \tau, 0)` are the point nearest to v of nonnegative entries with this sum.
     ``largest`` is the largest entry of v.
 
-    The threshold of some of the entries is never above tau. So the search starts from that of the largest
-    entry alone, and goes on with that of all entries above the last one, until no entry drops out
-    (Michelot 1986).
+    The threshold of a subset of the entries is never above tau. So the search starts with the threshold of
+    the largest entry alone, and continues with that of all entries above the last threshold, until no entry
+    drops out (Michelot 1986).
     """
     tau, size = largest - total, count + 1
     while True:
@@ -28,7 +28,7 @@ def simplex_threshold(v, count, largest, total):
 
 @helper
 def list_near(v, count, largest, total, where, value):
-    """List the entries of v that are at most ``total`` below the largest, less the largest; return how many.
+    """List the entries of v at most ``total`` below the largest, minus the largest; return their number.
 
     No other entry can be above the threshold.
     """

@@ -9,7 +9,7 @@ No term is negative (Grassmann, Taksar and Heyman), so all sums can be taken in 
 cycles of strong arcs, which make the matrix nearly singular, lose no digits. Probabilities are the
 derivatives of log Z with respect to the scores, from the same steps in reverse.
 
-If the root has one child only, its arcs count as infinitely small: :math:`d_v` leaves them out, except for
+If the root may have only one child, its arcs count as infinitely small: :math:`d_v` omits them, except for
 the word that is left at the end.
 """
 

@@ -1,8 +1,8 @@
-"""The best labelling of a small graph by zeros and ones: the scores of all of them, by doubling.
+"""The best labelling of a small graph by zeros and ones: all labellings are scored, by doubling.
 
-A labelling is a set of nodes, those of label one. Sets are numbered by their bits, so that the sets of the
-first v nodes are 0, ..., 2^v - 1, and adding node v adds 2^v. What node v gains is known for all sets of
-earlier nodes by doubling too, one neighbour at a time. So a set costs two additions.
+A labelling is a set of nodes: those with label one. Sets are numbered by their bits, so that the sets of the
+first v nodes are 0, ..., 2^v - 1, and adding node v adds 2^v. The gain of node v for all sets of earlier
+nodes is also computed by doubling, one neighbour at a time. So a set costs two additions.
 """
 
 from typing import NamedTuple
@@ -74,7 +74,7 @@ def best_subset(unary, tables, start, arcs, heads, work, y):
 
 @helper
 def _gains(v, unary, tables, start, arcs, heads, work):
-    """Write what label one at v adds to the score of each set of earlier nodes, all later ones being zero."""
+    """Write what label one at v adds to the score of each set of earlier nodes, later labels being zero."""
     gain, change = work.gain, work.change
     gain[0] = unary[v, 1] - unary[v, 0]
     for u in range(v):

@@ -69,7 +69,7 @@ def best_predecessors(before, pairwise, n_labels, out):
 
 @helper
 def best_predecessor(before, column, n_labels):
-    """``argmax_j before[j] + column[j]``: needed for one label per position only, so not tabulated."""
+    """``argmax_j before[j] + column[j]``: needed for only one label per position, so not tabulated."""
     best, score = 0, -np.inf
     for j in range(n_labels):
         candidate = before[j] + column[j]

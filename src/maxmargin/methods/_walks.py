@@ -12,7 +12,7 @@ from maxmargin.compiling.threads import run_in_slices
 from maxmargin.problems.feature_map import inner, is_euclidean, map_sizes, projected
 from maxmargin.problems.problem import AnyProblem
 
-_SHARE = 0.02  # share of the work of a pass
+_SHARE = 0.02  # fraction of the work of a pass
 
 
 def affordable_walks(problem: AnyProblem, most: int) -> int:
@@ -27,7 +27,7 @@ def affordable_walks(problem: AnyProblem, most: int) -> int:
 
 @subroutine
 def share_since(last, now):
-    """Return the share of the time from ``last`` to ``now`` in all time until now, with density t^2."""
+    """Return the share of the time from ``last`` to ``now`` in all time until ``now``, with density t^2."""
     ratio = last / now
     return 1.0 - ratio * ratio * ratio
 

@@ -1,6 +1,6 @@
 r"""Exact block steps: all dual variables of a block move to the best point at once.
 
-The dual as a function of block i alone, the scores :math:`\theta` being those before the step, is
+As a function of block i alone, with :math:`\theta` the scores before the step, the dual is
 
 .. math:: n D(z_i') = n D(z_i) + \ell_i' - \ell_i - \langle \theta, z_i' - z_i \rangle
                       - \frac{1}{2 \lambda n} \|\Phi_i (z_i' - z_i)\|^2 .
@@ -11,8 +11,8 @@ need for active sets: a visit costs about as much as a Frank-Wolfe step. If slac
 is scaled (``inference/scaled_simplex.py``).
 
 **Blocks that rest.** Near the optimum, many blocks stay where they are: at the truth, or at one other output.
-A block that did not move in its last k visits is left out of the next k (at most `_LONGEST`), which then cost
-next to nothing. Certificates visit all examples, so they do not depend on it. Wrappers with a loop of their
+A block that did not move in its last k visits skips the next k (at most `_LONGEST`), which then cost next to
+nothing. Certificates visit all examples, so they do not depend on resting. Wrappers with a loop of their
 own, and gap sampling, visit all blocks that they draw.
 """
 
@@ -57,7 +57,7 @@ _LONGEST = 8
 
 
 class BlockExact(NamedTuple):
-    """Exact block steps: each visited block is solved to the end. For multiclass problems.
+    """Exact block steps: each visited block is solved exactly. For multiclass problems.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class ExactState(NamedTuple):
     idle : array of shape (n,)
         Number of visits since the block moved.
     rest : array of shape (n,)
-        Number of visits to leave out.
+        Number of visits to skip.
     calls : array of shape (1,)
         Number of visits made.
     """
@@ -149,7 +149,7 @@ def block_exact_advance(
 
 
 def _without_repeats(order: IntArray) -> list[IntArray]:
-    """Split an order where an example comes again: whether it rests then depends on its last visit."""
+    """Split an order where an example recurs: whether it rests there depends on its previous visit."""
     if np.bincount(order).max(initial=0) <= 1:
         return [order]
     by_example = np.argsort(order, kind="stable")

@@ -4,13 +4,13 @@ A visit first searches the cache of the example, and calls its oracle only if no
 (see `maxmargin.methods._cache` for the criterion). *Replays* follow each pass: approximate passes that use
 cached planes only (MP-BCFW; Shah, Kolmogorov and Lampert 2015). Costs are measured in visits without an
 oracle call. Let the pass make c calls of an oracle of cost r, and let :math:`\Delta D_k` be the increase of
-the dual in replay k, or in the pass itself for k = 0. Replays continue while the last one gained more for
-its cost than all did together,
+the dual in replay k, or in the pass itself for k = 0. Replays continue while the last one gained more per
+unit of cost than the pass and all replays together,
 
 .. math:: \frac{\Delta D_k}{n} > \frac{\Delta D_0 + \dots + \Delta D_k}{n + r c + k n} , \qquad k n \le r c ,
 
 and never cost more than the calls did. This reads no clock, so the same seed and the same r give the same
-result. For small r, replays cannot pay, and this is the inner method.
+result. For small r, replays cannot pay off, and this is the inner method.
 """
 
 from numbers import Integral, Real
@@ -33,7 +33,7 @@ from maxmargin.problems.feature_map import score
 from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.wording import shown
 
-# The cache pays if the oracle costs at least this much, in visits without it.
+# The cache pays off if an oracle call costs at least this much, in visits without it.
 _WORTHWHILE = 2.0
 
 
@@ -145,7 +145,7 @@ def cached_start(method: Cached, problem: AnyProblem) -> CachedState:
 
 @protocol.carried.register(Cached)
 def cached_carried(method: Cached, state: CachedState, problem: AnyProblem, carry: Carry) -> CachedState:
-    """Keep the planes, which do not depend on lam; what the oracle will find is unknown again."""
+    """Keep the planes, which do not depend on lam; forget the gaps that the oracle found."""
     size, cost, (inner, cache) = sizes(problem), method.oracle_cost, state.working
     schedule = Schedule(state.schedule.cost if cost is None else float(cost))
     planes = copied_planes(cache.planes, size.examples, size.parts)
@@ -228,7 +228,7 @@ def cached_advance(
 
 
 def _after_pass(method: Cached, state: CachedState, problem: AnyProblem) -> CachedState:
-    """Replay as long as it pays, and as there is time; the number of the pass seeds the order."""
+    """Replay while it pays off and time remains; the number of the pass seeds the order."""
     (working, schedule), n = state, sizes(problem).examples
     hits, rng = int(working.cache.hits[0]), np.random.default_rng(schedule.passes)
     calls = schedule.cost * (n - hits + schedule.hits)

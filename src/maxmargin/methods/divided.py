@@ -22,9 +22,9 @@ the start, :math:`\sigma` is P in a short stretch. A loss of dual value doubles 
 Certificates hold for any :math:`\sigma`.
 
 **Rounds.** A stretch has several rounds. After each of them, parts exchange their moves within their kernels
-(``meetings.py``): a part adds :math:`1 / \sigma` of what the others moved in the round before it to its own
-weights. The moves of the last two rounds are not exchanged; they are the :math:`d_p` of which :math:`\rho` is
-measured. So at the end of a stretch part p has the weights
+(``meetings.py``): a part adds :math:`1 / \sigma` times the others' moves of the round before to its own
+weights. The moves of the last two rounds are not exchanged; they are the :math:`d_p` from which :math:`\rho`
+is measured. So at the end of a stretch part p has the weights
 :math:`w_p = w^0 + D_p + \frac1\sigma \sum_{q \ne p} (D_q - d_q)`, from which follows
 
 .. math:: w = w^0 + \frac{1}{\sigma + P - 1} \sum_p \Bigl( w_p - w^0 + \frac{P - 1}{\sigma} d_p \Bigr) .
@@ -54,10 +54,10 @@ from maxmargin.problems.problem import AnyProblem, take
 from maxmargin.wording import shown
 
 _STRETCHES = 2  # for each part, at most, in a pass: the more parts, the more they interact
-_TRIAL = 16  # how many times as long a stretch is when rho has been measured
+_TRIAL = 16  # a stretch is this many times longer once rho has been measured
 _ROUNDS, _FEWEST = 256, 8  # rounds in a pass, if a part then makes at least this many visits in each
 _LOG_BYTES = 1 << 27  # at most, for the log of moves
-_SMOOTHING = 0.2  # share of the last rho in the mean
+_SMOOTHING = 0.2  # weight of the last rho in the running mean
 _CAUTIOUS, _EXCESS = (
     2.0,
     0.05,
@@ -95,13 +95,13 @@ class Part(NamedTuple):
     Attributes
     ----------
     problem : Problem
-        That of these examples.
+        The problem of these examples.
     numbers : array
-        Their numbers in the whole problem.
+        Their indices in the whole problem.
     state : Any
         The inner method's state for them.
     before : array
-        Workspace: its weights at the end of a stretch, but for its own moves of the last two rounds.
+        Workspace: the part's weights at the end of a stretch, without its own moves of the last two rounds.
     """
 
     problem: AnyProblem
@@ -112,7 +112,7 @@ class Part(NamedTuple):
 
 @states.parts.register(Part)
 def part_parts(part: Part) -> list[Any]:
-    """Return the state alone: the rest is a subset of the problem."""
+    """Return only the state: the other fields are subsets of the problem."""
     return [part.state]
 
 
@@ -147,7 +147,7 @@ def divided_start(method: Divided, problem: AnyProblem) -> DividedState:
 
 
 def _parts(method: Divided, problem: AnyProblem, n_parts: int) -> tuple[Part, ...]:
-    """Return the parts of a problem at the beginning."""
+    """Return the initial parts of a problem."""
     n, parts = int(map_sizes(problem.map).examples), []
     for p in range(n_parts):
         numbers = part_numbers(n, p, n_parts)
@@ -170,7 +170,7 @@ def divided_advance(
 
 
 def _one_stretch(method: Divided, state: DividedState, problem: AnyProblem, order: IntArray) -> DividedState:
-    """Move the blocks in this order, each in its part, in some rounds with the same sigma."""
+    """Visit the blocks in this order, each in its part, in several rounds with the same sigma."""
     phi, n_parts, lam, w = problem.map, len(state.parts), protocol.regularisation(method), state.w
     dual = protocol.dual_loss(method, state) - 0.5 * lam * inner(phi, w, w)
     sigma = sigma_for(state.interaction, n_parts, caution=n_parts - 1.0)
@@ -224,9 +224,9 @@ def _meetings(
 def _add_up(phi: object, state: DividedState, sigma: float) -> float:
     """Add what all parts have moved to the common weights; return rho.
 
-    The weights of parts are free to be overwritten, since every stretch starts from the common ones. They
-    hold the moves of the last two rounds, and those of part 0 their sum. The weights before these hold the
-    sum of all moves.
+    The weights of the parts may be overwritten, since every stretch starts from the common weights. Those of
+    each part end up holding its moves of the last two rounds, and those of part 0 the sum of these moves.
+    ``before`` of part 0 holds the sum of all moves.
     """
     w, others = state.w, len(state.parts) - 1
     moves, befores = [part.state.w for part in state.parts], [part.before for part in state.parts]
@@ -255,7 +255,7 @@ def sigma_for(interaction: float, n_parts: int, caution: float) -> float:
 
 
 def mean_interaction(before: float, rho: float, gain: float, n_parts: int) -> float:
-    """Return the running mean of rho; after a loss of dual value, a larger one, up to the number of parts."""
+    """Return the running mean of rho; if the dual fell, increase it, up to the number of parts."""
     if gain < 0.0:
         return min(1.0 + _CAUTIOUS * max(before - 1.0, rho - 1.0, _EXCESS), float(n_parts))
     return before + _SMOOTHING * (rho - before)
@@ -263,7 +263,7 @@ def mean_interaction(before: float, rho: float, gain: float, n_parts: int) -> fl
 
 @protocol.grain.register(Divided)
 def divided_grain(method: Divided, problem: AnyProblem) -> int:
-    """Return the visits of a stretch."""
+    """Return the number of visits in a stretch."""
     n = int(map_sizes(problem.map).examples)
     return -(-n // affordable_walks(problem, _STRETCHES * method.parts))
 
@@ -274,7 +274,7 @@ def divided_n_parts(method: Divided) -> int:
 
 
 def _stretch_length(state: DividedState, length: int) -> int:
-    """Return the visits of the next stretch: few, if rho is unknown, as steps are short then."""
+    """Return the number of visits in the next stretch: few if rho is unknown, as steps are then short."""
     return -(-length // _TRIAL) if _is_unknown(state) else length
 
 
@@ -284,7 +284,7 @@ def _is_unknown(state: DividedState) -> bool:
 
 
 def _rounds_in_a_stretch(problem: AnyProblem, visits: int, n_parts: int) -> int:
-    """Return how many rounds a stretch of so many visits has."""
+    """Return the number of rounds in a stretch of this many visits."""
     size = map_sizes(problem.map)
     fitting = _LOG_BYTES // (n_parts * ENTRY_BYTES * max(int(size.statistics), 1))
     each = max(1, min(max(size.examples // (_ROUNDS * n_parts), _FEWEST), fitting))

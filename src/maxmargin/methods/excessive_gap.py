@@ -127,7 +127,7 @@ def excess(method: ExcessiveGap, state: ExcessiveState, problem: AnyProblem) -> 
 
 
 def _excess_in_range(method: ExcessiveGap, state: ExcessiveState, problem: AnyProblem) -> float:
-    """Return the excess; raise if it is not finite, which no other step would cure."""
+    """Return the excess; raise if it is not finite, which no other step could fix."""
     value = excess(method, state, problem)
     if not np.isfinite(value):
         raise protocol.scale_error("the excessive gap of ExcessiveGap")

@@ -25,7 +25,7 @@ parameters. The dual, times n, changes by
 which is known before the weights change. If the dual would decrease, the step size is halved, at most twice
 in the first pass and five times later, with another oracle call each time. After a step it grows by a
 twentieth. If no step size is found, the block does not move, so the dual never decreases, up to rounding. At
-a corner, steps change nothing beyond rounding. They are taken even so, to let the parameters come back.
+a corner, steps change nothing beyond rounding. They are still taken, so that the parameters can return.
 """
 
 from typing import NamedTuple
@@ -50,7 +50,7 @@ _FIRST_STEP = 0.5
 _GROWTH = 1.05
 _HALVINGS_AT_FIRST, _HALVINGS = 2, 5
 _EPSILON = 2.0**-52
-# Once nothing changes, step sizes and parameters would grow forever without a limit.
+# Without a limit, step sizes and parameters would grow forever once nothing changes.
 _LARGEST_STEP = 1e6
 
 

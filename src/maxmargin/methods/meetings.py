@@ -1,15 +1,15 @@
 r"""Meetings: parts of the examples, each moved by a kernel, exchange their moves without leaving it.
 
-Weight vectors are long, and moves are short in output space. So a part logs its moves there, and at a meeting
-every part adds those of all others to its own weights. No part waits for a sum, and a meeting takes
-microseconds, where a return to Python takes several hundred. What a part adds, and in which order, does not
-depend on who comes first.
+Weight vectors are long, but moves are short vectors in output space. So a part logs its moves in output
+space, and at a meeting every part adds the moves of all others to its own weights. No part waits for a sum. A
+meeting takes microseconds, where a return to Python takes several hundred. What a part adds, and in which
+order, does not depend on which part arrives first.
 
-A part publishes how many rounds it has finished. At meeting m, after round m, it adds what the others moved
-in round m - 1. So it waits only for a part that is a whole round behind, and not for every one that had
-longer sequences to decode. It does not wait for long: its kernel then returns, so that Python can run another
-part on this thread, or let another thread work. So any number of threads can move the parts, one is enough,
-and interrupts and errors are noticed.
+A part publishes how many rounds it has finished. At meeting m, after round m, it adds the others' moves of
+round m - 1. So it waits only for parts that are a whole round behind, and not for every part that had longer
+sequences to decode. After a short wait its kernel returns, so that Python can run another part on this
+thread, or let another thread work. So any number of threads, even one, can move the parts, and interrupts and
+errors are noticed.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ from maxmargin.loops import copy
 from maxmargin.problems.feature_map import foresee, map_workspace, push
 from maxmargin.problems.moves import add_entry, reset
 
-# Looks at a number before a kernel returns: two or three milliseconds.
+# How often to poll before a kernel returns: two or three milliseconds.
 _PATIENCE = 4_000_000
-# Numbers in a line of a processor's cache. Those that different threads write are kept this far apart.
+# Numbers in a cache line. Numbers that different threads write are kept this far apart.
 _LINE = 8
 # Rounds in the log: a part that is in round m may write it while another, in round m - 1, reads round m - 3.
 _KEPT = 4
@@ -63,13 +63,13 @@ class Meetings(NamedTuple):
     after : array
         Numbers of visits of this part, after each of which it has a meeting.
     met : array of shape (1,)
-        How many meetings it has left behind.
+        How many meetings it has attended.
     finished : array of shape (parts, 8)
         ``finished[p, 0]`` is how many rounds part p has finished; all parts share it.
     log : Log
         Shared by all parts.
     before : array
-        Left there: the weights of this part, but for its own moves of the last two rounds.
+        Written at the end: the weights of this part, without its own moves of the last two rounds.
     phi : map
         The feature map of all examples.
     work : workspace of the map
@@ -78,7 +78,7 @@ class Meetings(NamedTuple):
     scale : float
         Where a block moves by z, the common weights move by ``scale`` times :math:`\\Phi_i z`.
     patience : int
-        How often to look for others before the kernel returns.
+        How often to poll for the others before the kernel returns.
     done : int
         How many visits were made before this call of the kernel.
     """
@@ -98,7 +98,7 @@ class Meetings(NamedTuple):
 
 
 def new_log(parts: int, visits: int, entries: int) -> Log:
-    """Return a log for rounds of so many visits of a part, whose moves have at most so many entries each."""
+    """Return a log for rounds of ``visits`` visits per part, each move with at most ``entries`` entries."""
     shape = parts, _KEPT, visits
     return Log(
         np.zeros((parts, _KEPT, _LINE), dtype=np.int64),
@@ -120,9 +120,10 @@ def new_meetings(
 ) -> list[Meetings]:
     """Return the meetings of all parts of a problem with the map ``phi``.
 
-    ``after`` has the visits of each part after which it meets the others; all have as many. ``before`` has
-    an array for the weights of each part. Where fewer threads than parts make the visits, it ``is_crowded``:
-    a part may have to wait for one that needs the same thread, so its kernel returns at once.
+    ``after`` has the visits of each part after which it meets the others; all parts have equally many
+    meetings. ``before`` has an array for the weights of each part. ``is_crowded`` says that there are fewer
+    threads than parts: a part may then have to wait for one that needs the same thread, so its kernel returns
+    at once.
     """
     parts, patience = len(after), 1 if is_crowded else _PATIENCE
     finished = np.zeros((parts, _LINE), dtype=np.int64)
@@ -137,13 +138,13 @@ def new_meetings(
 
 @generic
 def record(meetings, i, move):
-    """Take note of the move of example i of this part."""
+    """Record the move of example i of this part."""
     raise NotImplementedError
 
 
 @generic
 def kappa_now(meetings):
-    """Return what is added to the lam of the next step."""
+    """Return the kappa that is added to lam in the next step."""
     raise NotImplementedError
 
 
@@ -156,7 +157,7 @@ def meetings_kappa_now(meetings):
 def meetings_record(meetings, i, move):
     """Log the move for the next meeting."""
     log, p, r = meetings.log, meetings.part, meetings.met[0] % _KEPT
-    # What comes after the last meeting is found from the weights.
+    # Moves after the last meeting are recovered from the weights.
     if meetings.met[0] == meetings.after.shape[0] or move.gamma[0] == 0.0:
         return
     t = log.moves[p, r, 0]
@@ -173,7 +174,7 @@ def meetings_record(meetings, i, move):
 
 @generic
 def attend(meetings, t, w, work):
-    """Do what is due before visit t of this call, such as a meeting; return whether all of it is over."""
+    """Do what is due before visit t of this call, such as a meeting; return whether it is complete."""
     raise NotImplementedError
 
 
@@ -188,7 +189,7 @@ def meetings_attend(meetings, t, w, work):
 
 @helper
 def _is_none_behind(meetings):
-    """Publish that this part has finished a round; return whether no other is behind, or not for long."""
+    """Publish that this part has finished a round; wait briefly; return whether no other part is behind."""
     rounds = meetings.met[0]
     publish(meetings.finished[meetings.part], rounds + 1)
     for p in range(meetings.parts):  # noqa: SIM110 (kernels cannot hold generators)
@@ -208,7 +209,7 @@ def _exchange(meetings, w, work):
     if m == last - 1:
         copy(w, meetings.before)
     meetings.met[0] = m + 1
-    # All others have finished round m - 1, and so have read round m - 3, whose place is written next.
+    # All others have finished round m - 1, so they have read round m - 3, which is overwritten next.
     meetings.log.moves[meetings.part, (m + 1) % _KEPT, 0] = 0
 
 

@@ -10,8 +10,8 @@ truth. A pass calls the oracle of every example at w, adds the planes that are v
 
 Its matrix is dense and has one row per plane, tens of thousands for thousands of examples: no general solver
 handles it in the time of a pass. So the program is solved by pairwise steps within the blocks, in sweeps
-without oracle calls, with a warm start from the previous pass. Its accuracy and :math:`\epsilon` are shares
-of the duality gap that the pass finds.
+without oracle calls, with a warm start from the previous pass. Its accuracy and :math:`\epsilon` are
+fractions of the duality gap that the pass finds.
 """
 
 from typing import NamedTuple
@@ -30,9 +30,9 @@ from maxmargin.methods.sweep import advance, sweep_in_time
 from maxmargin.problems.feature_map import score
 from maxmargin.problems.problem import AnyProblem, sizes
 
-# Shares of the duality gap that a pass finds: the gap to which the program is solved, and the amount by which
-# a hinge must exceed its working set in the next pass. What is left undone adds up to at most these two
-# shares. New planes would undo most of a more exact solution.
+# Fractions of the duality gap that a pass finds: the gap to which the program is solved, and the amount by
+# which a hinge must exceed its working set in the next pass. The gap that remains is at most the sum of the
+# two. A more exact solution would be wasted: new planes undo most of it.
 _SHARE = 0.3
 _MOST_SWEEPS = 100
 

@@ -18,8 +18,8 @@ These steps do not need the weights. The sum of all moves is added to them once,
 **Memory.** The sets of sequences of many thousand tokens would grow without bound. Where a set exceeds its
 budget, the outputs of smallest dual weight are merged: two planes become their mean under
 :math:`\alpha`, with the sum of their dual variables. The dual point, and so w and the certificate, stay the
-same, and every later step is feasible, as it moves weight between distributions over outputs. If a budget has
-room for no more than a mean, steps are those of `BlockFrankWolfe`.
+same, and every later step is feasible, as it moves weight between distributions over outputs. If the budget
+has room for one mean only, the steps are those of `BlockFrankWolfe`.
 """
 
 import warnings
@@ -42,7 +42,7 @@ from maxmargin.problems.feature_map import gram, norm2, push
 from maxmargin.problems.moves import Move, reset
 from maxmargin.problems.problem import AnyProblem, sizes
 
-# Bytes: some ten outputs of a sequence of 20,000 tokens.
+# Bytes: about ten outputs of a sequence of 20,000 tokens.
 BUDGET = 1 << 22
 
 
@@ -57,9 +57,9 @@ class Pairwise(NamedTuple):
         Largest number of steps within a block per call of its oracle; each but the last drops an output from
         its set.
     budget : int
-        Largest number of bytes of an active set before a visit, which adds an output. A set that takes more
-        has its outputs of smallest dual weight merged into their mean. Certificates stay as exact, but late
-        passes gain less. Only sets of long sequences or large graphs get this large.
+        Largest size of an active set in bytes before a visit, which adds an output. In a larger set, the
+        outputs of smallest dual weight are merged into their mean. Certificates stay exact, but late passes
+        gain less. Only the sets of long sequences or large graphs get this large.
     """
 
     lam: float
@@ -156,8 +156,8 @@ def _move_within(method, planes, phi, i, scale, work):
     """Take the steps within block i and write their sum to the move; return the gain of n D.
 
     A step that drops a plane is followed by another, as the best plane can take weight from others too. After
-    any other step, the two planes have equal margins. What could be gained between the remaining ones is not
-    worth the cost of updating margins.
+    any other step, the two planes have equal margins. Steps between the remaining planes would gain too
+    little to justify updating the margins.
     """
     move, steps, gamma, gain, goes_on = work.move, 0, 0.0, 0.0, True
     while goes_on:
@@ -253,7 +253,7 @@ def _move_alpha(planes, i, slope, curvature):
 
 @helper
 def _load_sum_of_moves(planes, i, steps, gamma, move):
-    """Write the move ``sum_c (alpha_c - before_c) psi_c`` and the gain of ell; after one step it is there."""
+    """Write the gain of ell and, unless one step left it there, ``sum_c (alpha_c - before_c) psi_c``."""
     first, ell = planes.extent[i, START], 0.0
     if steps > 1:
         reset(move)

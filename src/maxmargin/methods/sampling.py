@@ -1,7 +1,7 @@
 r"""Which examples are visited, and in which order. Kernels get random numbers as arrays.
 
 Gap sampling (Osokin et al. 2016) visits example i with a probability proportional to its block gap at its
-last visit. As old gaps are out of date, a share of the visits is drawn uniformly. The gaps are the leaves of
+last visit. As old gaps are out of date, some of the visits are drawn uniformly. The gaps are the leaves of
 a binary tree in which every node is the sum of its two children, so a draw or an update costs
 :math:`O(\log n)`.
 """

@@ -77,7 +77,7 @@ class Scratch(NamedTuple):
     weights : array
         Weights of the examples, in addition to those that the oracle itself has; empty if there are none.
     rescaling : Rescaling
-        How the slacks of the oracle are rescaled, if they are; there are weights then.
+        How the slacks of the oracle are rescaled, if they are; if so, there are weights too.
     block : BlockWork
     """
 
@@ -97,7 +97,7 @@ def bare_scratch(bare: Bare, w: FloatArray | None = None) -> Scratch:
     """Return a workspace that applies weights and rescales slacks; ``w`` is as in `new_scratch`."""
     problem, weights, rescales, solves = bare
     size = sizes(problem)
-    if rescales and len(weights) == 0:  # loops look at the slacks of weighted examples alone
+    if rescales and len(weights) == 0:  # loops look only at the slacks of weighted examples
         weights = np.ones(size.examples)
     corner = Corner(np.zeros(size.parts, dtype=np.uint32), np.zeros(size.parts), np.zeros(1, dtype=np.int64))
     block = BlockWork(
@@ -137,7 +137,7 @@ class _Free(NamedTuple):
 
 
 class _Kept(list[_Free]):
-    """Workspaces that are free, the last used at the end: for each thread, of a part and of all examples."""
+    """Free workspaces, last used at the end: for each thread, one of a part and one of all examples."""
 
     def __init__(self) -> None:
         super().__init__()

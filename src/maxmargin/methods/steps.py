@@ -21,7 +21,7 @@ class Predefined(_Predefined):
     Parameters
     ----------
     nu : float
-        Multiplicative quality of the oracle: the guaranteed share of a block's gap in its answer, 1 if exact.
+        Multiplicative quality of the oracle: the fraction of a block's gap that it guarantees, 1 if exact.
         Steps towards answers of an approximate oracle must be longer (the paper's appendix).
     """
 
@@ -55,5 +55,5 @@ def predefined_step_size(rule, gap, curvature, k, n_blocks):
 
 @helper
 def dual_gain(gamma, gap, curvature):
-    r"""Return the gain of the dual by a step :math:`\gamma`: :math:`\gamma g - \gamma^2 c / 2`."""
+    r"""Return the increase of the dual by a step :math:`\gamma`: :math:`\gamma g - \gamma^2 c / 2`."""
     return gamma * (gap - 0.5 * gamma * curvature)

@@ -211,7 +211,7 @@ def sweep_in_time(
 ) -> tuple[State, int]:
     """Make visits until the deadline, as `sweep_all` does; return the state, and how many were made."""
     done, total = 0, n_visits(visits)
-    if not is_limited():  # visits in one piece, from which a run learns the length of its own pieces
+    if not is_limited():  # one piece, which shows a run how long its own pieces should be
         begin = now()
         state = sweep_all(problem, method, state, visits, meetings=alone)
         Pace("visits").note(total, now() - begin)

@@ -1,4 +1,4 @@
-"""Files that appear whole and on the disk, or not at all."""
+"""Atomic writes: a file appears complete and synced to disk, or not at all."""
 
 import os
 import secrets
@@ -18,14 +18,14 @@ _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file beside ``path``, sync it to disk, and give it the name ``path``.
 
-    Whatever happens, ``path`` is the old file or the new one. An error removes the file beside it. A process
-    that is killed leaves it behind, as ``.NAME.*.part``; the next one that writes ``path`` removes it. If
+    Whatever happens, ``path`` is the old file or the new one. An error removes the temporary file. A process
+    that is killed leaves it behind, as ``.NAME.*.part``; the next process that writes ``path`` removes it. If
     ``path`` is a link, the file that it points to is replaced.
     """
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(_unfinished_name(target, secrets.token_hex(8)))
     try:
-        # The permissions are those of any new file, which tempfile does not give.
+        # The permissions are those of any new file, unlike those that tempfile sets.
         with open(os.open(unfinished, _NEW_FILE, 0o666), "wb") as stream:
             _locked(stream.fileno())
             stream.write(content)
@@ -33,9 +33,9 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             os.fsync(stream.fileno())
             if fcntl is not None:
                 os.replace(unfinished, target)  # while it is locked
-        if fcntl is None:  # Windows renames closed files only
+        if fcntl is None:  # Windows renames only closed files
             os.replace(unfinished, target)
-    except BaseException:  # Ctrl-C, too
+    except BaseException:  # including Ctrl-C
         with suppress(OSError):
             unfinished.unlink()
         raise
@@ -65,9 +65,9 @@ def _is_abandoned(unfinished: Path) -> bool:
 
 
 def _locked(handle: int) -> bool:
-    """Lock an open file until it is closed; return whether it is locked, not by another process.
+    """Lock an open file until it is closed; return False if another process has locked it.
 
-    Where there are no locks, it counts as locked by this one.
+    On systems without locks, it counts as locked by this process.
     """
     if fcntl is None:
         return True

@@ -1,7 +1,7 @@
 """Checkpoints: the state of a run in a file, from which the run continues bit for bit.
 
 A file holds the state, and the *identity* of the run: digests of its problem and method, and the settings
-that decide its course. A file of another identity is refused.
+that determine its course. A file of another identity is refused.
 """
 
 import math
@@ -44,16 +44,17 @@ class _Checkpoint(NamedTuple):
 class Checkpoint(_Checkpoint):
     """Where and how often a run stores its state, so that it can continue after a crash.
 
-    The file is written beside the old one, synced to disk and renamed, so there is always a whole one. It is
-    written again when the run ends or is interrupted, and stays: remove it when you no longer need it.
+    The file is written beside the old one, synced to disk and renamed, so there is always a complete file. It
+    is written again when the run ends or is interrupted. It is never removed: delete it when you no longer
+    need it.
 
-    The next file is due when ``every`` has passed, and also 50 times as long as the last write took. So
-    writing takes at most about 2 % of the time, apart from the first and the last file. A crash loses at most
-    the longer of the two times, or a bit more during a certificate or a pass of a method that moves all
-    blocks at once, as these are not divided. If a file cannot be written, there is one warning, and the run
+    The next file is due after ``every``, or after 50 times the duration of the last write if that is longer.
+    So writing takes at most about 2 % of the time, apart from the first and the last file. A crash loses at
+    most the longer of the two times, or slightly more during a certificate or a pass of a method that moves
+    all blocks at once, as neither is divided. If a file cannot be written, there is one warning, and the run
     continues.
 
-    Continue only from files of your own: kernels follow the indices in them without checks.
+    Continue only from your own files: kernels follow the indices in them without checks.
 
     Parameters
     ----------
@@ -78,12 +79,12 @@ class Checkpoint(_Checkpoint):
 
     @property
     def seconds(self) -> float:
-        """Seconds between two files; none, if passes count."""
+        """Seconds between two files; zero if passes are counted instead."""
         return 0.0 if isinstance(self.every, str) else float(self.every)
 
     @property
     def passes(self) -> int:
-        """Passes between two files; none, if seconds count."""
+        """Passes between two files; zero if seconds are counted instead."""
         return int(self.every.split()[0]) if isinstance(self.every, str) else 0
 
 
@@ -105,7 +106,7 @@ class Identity(NamedTuple):
     problem, method : str
         Digests.
     settings : dict
-        What decides the course of the run, by the names of the parameters; None is not compared.
+        The parameters that determine the course of the run, by name; None is not compared.
     """
 
     version: str

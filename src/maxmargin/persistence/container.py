@@ -26,7 +26,7 @@ Arrays = Mapping[str, NDArray[np.generic]]
 Path = str | os.PathLike[str]
 
 _KEY = "maxmargin"
-# What grows with the data is an array. Objects of JSON take some 30 times the memory of their text.
+# Whatever grows with the data is an array: JSON objects take about 30 times the memory of their text.
 _LONGEST_HEADER = 1 << 20
 _COPIES = 3  # of all arrays, which safetensors makes while it writes them
 _LENGTH_BYTES = 8
@@ -73,13 +73,13 @@ class Contents(NamedTuple):
 
 
 def write(path: Path, form: Format, arrays: Arrays, header: Mapping[str, Json]) -> None:
-    """Write a file, on the disk and whole, or leave the one that is there."""
+    """Write a complete file and sync it to disk, or leave the existing one."""
     for name, array in arrays.items():
         if array.dtype not in _DTYPES:
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which files do not hold")
     text = json.dumps({**form._asdict(), "header": header}, allow_nan=False, separators=(",", ":"))
-    # safetensors reads the memory of an array from its first to its last byte. Not by np.ascontiguousarray,
-    # which makes arrays without dimensions one-dimensional.
+    # safetensors reads the memory of an array from its first to its last byte. np.ascontiguousarray would
+    # not do, as it makes arrays without dimensions one-dimensional.
     contiguous = {name: np.require(array, requirements="C") for name, array in arrays.items()}
     _check_room(_COPIES * (len(text) + sum(array.nbytes for array in contiguous.values())))
     content = save(contiguous, {_KEY: text})
@@ -89,7 +89,7 @@ def write(path: Path, form: Format, arrays: Arrays, header: Mapping[str, Json]) 
 
 
 def _check_room(n_bytes: int) -> None:
-    """Raise MemoryError unless there is room for so many bytes: safetensors would end the process."""
+    """Raise MemoryError unless this many bytes can be allocated: safetensors would end the process."""
     np.empty(n_bytes, dtype=np.uint8)
 
 

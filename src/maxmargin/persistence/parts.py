@@ -2,7 +2,7 @@
 
 An array whose zeros are not stored takes more memory than its file. `Stored.check_room` bounds how much: a
 file may ask for `_ROOM` bytes and `_FACTOR` times its own size. For the rare model that needs more, the file
-is made longer (`Draft.reserve`).
+is padded (`Draft.reserve`).
 """
 
 import json
@@ -115,7 +115,7 @@ class Stored:
         For errors, and for the size of the file.
     contents : Contents
     owner : str
-        The name with which errors of what is restored begin.
+        The name that errors begin with when objects are restored.
     """
 
     def __init__(self, path: Path, contents: Contents, owner: str) -> None:
@@ -213,7 +213,7 @@ class Stored:
         values = self.take_floats(name + _VALUES, None)
         counts = self.take_ints(name + _COUNTS, len(rows))
         columns = self.take_ints(name + _COLUMNS, len(values))
-        # Each is checked, as the sum could overflow.
+        # Each count is checked, as the sum could overflow.
         if len(counts) and (counts.max() > rows.shape[1] or counts.sum() != len(values)):
             self.fail(f"as many counts as values in {name!r}", f"{counts.sum()} and {len(values)}")
         if len(columns) and columns.max() >= rows.shape[1]:
@@ -223,7 +223,7 @@ class Stored:
             out[...] = (rows.T if _is_wide(out) else rows).reshape(out.shape)
 
     def finish(self) -> None:
-        """Raise if a part is left: no reader knows it."""
+        """Raise if a part is left, as no reader knows it."""
         left = [*self._header, *self._arrays]
         if left:
             self.fail("no other parts", quoted(left[0]))

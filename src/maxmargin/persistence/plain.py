@@ -1,7 +1,7 @@
-"""Plain data as JSON: what users give for parameters, and names of features, without anything to run.
+"""Plain data as JSON: users' parameters and names of features, and nothing that can be executed.
 
-JSON has no arrays of numbers, tuples, sets, dicts with other keys than texts, or infinite numbers. These
-become an object with one name, their type.
+JSON has no arrays of numbers, tuples, sets, dicts with keys other than texts, or infinite numbers. Each
+becomes an object with a single name, its type.
 """
 
 import math
@@ -48,7 +48,7 @@ def as_json(value: object) -> Json:
 
 
 def from_json(found: Json) -> object:
-    """Return the value that became this JSON; raise ValueError if none does."""
+    """Return the value that `as_json` turned into this JSON; raise ValueError if there is none."""
     if isinstance(found, list):
         return [from_json(item) for item in found]
     if not isinstance(found, dict):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 
-# Ends a text. UTF-8 does not have this byte, so texts may have any character.
+# Ends a text. UTF-8 never contains this byte, so texts may contain any character.
 _END = b"\xff"
 _NUL = b"\0"
 
@@ -23,7 +23,7 @@ def as_bytes(texts: Iterable[str]) -> Bytes:
 
 
 def as_texts(array: Bytes) -> list[str]:
-    """Return the texts of such an array; raise ValueError if it is not one."""
+    """Return the texts of an array made by `as_bytes`; raise ValueError if it is not valid."""
     content = array.tobytes()
     if content and not content.endswith(_END):
         raise ValueError("texts that do not end")

@@ -1,8 +1,8 @@
 """Long sequences as blocks of tokens: some tokens are held at the truth, and blocks lie between them.
 
-Given the labels of the tokens that are held, the blocks of a sequence do not interact: each is a sequence of
-its own with known neighbours. The product of distributions over the blocks' outputs is a distribution over
-outputs of the whole sequence. Its mean of psi and its mean loss are the sums of the blocks'. So dual
+Given the labels of the held tokens, the blocks of a sequence do not interact: each is a separate sequence
+with known neighbours. The product of distributions over the blocks' outputs is a distribution over outputs of
+the whole sequence. Its mean of psi is the sum of the blocks' means, and likewise its mean loss. So dual
 variables of blocks are dual variables of the whole problem, and give a lower bound for it. If two neighbours
 become one block, nothing is lost: the mean of psi and the loss of the new block are the sums of the old ones.
 
@@ -112,7 +112,7 @@ def chain_is_divisible(half: object) -> bool:
     return True
 
 
-# The rows of a kernel have a layout of their own, and rescaled slacks do not add up over blocks.
+# The rows of a kernel have a different layout, and rescaled slacks do not add up over blocks.
 @is_divisible.register(KernelisedMap)
 @is_divisible.register(SlackRescaledOracle)
 def wrapper_is_not_divisible(half: object) -> bool:
@@ -137,7 +137,7 @@ def second_order_n_held(oracle: SecondOrderOracle) -> int:
 
 @python_generic
 def narrowed(half, anchors):
-    """Return a map or an oracle, with one example for each block, for the tokens of the blocks alone."""
+    """Return a map or an oracle with one example per block, restricted to the tokens of the blocks."""
     return half._replace(inner=narrowed(half.inner, anchors))
 
 

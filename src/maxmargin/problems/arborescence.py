@@ -45,11 +45,11 @@ class Arborescence:
         y : list of sequences of ints
             The head of each word.
         projective : bool
-            Whether to choose among trees without crossing arcs only.
+            Whether to choose only among trees without crossing arcs.
         single_root : bool
             Whether exactly one word must have the root as its head.
         loss : "normalized_hamming" or "hamming"
-            Share of wrong heads, or their number.
+            Fraction of wrong heads, or their number.
         owner : str
             The name that errors begin with.
         """
@@ -100,7 +100,7 @@ class Arborescence:
 
 
 def _as_rows(features: Features | Indicators, owner: str) -> Rows:
-    """Return the rows; indicators are kept, as a sparse matrix would need a number for each."""
+    """Return the rows; indicators are kept, as a sparse matrix would store a number for each of them."""
     if isinstance(features, Indicators):
         return as_indicators(*features, owner)
     return as_rows(features, owner)

@@ -1,6 +1,6 @@
-"""Problems as loops are compiled for them: without weights of examples, and without rescaled slacks.
+"""Problems in the form that loops are compiled for: without example weights and without rescaled slacks.
 
-Loops that call the max oracle apply both by themselves. So they are compiled once, for problems with weights
+Loops that call the max oracle apply both themselves. So they are compiled once, for problems with weights
 and without, whether margins or slacks are rescaled.
 """
 
@@ -14,7 +14,7 @@ from maxmargin.problems.problem import AnyProblem
 
 
 class Bare(NamedTuple):
-    """A problem, and what loops are to apply to its oracle.
+    """A problem, and what loops must apply to its oracle.
 
     Attributes
     ----------
@@ -22,9 +22,9 @@ class Bare(NamedTuple):
     weights : array
         Weights of the examples; empty if there are none, or if the problem has them.
     rescales : bool
-        Whether slacks are rescaled, but not by the problem.
+        Whether loops have to rescale slacks, because the problem does not.
     solves : bool
-        Whether loops solve blocks to the end, and not only search for the best output.
+        Whether loops solve blocks exactly, and do not only search for the best output.
     """
 
     problem: AnyProblem
@@ -36,7 +36,7 @@ class Bare(NamedTuple):
 def bared(problem: AnyProblem) -> Bare:
     """Return the problem without example weights and without rescaled slacks.
 
-    Slacks are left to the problem where loops are interpreted.
+    Where loops are interpreted, the problem itself rescales slacks.
     """
     oracle, weights, rescales = problem.oracle, NO_WEIGHTS, False
     if isinstance(oracle, WeightedOracle):

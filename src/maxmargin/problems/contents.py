@@ -1,4 +1,4 @@
-"""The data that problems, methods and results hold: whether two hold the same, a digest, and their bytes."""
+"""The data that problems, methods and results hold: comparison, a digest, and their size in bytes."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ def essence(part: object) -> object:
 def is_same(a: object, b: object) -> bool:
     """Whether two problems, halves or parts of them hold equal data, so that they are interchangeable.
 
-    A half written as a Python object may define ``is_same(other)``; if it does not, it is equal to itself
-    only.
+    A half written as a Python object may define ``is_same(other)``; if it does not, it is equal only to
+    itself.
     """
     if a is b:
         return True
@@ -43,10 +43,10 @@ def is_same(a: object, b: object) -> bool:
 
 
 def fingerprint(subject: object) -> str:
-    """Return a digest of a problem or a method, which others have only if they hold the same data.
+    """Return a digest of a problem or a method; equal digests mean equal data.
 
-    It does not depend on the process. Named tuples, data classes, arrays and numbers have one. An object of
-    another class must define ``fingerprint()``, a text or bytes; TypeError is raised if it does not.
+    The digest does not depend on the process. Named tuples, data classes, arrays and numbers have one. An
+    object of another class must define ``fingerprint()``, a text or bytes, or TypeError is raised.
     """
     digest = blake2b(digest_size=_DIGEST_BYTES)
     _add(subject, digest)

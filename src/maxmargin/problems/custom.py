@@ -31,14 +31,14 @@ def Custom(
         ``loss(y_true, y)``, a number >= 0, and 0 for the truth.
     argmax : callable
         ``argmax(x, w, y_true)`` returns the y of largest ``loss(y_true, y) + <w, features(x, y)>``, and
-        ``argmax(x, w)`` that of largest ``<w, features(x, y)>``. The weights w are a read-only array; for
+        ``argmax(x, w)`` the y of largest ``<w, features(x, y)>``. The weights w are a read-only array; for
         features that are dicts, an object with ``w[name]`` and ``w.dot(features)``.
     X, y : lists
         Examples and their true outputs: any objects.
     n_features : int, optional
-        Number of weights; needed for pairs only.
+        Number of weights; needed only for pairs.
     feature_names : iterable, optional
-        Names that get a weight, if features are dicts; by default those in the features of the truths.
+        Names that get a weight, if features are dicts; by default the names in the features of the truths.
     exact : bool
         Whether argmax always returns the best output; if not, there is no certificate.
     owner : str

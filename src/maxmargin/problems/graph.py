@@ -64,7 +64,7 @@ class Graph:
             "subsets" is exact, for two labels and up to 12 nodes. "messages" is for all graphs: it is exact
             if a search ends within its limit, and otherwise bounds how far its answers are below the best.
         loss : "normalized_hamming", "hamming" or array of shape (n_labels, n_labels)
-            Share of wrong labels (default), number of wrong labels, or ``loss[a, b]`` for the cost of
+            Fraction of wrong labels (default), number of wrong labels, or ``loss[a, b]`` for the cost of
             label b where the truth is a, averaged over the nodes.
         node_weights : list of arrays, optional
             Weight of each node in the loss and in its averages.

@@ -1,4 +1,4 @@
-"""What feature maps and oracles have in common: how their functions are found, in objects and in wrappers."""
+"""Shared by feature maps and oracles: how their functions are found, in objects and in wrappers."""
 
 from typing import NamedTuple, Protocol
 

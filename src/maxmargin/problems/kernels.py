@@ -29,13 +29,13 @@ def Kernelised(
     ----------
     problem : Problem
         A problem of `Multiclass`, `Chain`, `SecondOrderChain`, `Segments` or `Graph`. Its own features stay
-        linear, in addition to the kernel; for none, give ``from_encoded`` an array of shape (n_rows, 0).
+        linear, in addition to the kernel; to have none, pass ``from_encoded`` an array of shape (n_rows, 0).
     features : array or sparse matrix of shape (n_rows, n_features)
         The arguments of the kernel; for a `PrecomputedKernel`, its matrix of shape (n_rows, n_rows).
     kernel : GaussianKernel, PolynomialKernel, LinearKernel, SigmoidKernel or PrecomputedKernel
     cache_size : float
-        Megabytes for the kernel matrix. If it needs more, some of its columns are kept, and the others are
-        computed when they are needed; the answer is the same.
+        Megabytes for the kernel matrix. If the matrix is larger, some of its columns are kept, and the others
+        are computed when they are needed; the answer is the same.
     dtype : float64 or float32
         Type of the entries of the kernel matrix.
     """

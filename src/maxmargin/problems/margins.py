@@ -5,8 +5,8 @@ r"""Margins: by how much the best score falls if one part of the output has to d
 
 where :math:`\hat y` is the prediction; infinite if no output differs in part p. This is an optional function
 of an oracle. By default the parts are the entries of the output, and each margin costs one more prediction,
-without the part; an oracle registers `output_score` and `forbid` for it. An oracle that has a faster way
-registers `decode_with_margins`.
+in which the entry is forbidden; for this, an oracle registers `output_score` and `forbid`. An oracle with a
+faster algorithm registers `decode_with_margins`.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from maxmargin.problems.oracle import decode, oracle_workspace, output_size, out
 
 
 class DecodingAgain(NamedTuple):
-    """Workspace of the default: that of the oracle, and another output."""
+    """Workspace of the default: the workspace of the oracle, and a second output."""
 
     oracle: object
     y: IntArray
@@ -48,7 +48,7 @@ def output_score(oracle, i, theta, y):
 
 @generic
 def forbid(oracle, i, theta, y, p):
-    """Lower an entry of ``theta`` so far that every best output differs from y in its entry p, if any does.
+    """Lower an entry of ``theta`` so far that every best output differs from y in entry p, if any can.
 
     The default of `decode_with_margins` needs it. The entry should not be lowered by much more than that, as
     large numbers cost digits.
@@ -56,7 +56,7 @@ def forbid(oracle, i, theta, y, p):
     Returns
     -------
     index : int
-        The number of the entry.
+        The index of the lowered entry of ``theta``.
     before : float
         Its value before.
     """

@@ -1,4 +1,4 @@
-r"""Partial bipartite matchings: a word is linked to a word on the other side, or is not linked.
+r"""Partial bipartite matchings: a word is linked to a word on the other side, or left unlinked.
 
 .. math:: \langle w, \phi(x, y) \rangle = \sum_{(j, k) \in y} \langle w, x_{jk} \rangle
           + \sum_{s > 1} c_s \, |\{ j : j \text{ uses its place } s \}|

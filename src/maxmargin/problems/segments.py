@@ -52,8 +52,8 @@ class Segments:
             tags ``"B-label"``, ``"I-label"`` and ``"O"``. Labels are strings or ints, numbered in sorted
             order. A token outside of segments becomes a segment of one token, with an additional label.
         loss : {"normalized_hamming", "hamming", "segments"}
-            Share of tokens with a wrong tag (default), which is a wrong label, or a wrong or missing start of
-            a segment; number of such tokens; or number of segments that are predicted but not true, or true
+            Fraction of tokens with a wrong tag (default): a wrong label, or a wrong or missing start of a
+            segment; number of such tokens; or number of segments that are predicted but not true, or true
             but not predicted, not counting tokens outside.
         max_length : int or dict {label: int}, optional
             Largest number of tokens of a segment, for all labels or for each; by default that of the longest

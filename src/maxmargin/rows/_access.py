@@ -11,7 +11,7 @@ from maxmargin.compiling.prefetch import prefetch
 from maxmargin.loops import add_four, add_scaled, clear, list_nonzero
 from maxmargin.rows._storage import DenseRows, IndicatorRows, SparseRows
 
-# Up to this share of nonzeros, or two of them, pushing two at a time is faster than pushing whole rows.
+# Up to this fraction of nonzeros, or two of them, pushing two at a time is faster than pushing whole rows.
 _FEW = 1 / 5
 
 

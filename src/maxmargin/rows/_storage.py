@@ -25,7 +25,7 @@ from maxmargin.encoding.kinds import is_numeric
 from maxmargin.encoding.matrices import check_indices, checked_csr, checked_length, in_order, is_canonical
 from maxmargin.wording import described
 
-# Up to this share of nonzeros, loops over a sparse row are faster than over a dense one.
+# Up to this fraction of nonzeros, loops over a sparse row are faster than over a dense one.
 _SPARSE_BELOW = 2 / 3
 # Column numbers are uint32.
 _MOST_COLUMNS = 2**32
@@ -62,9 +62,9 @@ def as_rows(X: ArrayLike | SparseMatrix, owner: str = "as_rows") -> Rows:
     """Return the rows of an array or sparse matrix, with checked indices and safe from changes by callers.
 
     All features pass through this function before kernels, which do not check indices, read them. Values of
-    type float32 stay so. Arrays that are frozen, as files mapped for reading are, are used in place. Repeated
-    entries of a row are summed. An array with many zeros is stored sparsely, unless it is mapped: it may be
-    larger than memory.
+    type float32 keep their type. Frozen arrays, such as files mapped for reading, are used in place. Repeated
+    entries of a row are summed. An array with many zeros is stored sparsely, unless it is mapped, as a mapped
+    array may be larger than memory.
     """
     if is_sparse(X):
         _check_numbers(X, owner)
@@ -81,7 +81,7 @@ def as_indicators(
 ) -> Rows:
     """Return rows with ones in the columns ``columns[start[t]:start[t + 1]]``, which may be in any order.
 
-    Frozen arrays come from an encoder, which repeats no column in a row: these need not be sorted, and are
+    Frozen arrays come from an encoder, which repeats no column in a row. So they need not be sorted, and are
     used in place.
     """
     if not is_frozen(columns):

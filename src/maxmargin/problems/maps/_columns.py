@@ -5,9 +5,9 @@ matrix. `SomeColumns` holds as many columns as memory allows, and computes the o
 same bits, so that an answer does not depend on how many columns are kept.
 
 **Which columns stay.** Passes visit examples in random order, so the least recently used column is as likely
-to be needed next as any other: replacing it would cost time and gain nothing. What differs is how often rows
-move: the rows of many examples stop moving early, others move in every pass. So the first columns that are
-needed are kept until memory is full, and then a column gives way to one whose row has moved more often.
+to be needed next as any other: replacing it would cost time and gain nothing. But rows differ in how often
+they move: the rows of many examples stop moving early, others move in every pass. So the first columns that
+are needed are kept until memory is full. Then a column is only replaced by one whose row moved more often.
 """
 
 from typing import NamedTuple
@@ -47,7 +47,7 @@ class AllColumns(NamedTuple):
 
 
 class SomeColumns(NamedTuple):
-    """Some columns, and what it takes to compute the others.
+    """Some columns, and the data from which the others are computed.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ def all_columns(rows: Rows, function: KernelFunction, dtype: type[np.floating]) 
 def some_columns(
     rows: Rows, function: KernelFunction, dtype: type[np.floating], n_bytes: float
 ) -> SomeColumns:
-    """Return as many columns as fit into ``n_bytes``, at first none of them filled."""
+    """Return space for as many columns as fit into ``n_bytes``; none of them is computed yet."""
     n = n_rows(rows)
     n_kept = min(n, max(int(n_bytes / (n * np.dtype(dtype).itemsize)) - GROUP, 0))
     return SomeColumns(
@@ -140,7 +140,7 @@ def some_columns(
 
 
 def fewer_columns(columns: Columns, share: float) -> Columns:
-    """Return columns for a share of the examples, which another thread may use at the same time."""
+    """Return columns for a fraction of the examples, which another thread may use at the same time."""
     if isinstance(columns, AllColumns):
         return columns  # nothing writes to them
     n_bytes = share * columns.values.nbytes
@@ -149,7 +149,7 @@ def fewer_columns(columns: Columns, share: float) -> Columns:
 
 @generic
 def find_columns(columns, chosen, count, places):
-    """Write where in ``columns.values`` the columns of the rows ``chosen[:count]`` are; compute missing."""
+    """Write where in ``columns.values`` the columns of ``chosen[:count]`` are; compute missing ones."""
     raise NotImplementedError
 
 
@@ -178,7 +178,7 @@ def some_columns_find_columns(columns, chosen, count, places):
 
 @subroutine
 def _new_place(columns, chosen, count, t, missing):
-    """Return where to write the column of row t: where it is kept, if it is to be kept."""
+    """Return where to write the column of row t: to a place that is kept, or to the buffer of a group."""
     n_kept = columns.owner.shape[0]
     if n_kept == 0:
         return missing

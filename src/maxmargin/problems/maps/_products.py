@@ -1,8 +1,8 @@
 r"""Inner products of the tokens of a sequence, which give the image and the length of a move.
 
 For the rows X of a sequence's features and a direction D, one row of labels per position, steps within the
-block need :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D` only. The matrices
-:math:`X X^\top` of sequences that are not long are tabulated if all tables together take less memory than the
+block need only :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D`. For sequences that are
+not long, the matrices :math:`X X^\top` are tabulated if all tables together take less memory than the
 features, or little memory. Otherwise the table of a sequence is computed when a step needs it. For long
 sequences, :math:`X^\top D` is computed first, in an array like that of the weights.
 """
@@ -76,9 +76,9 @@ def tabulated(rows: Rows, tokens: IntArray) -> Products:
 
 
 def _room(rows: Rows, tokens: IntArray, places: IntArray) -> IntArray:
-    """Return the sizes of the largest table that is computed, which workspace needs.
+    """Return the sizes of the largest table that is computed, for which workspaces are allocated.
 
-    They are measured once for a problem: workspace is made for every part of a pass.
+    They are measured once per problem, as a workspace is allocated for every part of a pass.
     """
     lengths = tokens[:, 1] - tokens[:, 0]
     computed = (lengths <= _TABULATED) & (places[:, 0] == places[:, 1])

@@ -1,9 +1,9 @@
 """The table of inner products of the tokens of one sequence, computed when a step needs it.
 
-Few features of a sequence are shared by many tokens. So entries are added one by one to a hash table, which
-has the last entry of each feature, and each entry refers to the one before with the same feature. Only pairs
-of tokens with a common feature are visited. Terms are added in the order of columns, as in a table of all
-sequences, so both give the same bits.
+Few features of a sequence are shared by many tokens. So entries are added one by one to a hash table that
+holds the last entry of each feature, and each entry links to the previous one with the same feature. Only
+pairs of tokens with a common feature are visited. Terms are added in the order of columns, as in a table of
+all sequences, so both give the same bits.
 """
 
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class TableWork(NamedTuple):
     slots : array
         A hash table of features: the number of the last entry with each, plus one; a power of two long.
     before : array
-        For each entry the number of the one before with the same feature, plus one; zero if it is the first.
+        For each entry the number of the previous one with the same feature, plus one; zero if there is none.
     owner : array
         The token of each entry.
     """
@@ -52,7 +52,7 @@ def table_room(rows: Rows, tokens: IntArray) -> IntArray:
 
 
 def new_table_work(room: IntArray) -> TableWork:
-    """Return a workspace for the tables of sequences with at most these many tokens and entries."""
+    """Return a workspace for the tables of sequences with at most this many tokens and entries."""
     longest, entries = room.tolist()
     slots = 1 << (2 * entries).bit_length()
     counts = longest**2, 2, slots, entries, entries
@@ -138,7 +138,7 @@ def _enter(columns, begin, p, t, work):
 
 @helper
 def _mirror(values, length):
-    """Copy what is above the diagonal to below it."""
+    """Copy the upper triangle to the lower one."""
     for s in range(length):
         for t in range(s):
             values[s * length + t] = values[t * length + s]

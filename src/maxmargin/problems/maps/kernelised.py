@@ -165,7 +165,7 @@ def kernelised_norm2(phi, i, move, image, work):
 
 @feature_map.column_norm2.register(KernelisedMap)
 def kernelised_column_norm2(phi, i):
-    """Return the sum of the two parts: if columns of the inner map are orthogonal, examples have one row."""
+    """Return the sum of both parts: examples have one row if columns of the inner map are orthogonal."""
     total = feature_map.column_norm2(phi.inner, i) + phi.products[phi.product_spans[i, 0]]
     if not phi.semidefinite:
         phi.curvature[0] = min(phi.curvature[0], total)
@@ -224,7 +224,7 @@ def kernelised_unpack(phi: KernelisedMap, w: FloatArray) -> tuple[FloatArray, ..
 
 @feature_map.rebuilt.register(KernelisedMap)
 def kernelised_rebuilt(phi: KernelisedMap, w: FloatArray) -> FloatArray:
-    """Return a copy in which G is computed from W, free of the rounding of all steps."""
+    """Return a copy in which G is recomputed from W, without the rounding errors of the steps."""
     out = w.copy()
     _, W, G = kernel_parts(phi, out)
     G[:] = 0.0
@@ -279,7 +279,7 @@ def kernelised_check_metric(phi: KernelisedMap) -> None:
 
 @take_half.register(KernelisedMap)
 def kernelised_take_half(phi: KernelisedMap, indices: IntArray) -> KernelisedMap:
-    """Return some examples, with columns of their own, as two threads must not write to the same."""
+    """Return some examples, with separate columns, as two threads must not write to the same ones."""
     taken: KernelisedMap = take_fields(phi, indices)
     return taken._replace(columns=fewer_columns(phi.columns, len(indices) / len(phi.rows_of)))
 

@@ -3,7 +3,7 @@ r"""Sign constraints: any map, with some of its weights constrained to be nonneg
 .. math:: \min_w \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i \max_y H_i(y; w) \quad \text{subject to} \quad
           w_j \ge 0, \; j \in S .
 
-With the image :math:`v = A \alpha` of dual variables and the projection P, which cuts :math:`v_S` at zero,
+With the image :math:`v = A \alpha` of dual variables and the projection P, which clips :math:`v_S` at zero,
 
 .. math:: w = P(v), \qquad D(\alpha) = b^\top \alpha - \frac{\lambda}{2} \|P(v)\|^2 .
 
@@ -17,7 +17,7 @@ so every line search, and every step within an active set, raises the dual witho
 
 The vector that methods keep has one more entry for each weight of S: the first d entries are w, the others
 :math:`v_S`. A push restores the image, moves it and projects it again. The projection depends on coordinates:
-it cuts entries of w, so the inner map must use the dot product to measure weights.
+it clips entries of w, so the inner map must measure weights by the dot product.
 """
 
 from typing import NamedTuple
@@ -106,7 +106,7 @@ def signed_rebuilt(phi: SignedMap, w: FloatArray) -> FloatArray:
 
 @feature_map.adopted.register(SignedMap)
 def signed_adopted(phi: SignedMap, w: FloatArray, before: object) -> FloatArray | None:
-    """Return the inner map's weights, and the image, if the same weights have signs."""
+    """Return the inner map's weights, and the image, if the same weights are constrained."""
     if not isinstance(before, SignedMap) or not np.array_equal(phi.where, before.where):
         return None
     known, image = np.split(w, [len(w) - len(before.where)])

@@ -1,7 +1,7 @@
-"""The best output that differs from the best one in a given part: what a margin compares it with.
+"""The best output that differs from the prediction in a given part: the one that defines the margin.
 
-Only Python calls these functions, for single examples. The margin is known: once a score changes by more than
-the margin, another output is the best.
+Only Python calls these functions, for single examples. The margin is known: if a score changes by more than
+the margin, another output becomes the best.
 """
 
 import numpy as np
@@ -27,15 +27,16 @@ from maxmargin.problems.oracles.segments import (
 
 
 def _enough(theta: FloatArray, margin: float) -> float:
-    """Return a change above the margin that is as large as scores are, so that adding it loses no digits."""
+    """Return a change above the margin, of the magnitude of the scores, so that adding it loses no digits."""
     return 2.0 * margin + (float(np.abs(theta).max(initial=0.0)) or 1.0)
 
 
 @python_generic
 def part_entry(oracle: object, i: int, y: IntArray, p: int) -> tuple[int, float]:
-    """Return the index of a score, and 1.0 if exactly the outputs that agree with y in part p have it.
+    """Return the index of a score, and a sign that tells which outputs include this score.
 
-    The sign is -1.0 if exactly the outputs that differ have it.
+    The sign is 1.0 if these are exactly the outputs that agree with y in part p, and -1.0 if they are exactly
+    those that differ.
     """
     raise NotImplementedError
 
@@ -44,7 +45,7 @@ def part_entry(oracle: object, i: int, y: IntArray, p: int) -> tuple[int, float]
 def decode_differing(
     oracle: object, i: int, theta: FloatArray, y: IntArray, p: int, margin: float, work: object
 ) -> IntArray:
-    """Return the best of the outputs that differ from the best output y in part p, whose margin is finite."""
+    """Return the best output that differs from the prediction y in part p, whose margin is finite."""
     index, sign = part_entry(oracle, i, y, p)
     before, other = theta[index], y.copy()
     theta[index] -= sign * _enough(theta, margin)

@@ -44,7 +44,7 @@ def matching_n_parts(pairs, i):
 
 @protocol.decode_with_margins.register(MatchingOracle)
 def matching_decode_with_margins(pairs, i, theta, y, margins, work):
-    """Write, for each link, by how much the score falls if it has to be made, or unmade."""
+    """Write, for each link, by how much the score falls if the link is forced to change: added or removed."""
     decode(pairs, i, theta, y, work.oracle)
     shape, further = (pairs.sources[i], pairs.targets[i]), pairs.fertility - 1
     scores = theta[further : further + margins.shape[0]].reshape(shape)

@@ -4,8 +4,8 @@ A *part* of an output is what takes one of several *states*: a token or a node i
 statistics of every model here have an entry for each state of each part, which is one if the part has this
 state. So its mean is a probability.
 
-The expectation oracle of `maxmargin.problems.oracle` is about margins: it needs the truth, and adds losses to
-scores. These means need neither.
+The expectation oracle of `maxmargin.problems.oracle` is for training: it needs the truth, and adds losses to
+scores. The means here need neither.
 """
 
 from typing import NamedTuple

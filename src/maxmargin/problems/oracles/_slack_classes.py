@@ -1,15 +1,16 @@
-r"""Slack rescaling of classes: the best class, and blocks solved to the end.
+r"""Slack rescaling of classes: the best class, and blocks solved exactly.
 
 With :math:`\beta_k = \alpha_k L_k` the block is :math:`z = \sum_k \beta_k \psi_k`, and its dual loss
 :math:`\sum_k \beta_k`. In terms of :math:`x = c \beta`, where c is the curvature, and of the scores
-:math:`\theta`, its dual is, but for a constant, 1/c times
+:math:`\theta`, its dual is, up to a constant, 1/c times
 
 .. math:: \langle u, x \rangle - \tfrac12 \|x\|^2 - \tfrac12 \Big( \sum_k x_k \Big)^2, \qquad
           u_k = 1 + \theta_k - \theta_{y_i} + c \, (\beta^0_k + \textstyle\sum_j \beta^0_j) ,
 
-where :math:`\beta^0` is the block before. That :math:`\alpha` sums to at most one, the rest being that of the
-truth, reads :math:`\sum_k x_k / L_k \le c`. This is the problem of `inference.scaled_simplex`, with
-:math:`r_k = m / L_k` and the total c m, where m is the smallest loss: no quotient can overflow.
+where :math:`\beta^0` is the block before the step. The constraint that :math:`\alpha` sums to at most one,
+with the rest on the truth, becomes :math:`\sum_k x_k / L_k \le c`. This is the problem of
+`inference.scaled_simplex`, with :math:`r_k = m / L_k` and the total c m, where m is the smallest loss: no
+quotient can overflow.
 """
 
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from maxmargin.problems.oracles.slack import check_rescalable, slack_argmax, sla
 
 
 class SlackClasses(NamedTuple):
-    """Workspace: the smallest loss over that of some classes."""
+    """Workspace: the smallest loss divided by the loss of each of some classes."""
 
     share: FloatArray
 

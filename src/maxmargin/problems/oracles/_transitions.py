@@ -10,7 +10,7 @@ from maxmargin.inference.forward_backward import forward_backward
 from maxmargin.inference.viterbi import viterbi
 from maxmargin.loops import add_scaled, copy, weighted_sum
 
-# Score of a forbidden transition: finite, so that sums are, but too low for other scores to make up for it.
+# Score of a forbidden transition: finite, so that sums are finite, but too low for other scores to offset.
 _BARRIER = -1e30
 # Scores below this include a barrier.
 LEAST = _BARRIER / 2

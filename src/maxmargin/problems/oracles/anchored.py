@@ -10,7 +10,7 @@ from maxmargin.problems.oracles.chain import ChainOracle
 from maxmargin.problems.oracles.second_order import SecondOrderOracle
 from maxmargin.problems.subsets import indexed_by_example
 
-# Far below the score of any output that has a certificate, and sums of a few are finite.
+# Far below the score of any output that has a certificate; yet sums of a few such numbers are finite.
 _NEVER = -1e300
 # At most two tokens are held at each end.
 _MOST_HELD = 4
@@ -23,7 +23,7 @@ class AnchoredOracle(NamedTuple):
     Attributes
     ----------
     inner : ChainOracle or SecondOrderOracle
-        The oracle of the blocks as sequences of their own.
+        The oracle of the blocks as separate sequences.
     tokens : array of shape (m, 2)
         Block b has the tokens tokens[b, 0], ..., tokens[b, 1] - 1, held ones included.
     labels : array of shape (n_tokens,)
@@ -71,7 +71,7 @@ def anchored_decode(anchored, i, theta, y, work):
 
 @subroutine
 def _held_token(anchored, i, h):
-    """Return the place in block i of its held token number h."""
+    """Return the position of held token h within block i."""
     before = anchored.held[i, 0]
     if h < before:
         return h
@@ -80,7 +80,7 @@ def _held_token(anchored, i, h):
 
 @subroutine
 def _exclude(anchored, i, theta, kept):
-    """Exclude all labels but the truth at held tokens, and keep their scores."""
+    """Exclude all labels but the truth at held tokens, and save their scores."""
     for h in range(anchored.held[i, 0] + anchored.held[i, 1]):
         t = _held_token(anchored, i, h)
         first, truth = anchored.head + t * anchored.width, anchored.labels[anchored.tokens[i, 0] + t]

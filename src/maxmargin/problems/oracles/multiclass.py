@@ -104,7 +104,7 @@ def multiclass_block_optimum(classes, i, theta, curvature, z, work):
     r"""Project onto the simplex: the best alpha is nearest to :math:`\alpha + (L + \theta) / c`.
 
     All entries are relative to the largest of these sums times c, so that a small c loses no digits. Only
-    those less than c below it can be positive: they are few, and the others are left out of the search.
+    entries less than c below the largest can be positive. They are few, and the search skips the others.
     """
     truth, K = classes.labels[i], classes.n_labels
     cost, value, where = classes.cost[truth], work.value, work.where

@@ -90,7 +90,7 @@ def check_counts(cost: FloatArray, owner: str) -> None:
 def slack_workspace(rescaled, length):
     """Return the workspace of `slack_argmax` for outputs of up to this length.
 
-    Loops take it even if they do not rescale slacks; the length is zero then.
+    Loops take it even if they do not rescale slacks; then the length is zero.
     """
     return np.empty(0)
 
@@ -163,7 +163,7 @@ def solve_rescaled(oracle, i, theta, curvature, c, z, work, own, answer):
 
 
 def rescaling(oracle: object, theta: FloatArray, y: IntArray, work: object) -> Rescaling:
-    """Return what loops that search need to rescale the slacks of this oracle; the others are workspace."""
+    """Return the `Rescaling` of this oracle for loops that search; the other arguments are workspace."""
     own = slack_workspace(oracle, protocol.output_sizes(oracle).output)
     return Rescaling(search_rescaled.address(oracle, 0, theta, y, work, own), 0, own, np.zeros(2))
 
@@ -171,13 +171,13 @@ def rescaling(oracle: object, theta: FloatArray, y: IntArray, work: object) -> R
 def with_optimum(
     slacks: Rescaling, oracle: object, theta: FloatArray, z: FloatArray, work: object
 ) -> Rescaling:
-    """Return the same for loops that solve blocks, too."""
+    """Return the same for loops that also solve blocks."""
     own, answer = slacks.own, slacks.answer
     return slacks._replace(optimum=solve_rescaled.address(oracle, 0, theta, 1.0, 1.0, z, work, own, answer))
 
 
 def no_rescaling(oracle: object) -> Rescaling:
-    """Return what loops over this oracle take if slacks are not rescaled."""
+    """Return the `Rescaling` that loops over this oracle take if slacks are not rescaled."""
     return Rescaling(0, 0, slack_workspace(oracle, 0), np.zeros(0))
 
 
