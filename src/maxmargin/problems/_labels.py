@@ -34,11 +34,6 @@ def cost_matrix(loss: object, names: tuple[str, ...], n_labels: int, owner: str)
             f"{owner}: a cost matrix must be finite and nonnegative with zeros on its diagonal "
             f"(the truth costs nothing)."
         )
-    if not cost.any():
-        raise ValueError(
-            f"{owner}: a cost matrix must have a cost above 0, got zeros only; with them there is nothing "
-            "to learn."
-        )
     return cost
 
 
