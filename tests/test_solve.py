@@ -6,7 +6,21 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, run, solve
+from maxmargin import (
+    Accelerated,
+    Averaged,
+    BlockFrankWolfe,
+    ExcessiveGap,
+    ExponentiatedGradient,
+    Extragradient,
+    FrankWolfe,
+    Pairwise,
+    Perceptron,
+    Status,
+    Subgradient,
+    run,
+    solve,
+)
 from maxmargin.methods.protocol import BATCH, Point, point, start, traits
 from maxmargin.methods.sampling import Permutation
 from maxmargin.methods.sweep import advance
@@ -60,11 +74,13 @@ def test_a_run_without_signal_ends_at_zero_weights(method):
     problem, limits = Multiclass.from_arrays(X, y), {"tol": 1e-4, "rtol": 0.01}
     result = solve(problem, method, **limits, random_state=0)
     assert result.status is Status.CONVERGED
-    assert result.primal <= 1.0 < result.history.primal[-1]  # that of zero weights, and that of the method's
+    # Zero weights have a row of their own, behind that of the method's.
+    assert result.primal == result.history.primal[-1] <= 1.0 < result.history.primal[-2]
+    assert result.history.passes[-1] == result.history.passes[-2]
     assert result.primal == pytest.approx(objective(result.weights, X, y, 0.01), rel=1e-12)
     assert result.dual - 1e-9 <= least_objective(X, y, 0.01) <= result.primal + 1e-9
     # One certificate earlier, zero weights were not good enough.
-    before = result.history.dual[:-1].max(initial=0.0)
+    before = result.history.dual[:-2].max(initial=0.0)
     assert 1.0 - before > 0.01
 
 
@@ -248,7 +264,27 @@ def test_statuses_are_sentences():
         "CONVERGED",
         "MAX_PASSES",
         "TIME_LIMIT",
+        "MISSED",
         "STOPPED",
         "INTERRUPTED",
     }
     assert all(" " in status.value for status in Status)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *(ExponentiatedGradient(0.001), Extragradient(0.001), ExcessiveGap(0.001)),
+        *(Subgradient(0.001), FrankWolfe(0.001), Perceptron(0.001), Accelerated(Pairwise(0.001))),
+    ],
+)
+@pytest.mark.parametrize("max_passes", [1, 3, 12])
+def test_the_objective_of_a_result_is_in_its_history(method, max_passes):
+    """Also that of weights that were scaled, as zero weights have a lower objective than theirs."""
+    rng = np.random.default_rng(1)
+    X, y = 30.0 * rng.normal(size=(20, 3)), rng.integers(3, size=20)
+    problem = Multiclass.from_arrays(X, y)
+    result = solve(problem, method, tol=0.0, max_passes=max_passes, check_every=1, random_state=0)
+    assert result.primal == result.history.primal.min()
+    assert result.primal == pytest.approx(objective(result.weights, X, y, 0.001), rel=1e-9)
+    assert result.gap == result.primal - result.history.dual.max()

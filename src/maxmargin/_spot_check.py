@@ -17,6 +17,7 @@ from maxmargin.compiling.places import is_ours
 from maxmargin.limits import now
 from maxmargin.methods.protocol import ROUNDING, BrokenOracle
 from maxmargin.methods.scratch import corner_of_answer, new_scratch
+from maxmargin.objective import exceeds
 from maxmargin.problems.feature_map import map_sizes, projected, rebuilt, score
 from maxmargin.problems.oracle import argmax, decode, is_exact
 from maxmargin.problems.oracles.custom import CustomOracle
@@ -74,6 +75,22 @@ def patience(time_limit: float | None, trained: float = 0.0) -> float:
     if time_limit is None:
         return max(_PATIENCE, _AFTERWARDS * trained)
     return min(_PATIENCE, _SHARE * time_limit)
+
+
+def missed_maxima(problem: AnyProblem, primal: float, dual: float) -> str | None:
+    """Return a warning if the lower bound is above the objective that an approximate oracle shows, else None.
+
+    The objective is at least every lower bound, so the oracle's answers are below the maxima by at least the
+    difference, in the mean over examples.
+    """
+    if not exceeds(dual, primal):
+        return None
+    owner, least = _owner_of(problem.oracle) or "solve", dual - primal
+    return (
+        f"{owner}: answers of argmax are below the maxima by at least {least:.3g} in the mean, as the "
+        f"objective that they show, {primal:.6g}, is below its lower bound, {dual:.6g}; the distance from "
+        "the optimum is not known: improve argmax."
+    )
 
 
 def nothing_learnt(problem: AnyProblem, w: FloatArray, primal: float, dual: float) -> str | None:

@@ -106,4 +106,5 @@ def is_certified(problem: AnyProblem) -> bool:
 @python_generic
 def doubt(problem: AnyProblem, w: FloatArray, primal: float, dual: float) -> str | None:
     """Return a warning if the answer indicates that the user's functions are wrong, else None."""
-    return _spot_check.nothing_learnt(problem, w, primal, dual)
+    missed = _spot_check.missed_maxima(problem, primal, dual)
+    return missed or _spot_check.nothing_learnt(problem, w, primal, dual)

@@ -38,7 +38,7 @@ from maxmargin.methods.protocol import BrokenOracle, NamedMethod, Point, State, 
 from maxmargin.methods.scratch import scratch_for
 from maxmargin.methods.sweep import broken_example, fault, hinges
 from maxmargin.problems.bare import bared
-from maxmargin.problems.feature_map import NegativeCurvature, check_metric, inner, is_metric, map_sizes
+from maxmargin.problems.feature_map import NegativeCurvature, check_metric, inner, is_euclidean, map_sizes
 from maxmargin.problems.oracle import is_bounded, is_exact
 from maxmargin.problems.problem import AnyProblem, checked_weights
 
@@ -160,11 +160,9 @@ def _quadratic(problem: AnyProblem, lam: float, w: FloatArray) -> float:
         norm2 = float(inner(problem.map, w, w))
     if _TINY < norm2 < np.inf:
         return 0.5 * lam * norm2
-    if norm2 < -protocol.ROUNDING and not is_metric(problem.map):
-        raise NegativeCurvature(
-            f"solve: the squared length of weights must not be negative, got {norm2:.3g}: the kernel is not "
-            "positive semidefinite on these data; choose another kernel or other parameters."
-        )
+    # A kernel's inner product is at most the mean of the squared lengths of coefficients and scores.
+    if norm2 < 0.0 and norm2 < -protocol.ROUNDING * (1.0 + float(w @ w)):
+        raise _negative_length(norm2)
     largest = float(np.abs(w).max(initial=0.0))
     if largest == 0.0 or not np.isfinite(largest):
         return 0.5 * lam * largest
@@ -213,8 +211,16 @@ def reaches(problem: AnyProblem, zero: FloatArray, objective: float) -> bool:
 
 
 def dual(point: Point, lam: float) -> float:
-    """Return D of a dual point."""
-    return float(point.ell - 0.5 * lam * point.norm2)
+    """Return D of a dual point; raise if it is above the dual loss, which no squared length allows."""
+    found = float(point.ell - 0.5 * lam * point.norm2)
+    if exceeds(found, point.ell):
+        raise _negative_length(point.norm2)
+    return found
+
+
+def exceeds(lower: float, upper: float) -> bool:
+    """Whether a lower bound is above an upper bound by more than rounding."""
+    return lower - upper > protocol.ROUNDING * (1.0 + abs(lower) + abs(upper))
 
 
 def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | None = None) -> FloatArray:
@@ -264,15 +270,21 @@ class _Hinges:
 
 def check_bounds(problem: AnyProblem, primal: float, dual: float) -> None:
     """Raise if the dual is above the objective: the oracle missed a maximum, or the kernel is at fault."""
-    if not is_bounded(problem.oracle) or dual - primal <= protocol.ROUNDING * (1.0 + abs(primal) + abs(dual)):
+    if not is_bounded(problem.oracle) or not exceeds(dual, primal):
         return
     found = f"solve: the dual must be at most the objective, got {dual:.9g} above {primal:.9g}"
-    if not is_metric(problem.map):
-        raise NegativeCurvature(
-            f"{found}: the kernel is not positive semidefinite on these data; choose another kernel or other "
-            "parameters."
-        )
+    if not is_euclidean(problem.map):
+        raise _indefinite(found)
     raise BrokenOracle(
         f"{found}: some argmax returned an output that is not the best; check argmax and loss with "
         "check_problem."
     )
+
+
+def _negative_length(norm2: float) -> NegativeCurvature:
+    return _indefinite(f"solve: the squared length of weights must not be negative, got {norm2:.3g}")
+
+
+def _indefinite(found: str) -> NegativeCurvature:
+    advice = "choose another kernel or other parameters"
+    return NegativeCurvature(f"{found}: the kernel is not positive semidefinite on these data; {advice}.")

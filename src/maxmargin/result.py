@@ -21,6 +21,7 @@ class Status(Enum):
     CONVERGED = "the gap is small enough"
     MAX_PASSES = "the limit of passes was reached before the gap was small enough"
     TIME_LIMIT = "the time limit was reached before the gap was small enough"
+    MISSED = "the gap is negative, as the approximate oracle missed maxima"
     STOPPED = "a callback asked to stop"
     INTERRUPTED = "the run was interrupted"
 
@@ -33,11 +34,12 @@ class Result(NamedTuple):
     weights : array of shape (d,)
         The weights of lowest primal objective among those measured, without padding: for a chain the feature
         weights label by label, start, end, then transitions row by row. If zero weights have a lower
-        objective, the weights are divided by a power of two until they are better, or are zero.
+        objective, the weights are divided by a power of two until they are better, or are zero; the last row
+        of the history is then theirs.
     primal : float
-        Objective at ``weights``, never above that of zero weights by more than ``tol``. It is an upper bound
-        if the oracle is approximate but bounds its shortfall, as messages on graphs do, and an
-        under-estimate if the oracle is approximate without a bound.
+        Objective at ``weights``, a value of ``history.primal``, never above that of zero weights by more than
+        ``tol``. It is an upper bound if the oracle is approximate but bounds its shortfall, as messages on
+        graphs do, and an under-estimate if the oracle is approximate without a bound.
     dual : float
         Largest lower bound seen.
     gap : float
@@ -45,7 +47,8 @@ class Result(NamedTuple):
     certified : bool
         Whether ``gap`` is a guaranteed bound: the oracle is exact, or bounds its shortfall (by a relaxation).
         An approximate oracle without such a bound under-estimates ``primal`` and ``gap``; ``dual`` is a
-        lower bound in any case.
+        lower bound in any case. If ``gap`` is negative, the status is MISSED: the mean of the maxima that the
+        oracle missed by is at least ``-gap``.
     status : Status
         Why the run ended.
     history : History
@@ -79,6 +82,8 @@ class Result(NamedTuple):
         last = self.history.rows[-1]
         share = f", {self.gap / abs(self.primal):.2%} of the objective" if self.primal else ""
         bound = "guaranteed" if self.certified else "not guaranteed: the oracle or the kernel has no bound"
+        if self.status is Status.MISSED:
+            bound = f"no bound: the oracle's answers are too small by at least {-self.gap:.3g}"
         certificates = counted(len(self.history), "certificate")
         return [
             ("status", f"{self.status.name.lower()}: {self.status.value}"),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from maxmargin import kinds, objective
+from maxmargin.arrays import FloatArray
 from maxmargin.compiling.interrupts import uninterrupted
 from maxmargin.compiling.threads import n_threads
 from maxmargin.history import Measurement
@@ -212,7 +213,10 @@ class Run:
             dual, at.best_ell = found.dual, max(at.best_ell, found.ell)
         row = Measurement(place.calls / self.n, place.calls, place.seconds, primal, dual, primal - dual)
         at.note(found, row, place.visited)
-        kinds.check_bounds(self.problem, at.best_primal, at.best_dual)
+        self._check_bounds()
+
+    def _check_bounds(self) -> None:
+        kinds.check_bounds(self.problem, self.at.best_primal, self.at.best_dual)
 
     def stop_at_zero(self) -> None:
         """End the run at zero weights if they are good enough, as on data without signal.
@@ -228,7 +232,7 @@ class Run:
             return
         at.best_ell = max(at.best_ell, primal)
         if self.limits.are_met(primal, at.best_dual):
-            at.best_w, at.best_primal = w, primal
+            self._replace_best(w, primal)
 
     def compare_with_zero(self, status: Status) -> None:
         """Make sure that the result is no worse than zero weights, up to ``tol``.
@@ -248,16 +252,23 @@ class Run:
             if not is_known:
                 raise
         else:
-            at.best_w, at.best_primal = found
+            self._replace_best(*found)
+
+    def _replace_best(self, w: FloatArray, primal: float) -> None:
+        """Take other weights as the best, if they are, with a row of their own in the history."""
+        if primal < self.at.best_primal:
+            self.at.replace_best(w, primal)
+            self._check_bounds()
 
     def rebuild(self) -> None:
         """Measure the best weights again if rounding errors have built up in their redundant entries."""
         at = self.at
         try:
-            found = kinds.rebuilt(self.problem, self.method, at.best_w, at.best_primal)
-            at.best_w, at.best_primal = found
+            w, primal = kinds.rebuilt(self.problem, self.method, at.best_w, at.best_primal)
         except (KeyboardInterrupt, OutOfTime):
-            pass  # the weights have a certificate already
+            return  # the weights have a certificate already
+        at.correct_best(w, primal)
+        self._check_bounds()
 
     def finish(self) -> None:
         """Store the state, then certify the steps since the last certificate; an interrupt skips this.
@@ -286,6 +297,8 @@ class Run:
         """Return why to stop now, or None."""
         if self.converged():
             return Status.CONVERGED
+        if self.has_missed() and self._is_level():
+            return Status.MISSED
         if self.is_late():
             return Status.TIME_LIMIT
         if is_asked_to:
@@ -295,7 +308,19 @@ class Run:
     def converged(self) -> Status | None:
         """Return the status of a run whose gap is small enough, else None."""
         is_small = self.limits.are_met(self.at.best_primal, self.at.best_dual)
-        return Status.CONVERGED if is_small else None
+        return Status.CONVERGED if is_small and not self.has_missed() else None
+
+    def has_missed(self) -> bool:
+        """Whether the gap is negative: an approximate oracle without a bound missed maxima.
+
+        The gap then says nothing of the distance from the optimum.
+        """
+        return objective.exceeds(self.at.best_dual, self.at.best_primal)
+
+    def _is_level(self) -> bool:
+        """Whether the last certificate raised the lower bound by no more than the gap that was asked for."""
+        *before, last = (row.dual for row in self.at.rows)
+        return bool(before) and last - max(before) <= self.limits.target(self.at.best_primal)
 
     def progress(self) -> Progress:
         at, calls = self.at, self.oracle_calls()
@@ -311,4 +336,6 @@ class Run:
         weights, gap = kinds.as_weights(self.problem, w), at.best_primal - at.best_dual
         stopped = Stopped(self.problem, self.method, at.state if self.whole else None)
         certified = kinds.is_certified(self.problem)
+        if self.has_missed() and status not in (Status.INTERRUPTED, Status.STOPPED):
+            status = Status.MISSED
         return Result(weights, at.best_primal, at.best_dual, gap, certified, status, at.history, w, stopped)

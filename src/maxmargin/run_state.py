@@ -132,6 +132,20 @@ class RunState:
             # No other code holds the copy, and overwriting it is faster than allocating another.
             self.best_primal, self.best_w[...] = found.primal, found.w
 
+    def replace_best(self, w: FloatArray, primal: float) -> None:
+        """Take other weights as the best, such as zero; the last row of the history is then theirs."""
+        self.best_w, self.best_primal = w, primal
+        row = self.rows[-1]._replace(primal=primal, dual=self.best_dual, gap=primal - self.best_dual)
+        self.history = History((*self.rows, row))
+
+    def correct_best(self, w: FloatArray, primal: float) -> None:
+        """Replace the best weights and their objective, also in the history, by more accurate ones."""
+        rows = (
+            row._replace(primal=primal, gap=primal - row.dual) if row.primal == self.best_primal else row
+            for row in self.rows
+        )
+        self.history, self.best_w, self.best_primal = History(tuple(rows)), w, primal
+
 
 def new_run_state(
     problem: AnyProblem, beginning: Beginning, sampler: Sampler, rng: np.random.Generator

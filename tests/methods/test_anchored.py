@@ -101,7 +101,7 @@ def test_acceleration_goes_around_it(case: Case) -> None:
 
 def test_passes_are_those_of_sequences(case: Case) -> None:
     result = ran(case.problem, max_passes=1)
-    assert result.history.oracle_calls.tolist() == [len(LENGTHS)]
+    assert set(result.history.oracle_calls.tolist()) == {len(LENGTHS)}
     assert sizes(result.stopped.state.problem).examples > len(LENGTHS)
 
 

@@ -10,10 +10,12 @@ from maxmargin import (
     Accelerated,
     BlockFrankWolfe,
     BrokenOracle,
+    Cached,
     FrankWolfe,
     LineSearch,
     Pairwise,
     Predefined,
+    Status,
     Subgradient,
     objective,
     solve,
@@ -133,6 +135,7 @@ METHODS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*answers of argmax are below")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_gap_of_an_oracle_that_falls_short_is_no_certificate(method: str) -> None:
     """The primal is too small, the dual a lower bound still."""
@@ -144,6 +147,38 @@ def test_a_gap_of_an_oracle_that_falls_short_is_no_certificate(method: str) -> N
     assert result.dual <= best.primal + 1e-9
     if method == "bcfw":  # converges by now: to less than the optimum
         assert result.primal < best.dual
+
+
+def forgetful(case: Case) -> Any:
+    """Return the case with an oracle that knows all outputs in the first calls, and the truth alone later."""
+    own, data, calls = custom(case).oracle, case.data, [0]
+
+    def argmax(i: int, w: Array, truth: Any = None) -> Any:
+        calls[0] += 1
+        known = slice(None) if calls[0] < 50 else slice(1)
+        return i, int(np.argmax((data.losses[i] - data.psi[i] @ w)[known]))
+
+    functions = own._functions | {"argmax": argmax}
+    return Custom(**functions, X=own.X, y=own.truths, n_features=data.psi[0].shape[1], exact=False)
+
+
+@pytest.mark.parametrize("method", [Cached(Pairwise(LAM), oracle_cost=4.0), BlockFrankWolfe(LAM)])
+@pytest.mark.parametrize("tol", [0.0, 0.001])
+def test_a_negative_gap_is_never_a_converged_run(method: Any, tol: float) -> None:
+    case = multiclass_case(8, n=6, n_labels=4)
+    problem, options = forgetful(case), {"tol": tol, "max_passes": 300, "check_every": 1, "random_state": 0}
+    with pytest.warns(UserWarning, match=r"answers of argmax are below the maxima by at least \d") as caught:
+        result = solve(problem, method, **options)
+    assert result.status is Status.MISSED
+    assert f"at least {-result.gap:.3g} in the mean" in str(caught[0].message)
+    assert f"no bound: the oracle's answers are too small by at least {-result.gap:.3g}" in repr(result)
+    truth = naive.primal(case.data, result.w, LAM)
+    assert 0.0 < -result.gap <= truth - result.primal  # at least this much is missed
+    assert result.dual <= naive.optimum(case.data, LAM).primal + 1e-9
+    # It did not end by a gap, but when the lower bound rose no more.
+    duals = result.history.dual
+    assert len(duals) < 300
+    assert duals[-1] - duals[:-1].max() <= tol
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -86,8 +86,8 @@ def test_oracle_calls_are_counted(method: str) -> None:
     problem = Counting(multiclass_case(2).problem)
     result = solve(problem, METHODS[method](0.01), tol=0.0, max_passes=6, check_every=10, random_state=0)
     calls = problem.calls["expectation"]
-    assert result.history.oracle_calls.tolist() == [calls]
-    assert result.history.passes.tolist() == [calls / 5]
+    assert set(result.history.oracle_calls.tolist()) == {calls}
+    assert set(result.history.passes.tolist()) == {calls / 5}
     assert calls >= 5 * (7 if method == "exponentiated gradient" else 13)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from maxmargin import (
     Accelerated,
+    BrokenOracle,
     Cached,
     NSlackCuttingPlane,
     Pairwise,
@@ -128,11 +129,37 @@ def test_a_move_of_negative_length_is_found_where_the_weights_have_a_positive_on
         ran(kernel_problem("multiclass", K, PrecomputedKernel()), METHODS[name], 40)
 
 
-def test_a_dual_above_the_objective_is_blamed_on_the_kernel() -> None:
+def test_a_dual_above_the_dual_loss_is_blamed_on_the_kernel() -> None:
     """No step meets a negative squared length, but momentum goes where there are some."""
     K, method = np.diag([-0.85, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), Accelerated(Pairwise(0.1), kappa=1.0)
-    with pytest.raises(NegativeCurvature, match=r"^solve: the dual must be .* not positive semidefinite"):
+    with pytest.raises(
+        NegativeCurvature, match=r"^solve: the squared length of weights .* not positive semidefinite"
+    ):
         ran(kernel_problem("chain", K, PrecomputedKernel()), method, 40)
+
+
+def test_a_dual_above_the_objective_is_blamed_on_the_kernel() -> None:
+    problem = kernel_problem("chain", np.eye(7), PrecomputedKernel(True))
+    with pytest.raises(
+        NegativeCurvature, match=r"^solve: the dual must be .*, got 1.5 above 1: the kernel is"
+    ):
+        objective.check_bounds(problem, 1.0, 1.5)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_kernel_that_is_declared_semidefinite_and_is_not_gets_no_false_certificate(
+    seed: int, name: str
+) -> None:
+    """Zero weights have the objective one: a larger lower bound is false, and so is an answer above it."""
+    A = np.random.default_rng(seed).normal(size=(7, 7))
+    try:
+        result = ran(kernel_problem("chain", A + A.T, PrecomputedKernel(True)), METHODS[name], 40, tol=0.01)
+    except (NegativeCurvature, BrokenOracle):
+        return
+    assert result.gap > -1e-9
+    assert result.dual <= 1.0
+    assert result.primal <= 1.01
 
 
 def test_what_is_known_of_a_kernel_decides_on_certificates() -> None:

@@ -28,7 +28,7 @@ from maxmargin.methods.sampling import (
 )
 from maxmargin.methods.scratch import BlockWork, add_corner, find_corner, new_scratch, scratch_for, weight_of
 from maxmargin.problems.bare import Bare, bared
-from maxmargin.problems.feature_map import foresee, map_sizes, push, score
+from maxmargin.problems.feature_map import foresee, is_euclidean, map_sizes, push, score
 from maxmargin.problems.moves import reset
 from maxmargin.problems.oracle import decode, foresee_truth, is_exact, output_size, shortfall
 from maxmargin.problems.problem import AnyProblem
@@ -260,7 +260,7 @@ def fault(
 ) -> ValueError:
     """Return the error for example i, whose gap at c times the scores of w is negative or undefined."""
     number = i if number is None else number
-    return _broken_oracle(number) if _has_scores(problem, i, w, c) else undefined(problem, i, number)
+    return _broken(problem, number) if _has_scores(problem, i, w, c) else undefined(problem, i, number)
 
 
 def undefined(problem: AnyProblem, i: int, number: int | None = None) -> ValueError:
@@ -271,7 +271,7 @@ def undefined(problem: AnyProblem, i: int, number: int | None = None) -> ValueEr
     number = i if number is None else number
     if _has_scores(problem, i, np.zeros(map_sizes(problem.map).weights)):
         return protocol.scale_error(f"the scores of example {number}")
-    return _broken_oracle(number)
+    return _broken(problem, number)
 
 
 def _has_scores(problem: AnyProblem, i: int, w: FloatArray, c: float = 1.0) -> bool:
@@ -283,10 +283,12 @@ def _has_scores(problem: AnyProblem, i: int, w: FloatArray, c: float = 1.0) -> b
     return bool((np.abs(theta) < _LARGEST_SCORE).all())
 
 
-def _broken_oracle(i: int) -> BrokenOracle:
+def _broken(problem: AnyProblem, i: int) -> BrokenOracle:
+    kernel = "" if is_euclidean(problem.map) else ", or the kernel is not positive semidefinite"
     return BrokenOracle(
         f"solve: example {i} has a negative or undefined block gap: its argmax returned an output "
-        f"that is not the best, or its features or scores are not finite; check argmax, loss and the data."
+        f"that is not the best, or its features or scores are not finite{kernel}; check argmax, loss and the "
+        "data."
     )
 
 
