@@ -78,7 +78,8 @@ def solve(
         counts all passes of the run, ``time_limit`` the seconds of this call.
     n_jobs : int, optional
         Threads for the certificates and for the parts of `Divided`: one by default, -1 for one per processor.
-        The result does not depend on ``n_jobs``. With more threads than parts, a certificate is computed
+        The method says how many parts there are, so the weights do not depend on ``n_jobs`` unless a
+        ``time_limit`` or a callback ends the run. With more threads than parts, a certificate is computed
         during the pass that follows: the run and the callbacks see it one pass later.
     checkpoint : Checkpoint or path, optional
         Store the state of the run in this file every minute, or as often as the `Checkpoint` says. A file

@@ -78,7 +78,7 @@ class MulticlassSVC(
     >>> from maxmargin import MulticlassSVC
     >>> X, y = load_iris(return_X_y=True)
     >>> model = MulticlassSVC(C=1.0, tol=0.01, random_state=0).fit(X, y)
-    >>> model.gap_ <= 0.01
+    >>> bool(model.gap_ <= 0.01 * model.history_.primal.min())  # tol is relative
     True
     >>> model.score(X, y) > 0.9
     True

@@ -28,7 +28,8 @@ a smaller :math:`\kappa` would be faster. So :math:`\kappa` is raised or lowered
 It starts at about :math:`2 c \sqrt{\lambda / (n \bar s)}` (`maxmargin.methods._first_kappa`), which has the
 right units: :math:`\bar s` is the mean of :math:`H_i / R_i^2`, the hinge over the squared length of the
 corner, which is the step of block i up to a factor :math:`\lambda n`. It is measured by a few steps before
-the run. As :math:`\kappa \to 0`, acceleration reduces to the inner method, so it cannot stall forever.
+the run. As :math:`\kappa \to 0`, acceleration reduces to the inner method. That :math:`\kappa` falls whenever
+acceleration stalls is not proved; no run that was measured has stalled.
 
 **The first pass.** Its centre is zero, so :math:`\kappa` biases the weights towards zero. It is therefore
 smaller in this pass: about half of that of the second pass, if that is larger than :math:`\lambda`. Until all

@@ -39,7 +39,11 @@ class UniformMean(NamedTuple):
 
 
 class SuffixMean(NamedTuple):
-    """Equal weights for the iterates since the last power of two (tavg, doubling rounds)."""
+    """Equal weights for the iterates since the last power of two: the paper's doubling trick (tavg).
+
+    At the end of a round it is the average of the last half, for which the paper has a bound; at its
+    beginning it is a single iterate, for which there is none.
+    """
 
 
 SCHEMES = {"weighted": WeightedMean(), "uniform": UniformMean(), "suffix": SuffixMean()}
@@ -58,7 +62,8 @@ class Averaged(_Averaged):
     inner : method
         The method whose iterates are averaged.
     scheme : {"weighted", "suffix", "uniform"}
-        Weight t for iterate t; equal weights since the last power of two; equal weights for all.
+        Weight t for iterate t; equal weights since the last power of two (the doubling trick: an average of
+        the last half at the end of each round); equal weights for all.
     """
 
     __slots__ = ()

@@ -49,8 +49,9 @@ class Chain:
         y : list of sequences of labels
             Strings or ints; labels are numbered in sorted order.
         loss : "normalized_hamming", "hamming" or array of shape (n_labels, n_labels)
-            Fraction of wrong labels (default), number of wrong labels, or ``loss[a, b]`` for the
-            cost of label b where the truth is a, averaged over the sequence.
+            Fraction of wrong labels (default, as in the paper; `ChainSVC` has "hamming"), number of wrong
+            labels, or ``loss[a, b]`` for the cost of label b where the truth is a. Costs are averaged over
+            the sequence, unlike "hamming", which adds them up.
         forbidden : list of pairs (before, after) of labels, or "bio", optional
             Transitions that no output may have; None means the start or the end. "bio" forbids ``I-x`` that
             does not continue ``B-x`` or ``I-x``.
