@@ -13,7 +13,7 @@ import pytest
 from maxmargin import warm
 from maxmargin.compiling import baseline, kernel_cache
 from maxmargin.compiling.object_code import ObjectCode, Store
-from support.package_copies import MEASURED, copy_package, measured, run
+from support.package_copies import MEASURED, WARNED, copy_package, measured, run
 
 FEATURES = (
     "+64bit,+avx,+avx2,-avx512f,+bmi,+bmi2,+cmov,+crc32,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,"
@@ -139,14 +139,13 @@ def test_loops_of_taggers_are_found_too(places, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(places / "made"))
     monkeypatch.setattr(baseline, "host", lambda: (X86, "x86-64-v3", ""))
     code = ObjectCode({"f": "g"}, [b"code"])
-    Store("some", ["loops.py"]).write(code)
+    Store("some").write(code)
     ((file,),) = [list(path.iterdir()) for path in (places / "made").iterdir()]
     shutil.copy(file, places / "shipped")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(places / "empty"))
     for features, found in ((FEATURES, code), ("+sse2", None)):
         monkeypatch.setattr(baseline, "host", lambda features=features: (X86, "haswell", features))
-        assert Store("some", ["loops.py"]).read() == found
-        assert Store("some", ["arrays.py"]).read() is None
+        assert Store("some").read() == found
 
 
 @pytest.mark.parametrize(
@@ -230,7 +229,7 @@ def test_kernels_that_do_not_fit_are_compiled(shipping, tmp_path, change, settin
 @pytest.mark.slow
 def test_another_version_of_numba_compiles(shipping, tmp_path):
     shutil.copytree(shipping[0] / "maxmargin", tmp_path / "maxmargin")
-    said = run(tmp_path, "import numba\nnumba.__version__ = '0.1'\n" + MEASURED)
+    said = run(tmp_path, WARNED + "import numba\nnumba.__version__ = '0.1'\n" + MEASURED)
     assert (said["hits"], said["misses"]) == (0, 1)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from maxmargin import Away, BlockFrankWolfe, Pairwise
-from maxmargin.compiling import kernel
+from maxmargin.compiling import is_wrapper, kernel
+from maxmargin.compiling.numba_private import ARE_WHOLE, PART
 from maxmargin.methods._blocks import Blocks, empty_blocks
 from maxmargin.methods._planes import Planes
 from maxmargin.methods.alone import NO_MEETINGS, Alone
@@ -21,8 +22,10 @@ from maxmargin.methods.protocol import DONE, start
 from maxmargin.methods.sampling import ByGap, Listed
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import batch_corner, hinges, predictions, push_blocks, sweep
+from maxmargin.problems.feature_map import score
 from maxmargin.problems.maps._products import head_norm2
-from maxmargin.problems.problem import sizes
+from maxmargin.problems.oracle import argmax
+from maxmargin.problems.problem import as_problem, sizes
 from support.active_sets import planes_of, with_room
 from support.bitwise_runs import RUNS, bits, run
 from support.catalogue import Case, chain_case, layout, matching_case, multiclass_case, tree_case
@@ -45,18 +48,27 @@ def marked(names: Iterable[str]) -> list[Any]:
     return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
-@pytest.fixture(scope="module")
-def without_compiler(request: pytest.FixtureRequest) -> dict[str, dict[str, list[str]]]:
-    """Return the runs, those of the tests chosen, of a process in which everything is plain Python."""
-    test = test_solve_without_the_compiler.__name__
-    chosen: list[Any] = [item for item in request.session.items if getattr(item, "originalname", "") == test]
+def bits_of_another_process(
+    request: pytest.FixtureRequest, test: Any, before: str = "", **settings: str
+) -> dict[str, dict[str, list[str]]]:
+    """Return the runs of those cases of a test that are chosen, in a process that runs ``before`` first."""
+    chosen: list[Any] = [
+        item for item in request.session.items if getattr(item, "originalname", "") == test.__name__
+    ]
     names = [item.callspec.params["name"] for item in chosen]
     script = Path(__file__).parent / "support" / "bitwise_runs.py"
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-W", "error", str(script), *names]
+    program = f"{before}\nimport runpy, sys\nrunpy.run_path({str(script)!r}, run_name='__main__')"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | settings
+    command = [sys.executable, "-W", "error", "-c", program, *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def without_compiler(request: pytest.FixtureRequest) -> dict[str, dict[str, list[str]]]:
+    """Return the runs of a process in which everything is plain Python."""
+    return bits_of_another_process(request, test_solve_without_the_compiler, NUMBA_DISABLE_JIT="1")
 
 
 @pytest.mark.parametrize("name", marked(RUNS))
@@ -64,6 +76,40 @@ def test_solve_without_the_compiler(name: str, without_compiler: dict[str, dict[
     compiled = run(name)
     assert len(compiled["gap"]) == 8
     assert compiled == without_compiler[name]
+
+
+# One run of every model: names are those of a model and of a method.
+OF_EVERY_MODEL = list({name.split(", ")[0]: name for name in RUNS}.values())
+
+
+@pytest.fixture(scope="module")
+def by_numba_alone(request: pytest.FixtureRequest) -> dict[str, dict[str, list[str]]]:
+    """Return the runs of a process whose version of Numba is not tested, so that our pipeline is not used."""
+    before = (
+        "import numba, warnings\nnumba.__version__ = '0.1'\n"
+        "warnings.filterwarnings('ignore', 'maxmargin: Numba is 0.1')\n"
+        "from maxmargin.compiling.numba_private import ARE_WHOLE, KERNEL, PART\n"
+        "assert not ARE_WHOLE and 'pipeline_class' not in {*KERNEL, *PART}"
+    )
+    return bits_of_another_process(request, test_solve_by_our_pipeline_and_by_that_of_numba, before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_EVERY_MODEL)
+def test_solve_by_our_pipeline_and_by_that_of_numba(
+    name: str, by_numba_alone: dict[str, dict[str, list[str]]]
+) -> None:
+    assert ARE_WHOLE
+    assert "pipeline_class" in PART
+    assert run(name) == by_numba_alone[name]
+
+
+def test_every_model_is_compiled_by_both_pipelines() -> None:
+    problems = [as_problem(RUNS[name][0]().problem) for name in OF_EVERY_MODEL]
+    halves = {type(half) for problem in problems for half in (problem.map, problem.oracle)}
+    models = {cls for cls in (*argmax.registry, *score.registry) if cls is not object and not is_wrapper(cls)}
+    assert models
+    assert not [cls for cls in models if not any(issubclass(half, cls) for half in halves)]
 
 
 def test_names_of_runs_exist() -> None:

@@ -1,6 +1,7 @@
 """Without private names of Numba: the same bits, and one warning that says what is lost."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +103,21 @@ def test_without_one_name(package, removal, lost):
     assert (said["directory"] == "None") is (DISK in lost)
     if DISK not in lost:
         cold(package)
+
+
+def test_with_a_version_that_is_not_tested_numba_compiles_by_itself(package):
+    said = run(package, WARNED + "import numba; numba.__version__ = '0.99.1'\n" + MEASURED)
+    assert said["numbers"] == measured()
+    assert (said["hits"], said["misses"]) == (0, 1)
+    (warning,) = said["warnings"]
+    assert re.match(
+        r"maxmargin: Numba is 0\.99\.1, and it was not tested with this version: the first fit takes longer "
+        r"to compile\. Results are the same; install a version of Numba that it was tested with, 0\.61 to ",
+        warning,
+    )
+    again = run(package, WARNED + "import numba; numba.__version__ = '0.99.1'\n" + MEASURED)
+    assert (again["hits"], again["misses"]) == (1, 0)
+    cold(package)
 
 
 def test_without_any_private_name_fits_have_the_same_bits(package):

@@ -1,6 +1,8 @@
 """The compiler of kernels does less than Numba's, and compiles the same functions."""
 
 import itertools
+import subprocess
+import sys
 from typing import NamedTuple
 
 import numba
@@ -9,11 +11,29 @@ import pytest
 from numba.core.compiler import Flags, run_frontend
 
 from maxmargin.compiling import apart, helper, kernel
+from maxmargin.compiling.numba_private import IS_TESTED
 from maxmargin.compiling.numba_private.compilers import KernelFlags
 from maxmargin.compiling.numba_private.lowering import values_of
 from maxmargin.problems.moves import Move, add_entry, new_move
 
 SETTINGS = [{}, {"nrt": True}, {"nrt": False}, {"nrt": True, "fastmath": True}, {"boundscheck": True}]
+
+
+def test_this_version_of_numba_is_among_those_tested():
+    """If not: `.ci/versions newest` and `pytest -m slow tests/test_bitwise.py`, then add it to `TESTED`."""
+    assert IS_TESTED
+
+
+@pytest.mark.parametrize("version", ["0.60.0", "0.6.1", "0.99.0", "1.61.0", "0.100.0dev0+3.g1"])
+def test_other_versions_of_numba_compile_by_themselves(version):
+    program = (
+        f"import numba; numba.__version__ = {version!r}\n"
+        "from maxmargin.compiling.numba_private import ARE_WHOLE, CAN_KEEP, IS_TESTED, KERNEL, PART\n"
+        "assert CAN_KEEP and not IS_TESTED and not ARE_WHOLE and 'pipeline_class' not in {*KERNEL, *PART}\n"
+        "from maxmargin.tagging.making import made_code\n"
+        "assert made_code() is None"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=100)
 
 
 def flags_with(settings, cls=Flags):

@@ -8,9 +8,13 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import maxmargin
-from maxmargin.compiling.kernel_cache import SOURCES
+from maxmargin.compiling import kernel_cache, places
+from maxmargin.compiling.object_code import Store
 from support.imports import later_blocks, tree_of
+from support.package_copies import copy_package
 
 ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own.
@@ -161,11 +165,65 @@ def test_no_cycles():
     assert done == set(MODULES)
 
 
-def test_compiled_code_is_covered_by_the_fingerprint():
+def compiled_from():
+    """The files in memory when all functions that are marked to be compiled have been imported."""
+    marked = ["compiling/ahead", "tagging/making"]
     for module in MODULES:
         names = {name.rpartition(".")[2] for name, _ in imports(module) if ".compiling" in name}
-        covered = any(f"{module}.py" == source or module.startswith(f"{source}/") for source in SOURCES)
-        assert covered or not names & COMPILED, module
+        marked += [module] if names & COMPILED else []
+    loads = "".join(f"import maxmargin.{module.replace('/', '.')}\n" for module in marked)
+    program = loads + "import sys\nprint(*(each.__file__ for name, each in sorted(sys.modules.items()) "
+    program += "if name.partition('.')[0] == 'maxmargin'), sep='\\n')"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return [Path(line).relative_to(ROOT) for line in said.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    root = tmp_path_factory.mktemp("copy")
+    copy_package(root)
+    return root / "maxmargin"
+
+
+def keys():
+    """The keys of all compiled code on disk: of kernels, and of object code."""
+    return kernel_cache.fingerprint.__wrapped__(), Store("tagger").file
+
+
+def keys_after_edit(file):
+    content = file.read_bytes()
+    file.write_bytes(content + b"\n# edited\n")
+    try:
+        return keys()
+    finally:
+        file.write_bytes(content)
+
+
+def test_an_edit_to_any_source_of_compiled_code_changes_all_keys(package, monkeypatch):
+    monkeypatch.setattr(places, "ROOT", package)
+    before, files = keys(), compiled_from()
+    private = {f"compiling/numba_private/{name}.py" for name in ("lowering", "items", "libraries", "tuples")}
+    assert private | {"inference/viterbi.py"} <= {file.as_posix() for file in files}
+    for file in files:
+        after = keys_after_edit(package / file)
+        assert not set(before) & set(after), file
+    assert keys() == before
+
+
+def test_new_and_renamed_sources_change_all_keys(package, monkeypatch):
+    monkeypatch.setattr(places, "ROOT", package)
+    before = keys()
+    (package / "rows" / "new.py").touch()
+    new = keys()
+    (package / "rows" / "new.py").rename(package / "rows" / "newer.py")
+    assert all(len({*three}) == 3 for three in zip(before, new, keys(), strict=True))
+    (package / "rows" / "newer.py").unlink()
+
+
+def test_an_edit_to_an_estimator_or_a_command_leaves_compiled_code(package, monkeypatch):
+    monkeypatch.setattr(places, "ROOT", package)
+    for name in ("estimators/chain.py", "commands/tag.py", "dask/rounds.py", "cli.py"):
+        assert keys_after_edit(package / name) == keys()
 
 
 def test_heavy_modules_are_imported_in_functions():

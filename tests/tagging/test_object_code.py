@@ -4,8 +4,11 @@ import ctypes
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 from numba import types
@@ -14,16 +17,23 @@ import maxmargin
 import maxmargin.cli
 from maxmargin.compiling.ahead import NotAlone, emitted
 from maxmargin.compiling.interpreting import interpreted
-from maxmargin.compiling.object_code import Array, Buffer, ObjectCode, Store, loaded
-from maxmargin.tagging.arguments import ARGUMENTS, SOURCES
+from maxmargin.compiling.object_code import (
+    Array,
+    Buffer,
+    ObjectCode,
+    Store,
+    _unpacked,
+    _version_of_numba,
+    loaded,
+)
+from maxmargin.tagging.arguments import ARGUMENTS
 from maxmargin.tagging.interpreted import interpreted_loops
 from maxmargin.tagging.kernels import KERNELS
-from maxmargin.tagging.loops import Loops
+from maxmargin.tagging.loops import Loops, ready_loops
 from maxmargin.tagging.making import made_code
 from maxmargin.tagging.model import read_chain
 from maxmargin.tagging.tagger import Tagger
 
-ROOT = Path(maxmargin.__file__).parent
 # The sum of the ints in an array and an int, in LLVM's language, with the arguments that Numba would make.
 SUM = """
 define i32 @_ZN1fE(ptr %retptr, ptr %excinfo, ptr %a, ptr %b, i64 %c, i64 %d, ptr %e, i64 %f, i64 %g, i64 %h)
@@ -69,26 +79,85 @@ def test_code_that_needs_others_is_refused():
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    return Store("some", ["loops.py"])
+    return Store("some")
+
+
+CODE = ObjectCode({"f": "g"}, [b"one\n", b"", b"two"])
 
 
 def test_code_is_kept_on_disk(store):
     assert store.read() is None
-    code = ObjectCode({"f": "g"}, [b"one\n", b"", b"two"])
-    store.write(code)
-    assert store.read() == code
-    assert Store("some", ["loops.py", "arrays.py"]).read() is None  # of other sources
+    store.write(CODE)
+    assert store.read() == CODE
 
 
-def test_damaged_code_is_not_loaded(store):
-    store.write(ObjectCode({"f": "g"}, [b"code"]))
+def test_code_of_other_sources_or_of_another_compiler_is_not_read(store, monkeypatch):
+    store.write(CODE)
+    for changed in (
+        ("maxmargin.compiling.object_code.sources", lambda: [("loops.py", b"")]),
+        ("maxmargin.compiling.object_code._version_of_numba", lambda: "0.61.3"),
+        ("llvmlite.__version__", "0.44.1"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(*changed)
+            assert Store("some").read() is None
+    for setting in ("NUMBA_OPT", "NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME"):
+        with monkeypatch.context() as patched:
+            patched.setenv(setting, "1")
+            assert Store("some").read() is None
+    assert Store("some").read() == CODE
+
+
+def test_the_version_of_numba_is_known_without_importing_it(monkeypatch):
+    assert _version_of_numba() == numba.__version__
+    monkeypatch.setattr("maxmargin.compiling.object_code.find_spec", lambda name: None)
+    assert _version_of_numba() == numba.__version__
+
+
+def damaged(content: bytes) -> Iterator[bytes]:
+    """Files that are cut anywhere, have another byte anywhere, or have only zeros from some byte on."""
+    for k in range(len(content)):
+        yield content[:k]
+        yield content[:k] + bytes(len(content) - k)
+        yield bytes(k)
+        for other in range(1, 256):
+            yield content[:k] + bytes([content[k] ^ other]) + content[k + 1 :]
+    yield content + b"\0"
+
+
+def test_every_damaged_file_is_found_and_written_anew(store):
+    store.write(CODE)
     file = store.directory() / store.file
     content = file.read_bytes()
-    for changed in (content[:-1], content[:3], b"", content[:-1] + b"x"):
+    assert _unpacked(content) == CODE
+    assert all(_unpacked(changed) is None for changed in damaged(content) if changed != content)
+    for changed in (b"", b"\0\0\0\0", content[:-1]):
         file.write_bytes(changed)
         assert store.read() is None
-    file.write_bytes(content)
-    assert store.read() is not None
+        store.write(CODE)
+        assert store.read() == CODE
+
+
+def test_loops_of_a_damaged_file_are_compiled_anew(model, tmp_path, monkeypatch):
+    """The loops are interpreted here: what is compiled and loaded is counted."""
+    made = []
+
+    def make() -> ObjectCode:
+        made.append(CODE)
+        return CODE
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("maxmargin.tagging.loops.SWITCH", SimpleNamespace(on=False))
+    monkeypatch.setattr("maxmargin.tagging.making.made_code", make)
+    monkeypatch.setattr("maxmargin.tagging.loops.loaded", lambda code, arguments: interpreted_loops())
+    for _ in range(2):
+        assert ready_loops() is not None
+    assert len(made) == 1
+    (file,) = (tmp_path / "cache" / "maxmargin").glob("tagger-*")
+    file.write_bytes(b"\0\0\0\0")
+    for _ in range(2):
+        assert ready_loops() is not None
+    assert len(made) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
@@ -109,22 +178,8 @@ def test_old_code_is_removed(store):
     )
 
 
-def test_sources_are_all_that_loops_are_compiled_from():
+def test_every_loop_has_a_type():
     assert KERNELS.keys() == ARGUMENTS.keys()
-    needed = {"tagging/table.py", "tagging/lines.py"}
-    program = "import sys; from maxmargin.tagging import kernels; print(*sys.modules)"
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    compiled = {
-        f"{name.partition('.')[2].replace('.', '/')}.py"
-        for name in said.stdout.split()
-        if name.startswith("maxmargin.") and ".compiling import helper" in source_of(name)
-    }
-    assert needed <= compiled <= set(SOURCES)
-
-
-def source_of(module: str) -> str:
-    path = ROOT.joinpath(*module.split(".")[1:])
-    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
 
 
 DATA = "A\tw=a\tw=b\n\tw\\:c\n\n" + "B\tw=b\tw=b\tlonger than eight\n" * 3
@@ -157,7 +212,7 @@ def test_compiled_loops_tag_like_interpreted_ones(tmp_path, monkeypatch):
     found = Tagger(chain, Loops(**loaded(code, ARGUMENTS))).tag(DATA.encode())
     with interpreted():
         assert found == Tagger(chain, Loops(**interpreted_loops())).tag(DATA.encode())
-    Store("tagger", SOURCES).write(code)
+    Store("tagger").write(code)
     (tmp_path / "data").write_text(DATA)
     # Neither NumPy nor Numba can be imported there.
     program = (

@@ -2,7 +2,8 @@
 
 Numba's public interface gives the optimised code of a function in LLVM's language. The wrapper that Python
 would call is removed: only the wrapper refers to Numba and to the interpreter. The rest must have no external
-references, and take the arguments that `object_code` passes; otherwise there is no object code.
+references, and take the arguments that `object_code` passes; otherwise there is no object code. Nor is there
+any with a version of Numba that is not tested, whose arrays may have other fields.
 """
 
 import re
@@ -12,6 +13,7 @@ import llvmlite.binding as llvm
 from numba import types
 
 from maxmargin.compiling.generics import afresh
+from maxmargin.compiling.numba_private import IS_TESTED
 from maxmargin.compiling.object_code import Arguments, Array, ObjectCode, target_machine
 
 _TYPES = {
@@ -32,6 +34,8 @@ class NotAlone(ValueError):
 
 def object_code(functions: Mapping[str, Callable[..., object]], arguments: Arguments) -> ObjectCode:
     """Return the object code of functions that `helper` has marked, for arguments of these types."""
+    if not IS_TESTED:
+        raise NotAlone("expected a version of Numba that is tested, got another")
     symbols, objects = {}, []
     for name, function in functions.items():
         signature = tuple(map(_type_of, arguments[name]))

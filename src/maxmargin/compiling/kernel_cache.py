@@ -24,22 +24,9 @@ from numba import config
 
 from maxmargin.compiling import baseline, numba_private
 from maxmargin.compiling.numba_private import Code, Target
-from maxmargin.compiling.places import ROOT, cache_parents, is_ours
+from maxmargin.compiling.places import cache_parents, is_ours, sources
 from maxmargin.compiling.trust import private_directory, read_trusted, write_private
 
-SOURCES = (
-    "compiling",
-    "loops.py",
-    "encoding/_arc_templates.py",
-    "encoding/fields.py",
-    "rows",
-    "inference",
-    "tagging",
-    "problems",
-    "methods",
-    "decoding.py",
-    "marginals.py",
-)
 KEPT_CACHES = 4
 _CHECK_BYTES = hashlib.sha256().digest_size
 
@@ -51,18 +38,16 @@ _Key = tuple[str, Signature, object]
 
 @functools.cache
 def fingerprint() -> str:
-    """Return a hash of every source file that holds compiled code, and of the compiler's version.
+    """Return a hash of every source file that compiled code may depend on, and of the compiler's version.
 
     Numba's code fits all releases of Python with the same interface to extension modules, such as 3.13.
     """
     svml = getattr(config, "USING_SVML", None)  # Intel's library, whose functions have other bits
     compiler = (numba.__version__, EXTENSION_SUFFIXES[0], config.OPT, config.BOUNDSCHECK, svml)
     digest = hashlib.sha256(repr(compiler).encode())
-    for name in SOURCES:
-        path = ROOT / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.relative_to(ROOT).as_posix().encode())
-            digest.update(file.read_bytes())
+    for name, content in sources():
+        digest.update(name.encode())
+        digest.update(content)
     return digest.hexdigest()[:16]
 
 

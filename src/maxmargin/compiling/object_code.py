@@ -3,17 +3,19 @@
 Numba's own files of compiled code can only be read by Numba, whose import takes longer than many tasks. Here
 a file holds the object code of some functions and the names of their symbols. `maxmargin.compiling.ahead`
 makes it; this module imports neither Numba nor NumPy. Files are read only from places where no other user
-could have written them. They are used only with the processor, the llvmlite and the sources for which they
-were made, unless they come from `baseline`.
+could have written them. They are used only with the sources, the Numba, the llvmlite and the processor for
+which they were made; those of `baseline` run on all processors that have its features.
 """
 
 import ctypes
 import json
 import os
+import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +23,13 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from maxmargin.compiling import baseline
-from maxmargin.compiling.places import ROOT, cache_parents
+from maxmargin.compiling.places import cache_parents, sources
 from maxmargin.compiling.trust import private_directory, read_trusted, write_private
 
 _KEPT_FILES = 4
 _CHECK_BYTES = 4
+# Settings of Numba that change the code; `baseline.host` has those of the processor.
+_SETTINGS = "NUMBA_OPT", "NUMBA_BOUNDSCHECK"
 
 
 class Array(NamedTuple):
@@ -69,29 +73,26 @@ class Store:
     ----------
     name : str
         What the functions are for.
-    sources : iterable of str
-        The files of the package that they are compiled from.
     """
 
-    def __init__(self, name: str, sources: Iterable[str]) -> None:
-        key = zlib.crc32(repr((llvmlite.__version__, EXTENSION_SUFFIXES[0])).encode())
-        for source in sources:
-            key = zlib.crc32((ROOT / source).read_bytes(), key)
-        self.name, self._key = name, key
+    def __init__(self, name: str) -> None:
+        self.name, self._key = name, _key()
         self.file = self._file(baseline.host())
 
     def _file(self, processor: tuple[str, str, str]) -> str:
         return f"{self.name}-{zlib.crc32(repr(processor).encode(), self._key):08x}"
 
     def read(self) -> ObjectCode | None:
-        """Return what is on disk, or None."""
+        """Return what is on disk, or None; damaged files count as none."""
+        return next((code for code in map(_unpacked, self._contents()) if code is not None), None)
+
+    def _contents(self) -> Iterator[bytes | None]:
+        """Yield the files that may hold the code: for this processor, and for the baseline within it."""
         for parent in self._parents():
-            content = read_trusted(Path(os.path.realpath(parent / self.file)))
-            if content is not None:
-                return _unpacked(content)
+            yield read_trusted(Path(os.path.realpath(parent / self.file)))
         least = baseline.within(baseline.host())
-        content = None if least is None else baseline.read(self._file(least))
-        return None if content is None else _unpacked(content)
+        if least is not None:
+            yield baseline.read(self._file(least))
 
     def directory(self) -> Path | None:
         """Return where code can be written, or None; make the directory if there is none."""
@@ -117,6 +118,30 @@ class Store:
         return cache_parents(os.environ.get("NUMBA_CACHE_DIR", ""))
 
 
+def _key() -> int:
+    """Return a hash of the sources that functions are compiled from, and of what compiles them."""
+    settings = [os.environ.get(name) for name in _SETTINGS]
+    compiler = _version_of_numba(), llvmlite.__version__, EXTENSION_SUFFIXES[0], settings
+    key = zlib.crc32(repr(compiler).encode())
+    for name, content in sources():
+        key = zlib.crc32(content, zlib.crc32(name.encode(), key))
+    return key
+
+
+def _version_of_numba() -> str:
+    """Return the version without importing Numba: from the file that says so, as metadata take longer."""
+    found = find_spec("numba")
+    if found is not None and found.origin is not None:
+        with suppress(OSError):
+            text = Path(found.origin).with_name("_version.py").read_text("utf-8")
+            said = re.search(r'"version": "([^"]+)"', text)
+            if said is not None:
+                return said[1]
+    from importlib.metadata import version
+
+    return version("numba")
+
+
 def _packed(code: ObjectCode) -> bytes:
     """Return code as bytes: a check, a line of JSON, and the objects."""
     header = json.dumps([code.symbols, [len(content) for content in code.objects]]).encode()
@@ -124,10 +149,13 @@ def _packed(code: ObjectCode) -> bytes:
     return zlib.crc32(data).to_bytes(_CHECK_BYTES, "little") + data
 
 
-def _unpacked(content: bytes) -> ObjectCode | None:
-    """Return the code that these bytes hold, or None if they were changed."""
+def _unpacked(content: bytes | None) -> ObjectCode | None:
+    """Return the code that these bytes hold; None if there are none, or they were changed."""
+    if content is None:
+        return None
     check, data = content[:_CHECK_BYTES], content[_CHECK_BYTES:]
-    if zlib.crc32(data).to_bytes(_CHECK_BYTES, "little") != check:
+    # The check of nothing is zero, as in a file of zeros.
+    if not data or zlib.crc32(data).to_bytes(_CHECK_BYTES, "little") != check:
         return None
     header, _, rest = data.partition(b"\n")
     symbols, lengths = json.loads(header)

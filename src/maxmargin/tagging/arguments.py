@@ -1,4 +1,4 @@
-"""What the loops of `kernels` take, and the files that they are compiled from."""
+"""What the loops of `kernels` take."""
 
 from maxmargin.compiling.object_code import Arguments, Array
 
@@ -15,17 +15,3 @@ ARGUMENTS: Arguments = {
         *(_COUNTS, _PLACES),
     ),
 }
-SOURCES = (
-    "compiling/ahead.py",
-    "compiling/generics.py",
-    "compiling/numba_private/compilers.py",
-    "compiling/numba_private/instructions.py",
-    "compiling/object_code.py",
-    "compiling/prefetch.py",
-    "encoding/fields.py",
-    "inference/viterbi.py",
-    "loops.py",
-    "tagging/arguments.py",
-    "tagging/lines.py",
-    "tagging/table.py",
-)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from maxmargin.compiling.interpreting import SWITCH
 from maxmargin.compiling.object_code import Function, Store, loaded
-from maxmargin.tagging.arguments import ARGUMENTS, SOURCES
+from maxmargin.tagging.arguments import ARGUMENTS
 
 _STORE = "tagger"
 
@@ -25,7 +25,7 @@ def ready_loops() -> Loops | None:
         return Loops(**interpreted_loops())
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return None
-    store = Store(_STORE, SOURCES)
+    store = Store(_STORE)
     code = store.read()
     if code is None and store.directory() is not None:
         from maxmargin.tagging.making import made_code

@@ -1,8 +1,10 @@
 """All uses of Numba beyond its public interface; no other package has any.
 
 Private names may change with any release of Numba. Each group of names is tested when its module is imported,
-and has a fallback. With a fallback, the package computes the same bits, but more slowly; the first
-compilation then issues one warning that says what is lost.
+and has a fallback. Our own way to lower and link kernels, and to pass tuples, is used only with the versions
+of Numba that it was tested with (`losses.TESTED`): these classes rely on the meaning of names, too. With a
+fallback, the package computes the same bits, but more slowly; the first compilation then issues one warning
+that says what is lost.
 """
 
 from maxmargin.compiling.numba_private.compilers import KERNEL as KERNEL
@@ -26,6 +28,7 @@ from maxmargin.compiling.numba_private.instructions import load_acquire as load_
 from maxmargin.compiling.numba_private.instructions import prefetch_line as prefetch_line
 from maxmargin.compiling.numba_private.instructions import store_release as store_release
 from maxmargin.compiling.numba_private.instructions import view_rows as view_rows
+from maxmargin.compiling.numba_private.losses import IS_TESTED as IS_TESTED
 from maxmargin.compiling.numba_private.losses import warn_of_losses as warn_of_losses
 from maxmargin.compiling.numba_private.lowering import APART as APART
 from maxmargin.compiling.numba_private.tuples import ARE_WHOLE as ARE_WHOLE

@@ -5,7 +5,7 @@ from types import CodeType, SimpleNamespace
 from typing import Any
 
 from maxmargin.compiling.numba_private.libraries import look_up_libraries
-from maxmargin.compiling.numba_private.losses import nothing, works
+from maxmargin.compiling.numba_private.losses import nothing, works, works_as_tested
 from maxmargin.compiling.numba_private.lowering import KernelLowering, PartLowering, look_up_lowering
 
 
@@ -122,7 +122,7 @@ def _passes(compiler: Any) -> list[object]:
 
 
 PART: dict[str, object]
-if works(_try_compilers, "the first fit takes longer to compile"):
+if works_as_tested(_try_compilers, "the first fit takes longer to compile"):
     PART = KERNEL | {"pipeline_class": PartCompiler}
     KERNEL |= {"pipeline_class": KernelCompiler}
 else:

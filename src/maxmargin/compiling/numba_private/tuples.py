@@ -5,7 +5,7 @@ from inspect import signature
 from llvmlite import ir
 from numba import types
 
-from maxmargin.compiling.numba_private.losses import works
+from maxmargin.compiling.numba_private.losses import works_as_tested
 from maxmargin.compiling.places import is_ours
 
 try:
@@ -48,4 +48,4 @@ def _pass_whole() -> None:
     default_manager.register(types.NamedTuple, WholeTuple)
 
 
-ARE_WHOLE = works(_pass_whole, "the first fit takes longer to compile")
+ARE_WHOLE = works_as_tested(_pass_whole, "the first fit takes longer to compile")
