@@ -46,10 +46,10 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         "X": """
             X : list of sequences
                 Each is a 2-D array or sparse matrix with one row per token, or a list with one dict or one
-                iterable of strings per token. All sequences of all calls are of the same kind. Empty
-                sequences have an empty output, and change nothing in training. Arrays may be read in place:
-                do not change them during a call. `fit` also takes a corpus, or its directory, without y
-                (`encode_files`).
+                iterable of strings per token. Dicts have numbers, bools, strings, lists of strings or dicts
+                as values. All sequences of all calls are of the same kind. Empty sequences have an empty
+                output, and change nothing in training. Arrays may be read in place: do not change them during
+                a call. `fit` also takes a corpus, or its directory, without y (`encode_files`).
             """,
     }
 
