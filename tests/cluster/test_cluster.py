@@ -193,7 +193,7 @@ def test_a_worker_that_joins_is_used(client: Client, cluster: LocalCluster, opti
 def test_chains_of_a_bag(client: Client, tmp_path: Any) -> None:
     rng = np.random.default_rng(0)
     words = [rng.integers(9, size=rng.integers(1, 5)).tolist() for _ in range(16)]
-    sequences = [[[f"w{j}", f"s{j % 3}"] for j in each] for each in words]
+    sequences = [[{"w": str(j), "s": {"rest": {f"{j % 3}"}}} for j in each] for each in words]
     labels = [["AB"[j % 2] for j in each] for each in words]
     pairs = [*zip(sequences, labels, strict=True), ([], [])]
     options: dict[str, Any] = {"C": 1.0, "tol": 1e-2, "min_count": 2, "random_state": 0, "verbose": 0}

@@ -94,7 +94,7 @@ WRONG = {
     "list as value": (
         [[{"a": [1]}]],
         TypeError,
-        "feature 'a' of token 0 of sequence 0 of X is a list, expected a finite number, a bool or",
+        "token 0 of sequence 0 of X has the feature 1 (int) in 'a', expected a string; use a dict",
     ),
     "none as value": ([[{"a": 1, "b": None}]], TypeError, "feature 'b' of token 0"),
     "number as name": ([[{1: 2.0}]], TypeError, "has the feature 1 (int), expected a string"),
@@ -113,8 +113,7 @@ WRONG = {
     "array, sparse": ([A, sparse.csr_array(A)], TypeError, "sequence 1 of X is a sparse matrix"),
     "sparse, array": ([sparse.csr_array(A), A], TypeError, "sequence 1 of X is a 2-D array of num"),
     "strings, sparse": ([WORDS, sparse.csr_array(A)], TypeError, "sequence 1 of X is a sparse ma"),
-    "strings, dicts": ([WORDS, DICTS], TypeError, "token 0 of sequence 1 of X is a dict, but X st"),
-    "dicts, strings": ([DICTS, WORDS], TypeError, "token 0 of sequence 1 of X is a list, but X st"),
+    "dicts, numbers": ([DICTS, [[1.0]]], TypeError, "token 0 of sequence 1 of X has the feature 1.0"),
     "strings, numbers": ([WORDS, [[1.0]]], TypeError, "token 0 of sequence 1 of X has the feature"),
     "strings, number": ([WORDS, 3], TypeError, "sequence 1 of X is 3 (int), expected a list of to"),
     "strings, text": ([WORDS, "ab"], TypeError, "sequence 1 of X is 'ab' (str), expected a list"),

@@ -133,6 +133,65 @@ def test_attributes_of_support_rows(setting: Setting) -> None:
             getattr(linear, name)
 
 
+def rows_of(setting: Setting, X: Any) -> Any:
+    """The rows of all examples: of tables, tokens or nodes."""
+    if setting.make in (MulticlassSVC, MultilabelSVC):
+        return np.asarray(X)
+    return np.concatenate([x[0] if setting.make is GraphSVC else x for x in X])
+
+
+@pytest.mark.parametrize("zeros", [[0], [3, 4], [-1], [0, 1, 4, -2, -1]], ids=str)
+def test_support_rows_have_the_numbers_of_all_rows_given(setting: Setting, zeros: list[int]) -> None:
+    X, y = setting.X, setting.y
+    weights = np.linspace(0.5, 1.5, len(X))
+    weights[zeros] = 0.0
+    kept = np.flatnonzero(weights).tolist()
+    some = ([X[i] for i in kept], [y[i] for i in kept]) if isinstance(X, list) else (X[kept], y[kept])
+    model = setting.new(kernel="rbf", **LOOSE).fit(X, y, sample_weight=weights)
+    without = setting.new(kernel="rbf", **LOOSE).fit(*some, sample_weight=weights[kept])
+    np.testing.assert_array_equal(model.dual_coef_, without.dual_coef_)
+    np.testing.assert_array_equal(
+        rows_of(setting, X)[model.support_], rows_of(setting, some[0])[without.support_]
+    )
+    assert not np.array_equal(model.support_, without.support_) or min(zeros) < 0
+
+
+def test_support_rows_have_the_numbers_of_all_rows_given_in_all_calls(setting: Setting) -> None:
+    X, y = setting.X, setting.y
+    weights = np.ones(len(X))
+    weights[[3, -1]] = 0.0
+    rows = np.concatenate([rows_of(setting, X)] * 3)
+    n_rows = len(rows) // 3
+    model = setting.new(kernel="rbf", **LOOSE | {"tol": 1e-3}).partial_fit(X, y, sample_weight=weights)
+    for call in (1, 2):  # the second call has all examples, the third has not
+        options = {"sample_weight": weights} if call == 2 else {}
+        model.partial_fit(X, y, **options)
+        np.testing.assert_array_equal(rows[model.support_], model._support.rows)
+        assert call * n_rows <= model.support_.max() < (call + 1) * n_rows
+
+
+def test_support_nodes_have_the_numbers_of_all_nodes_given() -> None:
+    setting = SETTINGS["graph"]
+    rng = np.random.default_rng(3)
+    y = [np.where(rng.random(len(labels)) < 0.3, -1, labels) for labels in LABELS]
+    y[1][:] = -1
+    weights = np.ones(len(y))
+    weights[[0, 4]] = 0.0
+    for options in ({}, {"sample_weight": weights}):
+        model = setting.new(kernel="rbf", void=-1, **LOOSE).fit(GRAPHS, y, **options)
+        np.testing.assert_array_equal(rows_of(setting, GRAPHS)[model.support_], model._support.rows)
+        assert (np.concatenate(y)[model.support_] >= 0).all()
+
+
+def test_support_rows_of_data_that_are_read_once() -> None:
+    weights = np.ones(len(TOKENS))
+    weights[[0, 3]] = 0.0
+    model = SETTINGS["chain"].new(kernel="rbf", **LOOSE)
+    expected = model.fit(TOKENS, LABELS, sample_weight=weights).support_.tolist()
+    once = ((iter(x.tolist())) for x in TOKENS)
+    assert model.fit(once, iter(LABELS), sample_weight=weights).support_.tolist() == expected
+
+
 def test_the_decision_function_is_that_of_the_support_rows() -> None:
     X, y = IRIS[FEW], SPECIES[FEW]
     model = MulticlassSVC(C=0.5, kernel="rbf", gamma=0.4, **OPTIONS).fit(X, y)

@@ -20,6 +20,8 @@ def test_strings_and_values(tmp_path: Path) -> None:
     assert read(tmp_path / "data", text) == [([["a", "b"], []], ["X", "Y"], 2), ([], [], 3)]
     text = '{"tokens": [{"a": 0.5, "b": "c", "d": true}], "labels": [3]}'
     assert read(tmp_path / "data", text) == [([{"a": 0.5, "b": "c", "d": True}], [3], 1)]
+    text = '{"tokens": [{"a": {"b": {"c": 1, "d": ["e", "f"]}}, "g": []}], "labels": [3]}'
+    assert read(tmp_path / "data", text) == [([{"a": {"b": {"c": 1, "d": ["e", "f"]}}, "g": []}], [3], 1)]
 
 
 def test_labels_may_be_absent_where_they_are_predicted(tmp_path: Path) -> None:
@@ -55,9 +57,16 @@ def test_faults_name_file_and_line(tmp_path: Path, line: str, message: str) -> N
     assert "\n" not in text
 
 
-@pytest.mark.parametrize("value", ["null", "NaN", "1e999", "[1]", "1" + "0" * 400])
-def test_values_are_finite_numbers_or_strings(tmp_path: Path, value: str) -> None:
+@pytest.mark.parametrize("value", ["null", "NaN", "1e999", "1" + "0" * 400])
+@pytest.mark.parametrize("around", ["%s", '{"b": {"c": 1, "d": %s}}'])
+def test_values_are_finite_numbers_or_strings(tmp_path: Path, value: str, around: str) -> None:
     with pytest.raises(Malformed, match="data:1: expected finite numbers or strings, got"):
+        read(tmp_path / "data", f'{{"tokens": [{{"a": {around % value}}}], "labels": ["X"]}}')
+
+
+@pytest.mark.parametrize("value", ["[1]", '["b", ["c"]]', '{"b": ["c", null]}'])
+def test_lists_have_names_that_are_strings(tmp_path: Path, value: str) -> None:
+    with pytest.raises(Malformed, match="data:1: expected names that are strings, got"):
         read(tmp_path / "data", f'{{"tokens": [{{"a": {value}}}], "labels": ["X"]}}')
 
 

@@ -94,7 +94,7 @@ def _are_named(features: list[object]) -> bool:
     first = next((row for row in rows if not is_empty(row)), None)
     if isinstance(first, np.ndarray):
         first = first.tolist()
-    is_list = isinstance(first, list | tuple) and isinstance(first[0], str)
+    is_list = isinstance(first, list | tuple) and isinstance(first[0], str | bytes)
     return is_list or isinstance(first, Mapping | set | frozenset)
 
 

@@ -133,7 +133,7 @@ def _kind_of_features(token: Iterable[object], where: str, owner: str) -> Kind |
     first = next(iter(token), nothing)
     if first is nothing:
         return None
-    if isinstance(first, str):
+    if isinstance(first, str | bytes):
         return "strings"
     if isinstance(first, Number | np.bool_):
         return "dense"

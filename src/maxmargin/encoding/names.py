@@ -1,6 +1,7 @@
 """Read sequences whose tokens are dicts or lists of strings as named features."""
 
-from collections.abc import Collection, Iterable, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from decimal import Decimal
 from itertools import chain, compress
 from numbers import Real
 from types import GeneratorType
@@ -10,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.encoding.chunks import CHUNK
-from maxmargin.encoding.kinds import NOUNS, Kind, is_empty, kind_of, kind_of_token, mixture
+from maxmargin.encoding.kinds import Kind, is_empty, kind_of, kind_of_token, mixture
 from maxmargin.encoding.lookup import Bags
+from maxmargin.encoding.nested import flattened
 from maxmargin.encoding.tokens import SEQUENCES, Offsets, Words, first_not_finite, offsets_of, place
 from maxmargin.wording import described, quoted
 
 # Tokens of these types are read without a copy.
-PLAIN: dict[str, set[type]] = {"dicts": {dict}, "strings": {list, tuple, set, frozenset}}
+PLAIN = {dict, list, tuple, set, frozenset}
 
 
 class NamedFeatures(NamedTuple):
@@ -56,28 +58,31 @@ def read_named(sequences: list[object], kind: Kind, owner: str, words: Words = S
     lists = [_as_list(sequence, i, kind, owner, words) for i, sequence in enumerate(sequences)]
     offsets = offsets_of(_lengths(lists))
     items = list(chain.from_iterable(lists))
-    if not set(map(type, items)) <= PLAIN[kind]:
+    types = set(map(type, items))
+    if not types <= PLAIN:
         items = [
-            _plain(token, words.place(i, t), kind, owner, words)
+            _plain(token, words.place(i, t), owner, words)
             for i, sequence in enumerate(lists)
             for t, token in enumerate(sequence)
         ]
+        types = set(map(type, items))
     counts = _lengths(items)
-    if kind == "strings":
-        return NamedFeatures(items, offsets, counts, items, counts, None, words)
-    return _read_dicts(NamedFeatures(items, offsets, counts, items, counts, None, words), owner)
+    features = NamedFeatures(items, offsets, counts, items, counts, None, words)
+    if dict not in types:
+        return features
+    return _read_dicts(features, owner) if types == {dict} else read_nested(features, owner)
 
 
-def not_a_name(features: NamedFeatures, owner: str) -> TypeError:
-    """Return the error for the first feature whose name is not a string."""
-    names: Iterable[tuple[int, object]] = (
-        (t, name) for t, token in enumerate(features.tokens) for name in token
-    )
-    t, name = next((t, name) for t, name in names if not isinstance(name, str))
-    return TypeError(
-        f"{owner}: {features.place(t)} has the feature {described(name)}, expected a "
-        "string; use a dict {name: number} for numeric features."
-    )
+def read_nested(features: NamedFeatures, owner: str) -> NamedFeatures:
+    """Return the features of tokens of any form: dicts within dicts, dicts among lists, names in bytes.
+
+    This is the slowest reader, and the one that says which name is wrong; flat dicts and lists of strings do
+    without it.
+    """
+    bags, values = flattened(features.tokens, features.place, owner)
+    sizes = _lengths(bags)
+    features = features._replace(tokens=bags, counts=sizes, bags=bags, sizes=sizes)
+    return features._replace(values=_checked_numbers(features, values, set(map(type, values)), owner))
 
 
 def _lengths(items: Sequence[Sized]) -> NDArray[np.int64]:
@@ -94,16 +99,12 @@ def _as_list(sequence: object, i: int, kind: Kind, owner: str, words: Words) -> 
     return list(np.asarray(sequence).tolist() if hasattr(sequence, "__array__") else sequence)
 
 
-def _plain(token: Any, where: str, kind: Kind, owner: str, words: Words) -> Collection[str]:
+def _plain(token: Any, where: str, owner: str, words: Words) -> Collection[str]:
     """Return the token as a dict or a list, or raise if it is neither."""
-    if type(token) in PLAIN[kind]:
+    if type(token) in PLAIN:
         return token
-    if kind_of_token(token, where, owner, words) not in (kind, None):
-        raise TypeError(
-            f"{owner}: {where} is {described(token)}, but X starts with {NOUNS[kind]}; "
-            f"give all {words.example}s the same form."
-        )
-    if kind == "dicts":
+    kind_of_token(token, where, owner, words)
+    if isinstance(token, Mapping):
         return dict(token)
     if isinstance(token, GeneratorType) and token.gi_frame is None:
         raise ValueError(
@@ -118,8 +119,26 @@ def _read_dicts(features: NamedFeatures, owner: str) -> NamedFeatures:
     tokens = cast("list[dict[str, Any]]", features.tokens)
     values = list(chain.from_iterable(map(dict.values, tokens)))
     types = set(map(type, values))
+    if not all(issubclass(t, str | Real | np.bool_) for t in types):
+        return read_nested(features, owner)
+    numbers = _checked_numbers(features, values, types, owner)
     text = {t for t in types if issubclass(t, str)}
-    wrong = {t for t in types - text if not issubclass(t, Real | np.bool_)}
+    if not text:
+        return features._replace(values=numbers)
+    try:
+        names = _names(tokens, values, types, text)
+    except TypeError:
+        return read_nested(features, owner)
+    bags = [names[start : start + CHUNK] for start in range(0, len(names), CHUNK)]
+    return features._replace(bags=bags, sizes=_lengths(bags), values=numbers)
+
+
+def _checked_numbers(
+    features: NamedFeatures, values: list[Any], types: set[type], owner: str
+) -> NDArray[np.float64] | None:
+    """Return the values of all features as `_numbers` does; raise unless they are finite numbers or texts."""
+    text = {t for t in types if issubclass(t, str)}
+    wrong = {t for t in types - text if not issubclass(t, Real | np.bool_ | Decimal)}
     if wrong:
         k = next(k for k, value in enumerate(values) if type(value) in wrong)
         raise TypeError(_wrong_value(features, k, values[k], owner))
@@ -127,14 +146,7 @@ def _read_dicts(features: NamedFeatures, owner: str) -> NamedFeatures:
     bad = None if numbers is None else first_not_finite(numbers)
     if bad is not None:
         raise ValueError(_wrong_value(features, bad, values[bad], owner))
-    if not text:
-        return features._replace(values=numbers)
-    try:
-        names = _names(tokens, values, types, text)
-    except TypeError:
-        raise not_a_name(features, owner) from None
-    bags = [names[start : start + CHUNK] for start in range(0, len(names), CHUNK)]
-    return features._replace(bags=bags, sizes=_lengths(bags), values=numbers)
+    return numbers
 
 
 def _names(tokens: list[dict[str, Any]], values: list[Any], types: set[type], text: set[type]) -> list[str]:
@@ -178,6 +190,6 @@ def _wrong_value(features: NamedFeatures, k: int, value: object, owner: str) -> 
     names = chain.from_iterable(features.tokens)
     name = next(name for j, name in enumerate(names) if j == k)
     return (
-        f"{owner}: feature {quoted(name)} of {features.place(token)} is "
-        f"{described(value)}, expected a finite number, a bool or a str; remove or replace it."
+        f"{owner}: feature {quoted(name)} of {features.place(token)} is {described(value)}, expected a "
+        "finite number, a bool, a str, or a dict or list of features; remove or replace it."
     )

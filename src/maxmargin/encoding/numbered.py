@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from maxmargin.arrays import IntArray
 from maxmargin.encoding.kinds import Kind
 from maxmargin.encoding.lookup import learn
-from maxmargin.encoding.names import not_a_name, read_named
+from maxmargin.encoding.names import read_named, read_nested
 from maxmargin.encoding.tokens import SEQUENCES, Offsets, Words
 
 
@@ -56,7 +56,8 @@ def numbered(sequences: list[object], kind: Kind, owner: str, words: Words = SEQ
     try:
         names, codes = learn(features.bags, int(features.sizes.sum()))
     except TypeError:
-        raise not_a_name(features, owner) from None
+        features = read_nested(features, owner)
+        names, codes = learn(features.bags, int(features.sizes.sum()))
     return NumberedSequences(names, codes, features.values, features.counts, features.offsets)
 
 

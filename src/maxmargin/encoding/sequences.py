@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from maxmargin.encoding.kinds import NOUNS, Kind, as_sequences, find_kind, is_empty, some_sequences
 from maxmargin.encoding.lookup import Vocabulary
-from maxmargin.encoding.names import NamedFeatures, not_a_name, read_named
+from maxmargin.encoding.names import NamedFeatures, read_named, read_nested
 from maxmargin.encoding.numbered import NumberedSequences, numbered
 from maxmargin.encoding.packed import are_distinct
 from maxmargin.encoding.sparse_rows import drop_columns, sparse_rows
@@ -25,14 +25,16 @@ class SequenceEncoder:
 
     * a 2-D array of numbers, of shape (length, n_features);
     * a sparse matrix of that shape;
-    * a list of dicts, one per token, ``{name: number | bool | str}``; the text s as a value
-      makes the feature ``"name=s"`` with value 1;
-    * a list of collections of strings, one per token: the names of features with value 1, or n
-      for a string that occurs n times in the token.
+    * a list of dicts, one per token, ``{name: number | bool | str | dict | collection of strings}``;
+      the text s as a value makes the feature ``"name=s"`` with value 1; the features of a dict, and the
+      strings of a list, tuple or set, have the prefix ``"name:"``;
+    * a list of collections of strings, one per token: the names of features with value 1.
 
-    All sequences of X must be of one kind; some may be empty. Named features, those of dicts and
-    strings, are numbered in order of first appearance in `fit` (sorted within a set). `transform`
-    ignores names that did not occur in `fit`.
+    Values of the same name in a token are added. Strings may be bytes in UTF-8.
+
+    All sequences of X must be arrays, or sparse matrices, or have named features; some may be empty. Named
+    features, those of dicts and strings, are numbered in order of first appearance in `fit` (sorted within a
+    set). `transform` ignores names that did not occur in `fit`.
 
     Parameters
     ----------
@@ -202,7 +204,8 @@ class SequenceEncoder:
         try:
             codes = vocabulary.lookup(features.bags, features.sizes)
         except TypeError:
-            raise not_a_name(features, self.owner) from None
+            features = read_nested(features, self.owner)
+            codes = vocabulary.lookup(features.bags, features.sizes)
         rows = sparse_rows(codes, features.counts, features.values, len(vocabulary))
         return Tokens(rows, features.offsets)
 

@@ -1,7 +1,7 @@
 """The one estimator: parameters, `fit`, `partial_fit`, `predict` and `score`, with hooks for the models."""
 
 import inspect
-from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.utils import Tags
@@ -18,6 +18,7 @@ from maxmargin.estimators._examples import (
     Seen,
     appended,
     check_fixed,
+    listed,
     weighed,
 )
 from maxmargin.estimators._fields import LABELS, Fields
@@ -128,13 +129,25 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
         if seen is not None:
             self._check_same_model(seen.parameters)
         call = Call(seen is None, more, self.warm_start, classes)
-        parts, weights = weighed(self._validate(parts, call), sample_weight, self._owner)
-        examples = appended(seen, self._encode(parts, weights, call))
+        examples = appended(seen, self._examples(parts, sample_weight, call))
         problem = self._problem(examples)
         result = self._solve(problem, examples, self._start(seen, more))
         self._remember(Seen(examples, result, self._model_parameters()), more)
         self._keep(problem, examples, result.w)
         return self
+
+    def _examples(self, parts: Parts, sample_weight: object, call: Call) -> Examples[Data]:
+        """Return the examples of positive weight, encoded, with the caller's numbers of their rows."""
+        given = listed(self._validate(parts, call))
+        counts = None if sample_weight is None else self._row_counts(given[0])
+        order = None if counts is None else np.arange(len(counts))
+        (*present, kept), weights = weighed((*given, order), sample_weight, self._owner)
+        examples = self._encode(tuple(present), weights, call)
+        return examples if counts is None else examples.numbered(counts, cast("IntArray", kept))
+
+    def _row_counts(self, X: object) -> IntArray | None:
+        """Hook: return the number of rows of each example; None if nothing that is learnt numbers them."""
+        return None
 
     def _earlier(self) -> Seen[Data] | None:
         """Return the examples and the result of earlier calls of `partial_fit`."""

@@ -11,12 +11,12 @@ with weights :math:`c_i` at :math:`\lambda = 1 / (C n)`, so that more examples d
 earlier ones.
 
 `weighed` drops examples of weight zero before anything else reads the data: they cost nothing, and contribute
-no label, feature or edge.
+no label, feature or edge. `Examples.numbers` keeps what the caller's numbers of the remaining rows are.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
@@ -34,10 +34,21 @@ Data = TypeVar("Data", bound=tuple[object, ...])
 
 
 class Examples(NamedTuple, Generic[Data]):
-    """Encoded examples and their weights; None if all weights are one."""
+    """Encoded examples.
+
+    Attributes
+    ----------
+    data : tuple
+    weights : ndarray of float64 or None
+        The weight of each example; None if all are one.
+    numbers : ndarray of int64 or None
+        The number of each row (example, token or node) in the caller's data of all calls, and how many rows
+        there are at the end; None if no row is left out.
+    """
 
     data: Data
     weights: FloatArray | None
+    numbers: IntArray | None = None
 
     @property
     def number(self) -> int:
@@ -51,6 +62,22 @@ class Examples(NamedTuple, Generic[Data]):
     def mean_weight(self) -> float:
         """S / n."""
         return 1.0 if self.weights is None else float(self.weights.mean())
+
+    def numbered(self, counts: IntArray, kept: IntArray) -> Self:
+        """Return the examples, which are the ``kept`` ones of those with ``counts`` rows, with numbers."""
+        if len(kept) == len(counts):
+            return self
+        is_kept = np.zeros(len(counts), dtype=np.bool_)
+        is_kept[kept] = True
+        numbers = np.append(np.flatnonzero(np.repeat(is_kept, counts)), counts.sum())
+        return self._replace(numbers=numbers if self.numbers is None else numbers[self.numbers])
+
+    def _all_numbers(self) -> IntArray:
+        """Return the numbers, of all rows if none is left out."""
+        if self.numbers is not None:
+            return self.numbers
+        offsets = getattr(self.data[0], "offsets", None)
+        return np.arange(1 + (self.number if offsets is None else int(offsets[-1])))
 
 
 class Seen(NamedTuple, Generic[Data]):
@@ -69,14 +96,23 @@ def appended(seen: Seen[Data] | None, new: Examples[Data]) -> Examples[Data]:
     if old.weights is not None or new.weights is not None:
         parts = (np.ones(part.number) if part.weights is None else part.weights for part in (old, new))
         weights = np.concatenate(list(parts))
-    return Examples(joined(old.data, new.data), weights)
+    numbers = None
+    if old.numbers is not None or new.numbers is not None:
+        before = old._all_numbers()
+        numbers = np.append(before[:-1], before[-1] + new._all_numbers())
+    return Examples(joined(old.data, new.data), weights, numbers)
+
+
+def listed(parts: Parts) -> Parts:
+    """Return users' data, with lists instead of iterators, which could be read only once."""
+    return tuple(list(part) if isinstance(part, Iterator) else part for part in parts)
 
 
 def weighed(parts: Parts, sample_weight: object, owner: str) -> tuple[Parts, FloatArray | None]:
     """Return the examples of positive weight, given part by part, and their weights; None if all are one."""
     if sample_weight is None:
         return parts, None
-    parts = tuple(list(part) if isinstance(part, Iterator) else part for part in parts)
+    parts = listed(parts)
     weights = _checked_weights(sample_weight, parts, owner)
     kept = np.flatnonzero(weights)
     if not len(kept):

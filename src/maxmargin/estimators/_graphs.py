@@ -1,8 +1,8 @@
 """What estimators over graphs take: features of nodes and edges, labels, which may be void, and weights."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from maxmargin.estimators._base import Call, LabellingEstimator, Output
 from maxmargin.estimators._encoders import named_rows
 from maxmargin.estimators._examples import Examples, Parts
 from maxmargin.estimators._fields import COUNT, Fields
+from maxmargin.estimators._kernels import n_rows
 from maxmargin.estimators._parameters import Constraints
 from maxmargin.estimators._scaled import Rows, ScaledEstimator
 from maxmargin.estimators._single import present_weights
@@ -101,6 +102,10 @@ class GraphEstimator(LabellingEstimator[GraphData, Output], ScaledEstimator[Grap
         """Return the examples to train on, without empty graphs and void nodes."""
         return _without_void(_without_empty(Examples(data, weights), self._owner), self._owner)
 
+    def _counted_rows(self, X: object) -> Sequence[int]:
+        graphs = [x if isinstance(x, tuple | list) else () for x in cast("Iterable[object]", X)]
+        return [n_rows(graph[0]) if graph else 0 for graph in graphs]
+
     def _learnt_graphs(self, X: object) -> Graphs:
         """Return the graphs encoded, and keep the names and numbers of their features."""
         graphs, (self._node_names, self._edge_names) = learn_graphs(X, self.min_count, self._owner)
@@ -115,7 +120,7 @@ class GraphEstimator(LabellingEstimator[GraphData, Output], ScaledEstimator[Grap
         return graphs
 
     def _weighted_rows(self, examples: Examples[GraphData]) -> tuple[Rows, FloatArray | None]:
-        (graphs, *_), weights = examples
+        graphs, weights = examples.data[0], examples.weights
         return graphs.nodes, None if weights is None else np.repeat(weights, np.diff(graphs.offsets))
 
     def _expose(self) -> None:
@@ -143,7 +148,7 @@ class GraphEstimator(LabellingEstimator[GraphData, Output], ScaledEstimator[Grap
 
 def _without_empty(examples: Examples[GraphData], owner: str) -> Examples[GraphData]:
     """Return the examples without empty graphs, whose hinge is zero at any weights."""
-    (graphs, labels, counts), weights = examples
+    (graphs, labels, counts), weights, _ = examples
     lengths = np.diff(graphs.offsets)
     if not lengths.any():
         raise ValueError(f"{owner}: each graph of X is empty; give one or more that are not.")
@@ -152,7 +157,7 @@ def _without_empty(examples: Examples[GraphData], owner: str) -> Examples[GraphD
 
 def _without_void(examples: Examples[GraphData], owner: str) -> Examples[GraphData]:
     """Return the examples without void nodes, whose label is -1, and without graphs that have no others."""
-    (graphs, labels, counts), weights = examples
+    (graphs, labels, counts), weights, _ = examples
     kept = labels >= 0
     if kept.all():
         return examples
@@ -164,4 +169,6 @@ def _without_void(examples: Examples[GraphData], owner: str) -> Examples[GraphDa
         )
     kept &= np.repeat(counted, np.diff(graphs.offsets))
     remaining = without_empty(without_nodes(graphs, kept))
-    return Examples((remaining, labels[kept], counts[kept]), None if weights is None else weights[counted])
+    weights = None if weights is None else weights[counted]
+    numbers = np.append(np.flatnonzero(kept), len(kept))
+    return Examples((remaining, labels[kept], counts[kept]), weights, numbers)

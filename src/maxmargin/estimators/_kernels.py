@@ -1,13 +1,13 @@
 """Kernels of estimators: the parameters of scikit-learn's `SVC`, and scores from support rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Sized
 from typing import ClassVar, cast
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.estimators._base import Call, MaxMarginEstimator, Output
-from maxmargin.estimators._examples import Data, Parts
+from maxmargin.estimators._examples import Data, Examples, Parts
 from maxmargin.estimators._fields import COUNT, Fields
 from maxmargin.estimators._problems import Problem, kernel_weights, kernelised
 from maxmargin.estimators._scales import mean_variance
@@ -43,8 +43,9 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
     _shared_texts: ClassVar[dict[str, str]] = {
         "support": """
             support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (m, n_support) and (m,)
-                Indices of the training %(rows)s with nonzero coefficients, these coefficients, and their
-                number for each label; only with a kernel other than "linear". m is the number of labels.
+                Indices of the training %(rows)s with nonzero coefficients, among all that were given; these
+                coefficients, and their number for each label; only with a kernel other than "linear". m is
+                the number of labels.
             """,
     }
     # With a kernel of users' own objects, there is no number of features.
@@ -102,14 +103,24 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
             problem, features, self._function, self.cache_size, self._dtype, by_example, self._owner
         )
 
-    def _keep_support(self, problem: Problem, rows: RowFeatures, w: FloatArray) -> tuple[FloatArray, ...]:
+    def _row_counts(self, X: object) -> IntArray | None:
+        return None if self.kernel == "linear" else np.array(self._counted_rows(X), dtype=np.int64)
+
+    def _counted_rows(self, X: object) -> Sequence[int]:
+        """Hook: return the number of rows of each example, which may be wrong; one, if examples are rows."""
+        return [1] * n_rows(X)
+
+    def _keep_support(
+        self, problem: Problem, examples: Examples[Data], rows: RowFeatures, w: FloatArray
+    ) -> tuple[FloatArray, ...]:
         """Keep support rows and weights for prediction; return the weights of parts without kernel."""
         if self._is_linear:
             self._w = w
             return problem.unpack(w)
         linear, parts, coefficients = kernel_weights(problem, w)
         numbers = np.flatnonzero(coefficients.any(axis=1))
-        self._support = Support(_double(rows[numbers]), numbers, coefficients[numbers])
+        known = numbers if examples.numbers is None else examples.numbers[numbers]
+        self._support = Support(_double(rows[numbers]), known, coefficients[numbers])
         # In predictions, the scores of rows are their features, each the score of one label.
         self._w = np.concatenate([np.eye(self._score_columns(coefficients)).ravel(), linear])
         return parts
@@ -219,6 +230,14 @@ class KernelEstimator(MaxMarginEstimator[Data, Output]):
 def _double(rows: RowFeatures) -> RowFeatures:
     """Return the features as float64, in which values of kernels are computed; objects stay what they are."""
     return rows if rows.dtype == object else rows.astype(np.float64, copy=False)
+
+
+def n_rows(features: object) -> int:
+    """Return the number of rows of features; zero for what has none."""
+    shape = getattr(features, "shape", None)
+    if isinstance(shape, tuple):
+        return int(shape[0]) if shape else 0
+    return len(features) if isinstance(features, Sized) else 0
 
 
 def row_dtype(X: object) -> type[np.floating]:

@@ -1,7 +1,7 @@
 """What the estimators over sequences share: the encoding of tokens, and the parts of the weights."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Self, cast
 
 import numpy as np
@@ -12,7 +12,7 @@ from maxmargin.corpus.hashing import HashingEncoder
 from maxmargin.corpus.opening import Corpus, open_corpus
 from maxmargin.corpus.sequences import CorpusSequences
 from maxmargin.encoding import SequenceEncoder
-from maxmargin.encoding.kinds import some_sequences
+from maxmargin.encoding.kinds import as_sequences, some_sequences
 from maxmargin.encoding.numbered import NumberedSequences
 from maxmargin.encoding.objects import ObjectEncoder, holds_arrays
 from maxmargin.encoding.tokens import Offsets, Tokens, without_empty
@@ -20,7 +20,7 @@ from maxmargin.estimators._base import Call, Output
 from maxmargin.estimators._encoders import TOKENS
 from maxmargin.estimators._examples import Data, Examples, Parts
 from maxmargin.estimators._fields import Fields
-from maxmargin.estimators._kernels import KernelEstimator
+from maxmargin.estimators._kernels import KernelEstimator, n_rows
 from maxmargin.estimators._problems import Problem, SequenceProblem, check_k, k_best_outputs
 from maxmargin.estimators._readers import RowReader, named_by
 from maxmargin.estimators._single import SinglePrediction, present_weights
@@ -46,10 +46,10 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         "X": """
             X : list of sequences
                 Each is a 2-D array or sparse matrix with one row per token, or a list with one dict or one
-                iterable of strings per token. All sequences of all calls are of the same kind. Empty
-                sequences have an empty output, and change nothing in training. Arrays may be read in place:
-                do not change them during a call. `fit` also takes a corpus, or its directory, without y
-                (`encode_files`).
+                iterable of strings per token. Dicts have numbers, bools, strings, lists of strings or dicts
+                as values. All sequences of all calls are of the same kind. Empty sequences have an empty
+                output, and change nothing in training. Arrays may be read in place: do not change them during
+                a call. `fit` also takes a corpus, or its directory, without y (`encode_files`).
             """,
     }
 
@@ -63,11 +63,16 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         if y is None and isinstance(X, str | os.PathLike):
             X = open_corpus(X)
         parts = (X.X, X.y) if y is None and isinstance(X, Corpus) else parts
+        if self.kernel != "linear" and not isinstance(parts[0], NumberedSequences | CorpusSequences):
+            parts = as_sequences(parts[0], self._owner), parts[1]
         return super()._validate(parts, call)
+
+    def _counted_rows(self, X: object) -> Sequence[int]:
+        return [n_rows(x) for x in cast("Iterable[object]", X)]
 
     def _keep(self, problem: Problem, examples: Examples[Data], w: FloatArray) -> None:
         tokens = cast("Tokens", examples.data[0])
-        self._keep_support(problem, tokens.rows, w)
+        self._keep_support(problem, examples, tokens.rows, w)
 
     def _tokens(self, X: object, call: Call) -> Tokens:
         """Return the tokens encoded; the first call learns the features."""

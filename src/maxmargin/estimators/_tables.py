@@ -63,7 +63,7 @@ class TableEstimator(
         return tags
 
     def _keep(self, problem: Problem, examples: Examples[Data], w: FloatArray) -> None:
-        self._keep_support(problem, cast("Table", examples.data[0]), w)
+        self._keep_support(problem, examples, cast("Table", examples.data[0]), w)
         self._expose()
 
     def _check_restored(self) -> None:

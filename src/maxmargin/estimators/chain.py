@@ -274,7 +274,7 @@ class ChainSVC(
     ) -> FloatArray:
         """Return the factor of the loss of a wrong token for each true label."""
         check_margins_rescaled(class_weight, self.rescaling, self._owner)
-        (tokens, labels), weights = examples
+        (tokens, labels), weights, _ = examples
         by_token = None if weights is None else np.repeat(weights, np.diff(tokens.offsets))
         return label_weights(class_weight, self.classes_, labels, by_token, self._owner)
 

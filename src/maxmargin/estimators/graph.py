@@ -251,7 +251,7 @@ class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabel
 
         If the loss is an average over nodes, C times their number determines what a node counts.
         """
-        (graphs, *_), weights = examples
+        graphs, weights = examples.data[0], examples.weights
         return self._C_per_node(float(np.average(np.diff(graphs.offsets), weights=weights)))
 
     def _C_per_node(self, size: float) -> float:
@@ -268,7 +268,7 @@ class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabel
     ) -> FloatArray:
         """Return the factor of the loss of a wrong node for each true label."""
         check_margins_rescaled(class_weight, self.rescaling, self._owner)
-        (graphs, labels, counts), weights = examples
+        (graphs, labels, counts), weights, _ = examples
         if weights is not None:
             counts = counts * np.repeat(weights, np.diff(graphs.offsets))
         return label_weights(class_weight, self.classes_, labels, counts, self._owner)
@@ -291,7 +291,7 @@ class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabel
 
     def _keep(self, problem: Problem, examples: Examples[GraphData], w: FloatArray) -> None:
         # With signs, a vector without them follows the weights.
-        self._keep_support(problem, examples.data[0].nodes, w[: self._n_weights].copy())
+        self._keep_support(problem, examples, examples.data[0].nodes, w[: self._n_weights].copy())
         self._expose()
 
     def _expose(self) -> None:

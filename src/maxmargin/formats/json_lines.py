@@ -1,9 +1,9 @@
 """JSON lines: a sequence per line, as an object with its tokens and their labels.
 
 ``{"tokens": [["w=the", "cap"], ["w=dog"]], "labels": ["DET", "NOUN"]}``. A token is a list of strings, the
-names of its features, or an object ``{name: value}`` with numbers, strings or truth values; all tokens of a
-file are of the same kind. Labels are strings or whole numbers, all alike. Other names in an object are
-ignored, and so are blank lines.
+names of its features, or an object ``{name: value}`` with numbers, strings, truth values, lists of strings
+and such objects, named as `SequenceEncoder` names them; all tokens of a file are of the same kind. Labels are
+strings or whole numbers, all alike. Other names in an object are ignored, and so are blank lines.
 """
 
 import json
@@ -20,7 +20,7 @@ _KINDS: dict[type, str] = {list: "a list of strings", dict: "an object of names 
 
 
 # The names of features, or their values by name.
-Token = list[str] | dict[str, bool | int | float | str]
+Token = list[str] | dict[str, Json]
 
 
 class JsonSequence(NamedTuple):
@@ -89,13 +89,16 @@ class _Line:
         return found if isinstance(found, dict) else {}
 
     def _check_token(self, token: Token) -> None:
-        if isinstance(token, list):
-            wrong: list[object] = [name for name in token if type(name) is not str]
-        else:
-            wrong = [value for value in token.values() if not _is_value(value)]
-        if wrong:
-            expected = "names that are strings" if isinstance(token, list) else "finite numbers or strings"
-            self._fail(expected, wrong[0])
+        parts: list[object] = [token]
+        for part in parts:  # grows on the way, as objects may be nested deeper than functions
+            if isinstance(part, dict):
+                parts += part.values()
+            elif isinstance(part, list):
+                wrong = [name for name in part if type(name) is not str]
+                if wrong:
+                    self._fail("names that are strings", wrong[0])
+            elif not _is_value(part):
+                self._fail("finite numbers or strings", part)
 
     def _check_labels(self, labels: list[Json], kind: type | None) -> None:
         wrong = [label for label in labels if type(label) not in (str, int)]
