@@ -17,8 +17,16 @@ from maxmargin.rows import (
     IndicatorRows,
     as_rows,
     n_rows,
+    row_add,
+    row_add_two,
+    row_clear,
+    row_dot,
+    row_push,
     row_push_few,
     row_scores,
+    row_wipe,
+    row_wipe_two,
+    shared_rows,
     squared_norms,
 )
 
@@ -199,3 +207,31 @@ def test_scores_and_moves_of_dense_rows(n_columns, n_labels, seed, dtype):
     moved = W.copy()
     row_push_few(rows, 0, 0.5, delta, moved, np.zeros(n_labels + 1, dtype=np.uint32))
     np.testing.assert_array_equal(moved, W + 0.5 * np.outer(values[0], delta))
+
+
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 2**32), st.sampled_from([0.0, 0.5]))
+def test_shared_rows_are_those_of_a_kronecker_product(times, n_columns, seed, zeros):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(1, 4, (2, n_columns)) * (rng.random((2, n_columns)) >= zeros)
+    rows = shared_rows(as_rows(X), times)
+    W = rng.integers(-9, 9, (times * n_columns, 4)) / 4.0  # sums of few quarters are exact
+    for t, x in enumerate(np.vstack([np.kron(np.eye(times), x) for x in X])):
+        scores = np.ones(4)
+        row_scores(rows, t, W, scores)
+        np.testing.assert_array_equal(scores, x @ W)
+        assert row_dot(rows, t, W[:, 1]) == x @ W[:, 1]
+        pushed, added, both = W.copy(), W.copy(), W.copy()
+        row_push(rows, t, 0.5, np.arange(4.0), pushed)
+        np.testing.assert_array_equal(pushed, W + 0.5 * np.outer(x, np.arange(4.0)))
+        row_add(rows, t, 2.0, added[:, 1])
+        row_add_two(rows, t, 2.0, -1.0, both, 1, 3)
+        np.testing.assert_array_equal(added, W + np.outer(x, [0, 2, 0, 0]))
+        np.testing.assert_array_equal(both, W + np.outer(x, [0, 2, 0, -1]))
+        wiped, pair, cleared = W.copy(), W.copy(), W.copy()
+        wiped[x == 0] = pair[x == 0] = 0.0  # what the row did not touch may be kept or not
+        assert row_wipe(rows, t, wiped[:, 1]) == (W[x != 0, 1] ** 2).sum()
+        assert row_wipe_two(rows, t, pair, 1, 3) == (W[x != 0][:, [1, 3]] ** 2).sum()
+        row_clear(rows, t, cleared)
+        assert not wiped[:, 1].any()
+        assert not pair[:, [1, 3]].any()
+        assert not cleared[x != 0].any()

@@ -110,7 +110,7 @@ def nothing_learnt(problem: AnyProblem, w: FloatArray, primal: float, dual: floa
 
 def is_idle(w: FloatArray, primal: float, dual: float) -> bool:
     """Whether a run ended where it began: zero weights are optimal, and its gap is zero."""
-    return primal - dual <= ROUNDING * abs(primal) and not w.any()
+    return primal - dual <= ROUNDING * abs(primal) < np.inf and not w.any()
 
 
 def _owner_of(oracle: object) -> str | None:

@@ -132,7 +132,7 @@ class Shares:
     """
 
     def __init__(self, time_limit: float | None, number: int) -> None:
-        self._left = number
+        self._left, self._least = number, min(_MOMENT, math.inf if time_limit is None else time_limit)
         self.deadline = math.inf if time_limit is None else now() + time_limit
 
     def next(self, count: int = 1) -> float | None:
@@ -141,7 +141,7 @@ class Shares:
         It is a very short time if time is up, and None if there is no limit.
         """
         seconds, self._left = (self.deadline - now()) * count / self._left, self._left - count
-        return max(seconds, _MOMENT) if seconds < math.inf else None
+        return max(seconds, self._least) if seconds < math.inf else None
 
 
 class Pace:

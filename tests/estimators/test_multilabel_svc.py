@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 
 from maxmargin import MultilabelSVC
 from maxmargin.inference.chow_liu import chow_liu, mutual_information
+from maxmargin.problems.contents import n_bytes
 
 _rng = np.random.default_rng(0)
 X = _rng.normal(size=(30, 3))
@@ -202,3 +203,30 @@ def test_refuses():
         ValueError, match=r"^MultilabelSVC: X has 2 features, but MultilabelSVC is expecting 3"
     ):
         fitted().predict(X[:, :2])
+
+
+def a_large_set(n=200, n_features=40, n_labels=100, sparse=False):
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(n, n_features))
+    if sparse:
+        features = scipy.sparse.csr_array(features * (rng.random((n, n_features)) < 0.5))
+    return features, (rng.random((n, n_labels)) < 0.2).astype(np.int64)
+
+
+@pytest.mark.parametrize("structure", ["independent", "tree"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_row_is_stored_once_for_all_labels(structure, sparse, monkeypatch):
+    """The problem takes at most three times the memory of X, and that of weights and outputs."""
+    features, labels = a_large_set(sparse=sparse)
+    problems, problem_of = [], MultilabelSVC._problem
+    monkeypatch.setattr(
+        MultilabelSVC,
+        "_problem",
+        lambda self, given: problems.append(problem_of(self, given)) or problems[-1],
+    )
+    model = fitted(features, labels, structure=structure, max_iter=1, tol=10.0)
+    parts = [features.data, features.indices, features.indptr] if sparse else features
+    allowed = 3 * n_bytes(parts) + model._w.nbytes
+    assert n_bytes(problems[0]) <= allowed + labels.nbytes
+    assert n_bytes(model._unlabelled(features)) <= allowed
+    assert allowed < 0.5 * labels.shape[1] * n_bytes(parts)

@@ -22,6 +22,7 @@ from support.catalogue import (
     chain_case,
     chain_cases,
     graph_cases,
+    label_set_cases,
     layout,
     matching_cases,
     multiclass_cases,
@@ -41,6 +42,7 @@ cases = st.one_of(
     matching_cases(),
     tree_cases(ARCS, (False,)),
     graph_cases(rows=("dense",)),
+    label_set_cases(),
 )
 
 

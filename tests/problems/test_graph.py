@@ -16,7 +16,7 @@ from maxmargin.problems.oracle import argmax, is_bounded, is_exact, loss, output
 from maxmargin.problems.oracles._labelling import Messages
 from maxmargin.problems.problem import sizes
 from support import naive
-from support.catalogue import Case, flat, graph_case, graph_cases, layout
+from support.catalogue import Case, flat, graph_case, graph_cases, label_set_cases, layout
 from support.model_checks import (
     assert_compiled_hinges,
     assert_compiled_predictions,
@@ -46,7 +46,7 @@ def written_out_score(case: Case, i: int, w: Array, y: Output) -> float:
     return total
 
 
-@given(graph_cases(EXACT), st.integers(0, 1000), st.booleans())
+@given(graph_cases(EXACT) | label_set_cases(), st.integers(0, 1000), st.booleans())
 def test_oracles_maximise_over_all_outputs(case: Case, seed: int, whole: bool) -> None:
     assert_oracles_maximise(case, draw_weights(case, seed, whole), written_out_score)
 
@@ -70,14 +70,14 @@ def test_messages_are_an_output_and_bound_the_best(case: Case, seed: int, passes
     assert is_bounded(problem.oracle)
 
 
-@given(graph_cases(EXACT, rows=("dense",)), st.integers(0, 1000))
+@given(graph_cases(EXACT, rows=("dense",)) | label_set_cases(("dense",)), st.integers(0, 1000))
 def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
     w = draw_weights(case, seed, whole=False)
     assert_compiled_hinges(case, w)
     assert_compiled_predictions(case, w)
 
 
-@given(graph_cases())
+@given(graph_cases() | label_set_cases())
 def test_loss_and_statistics_of_every_output(case: Case) -> None:
     assert_loss_and_statistics(case)
 

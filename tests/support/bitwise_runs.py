@@ -42,6 +42,7 @@ from support.catalogue import (
     Case,
     chain_case,
     graph_case,
+    label_set_case,
     matching_case,
     multiclass_case,
     segment_case,
@@ -148,6 +149,8 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
     ),
     "messages, BCFW": (lambda: graph_case(76, (4, 4), inference="messages"), _BLOCK),
     "subsets, BCFW": (lambda: graph_case(77, (4, 4), 2, inference="subsets"), _BLOCK),
+    "label sets, accelerated": (lambda: label_set_case(78), Accelerated(Pairwise(LAM))),
+    "label sets of indicators, BCFW": (lambda: label_set_case(79, rows="indicator"), _BLOCK),
     "kernel of classes, BCFW": (lambda: _with_kernel(multiclass_case(82, n=9), GaussianKernel(0.5)), _BLOCK),
     "kernel of classes, some columns, accelerated": (
         lambda: _with_kernel(multiclass_case(83, n=24), GaussianKernel(0.5), 3, np.float32),

@@ -10,6 +10,7 @@ from maxmargin.encoding.arcs import Arcs
 from maxmargin.encoding.segments import EncodedSegments
 from maxmargin.methods._blocks import Blocks
 from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain, Segments
+from maxmargin.problems.label_sets import LabelGraph, LabelSets
 from maxmargin.problems.problem import as_problem, sizes
 from support import naive
 from support.naive import Array, Enumerated
@@ -173,6 +174,29 @@ def graph_case(
     return Case(problem, naive.enumerate_graphs(graphs, Y, cost, shares, inference == "cut"), graphs)
 
 
+def label_set_case(
+    seed: int,
+    n: int = 3,
+    n_labels: int = 4,
+    *,
+    inference: str = "tree",
+    n_features: int = 2,
+    loss: str = "hamming",
+    rows: str = "dense",
+) -> Case:
+    """Return a random problem of sets of labels, with its graphs written out: a row of features per label."""
+    rng = np.random.default_rng(seed)
+    ends = _random_edges(rng, n_labels, 0.0 if inference == "tree" else 0.6)
+    X, given = _features(rng, (n, n_features), rows)
+    y = rng.integers(2, size=(n, n_labels))
+    labels = LabelGraph(n_labels, ends, 3.0, inference)
+    edges = 3.0 * np.eye(max(len(ends), 1))[: len(ends)]
+    graphs = [(np.kron(np.eye(n_labels), x), ends, edges) for x in X]
+    shares = [np.full(n_labels, 1.0 if loss == "hamming" else 1.0 / n_labels)] * n
+    data = naive.enumerate_graphs(graphs, list(y), 1.0 - np.eye(2), shares, False)
+    return Case(LabelSets.from_encoded(given, y, labels, loss=loss), data, graphs)
+
+
 def segment_case(
     seed: int,
     lengths: tuple[int, ...] = (1, 4, 3),
@@ -283,6 +307,20 @@ def graph_cases(draw: Any, inference: tuple[str, ...] = INFERENCES, rows: tuple[
         inference=kind,
         n_features=draw(st.integers(1, 3)),
         loss=draw(st.sampled_from(CHAIN_LOSSES)),
+        rows=draw(st.sampled_from(rows)),
+    )
+
+
+@st.composite
+def label_set_cases(draw: Any, rows: tuple[str, ...] = ROWS) -> Case:
+    """Draw sets of labels of every kind: numbers of labels, structures, losses, dense or sparse rows."""
+    return label_set_case(
+        draw(st.integers(0, 2**32 - 1)),
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 4)),
+        inference=draw(st.sampled_from(("tree", "subsets"))),
+        n_features=draw(st.integers(1, 3)),
+        loss=draw(st.sampled_from(("hamming", "normalized_hamming"))),
         rows=draw(st.sampled_from(rows)),
     )
 

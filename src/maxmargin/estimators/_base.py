@@ -27,6 +27,7 @@ from maxmargin.estimators._pickles import LeftOut
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._state import check_parameters, parameters_of, snapshot, transaction
 from maxmargin.estimators._training import TrainedEstimator
+from maxmargin.limits import Shares, until
 from maxmargin.result import Result
 from maxmargin.wording import shown
 
@@ -122,15 +123,17 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
         Runs on a draft of the estimator (`transaction`): hooks may set attributes that a later error
         discards.
         """
-        seen = self._earlier() if more else None
+        time, seen = Shares(self.time_limit, 1), self._earlier() if more else None
         if more:
             check_fixed(getattr(self, "class_weight", None), self._owner)
             self._check_no_checkpoint()
         if seen is not None:
             self._check_same_model(seen.parameters)
         call = Call(seen is None, more, self.warm_start, classes)
-        examples = appended(seen, self._examples(parts, sample_weight, call))
-        problem = self._problem(examples)
+        with until(time.deadline):
+            examples = appended(seen, self._examples(parts, sample_weight, call))
+            problem = self._problem(examples)
+        self.time_limit = time.next()  # on a draft; the user's limit stays
         result = self._solve(problem, examples, self._start(seen, more))
         self._remember(Seen(examples, result, self._model_parameters()), more)
         self._keep(problem, examples, result.w)

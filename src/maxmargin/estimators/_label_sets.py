@@ -8,7 +8,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
-from maxmargin.arrays import IntArray
+from maxmargin.arrays import IntArray, frozen
 from maxmargin.encoding.label_sets import check_no_lists, column_names
 from maxmargin.encoding.labels import Labels
 from maxmargin.estimators._base import Call, Output
@@ -104,7 +104,8 @@ class LabelSetEstimator(TableEstimator[Data, Output]):
                 f"{self._owner}: y has {'no' if y.ndim == 1 else y.shape[1]} columns, expected {expected}, "
                 f"as {self._owner} was fitted with."
             )
-        return self._codes(y)[:, None] if self._is_vector else np.array(y, dtype=np.int64, order="C")
+        sets = self._codes(y)[:, None] if self._is_vector else np.array(y, dtype=np.int64, order="C")
+        return frozen(sets)
 
     def _check_restored(self) -> None:
         super()._check_restored()

@@ -1,13 +1,10 @@
-"""Which labels of a set are joined, and the graph of labels that each row of a table becomes."""
+"""Which labels of a set are joined, and how the best set is found."""
 
 from itertools import combinations
 
 import numpy as np
-import scipy.sparse
 
-from maxmargin.arrays import FloatArray, IntArray, frozen
-from maxmargin.encoding.graphs import Graphs
-from maxmargin.estimators._tables import Table, with_constant
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.inference.chow_liu import chow_liu
 from maxmargin.inference.subsets import MOST_NODES
 
@@ -45,15 +42,3 @@ def joined_labels(structure: str, y: IntArray, weights: FloatArray | None) -> In
         return chow_liu(y, weights)
     pairs = combinations(range(y.shape[1]), 2) if structure == "full" else ()
     return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-
-
-def label_graphs(table: Table, n_labels: int, edges: IntArray) -> Graphs:
-    """Return one graph per row: a node per label, with the row's features and a one in a place of its own."""
-    n, n_edges = table.shape[0], len(edges)
-    rows = with_constant(scipy.sparse.csr_array(table))
-    by_label = scipy.sparse.kron(scipy.sparse.eye_array(n_labels, dtype=rows.dtype), rows, format="csr")
-    nodes = by_label[(np.arange(n)[:, None] + n * np.arange(n_labels)).ravel()]
-    by_edge = scipy.sparse.eye_array(max(n_edges, 1), format="csr")
-    features = scipy.sparse.csr_array(PAIR * by_edge[np.tile(np.arange(n_edges), n)])
-    ends = np.tile(edges, (n, 1))
-    return Graphs(frozen(nodes), n_labels * np.arange(n + 1), features, n_edges * np.arange(n + 1), ends)

@@ -72,7 +72,8 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
         """Fit the temperature of `predict_marginals` to %(examples)s that were not trained on.
 
         This is the temperature that maximises the likelihood of %(parts)s, each by itself. Parts whose state
-        `fit` has not seen are left out.
+        `fit` has not seen are left out. After ``time_limit`` seconds the search for it ends with the best one
+        so far.
 
         Parameters
         ----------
@@ -85,6 +86,7 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
             The estimator, with the attribute ``temperature_``. Its predictions do not change.
         """
         check_is_fitted(self)
+        time = Shares(self.time_limit, 1)
         problem, states = self._labelled(X, y)
         self._check_sums(problem)
         if not (states >= 0).any():
@@ -93,7 +95,7 @@ class MarginalEstimator(MaxMarginEstimator[Data, Output], Generic[Data, Output, 
             )
         data = held_out(problem, self._w, part_shapes(problem), states, None)
         with threads(self.n_jobs):
-            self.temperature_ = best_temperature([data])
+            self.temperature_ = best_temperature([data], time.deadline)
         return self
 
     @snapshot

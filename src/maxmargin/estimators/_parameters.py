@@ -90,7 +90,10 @@ TRAINING = {
     "time_limit": Parameter(
         "float or None",
         [Interval(Real, 0, None, closed="neither"), None],
-        "Largest number of seconds of training, in total if there are several runs, without compilation.",
+        """
+        Largest number of seconds of `fit`, in total if there are several runs, without compilation. If
+        encoding the data takes longer, training ends before its first step, with a warning.
+        """,
     ),
     "check_every": Parameter("int", [_POSITIVE_INT], "Number of passes between two certificates of the gap."),
     "sampling": Parameter(

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils.validation import check_consistent_length
 
-from maxmargin.arrays import FloatArray, IntArray, frozen
+from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.estimators._base import Call
 from maxmargin.estimators._confidence import MarginEstimator
 from maxmargin.estimators._examples import Examples, Parts
@@ -29,16 +28,15 @@ from maxmargin.estimators._label_structures import (
     STRUCTURES,
     chosen_structure,
     joined_labels,
-    label_graphs,
 )
 from maxmargin.estimators._marginals import TableMarginalEstimator
 from maxmargin.estimators._parameters import HAMMING, Constraints
 from maxmargin.estimators._problems import Problem, rescaled
 from maxmargin.estimators._sklearn_private import StrOptions
 from maxmargin.estimators._state import snapshot
-from maxmargin.estimators._tables import Table, Targets
+from maxmargin.estimators._tables import Table, Targets, with_constant
 from maxmargin.persistence.checkpoint import CheckpointLike
-from maxmargin.problems import Graph
+from maxmargin.problems.label_sets import LabelGraph, LabelSets
 from maxmargin.result import Callback
 
 _Data = tuple[Table, IntArray]
@@ -203,14 +201,17 @@ class MultilabelSVC(
 
     def _problem(self, examples: Examples[_Data]) -> Problem:
         X, y = examples.data
-        graphs = label_graphs(self._linear_rows(X), self._n_labels, self.edges_)
-        problem = Graph.from_encoded(graphs, y.ravel(), 2, inference=self._inference, loss=self.loss)
+        rows = with_constant(self._linear_rows(X))
+        problem = LabelSets.from_encoded(rows, y, self._label_graph(), loss=self.loss)
         return rescaled(self._with_kernel(problem, X, by_example=True), self.rescaling, self._owner)
+
+    def _label_graph(self) -> LabelGraph:
+        return LabelGraph(self._n_labels, self.edges_, PAIR, self._inference)
 
     def _blank(self) -> Problem:
         if self._is_linear:
-            return self._of_rows(csr_array((1, self.n_features_in_)), None)
-        return self._of_rows(np.zeros((1, 0)), np.zeros((1, self._support.coefficients.shape[1])))
+            return self._of_table(csr_array((1, self.n_features_in_)))
+        return self._of_scores(np.zeros((1, self._support.coefficients.shape[1])))
 
     def _n_cells(self) -> int:
         return self._n_labels * self._n_columns + len(self.edges_)
@@ -285,16 +286,13 @@ class MultilabelSVC(
 
     def _of_table(self, table: Table) -> Problem:
         """Return the problem of predicting the labels of checked rows."""
-        scores = None if self._is_linear else self._row_scores(table)
-        return self._of_rows(self._linear_rows(table), scores)
+        if not self._is_linear:
+            return self._of_scores(self._row_scores(table))
+        return LabelSets.for_prediction(with_constant(table), self._label_graph())
 
-    def _of_rows(self, table: Table, scores: FloatArray | None) -> Problem:
-        """Return the problem of rows; with a kernel, the scores of nodes are their first features."""
-        graphs = label_graphs(table, self._n_labels, self.edges_)
-        if scores is not None:
-            nodes = scores.reshape(len(scores) * self._n_labels, -1)
-            graphs = graphs._replace(nodes=frozen(csr_array(scipy.sparse.hstack([nodes, graphs.nodes]))))
-        return Graph.for_prediction(graphs, 2, self._inference)
+    def _of_scores(self, scores: FloatArray) -> Problem:
+        """Return the problem of rows with a kernel."""
+        return LabelSets.for_scores(scores, self._label_graph())
 
     def _unlabelled_problem(self, X: object) -> Problem:
         return self._unlabelled(X)

@@ -97,7 +97,7 @@ class Graph:
         messages makes at most ``steps`` steps.
         """
         phi, graph = Graph.for_prediction(graphs, n_labels, inference, steps=steps, owner=owner)
-        labels = checked_numbers(labels, n_rows(phi.rows), n_labels, owner)
+        labels = checked_numbers(labels, int(phi.nodes[-1, 1]), n_labels, owner)
         cost = cost_matrix(loss, LOSSES, n_labels, owner)
         cost = cost if class_costs is None else cost * class_costs[:, None]
         counts = np.ones(len(labels)) if weights is None else checked_importance(weights, len(labels), owner)
@@ -123,6 +123,6 @@ class Graph:
         labels, cost, importance = np.zeros(0, dtype=np.int64), np.zeros((0, width)), np.zeros(0)
         problem = Problem(
             GraphMap(rows, edge_rows, nodes, edges, int(edge_size(kind, n_labels, width)), *sizes),
-            GraphOracle(nodes, edges, *arcs, labels, cost, importance, kind, *sizes),
+            GraphOracle(nodes, edges, nodes[:, 0].copy(), *arcs, labels, cost, importance, kind, *sizes),
         )
         return fitting(problem, owner)

@@ -1,7 +1,8 @@
 """Feature rows, dense or sparse, behind one interface.
 
 A model stores its features as `DenseRows`, `SparseRows` or `IndicatorRows` and uses them through generic
-functions. Nothing else in the package knows which of the three it has. A weight matrix ``W`` has one row per
+functions. Nothing else in the package knows which of the three it has; `SharedRows` stand for several rows
+of the same features. A weight matrix ``W`` has one row per
 feature. The entries of a row, one per label, are contiguous, so inner loops run over labels and vectorise.
 """
 
@@ -17,6 +18,7 @@ from maxmargin.rows._access import (
     row_wipe_two,
     rows_prefetch,
 )
+from maxmargin.rows._shared import SharedRows, shared_rows
 from maxmargin.rows._storage import (
     DenseRows,
     IndicatorRows,
@@ -32,6 +34,7 @@ __all__ = [
     "DenseRows",
     "IndicatorRows",
     "Rows",
+    "SharedRows",
     "SparseRows",
     "as_indicators",
     "as_rows",
@@ -46,5 +49,6 @@ __all__ = [
     "row_wipe",
     "row_wipe_two",
     "rows_prefetch",
+    "shared_rows",
     "squared_norms",
 ]

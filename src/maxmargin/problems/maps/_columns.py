@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from maxmargin.arrays import Features, FloatArray, IntArray, check_memory
 from maxmargin.compiling import generic, helper, subroutine
+from maxmargin.limits import OutOfTime, Pace
 from maxmargin.loops import add_scaled
 from maxmargin.problems.contents import essence
 from maxmargin.rows import Rows, n_rows, row_add, row_clear, row_scores
@@ -99,9 +100,12 @@ def given_columns(matrix: Features, dtype: type[np.floating], owner: str) -> All
 
 
 def enough_columns(rows: Rows, function: KernelFunction, dtype: type[np.floating], n_bytes: float) -> Columns:
-    """Return all columns if they fit into ``n_bytes``, else some."""
+    """Return all columns if they fit into ``n_bytes`` and there is time to compute them, else some."""
     if n_rows(rows) ** 2 * np.dtype(dtype).itemsize <= n_bytes:
-        return all_columns(rows, function, dtype)
+        try:
+            return all_columns(rows, function, dtype)
+        except OutOfTime:
+            pass  # the others are computed when they are needed
     return some_columns(rows, function, dtype, n_bytes)
 
 
@@ -111,8 +115,9 @@ def all_columns(rows: Rows, function: KernelFunction, dtype: type[np.floating]) 
     check_memory(n * n * np.dtype(dtype).itemsize, f"Kernelised: the kernel matrix of {n} rows", _ADVICE)
     values, lengths = np.empty((n, n), dtype=dtype), row_lengths(rows)
     buffer, dots = np.zeros((rows.n_columns, _BLOCK)), np.zeros(_BLOCK)
-    tile = np.zeros((_BLOCK, _BLOCK))
+    tile, pace = np.zeros((_BLOCK, _BLOCK)), Pace()
     for first in range(0, n, _BLOCK):  # block by block, so that Ctrl-C takes effect
+        pace.check()
         fill_matrix(rows, function, lengths, first, buffer, dots, tile, values)
     return AllColumns(values)
 

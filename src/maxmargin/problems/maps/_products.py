@@ -14,6 +14,7 @@ import numpy as np
 from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import helper, kernel, subroutine
 from maxmargin.compiling.prefetch import prefetch
+from maxmargin.limits import OutOfTime, Pace
 from maxmargin.loops import add_product, add_scaled, clear, count_nonzero
 from maxmargin.problems.maps._tables import compute_table, table_room
 from maxmargin.problems.subsets import spans
@@ -62,7 +63,10 @@ def no_products(rows: Rows, tokens: IntArray) -> Products:
 
 
 def tabulated(rows: Rows, tokens: IntArray) -> Products:
-    """Return the tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``."""
+    """Return the tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``.
+
+    They are empty if they would take too much memory, or if time is up before they are computed.
+    """
     if rows.n_columns == 0:
         return no_products(rows, tokens)
     lengths = tokens[:, 1] - tokens[:, 0]
@@ -71,7 +75,13 @@ def tabulated(rows: Rows, tokens: IntArray) -> Products:
         return no_products(rows, tokens)
     places = spans(np.concatenate([[0], np.cumsum(entries)]))
     products = Products(np.zeros(int(entries.sum())), places, _room(rows, tokens, places))
-    _fill_products(products, rows, tokens, np.zeros(rows.n_columns))
+    buffer = np.zeros(rows.n_columns)
+    try:
+        for first, stop in Pace().pieces(0, len(tokens)):
+            some = products._replace(spans=places[first:stop])
+            _fill_products(some, rows, tokens[first:stop], buffer)
+    except OutOfTime:
+        return no_products(rows, tokens)
     return products
 
 

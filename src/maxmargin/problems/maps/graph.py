@@ -22,7 +22,16 @@ from maxmargin.compiling.views import table
 from maxmargin.problems import feature_map
 from maxmargin.problems.layouts import padded
 from maxmargin.problems.subsets import indexed_by_example
-from maxmargin.rows import Rows, row_add, row_add_two, row_scores, row_wipe, row_wipe_two, rows_prefetch
+from maxmargin.rows import (
+    Rows,
+    SharedRows,
+    row_add,
+    row_add_two,
+    row_scores,
+    row_wipe,
+    row_wipe_two,
+    rows_prefetch,
+)
 
 
 class GraphWeights(NamedTuple):
@@ -44,14 +53,15 @@ class GraphMap(NamedTuple):
     Attributes
     ----------
     rows, edge_rows : Rows
-        Features of all nodes and of all edges of all graphs, one graph after another.
+        Features of all nodes and of all edges of all graphs, one graph after another. Nodes may share rows.
     nodes, edges : arrays of shape (n, 2)
-        Graph i has the nodes nodes[i, 0], ..., nodes[i, 1] - 1, and its edges likewise.
+        Graph i has the nodes nodes[i, 0], ..., nodes[i, 1] - 1, and its edges likewise. Examples may have the
+        same edges.
     per_edge : int
         Number of statistics of an edge: n_labels * width, or 1 if edges have bonds.
     """
 
-    rows: Rows
+    rows: Rows | SharedRows
     edge_rows: Rows
     nodes: IntArray
     edges: IntArray

@@ -287,9 +287,9 @@ def _make_bonds(pairs, heads, n_nodes, y):
 @generic_with_default
 def edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
     """Write the entries of psi for edge e of graph i after the first ``count``; return the new count."""
-    edge, node, width = graph.edges[i, 0] + e, graph.nodes[i, 0], graph.width
+    edge, truth, width = graph.edges[i, 0] + e, graph.truth[i], graph.width
     b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
-    true_a, true_b = graph.labels[node + a], graph.labels[node + b]
+    true_a, true_b = graph.labels[truth + a], graph.labels[truth + b]
     if true_a == y[a] and true_b == y[b]:
         return count
     begin = n_nodes * width + e * graph.n_labels * width
@@ -300,9 +300,9 @@ def edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
 
 @edge_psi.register(Cut)
 def cut_edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
-    edge, node = graph.edges[i, 0] + e, graph.nodes[i, 0]
+    edge, truth = graph.edges[i, 0] + e, graph.truth[i]
     b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
-    bond = 1 if graph.labels[node + a] == graph.labels[node + b] else 0
+    bond = 1 if graph.labels[truth + a] == graph.labels[truth + b] else 0
     if bond == y[n_nodes + e]:
         return count
     index[count], value[count] = n_nodes * graph.width + e, bond - y[n_nodes + e]

@@ -52,6 +52,7 @@ def graph_slack_argmax(graph, i, theta, y, work, own):
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
     unary = table(theta[: n_nodes * width], width)
     pairs = theta[n_nodes * width : (n_nodes + n_edges * K) * width].reshape((n_edges, K, width))
-    best_on_tree_by_count(unary, pairs, order, parent, heads, graph.labels[first:stop], K, own)
+    truth = graph.labels[graph.truth[i] : graph.truth[i] + n_nodes]
+    best_on_tree_by_count(unary, pairs, order, parent, heads, truth, K, own)
     m = costliest_count(own.scores[: n_nodes + 1])
     trace_tree_back(pairs, order, parent, heads, m, K, own, y)

@@ -26,17 +26,21 @@ from maxmargin.problems.oracles._labelling import (
 from maxmargin.problems.subsets import indexed_by_example
 
 
-@indexed_by_example("nodes", "edges")
+@indexed_by_example("nodes", "edges", "truth")
 class GraphOracle(NamedTuple):
     """Edges, true labels, costs and the kind of inference.
 
     Attributes
     ----------
     nodes, edges : arrays of shape (n, 2)
-        Graph i has the nodes nodes[i, 0], ..., nodes[i, 1] - 1, and its edges likewise.
+        Graph i has the nodes nodes[i, 0], ..., nodes[i, 1] - 1, and its edges likewise. Examples may have the
+        same graph.
+    truth : array of shape (n,)
+        Where the true labels of each example begin.
     start, arcs, heads : arrays
         See `maxmargin.problems.oracles._labelling.Neighbours`.
-    labels : array of shape (n_nodes,)
+    labels : array
+        The true labels of all examples, one after another.
     cost : array of shape (n_labels, width)
         ``cost[a, b]`` is the cost of label b at a node whose true label is a.
     importance : array of shape (n_nodes,)
@@ -46,6 +50,7 @@ class GraphOracle(NamedTuple):
 
     nodes: IntArray
     edges: IntArray
+    truth: IntArray
     start: IntArray
     arcs: IntArray
     heads: IntArray
@@ -100,7 +105,7 @@ def graph_argmax(graph, i, theta, y, work):
     first, nodes = graph.nodes[i, 0], graph.nodes[i, 1] - graph.nodes[i, 0]
     scores = table(theta[: nodes * graph.width], graph.width)
     for v in range(nodes):
-        cost = graph.cost[graph.labels[first + v]]
+        cost = graph.cost[graph.labels[graph.truth[i] + v]]
         weighted_sum(1.0, scores[v], graph.importance[first + v], cost, work.unary[v])
     _label(graph, i, work.unary[:nodes], theta, y, work)
 
@@ -122,18 +127,17 @@ def _label(graph, i, unary, theta, y, work):
 
 @oracle.loss.register(GraphOracle)
 def graph_loss(graph, i, y):
-    first, total = graph.nodes[i, 0], 0.0
+    first, truth, total = graph.nodes[i, 0], graph.truth[i], 0.0
     for v in range(graph.nodes[i, 1] - first):
-        total += graph.importance[first + v] * graph.cost[graph.labels[first + v], y[v]]
+        total += graph.importance[first + v] * graph.cost[graph.labels[truth + v], y[v]]
     return total
 
 
 @oracle.psi.register(GraphOracle)
 def graph_psi(graph, i, y, index, value):
-    first, width, count = graph.nodes[i, 0], graph.width, 0
-    nodes = graph.nodes[i, 1] - first
+    nodes, width, count = graph.nodes[i, 1] - graph.nodes[i, 0], graph.width, 0
     for v in range(nodes):
-        truth = graph.labels[first + v]
+        truth = graph.labels[graph.truth[i] + v]
         if truth != y[v]:
             index[count], value[count] = v * width + truth, 1.0
             index[count + 1], value[count + 1] = v * width + y[v], -1.0
