@@ -11,6 +11,7 @@ from maxmargin.arrays import FloatArray
 from maxmargin.history import History, Measurement
 from maxmargin.limits import Limits
 from maxmargin.plotting import convergence_svg
+from maxmargin.problems.problem import unproved
 from maxmargin.resume import Stopped
 from maxmargin.wording import counted
 
@@ -43,9 +44,9 @@ class Result(NamedTuple):
     gap : float
         ``primal - dual``, an upper bound on the suboptimality of ``weights``.
     certified : bool
-        Whether ``gap`` is a guaranteed bound: the oracle is exact, or bounds its shortfall (by a relaxation).
-        An approximate oracle without such a bound under-estimates ``primal`` and ``gap``; ``dual`` is a
-        lower bound in any case.
+        Whether ``gap`` is a guaranteed bound: the oracle is exact, or bounds its shortfall (by a relaxation),
+        and the objective is known to be convex. An approximate oracle without such a bound under-estimates
+        ``primal`` and ``gap``; ``dual`` is a lower bound for every convex objective.
     status : Status
         Why the run ended.
     history : History
@@ -78,7 +79,7 @@ class Result(NamedTuple):
         """Return the names and values of the summary, as text."""
         last = self.history.rows[-1]
         share = f", {self.gap / abs(self.primal):.2%} of the objective" if self.primal else ""
-        bound = "guaranteed" if self.certified else "not guaranteed: the oracle or the kernel has no bound"
+        bound = "guaranteed" if self.certified else f"not guaranteed: {unproved(self.stopped.problem)}"
         certificates = counted(len(self.history), "certificate")
         return [
             ("status", f"{self.status.name.lower()}: {self.status.value}"),
