@@ -1,7 +1,8 @@
 """The interface between the driver and problems of any kind.
 
 These are generic functions of the problem. Their bodies are for structural SVMs; another kind of problem
-registers all of them for its class, and `maxmargin.objective.certificate` for its methods.
+registers all of them and `maxmargin.problems.problem.unproved` for its class, and
+`maxmargin.objective.certificate` for its methods.
 `maxmargin.product` is such a kind.
 """
 
@@ -14,8 +15,6 @@ from maxmargin.methods.protocol import regularisation
 from maxmargin.methods.sampling import Sampler
 from maxmargin.objective import Certificate
 from maxmargin.problems import feature_map
-from maxmargin.problems.feature_map import is_metric
-from maxmargin.problems.oracle import is_bounded
 from maxmargin.problems.problem import AnyProblem, sizes
 from maxmargin.resume import Beginning, WarmStart
 
@@ -95,12 +94,6 @@ def as_weights(problem: AnyProblem, w: FloatArray) -> FloatArray:
         weights[start : start + part.size].reshape(part.shape)[...] = part
         start += part.size
     return weights
-
-
-@python_generic
-def is_certified(problem: AnyProblem) -> bool:
-    """Whether the gap is a guaranteed bound."""
-    return bool(is_bounded(problem.oracle) and is_metric(problem.map))
 
 
 @python_generic

@@ -11,6 +11,7 @@ from maxmargin.arrays import FloatArray
 from maxmargin.history import History, Measurement
 from maxmargin.limits import Limits
 from maxmargin.plotting import convergence_svg
+from maxmargin.problems.problem import unproved
 from maxmargin.resume import Stopped
 from maxmargin.wording import counted
 
@@ -45,10 +46,10 @@ class Result(NamedTuple):
     gap : float
         ``primal - dual``, an upper bound on the suboptimality of ``weights``.
     certified : bool
-        Whether ``gap`` is a guaranteed bound: the oracle is exact, or bounds its shortfall (by a relaxation).
-        An approximate oracle without such a bound under-estimates ``primal`` and ``gap``; ``dual`` is a
-        lower bound in any case. If ``gap`` is negative, the status is MISSED: the mean of the maxima that the
-        oracle missed by is at least ``-gap``.
+        Whether ``gap`` is a guaranteed bound: the oracle is exact, or bounds its shortfall (by a relaxation),
+        and the objective is known to be convex. An approximate oracle without such a bound under-estimates
+        ``primal`` and ``gap``; ``dual`` is a lower bound for every convex objective. If ``gap`` is negative,
+        the status is MISSED: the oracle's answers are below the maxima by at least ``-gap`` in the mean.
     status : Status
         Why the run ended.
     history : History
@@ -81,7 +82,7 @@ class Result(NamedTuple):
         """Return the names and values of the summary, as text."""
         last = self.history.rows[-1]
         share = f", {self.gap / abs(self.primal):.2%} of the objective" if self.primal else ""
-        bound = "guaranteed" if self.certified else "not guaranteed: the oracle or the kernel has no bound"
+        bound = "guaranteed" if self.certified else f"not guaranteed: {unproved(self.stopped.problem)}"
         if self.status is Status.MISSED:
             bound = f"no bound: the oracle's answers are too small by at least {-self.gap:.3g}"
         certificates = counted(len(self.history), "certificate")

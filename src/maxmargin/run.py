@@ -14,7 +14,7 @@ from maxmargin.methods.protocol import grain, n_parts, oracle_calls, traits
 from maxmargin.methods.sampling import some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.persistence.checkpoint import Keeper, NoKeeper
-from maxmargin.problems.problem import AnyProblem
+from maxmargin.problems.problem import AnyProblem, unproved
 from maxmargin.result import Callback, Progress, Result, Status
 from maxmargin.resume import Beginning, Stopped
 from maxmargin.run_state import Place, RunState
@@ -335,7 +335,7 @@ class Run:
         at, w = self.at, self.at.best_w
         weights, gap = kinds.as_weights(self.problem, w), at.best_primal - at.best_dual
         stopped = Stopped(self.problem, self.method, at.state if self.whole else None)
-        certified = kinds.is_certified(self.problem)
+        certified = unproved(self.problem) is None
         if self.has_missed() and status not in (Status.INTERRUPTED, Status.STOPPED):
             status = Status.MISSED
         return Result(weights, at.best_primal, at.best_dual, gap, certified, status, at.history, w, stopped)

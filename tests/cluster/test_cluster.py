@@ -1,7 +1,9 @@
 """Runs on a cluster whose workers are threads of this process: against one machine, and after losses."""
 
 import signal
+import threading
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from distributed import Client, LocalCluster
 import maxmargin
 from maxmargin import Accelerated, BlockFrankWolfe, Pairwise, Progress, Status, load, solve
 from maxmargin import dask as on_dask
-from maxmargin.dask import PartitionError, holding, rounds_of, tasks
+from maxmargin.dask import PartitionError, calls, holding, rounds_of, tasks
 from maxmargin.problems import Multiclass
 
 LAM, PARTITIONS = 0.2, 4
@@ -170,6 +172,40 @@ def test_the_end_of_a_run_is_the_end_of_the_work(client: Client, limit: str) -> 
     assert found.status is expected[limit]
     assert found.dual <= found.primal < np.inf
     assert not any(client.processing().values())
+
+
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [
+        ("_visit", 3 * PARTITIONS),
+        pytest.param("_measure", 2 * PARTITIONS, marks=pytest.mark.long),
+        ("_visit", 0),
+        pytest.param("_measure", 0, marks=pytest.mark.long),
+        pytest.param("kappa_by_steps", 0, marks=pytest.mark.long),
+    ],
+)
+def test_a_worker_that_hangs_does_not_delay_the_end_of_a_run(
+    client: Client, optimum: float, monkeypatch: pytest.MonkeyPatch, name: str, after: int
+) -> None:
+    """In a round or a certificate, from the first one on or later."""
+    asked, number, released, there = getattr(tasks, name), count(), threading.Event(), client.nthreads()
+
+    def hang(*arguments: Any) -> Any:
+        if next(number) >= after:
+            released.wait()
+        return asked(*arguments)
+
+    monkeypatch.setattr(tasks, name, hang)
+    monkeypatch.setattr(calls, "_GRACE", 0.2)
+    method = Accelerated(on_dask.Distributed(Pairwise(LAM), rounds=1))
+    try:
+        found = ran(method, tol=0.0, max_passes=10**6, check_every=1, time_limit=1.0)
+    finally:
+        released.set()
+    assert found.status is Status.TIME_LIMIT
+    assert (found.primal < np.inf) == (after > 0)
+    assert all(row.dual <= optimum + 1e-8 <= row.primal + 2e-8 for row in found.history.rows)
+    assert client.nthreads() == there  # time was up before a worker was given up
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ from distributed import Client, LocalCluster
 import kill_workers
 from maxmargin import Accelerated, Pairwise, Progress, Status, solve
 from maxmargin import dask as on_dask
+from maxmargin.dask import calls
 from maxmargin.problems import Multiclass
 
 pytestmark = pytest.mark.long
@@ -69,6 +70,33 @@ def test_a_worker_that_is_lost(client: Client, number: int) -> None:
     assert found.primal == pytest.approx(optimum, abs=TOL)
     assert all(row.dual <= optimum + 1e-8 <= row.primal + 2e-8 for row in found.history.rows)
     assert found.stopped.problem.rounds.fleet.epoch > 0
+
+
+@pytest.mark.parametrize("short", [0, 1 << 16], ids=["scattered", "sent along"])
+def test_a_worker_that_is_stopped_does_not_delay_the_end_of_a_run(
+    client: Client, monkeypatch: pytest.MonkeyPatch, short: int
+) -> None:
+    """Long messages go to the first worker, which is the one that is stopped."""
+    there = client.run(os.getpid)
+    victim = there[min(there)]
+
+    def stop(progress: Progress) -> None:
+        if progress.passes == 3:
+            os.kill(victim, signal.SIGSTOP)
+
+    monkeypatch.setattr(calls, "_SHORT", short)
+    partitions = [dask.delayed(part)(p) for p in range(PARTITIONS)]
+    limits: dict[str, Any] = {"tol": 0.0, "max_passes": 10**6, "time_limit": 4.0, "timeout": 600.0}
+    try:
+        found = on_dask.solve(partitions, METHOD, callbacks=[stop], check_every=1, random_state=0, **limits)
+        left = set(client.nthreads())
+    finally:
+        os.kill(victim, signal.SIGKILL)
+    optimum = solve(Multiclass.from_arrays(*rows()), METHOD, tol=1e-9, max_passes=5000).dual
+    assert found.status is Status.TIME_LIMIT
+    assert found.primal < np.inf
+    assert all(row.dual <= optimum + 1e-8 <= row.primal + 2e-8 for row in found.history.rows)
+    assert left == set(there)  # time was up before the worker was given up
 
 
 def test_workers_killed_at_random_moments(tmp_path: Path) -> None:

@@ -143,6 +143,7 @@ def test_a_gap_of_an_oracle_that_falls_short_is_no_certificate(method: str) -> N
     best = naive.optimum(case.data, LAM)
     result = solve(shy(case, exact=False), METHODS[method], tol=0.0, max_passes=50, random_state=0)
     assert not result.certified
+    assert "(not guaranteed: the oracle is approximate, without a bound on its shortfall)" in repr(result)
     assert result.primal < naive.primal(case.data, result.w, LAM) - 1e-3
     assert result.dual <= best.primal + 1e-9
     if method == "bcfw":  # converges by now: to less than the optimum

@@ -168,6 +168,7 @@ def test_what_is_known_of_a_kernel_decides_on_certificates() -> None:
     a, b = ran(known, METHODS["BCFW"]), ran(unknown, METHODS["BCFW"])
     assert_same_run(a, b, 0.0)
     assert (a.certified, b.certified) == (True, False)
+    assert "(not guaranteed: the kernel is not known to be positive semidefinite)" in repr(b)
     for kernel, certified in (
         (GaussianKernel(0.1), True),
         (GaussianKernel(-0.1), False),

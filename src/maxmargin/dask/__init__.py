@@ -11,8 +11,9 @@ merged in a tree, too.
 
 **Work comes in short tasks.** A task ends after about three seconds and says whether it is done; the client
 asks again for the rest. So Ctrl-C and ``time_limit`` end the work of all workers, and a worker that does not
-answer for ``timeout`` seconds counts as hanging, however long a round takes. Tasks are numbered: asked twice,
-a worker does its work once.
+answer for ``timeout`` seconds counts as hanging, however long a round takes. If a worker hangs when time is
+up, the run ends some two seconds later with what it has: the point before the round that was under way.
+Tasks are numbered: asked twice, a worker does its work once.
 
 **What a lost worker costs.** Let G be the sum of :math:`\Phi_i z_i` over all examples, and n lam the scale
 of the steps, with lam + kappa for lam under acceleration. Weights are :math:`w = c + G / (n \lambda)`,

@@ -1,9 +1,12 @@
-"""Tasks on workers and their answers. No call waits forever: `Trouble` is raised instead."""
+"""Tasks on workers and their answers.
+
+No call waits forever: `Trouble` is raised instead, or `OutOfTime` if the time limit of the run comes first.
+"""
 
 import asyncio
 import concurrent.futures
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError
 from typing import NamedTuple, TypeVar, cast
 
@@ -11,9 +14,11 @@ from distributed import Client, Future, KilledWorker, Scheduler, wait
 
 from maxmargin.compiling.interrupts import is_held_back
 from maxmargin.dask.messages import Lost, PartitionError, Report, combined, failed, listed
-from maxmargin.limits import OutOfTime
+from maxmargin.limits import OutOfTime, now, share_of_time
 
 _POLL = 0.5  # seconds between two checks of which workers are there
+# Seconds after a time limit in which answers may come: tasks end in time, and the limit need not be exact.
+_GRACE = 2.0
 _FAN_IN = 2
 _FEW = 4  # up to this many answers come one by one: a task that joins them takes longer
 _SHORT = 1 << 16  # bytes up to which a message is sent along with a task
@@ -80,6 +85,7 @@ class Calls:
         """
         begin = time.monotonic()
         while not (found := self.workers()):
+            check_time()
             self._interrupted |= is_held_back()
             if self._interrupted:
                 raise KeyboardInterrupt
@@ -102,8 +108,8 @@ class Calls:
         if n_bytes < _SHORT:
             return message
         try:
-            return self.client.scatter([message], workers=[address], hash=False)[0]
-        except (OSError, TimeoutError, KeyError):  # the worker has gone meanwhile
+            return self._finished(_scattering(self.client, message, address), {address})[0]
+        except KeyError:  # the worker has gone meanwhile
             raise Trouble(set()) from None
 
     def ask(
@@ -144,17 +150,18 @@ class Calls:
         if not last:
             return []
         self.wait(futures, self.timeout if patience is None else patience)
-        return self._fetched(last, {futures[future].address for future in last})
+        return self._finished(_gathering(self.client, last), {futures[future].address for future in last})
 
-    def _fetched(self, last: list[Future], addresses: set[str]) -> list[object]:
-        """Return the answers of tasks that have ended, unless a worker is lost before its answer is here.
+    def _finished(self, sending: Coroutine[None, None, list[object]], addresses: set[str]) -> list[object]:
+        """Return what is sent from or to workers, unless one of them is lost before it has arrived.
 
-        Dask would do the task again, and wait until there is a worker of this address.
+        Dask would do a task again, and wait until there is a worker of this address.
         """
         begin, loop = time.monotonic(), self.client.loop.asyncio_loop  # type: ignore[attr-defined]
-        answers = asyncio.run_coroutine_threadsafe(_gathering(self.client, last), loop)
+        answers = asyncio.run_coroutine_threadsafe(sending, loop)
         try:
             while not _is_done_soon(answers):
+                check_time()
                 self._check_there(addresses, time.monotonic() - begin > self.timeout)
             return answers.result()
         except (OSError, CancelledError, KilledWorker):
@@ -167,6 +174,7 @@ class Calls:
         begin, pending = time.monotonic(), set(futures)
         try:
             while pending:
+                check_time()
                 ended = _ended(pending)
                 pending -= ended
                 if any(future.status != "finished" for future in ended):
@@ -195,6 +203,22 @@ class Calls:
         """
         self._given_up |= addresses
         self.client.run_on_scheduler(_remove, addresses=sorted(addresses))
+
+
+def seconds_left() -> float:
+    """Return the seconds until the time limit of the run."""
+    return share_of_time(1.0) - now()
+
+
+def check_time() -> None:
+    """Raise `OutOfTime` if no answer is of use any more."""
+    if seconds_left() < -_GRACE:
+        raise OutOfTime
+
+
+async def _scattering(client: Client, message: object, address: str) -> list[object]:
+    sent: list[object] = await client.scatter([message], workers=[address], hash=False, asynchronous=True)
+    return sent
 
 
 async def _gathering(client: Client, futures: list[Future]) -> list[object]:

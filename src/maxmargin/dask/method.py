@@ -27,7 +27,7 @@ from maxmargin.dask.changes import add, dense
 from maxmargin.dask.messages import Report, Turn
 from maxmargin.dask.problem import Partitioned, Turns
 from maxmargin.dask.rounds import Round
-from maxmargin.limits import uncounted
+from maxmargin.limits import OutOfTime, uncounted
 from maxmargin.methods import protocol
 from maxmargin.methods._walks import affordable_walks
 from maxmargin.methods.composition import needs
@@ -125,11 +125,14 @@ def distributed_advance(
     method: Distributed, state: DistributedState, problem: Partitioned, visits: Visits | IntArray
 ) -> DistributedState:
     length, total = protocol.grain(method, problem), n_visits(visits)
-    for first in range(0, max(total, 1), length):
-        turns = cast("Turns", some_visits(visits, first, first + length).order)
-        state = _surely_one_round(method, state, problem, turns)
-    if turns.stop == problem.map.sizes.examples:
-        problem.rounds.end_pass()
+    try:
+        for first in range(0, max(total, 1), length):
+            turns = cast("Turns", some_visits(visits, first, first + length).order)
+            state = _surely_one_round(method, state, problem, turns)
+        if turns.stop == problem.map.sizes.examples:
+            problem.rounds.end_pass()
+    except OutOfTime:  # the state is that after the last whole round; what parts did since is unknown
+        problem.rounds.fleet.epoch += 1
     return state
 
 
@@ -153,9 +156,8 @@ def _restored(method: Distributed, state: DistributedState, problem: Partitioned
     epoch = rounds.fleet.epoch
     found = rounds.image(method.inner)
     image = dense(found.change)
-    w, change = state.w, (image - state.image) / (protocol.regularisation(method) * n)
-    w += change
-    return state._replace(image=image, ell=found.ell / n, epoch=epoch)
+    w = state.w + (image - state.image) / (protocol.regularisation(method) * n)
+    return state._replace(w=w, image=image, ell=found.ell / n, epoch=epoch)
 
 
 def _one_round(

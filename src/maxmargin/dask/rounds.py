@@ -8,11 +8,11 @@ import numpy as np
 
 from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.dask import tasks
-from maxmargin.dask.calls import Job, Trouble
+from maxmargin.dask.calls import Job, Trouble, seconds_left
 from maxmargin.dask.changes import difference, encoded
 from maxmargin.dask.fleet import Fleet, Part
 from maxmargin.dask.messages import Report, Turn, Update
-from maxmargin.limits import OutOfTime, now, share_of_time
+from maxmargin.limits import OutOfTime
 
 Answer = TypeVar("Answer")
 # Whether a task has ended, or that and what it has found so far.
@@ -91,7 +91,7 @@ class Rounds:
             given = fleet.run, part.k, fleet.epoch, part.partitions, number, turn, update, seconds
             return Job(part.address, given)
 
-        beat = _beat(share_of_time(1.0) - now())
+        beat = _beat(seconds_left())
         found = self._calls.summed(tasks.move_and_collect, [move(part, beat) for part in parts])
         if found is not None:
             return found
@@ -129,7 +129,7 @@ class Rounds:
         answers: dict[int, Done] = {}
         open_parts = list(range(len(parts)))
         while open_parts:
-            left = share_of_time(1.0) - now()
+            left = seconds_left()
             if left <= 0.0 and must_end:
                 raise OutOfTime
             if left <= 0.0 and answers:

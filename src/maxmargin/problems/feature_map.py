@@ -72,7 +72,7 @@ class RowLayout(NamedTuple):
 
 
 class NegativeCurvature(ValueError):
-    """A squared length of weights is negative, as the kernel is not positive semidefinite on the data."""
+    """A squared length or a curvature is negative: the kernel or matrix is not positive semidefinite."""
 
 
 class PlainMap(Protocol):

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.arrays import FloatArray, IntArray, check_memory, plain
-from maxmargin.problems.feature_map import MAP_REQUIRED, map_sizes, unpack
+from maxmargin.compiling import python_generic
+from maxmargin.problems.feature_map import MAP_REQUIRED, is_metric, map_sizes, unpack
 from maxmargin.problems.halves import has_implementation, method_name
-from maxmargin.problems.oracle import ORACLE_REQUIRED, output_sizes
+from maxmargin.problems.oracle import ORACLE_REQUIRED, is_bounded, output_sizes
 from maxmargin.problems.subsets import take_half
 from maxmargin.wording import described
 
@@ -81,6 +82,14 @@ def sizes(problem: AnyProblem) -> Sizes:
     """Return the sizes of a problem."""
     of_map, of_outputs = map_sizes(problem.map), output_sizes(problem.oracle)
     return Sizes(of_map.examples, of_map.weights, of_map.statistics, of_outputs.output, of_outputs.parts)
+
+
+@python_generic
+def unproved(problem: AnyProblem) -> str | None:
+    """Return why the gap of a problem is not a guaranteed bound, or None if it is one."""
+    if not is_bounded(problem.oracle):
+        return "the oracle is approximate, without a bound on its shortfall"
+    return None if is_metric(problem.map) else "the kernel is not known to be positive semidefinite"
 
 
 def missing_functions(problem: AnyProblem) -> list[str]:

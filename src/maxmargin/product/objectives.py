@@ -9,31 +9,43 @@ block.
 import copy
 import math
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.sparse import csc_array
-from scipy.sparse.linalg import LinearOperator
 
 from maxmargin import states
-from maxmargin.arrays import FloatArray, is_sparse
+from maxmargin.arrays import FloatArray
 from maxmargin.compiling import python_generic
+from maxmargin.methods.protocol import ROUNDING
 from maxmargin.problems.contents import essence
-from maxmargin.wording import described
+from maxmargin.problems.feature_map import NegativeCurvature
+from maxmargin.product.matrices import (
+    Matrix,
+    checked_matrix,
+    checked_vector,
+    columns,
+    is_semidefinite,
+    least_diagonal,
+    symmetric,
+    typical_entry,
+)
 
 # Line search stops at this distance from the best step.
 _SEARCH = 1e-12
-_ASYMMETRY = 1e-9
+# Tolerance for slopes of users' functions, relative to their terms: gradients may be in single precision.
+_SLOPE_ROUNDING = 1e-6
 # The columns of this many blocks are kept: slicing those of a sparse matrix takes longer than a step.
 _KEPT = 10_000
 
-Matrix: TypeAlias = FloatArray | csc_array | LinearOperator
-
 
 class Smooth(Protocol):
-    """A convex function with a continuous gradient."""
+    """A convex function with a continuous gradient.
+
+    An objective of your own that has the attribute ``convex = True`` is taken to be convex. Without it,
+    results are not certified: lower bounds follow from convexity, which values and gradients do not prove.
+    """
 
     def value(self, x: FloatArray) -> float:
         """Return f(x)."""
@@ -43,7 +55,9 @@ class Smooth(Protocol):
 
 
 class _Parabola:
-    """A quadratic function that is simple to compute from a linear image of x."""
+    """A convex quadratic function that is simple to compute from a linear image of x."""
+
+    convex = True
 
     def __init__(self, matrix: Matrix, c: FloatArray) -> None:
         self.matrix, self.c = matrix, c
@@ -95,14 +109,29 @@ class Quadratic(_Parabola):
         Symmetric and positive semidefinite. A step of an operator costs a product with all of it.
     c : array of shape (m,), optional
         Zero by default.
+    semidefinite : bool
+        Whether Q is known to be positive semidefinite. If not, it is factorised to find out, unless it is an
+        operator or has more than 2,000 rows. Without knowledge or proof, results are not certified. A
+        negative diagonal entry, or a negative curvature along a step, is an error in any case.
+
+    Attributes
+    ----------
+    convex : bool
+        Whether Q is known or proved to be positive semidefinite. The proof is a Cholesky factor of
+        :math:`S + 10^{-12} I`, where S is Q scaled to a unit diagonal: the lower bounds of results hold up to
+        :math:`10^{-12} \cdot \frac12 \sum_j Q_{jj} d_j^2` for the widths d of the set.
     """
 
-    def __init__(self, Q: Matrix, c: ArrayLike | None = None) -> None:
-        matrix = _matrix("Quadratic: Q", Q)
-        m, n = matrix.shape
-        if m != n or not _is_symmetric(matrix):
-            raise ValueError(f"Quadratic: Q must be symmetric, got {described(Q)}; use (Q + Q.T) / 2.")
-        super().__init__(matrix, _vector("Quadratic: c", c, m))
+    def __init__(self, Q: Matrix, c: ArrayLike | None = None, semidefinite: bool = False) -> None:
+        matrix = symmetric(checked_matrix("Quadratic: Q", Q), Q)
+        super().__init__(matrix, checked_vector("Quadratic: c", c, matrix.shape[0]))
+        self._rounding, least = ROUNDING * typical_entry(matrix), least_diagonal(matrix)
+        if least < -self._rounding:
+            raise NegativeCurvature(
+                f"Quadratic: Q must be positive semidefinite, got {least:.3g} on its diagonal; minimise a "
+                f"convex function."
+            )
+        self.convex = bool(semidefinite) or is_semidefinite(matrix)
 
     def value_of(self, x: FloatArray, image: FloatArray) -> float:
         return float(0.5 * (x @ image) - self.c @ x)
@@ -111,7 +140,13 @@ class Quadratic(_Parabola):
         return np.asarray(image[where] - self.c[where])
 
     def curvature_of(self, d: FloatArray, image: FloatArray, where: slice) -> float:
-        return float(d @ image[where])
+        found, length = float(d @ image[where]), float(np.abs(d).sum())
+        if found < -self._rounding * length * length:
+            raise NegativeCurvature(
+                f"solve: the curvature along a step must not be negative, got {found:.3g}: Q is not positive "
+                f"semidefinite; minimise a convex function."
+            )
+        return found
 
 
 class LeastSquares(_Parabola):
@@ -128,10 +163,10 @@ class LeastSquares(_Parabola):
     """
 
     def __init__(self, A: Matrix, b: ArrayLike | None = None, c: ArrayLike | None = None) -> None:
-        matrix = _matrix("LeastSquares: A", A)
+        matrix = checked_matrix("LeastSquares: A", A)
         p, m = matrix.shape
-        super().__init__(matrix, _vector("LeastSquares: c", c, m))
-        self.b = _vector("LeastSquares: b", b, p)
+        super().__init__(matrix, checked_vector("LeastSquares: c", c, m))
+        self.b = checked_vector("LeastSquares: b", b, p)
 
     def value_of(self, x: FloatArray, image: FloatArray) -> float:
         rest = image - self.b
@@ -173,14 +208,22 @@ class Line:
     def curvature(self, gap: float) -> float:
         r"""Return c, where the best step is :math:`\min(g / c, 1)`, given the gap g along the segment."""
         gamma = 1.0
-        if gap > 0.0 and self._slope(1.0) > 0.0:
-            gamma = float(brentq(lambda t: self._slope(t) if t > 0.0 else -gap, 0.0, 1.0, xtol=_SEARCH))
+        if gap > 0.0 and self._slope(1.0, gap) > 0.0:
+            gamma = float(brentq(lambda t: self._slope(t, gap) if t > 0.0 else -gap, 0.0, 1.0, xtol=_SEARCH))
         self.move(0.0)
         return gap / gamma if gamma > 0.0 else math.inf
 
-    def _slope(self, gamma: float) -> float:
+    def _slope(self, gamma: float, gap: float) -> float:
+        """Return the slope after a step; raise if it is less than that before the step, minus the gap."""
         self.move(gamma)
-        return float(self.at.gradient(self.where) @ self.d)
+        gradient = self.at.gradient(self.where)
+        slope = float(gradient @ self.d)
+        if slope < -gap - _SLOPE_ROUNDING * (gap + float(np.abs(gradient) @ np.abs(self.d))):
+            raise NegativeCurvature(
+                f"solve: the slope along a step must not fall, got {slope:.3g} after {-gap:.3g}: the "
+                f"objective is not convex, or its gradient is wrong; minimise a convex function."
+            )
+        return slope
 
     def move(self, gamma: float) -> None:
         """Put the point where the step gamma leads."""
@@ -211,9 +254,10 @@ class ParabolaLine(Line):
         self.followed, self.where, self.d = at, where, d
         block, _ = at.parabola.columns(where)
         self.image = block @ d
+        self._curvature = at.parabola.curvature_of(d, self.image, where)  # predefined steps are checked too
 
     def curvature(self, gap: float) -> float:
-        return self.followed.parabola.curvature_of(self.d, self.image, self.where)
+        return self._curvature
 
     def move(self, gamma: float) -> None:
         self.followed.x[self.where] += gamma * self.d
@@ -256,52 +300,4 @@ def followed_parabola_with_parts(at: FollowedParabola, new: Sequence[FloatArray]
 
 @essence.register(_Parabola)
 def parabola_essence(objective: _Parabola) -> tuple[object, ...]:
-    return tuple(value for name, value in vars(objective).items() if name != "_taken")
-
-
-@essence.register(csc_array)
-def csc_essence(matrix: csc_array) -> tuple[object, ...]:
-    return matrix.data, matrix.indices, matrix.indptr, matrix.shape
-
-
-@python_generic
-def columns(matrix: Matrix, where: slice) -> Matrix:
-    """Return some columns of a matrix, as a matrix."""
-    return matrix[:, where]
-
-
-@columns.register(LinearOperator)
-def operator_columns(matrix: LinearOperator, where: slice) -> LinearOperator:
-    p, m = matrix.shape
-
-    def padded(d: FloatArray) -> FloatArray:
-        x = np.zeros(m)
-        x[where] = np.ravel(d)
-        return np.asarray(matrix @ x)
-
-    some = (p, where.stop - where.start)
-    return LinearOperator(some, padded, rmatvec=lambda r: matrix.rmatvec(r)[where], dtype=np.float64)
-
-
-def _matrix(name: str, given: Matrix) -> Matrix:
-    """Return a matrix whose columns can be taken: dense in column order, CSC, or a linear operator."""
-    if isinstance(given, LinearOperator):
-        return given
-    matrix = csc_array(given, dtype=np.float64) if is_sparse(given) else np.asfortranarray(given, np.float64)
-    if matrix.ndim != 2 or not np.isfinite(matrix.data if is_sparse(given) else matrix).all():
-        raise ValueError(f"{name} must be a matrix of finite numbers, got {described(given)}.")
-    return matrix
-
-
-def _vector(name: str, given: ArrayLike | None, size: int) -> FloatArray:
-    vector = np.zeros(size) if given is None else np.array(given, dtype=np.float64)
-    if vector.shape != (size,) or not np.isfinite(vector).all():
-        raise ValueError(f"{name} must be {size} finite numbers, got {described(given)}.")
-    return vector
-
-
-def _is_symmetric(matrix: Matrix) -> bool:
-    """Whether a matrix is symmetric up to rounding; operators are not looked into."""
-    if isinstance(matrix, LinearOperator):
-        return True
-    return bool(abs(matrix - matrix.T).max() <= _ASYMMETRY * abs(matrix).max())
+    return tuple(value for name, value in vars(objective).items() if name[0] != "_")

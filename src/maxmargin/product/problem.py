@@ -13,6 +13,7 @@ from maxmargin.methods.protocol import ROUNDING, BrokenOracle, Carry
 from maxmargin.methods.steps import Predefined
 from maxmargin.objective import Certificate, certificate
 from maxmargin.problems.contents import essence
+from maxmargin.problems.problem import unproved
 from maxmargin.product.domains import Domain, Product
 from maxmargin.product.objectives import Smooth
 from maxmargin.resume import Beginning, UnfitStart, WarmStart
@@ -30,7 +31,7 @@ class ProductProblem:
     Parameters
     ----------
     objective : Quadratic, LeastSquares or any object with ``value(x)`` and ``gradient(x, where)``
-        See `Smooth`. All points x are flat.
+        See `Smooth`. All points x are flat. Results are certified if its attribute ``convex`` is true.
     domain : Domain
         A `Product`, or one set.
     x0 : array, optional
@@ -153,9 +154,10 @@ def product_as_weights(problem: ProductProblem, w: FloatArray) -> FloatArray:
     return w
 
 
-@kinds.is_certified.register(ProductProblem)
-def product_is_certified(problem: ProductProblem) -> bool:
-    return True
+@unproved.register(ProductProblem)
+def product_unproved(problem: ProductProblem) -> str | None:
+    is_convex = bool(getattr(problem.objective, "convex", False))
+    return None if is_convex else "the objective is not known to be convex"
 
 
 @kinds.doubt.register(ProductProblem)
