@@ -10,12 +10,13 @@ import matplotlib
 import numpy as np
 import pytest
 
-from maxmargin import limits
+from maxmargin import BlockFrankWolfe, limits, solve
 from maxmargin.compiling.progress import announced
 from maxmargin.display import CertificateLines, LogLines, ProgressLine, shown_progress
 from maxmargin.history import History, Measurement
 from maxmargin.limits import Limits
 from maxmargin.plotting import plot_convergence
+from maxmargin.problems import Multiclass
 from maxmargin.result import Progress
 
 matplotlib.use("Agg")
@@ -183,6 +184,25 @@ def test_labels_of_the_plot() -> None:
     close(objectives)
 
 
+def test_runs_are_compared_by_name() -> None:
+    """Histories and results, in one colour each: the dual, and the gap below."""
+    problem = Multiclass.from_arrays(np.eye(3), [0, 1, 2])
+    result = solve(problem, BlockFrankWolfe(0.1), tol=0.0, max_passes=3, check_every=1)
+    objectives, gap = plot_convergence({"first": History(ROWS), "BCFW": result}, tol=0.25)
+    for ax, expected in ((objectives, ["first", "BCFW"]), (gap, ["first", "BCFW", "tol = 0.25"])):
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == expected
+    primal, dual, other_primal, other_dual = objectives.get_lines()
+    np.testing.assert_array_equal(dual.get_ydata(), [0.2, 0.4, 0.5])
+    np.testing.assert_array_equal(other_primal.get_ydata(), result.history.primal)
+    np.testing.assert_array_equal(other_dual.get_ydata(), result.history.dual)
+    first, second, _ = gap.get_lines()
+    assert primal.get_color() == dual.get_color() == first.get_color()
+    assert other_primal.get_color() == other_dual.get_color() == second.get_color() != first.get_color()
+    assert second.get_ydata()[-1] == result.gap
+    assert len(plot_convergence(result, (objectives, gap))[0].get_lines()) == 6
+    close(objectives)
+
+
 def test_plot_in_the_users_panels() -> None:
     from matplotlib.figure import Figure
 
@@ -206,6 +226,10 @@ def test_plot_of_an_optimum_found() -> None:
 def test_nothing_to_plot() -> None:
     with pytest.raises(ValueError, match=r"^plot_convergence: history must hold .* got an empty one\.$"):
         plot_convergence(History())
+    with pytest.raises(ValueError, match=r"^plot_convergence: history must hold .* got an empty one\.$"):
+        plot_convergence({})
+    with pytest.raises(TypeError, match=r"^plot_convergence: history must be a History, .* got 3\.$"):
+        plot_convergence({"run": 3})  # type: ignore[dict-item]
 
 
 def test_plot_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:

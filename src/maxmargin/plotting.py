@@ -1,14 +1,15 @@
 """The convergence plot, and what all plots share: colours, and figures that suit any background."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from maxmargin.arrays import FloatArray
 from maxmargin.history import History
+from maxmargin.wording import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,10 +19,23 @@ if TYPE_CHECKING:
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
 # Grey that can be read on white and on black: new figures have no background of their own.
 INK = "#808080"
+# Of runs in one plot; the others of these colours can be read on white and on black, too.
+_RUNS = (BLUE, VERMILION, GREEN, "#CC79A7", "#E69F00", "#56B4E9")
+
+
+class Recorded(Protocol):
+    """A result of `solve`, or whatever else has a history."""
+
+    @property
+    def history(self) -> History:
+        """All certificates of the run."""
+
+
+Run = History | Recorded
 
 
 def plot_convergence(
-    history: History, axes: "Sequence[Axes] | None" = None, *, tol: float | None = None
+    history: Run | Mapping[str, Run], axes: "Sequence[Axes] | None" = None, *, tol: float | None = None
 ) -> "Sequence[Axes]":
     """Plot primal and dual against passes, and below them, on a log axis, the certified gap.
 
@@ -30,8 +44,9 @@ def plot_convergence(
 
     Parameters
     ----------
-    history : History
-        Such as ``result.history`` or ``model.history_``.
+    history : History, Result, or a dict of them
+        Such as ``result.history`` or ``model.history_``. To compare runs, a dict of their names:
+        ``{"BCFW": result, "Pairwise": other}``. Each run has a colour; its dual is dashed.
     axes : pair of matplotlib Axes, optional
         Where to draw the objectives and the gap; by default in a new figure of two panels.
     tol : float, optional
@@ -42,18 +57,43 @@ def plot_convergence(
     array of two Axes
         The panels of the objectives and of the gap.
     """
-    if len(history) == 0:
+    several = history if isinstance(history, Mapping) else None
+    given = {"": history} if several is None else several
+    runs = {str(name): _history_of(run) for name, run in given.items()}
+    if not runs or not all(map(len, runs.values())):
         raise ValueError("plot_convergence: history must hold at least one certificate, got an empty one.")
     if axes is None:
         axes = _new_panels()
     objectives, gap_panel = axes
-    gap = np.minimum.accumulate(history.primal) - np.maximum.accumulate(history.dual)
-    _plot_objectives(objectives, history)
-    _plot_gap(gap_panel, history.passes, gap, tol)
-    objectives.set_title(
-        f"Certified: at most {gap[-1]:.2g} above the minimum after {history.passes[-1]:.0f} passes"
-    )
+    if several is None:
+        (run,) = runs.values()
+        _plot_objectives(objectives, run)
+        _plot_gap(gap_panel, run, "gap: best primal − best dual", GREEN)
+        objectives.set_title(
+            f"Certified: at most {_gap(run)[-1]:.2g} above the minimum after {run.passes[-1]:.0f} passes"
+        )
+    else:
+        for k, (name, run) in enumerate(runs.items()):
+            _plot_run(objectives, run, name, _RUNS[k % len(_RUNS)])
+            _plot_gap(gap_panel, run, name, _RUNS[k % len(_RUNS)])
+        objectives.set_title("Primal (solid) and dual (dashed)")
+    _finish(objectives, gap_panel, tol)
     return axes
+
+
+def _history_of(run: object) -> History:
+    found = getattr(run, "history", run)
+    if not isinstance(found, History):
+        raise TypeError(
+            f"plot_convergence: history must be a History, a Result or a dict of them, got {shown(run)}."
+        )
+    return found
+
+
+def _gap(history: History) -> FloatArray:
+    """Return the certified gap after each certificate."""
+    gap: FloatArray = np.minimum.accumulate(history.primal) - np.maximum.accumulate(history.dual)
+    return gap
 
 
 def convergence_svg(history: History) -> str:
@@ -109,12 +149,22 @@ def _plot_objectives(ax: "Axes", history: History) -> None:
     ax.fill_between(passes, dual, primal, color=INK, alpha=0.12, linewidth=0)
     ax.plot(passes, primal, color=BLUE, label="primal: objective of the weights", **style)
     ax.plot(passes, dual, "--", color=VERMILION, label="dual: no weights are below this", **style)
-    ax.set_ylabel("objective")
-    _tidy(ax)
 
 
-def _plot_gap(ax: "Axes", passes: FloatArray, gap: FloatArray, tol: float | None) -> None:
-    ax.plot(passes, gap, color=GREEN, marker="o", markersize=3.5, label="gap: best primal − best dual")
+def _plot_run(ax: "Axes", history: History, name: str, color: str) -> None:
+    """Plot primal and dual of one run among several."""
+    ax.plot(history.passes, history.primal, color=color, marker="o", markersize=3.5, label=name)
+    ax.plot(history.passes, history.dual, "--", color=color, marker="o", markersize=3.5)
+
+
+def _plot_gap(ax: "Axes", history: History, name: str, color: str) -> None:
+    ax.plot(history.passes, _gap(history), color=color, marker="o", markersize=3.5, label=name)
+
+
+def _finish(objectives: "Axes", ax: "Axes", tol: float | None) -> None:
+    """Label the axes of the objectives and of the gap."""
+    objectives.set_ylabel("objective")
+    _tidy(objectives)
     if tol is not None and tol > 0:
         ax.axhline(tol, color=INK, linestyle=":", label=f"tol = {tol:g}")
     # A gap of exactly zero means an optimum, but a log axis cannot show it.

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from maxmargin.commands.models import is_model, load_model
 from maxmargin.commands.output import noted_warnings, result
@@ -14,6 +14,7 @@ from maxmargin.formats.conllu import read_conllu
 from maxmargin.formats.detection import ATTRIBUTES, CONLLU, JSON, detect
 from maxmargin.formats.links import read_links
 from maxmargin.formats.sources import Malformed, Source
+from maxmargin.wording import shown
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,7 +53,22 @@ def _of_columns(path: str) -> Report:
         sentences = [s for s in read_columns(source) if not s.starts_document]
         if not sentences or len(sentences[0].rows[0]) < 2:
             raise Malformed(f"{source.name}: expected two columns or more, the last two truth and prediction")
-    return report("labels", [s.column(-2) for s in sentences], [s.column(-1) for s in sentences])
+    truth, predicted = ([s.column(k) for s in sentences] for k in (-2, -1))
+    _check_predictions(truth, predicted, source.name)
+    return report("labels", truth, predicted)
+
+
+def _check_predictions(
+    truth: Sequence[Sequence[Label]], predicted: Sequence[Sequence[Label]], name: str
+) -> None:
+    """Raise if most labels of the last column never occur in the one before it: no tagger chose them."""
+    known = set(chain.from_iterable(truth))
+    strange = [label for label in chain.from_iterable(predicted) if label not in known]
+    if 2 * len(strange) > sum(map(len, predicted)):
+        raise Malformed(
+            f"{name}: expected truth and prediction in the last two columns, got {shown(strange[0])} in the "
+            f"last, which is never true; add predictions: maxmargin tag MODEL FILE"
+        )
 
 
 def _of_files(truth: str, predicted: str) -> Report:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from maxmargin.commands.importing import import_scikit_learn
@@ -9,7 +10,7 @@ from maxmargin.commands.pair_tasks import PairColumns
 from maxmargin.commands.row_tasks import Classes, LabelSets, SequenceRows
 from maxmargin.commands.tasks import Attributes, Columns, JsonLines, SomeTask, Trees
 from maxmargin.persistence.container import Json
-from maxmargin.wording import quoted
+from maxmargin.wording import quoted, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -101,8 +102,15 @@ def import_estimator(name: str) -> Callable[..., Estimator]:
 
 
 def new_estimator(name: str, parameters: dict[str, object]) -> Estimator:
-    """Return an estimator that is not fitted yet."""
-    return import_estimator(name)(**parameters)
+    """Return an estimator that is not fitted yet; raise if it has no such parameters."""
+    estimator = import_estimator(name)
+    known = signature(estimator).parameters
+    for given in parameters:
+        if given not in known:
+            raise ValueError(
+                f"{ESTIMATORS[name]}: got the parameter {shown(given)}, expected one of {', '.join(known)}"
+            )
+    return estimator(**parameters)
 
 
 def edge_features(estimator: Estimator) -> dict[str, int]:

@@ -1,11 +1,10 @@
 """Primal, dual and gap of a run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from maxmargin.displays._canvas import final_step
-from maxmargin.history import History
-from maxmargin.plotting import plot_convergence
+from maxmargin.plotting import Run, plot_convergence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +16,7 @@ class ConvergenceDisplay:
 
     Parameters
     ----------
-    history : History
+    history : History, Result, or a dict of them
     tol : float, optional
         The tolerance to mark in the panel of the gap.
 
@@ -31,7 +30,7 @@ class ConvergenceDisplay:
     ax_: "Sequence[Axes]"
     figure_: "Figure"
 
-    def __init__(self, history: History, *, tol: float | None = None) -> None:
+    def __init__(self, history: Run | Mapping[str, Run], *, tol: float | None = None) -> None:
         self.history, self.tol = history, tol
 
     @classmethod
@@ -55,14 +54,18 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_history(
-        cls, history: History, *, tol: float | None = None, ax: "Sequence[Axes] | None" = None
+        cls,
+        history: Run | Mapping[str, Run],
+        *,
+        tol: float | None = None,
+        ax: "Sequence[Axes] | None" = None,
     ) -> Self:
-        """Plot the history of a result.
+        """Plot the history of a result, or compare those of several.
 
         Parameters
         ----------
-        history : History
-            Such as ``result.history``.
+        history : History, Result, or a dict of them
+            Such as ``result.history``; a dict has the names of runs.
         tol : float, optional
             The tolerance to mark in the panel of the gap.
         ax : pair of matplotlib Axes, optional
