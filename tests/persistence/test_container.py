@@ -2,8 +2,11 @@
 
 import json
 import os
+import signal
 import stat
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from safetensors.numpy import load_file
 from maxmargin.persistence import container
 from maxmargin.persistence.atomic import write_atomically
 from maxmargin.persistence.container import CHECKPOINT, MODEL, FileError, read, write
+from support.damaged_files import parts, whole
 
 ARRAYS = {"w": np.arange(6.0).reshape(2, 3), "names": np.frombuffer(b"abc", dtype=np.uint8)}
 HEADER = {"a": [1, 2.5, None, True, "é"]}
@@ -127,6 +131,24 @@ def test_lengths_that_are_not_those_of_the_file(tmp_path, length):
         read(raw(tmp_path / "file", described(a=FLOAT), EIGHT, length), MODEL)
 
 
+def test_every_other_byte_is_refused(tmp_path):
+    path = tmp_path / "file"
+    write(path, CHECKPOINT, ARRAYS, HEADER)
+    content = path.read_bytes()
+    for k in range(len(content)):
+        path.write_bytes(content[:k] + bytes([content[k] ^ 1]) + content[k + 1 :])
+        with pytest.raises(FileError):
+            read(path, CHECKPOINT)
+
+
+def test_a_file_of_an_earlier_version_has_no_checksum(tmp_path):
+    path = tmp_path / "file"
+    write(path, CHECKPOINT, ARRAYS, HEADER)
+    path.write_bytes(whole(*parts(path.read_bytes())))
+    assert b"crc32" not in path.read_bytes()
+    assert read(path, CHECKPOINT).header == HEADER
+
+
 def test_every_truncation_is_refused(tmp_path):
     path = tmp_path / "file"
     write(path, CHECKPOINT, ARRAYS, HEADER)
@@ -212,3 +234,26 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tm
     write_atomically(target, b"content")
     assert target.read_bytes() == b"content"
     assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "file"]
+
+
+KILLED = """
+import os, signal, sys
+from maxmargin.persistence.atomic import write_atomically
+
+os.fsync = lambda stream: os.kill(os.getpid(), signal.SIGKILL)
+write_atomically(sys.argv[1], b"new")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
+def test_a_process_that_is_killed_while_it_saves_leaves_the_old_file_until_the_next_save(tmp_path):
+    target = tmp_path / "file"
+    write(target, MODEL, ARRAYS, HEADER)
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", KILLED, str(target)], timeout=60)
+        assert done.returncode == -signal.SIGKILL
+    assert read(target, MODEL).header == HEADER
+    assert len(list(tmp_path.glob(".file.*.part"))) == 2
+    write(target, MODEL, ARRAYS, {})
+    assert read(target, MODEL).header == {}
+    assert os.listdir(tmp_path) == ["file"]

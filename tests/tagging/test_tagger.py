@@ -1,5 +1,7 @@
 """Tagging without the estimator: the same labels as `ChainSVC` and as enumeration, interpreted."""
 
+import gzip
+import io
 import itertools
 import json
 from functools import cache
@@ -16,7 +18,9 @@ from maxmargin.formats.attributes import read_attributes
 from maxmargin.formats.sources import Source
 from maxmargin.tagging import tagger as tagging
 from maxmargin.tagging.lines import _sort, _sort_few
+from maxmargin.tagging.model import read_chain
 from maxmargin.tagging.tagger import Tagger, open_tagger
+from support.damaged_files import parts, resealed, whole
 
 NOTES = {"task": "Attributes", "settings": {}}
 NAMES = ["w=a", "w=bc", "t:x", "back\\slash", "fünf", "eightchr", "eightchr+more", "sixteen=letters!"]
@@ -200,6 +204,33 @@ def test_the_command_says_the_same_with_and_without_the_estimator(saved, tmp_pat
     )
 
 
+TEXT = "A\tw=a\tfünf\n\tw=bc\n\nB\tt\\:x\n"
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        lambda: io.TextIOWrapper(io.BytesIO(TEXT.encode())),
+        lambda: io.TextIOWrapper(io.BytesIO(gzip.compress(TEXT.encode()))),
+        lambda: io.StringIO(TEXT),
+    ],
+    ids=["without peek", "compressed", "text"],
+)
+def test_standard_input_may_be_any_stream(saved, tmp_path, capsys, monkeypatch, stream):
+    (tmp_path / "data").write_text(TEXT, encoding="utf-8")
+    given = stream()
+    monkeypatch.setattr("sys.stdin", given)
+    assert cli.main(["tag", str(saved), "-", "--quiet"]) == 0
+    assert capsys.readouterr().out == by_estimator(saved, tmp_path / "data")
+    assert not given.closed
+
+
+def test_standard_input_that_is_closed_gets_one_line(saved, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert cli.main(["tag", str(saved), "-", "--quiet"]) == 1
+    assert capsys.readouterr().err == "maxmargin: standard input: expected data, got a closed stream\n"
+
+
 def test_blocks_that_are_not_simple_keep_their_line_numbers(saved, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("maxmargin.commands.tag._BLOCK", 16)
     file = tmp_path / "data"
@@ -211,16 +242,47 @@ def test_blocks_that_are_not_simple_keep_their_line_numbers(saved, tmp_path, cap
     assert (tmp_path / "out").read_text() == by_estimator(saved, file)
 
 
+def damaged(data: st.DataObject, content: bytes) -> bytes:
+    changed = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 3))):
+        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    del changed[data.draw(st.sampled_from([len(changed)] * 3 + [0, 7, 100, len(changed) - 1])) :]
+    return bytes(changed)
+
+
 @settings(max_examples=60)
 @given(st.data())
-def test_damaged_files_are_refused_or_tag(saved, tmp_path_factory, data):
-    """Interpreted, an index outside of an array would raise."""
-    content = bytearray(saved.read_bytes())
-    for _ in range(data.draw(st.integers(1, 3))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    del content[data.draw(st.sampled_from([len(content)] * 3 + [0, 7, 100, len(content) - 1])) :]
+def test_no_damaged_file_is_read_that_load_refuses(saved, tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damaged") / "model"
+    path.write_bytes(damaged(data, saved.read_bytes()))
+    if open_tagger(str(path), ["Attributes"]) is not None:
+        load(path)
+
+
+def test_a_file_with_another_byte_is_left_to_the_estimator(saved, tmp_path):
+    content, path = saved.read_bytes(), tmp_path / "model"
+    for k in range(len(content)):
+        path.write_bytes(content[:k] + bytes([content[k] ^ 1]) + content[k + 1 :])
+        assert read_chain(str(path)) is None
     path.write_bytes(content)
+    assert read_chain(str(path)) is not None
+
+
+def test_a_file_without_a_seal_is_left_to_the_estimator(saved, tmp_path, capsys):
+    """Earlier versions wrote such files: they tag, but not at once."""
+    (tmp_path / "model").write_bytes(whole(*parts(saved.read_bytes())))
+    (tmp_path / "data").write_text("A\tw=a\n")
+    assert open_tagger(str(tmp_path / "model"), ["Attributes"]) is None
+    assert cli.main(["tag", str(tmp_path / "model"), str(tmp_path / "data"), "--quiet"]) == 0
+    assert capsys.readouterr().out == by_estimator(saved, tmp_path / "data")
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_damaged_files_that_are_sealed_again_are_refused_or_tag(saved, tmp_path_factory, data):
+    """Interpreted, an index outside of an array would raise."""
+    path = tmp_path_factory.mktemp("damaged") / "model"
+    path.write_bytes(resealed(damaged(data, saved.read_bytes())))
     opened = open_tagger(str(path), ["Attributes"])
     if opened is not None:
         found = opened.tagger.tag(b"A\tw=a\tw=bc\nB\tt\\:x\tsixteen=letters!\n")
@@ -229,15 +291,14 @@ def test_damaged_files_are_refused_or_tag(saved, tmp_path_factory, data):
 
 
 def changed(path: Path, **headers: object) -> bytes:
-    """The file with other values in its header of arrays."""
+    """The file with other values in its header of arrays, sealed again."""
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
     arrays = json.loads(content[8 : 8 + length])
     for name, value in headers.items():
         arrays[name.replace("__", ".")] |= value
     text = json.dumps(arrays).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + content[8 + length :]
+    return resealed(len(text).to_bytes(8, "little") + text + content[8 + length :])
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Source:
         self.name = "standard input" if is_standard else os.fspath(path)
         # Standard input stays open for others.
         self._file = None if is_standard else io.BufferedReader(io.FileIO(path), _PEEK)
-        self._stream = cast("io.BufferedReader[io.RawIOBase]", self._file or sys.stdin.buffer)
+        self._stream = self._file or _standard_input()
         try:
             self._begin()
         except BaseException:
@@ -123,6 +123,24 @@ class Source:
     def error(self, number: int, expected: str, got: str) -> Malformed:
         """Return the error for a line."""
         return malformed(self.name, number, expected, got)
+
+
+def _standard_input() -> "io.BufferedReader[io.RawIOBase]":
+    """Return standard input as a stream that can be peeked at, whatever stands in for it."""
+    if sys.stdin is None:
+        raise Malformed("standard input: expected data, got a closed stream")
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:  # a stream of text
+        stream = io.BytesIO(sys.stdin.read().encode("utf-8", "surrogatepass"))
+    found = stream if hasattr(stream, "peek") else _Borrowed(stream, _PEEK)
+    return cast("io.BufferedReader[io.RawIOBase]", found)
+
+
+class _Borrowed(io.BufferedReader):
+    """A buffer around a stream of others, which stays open."""
+
+    def close(self) -> None:
+        """Leave the stream as it is."""
 
 
 class _sound_gzip:

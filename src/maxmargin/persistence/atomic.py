@@ -15,8 +15,8 @@ except ImportError:  # on Windows
 _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file beside ``path``, sync it to disk, and give it the name ``path``.
+def write_atomically(path: str | os.PathLike[str], *content: bytes | memoryview) -> None:
+    """Write a file of these parts beside ``path``, sync it to disk, and give it the name ``path``.
 
     Whatever happens, ``path`` is the old file or the new one. An error removes the temporary file. A process
     that is killed leaves it behind, as ``.NAME.*.part``; the next process that writes ``path`` removes it. If
@@ -28,7 +28,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         # The permissions are those of any new file, unlike those that tempfile sets.
         with open(os.open(unfinished, _NEW_FILE, 0o666), "wb") as stream:
             _locked(stream.fileno())
-            stream.write(content)
+            stream.writelines(content)
             stream.flush()
             os.fsync(stream.fileno())
             if fcntl is not None:

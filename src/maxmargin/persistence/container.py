@@ -1,13 +1,15 @@
 """The file format: named arrays and a header of plain data, as a safetensors file.
 
 The metadata of the file have one key, `_KEY`, whose value is a JSON object: the kind of the file, the
-version of its format, and the header. safetensors checks that the arrays cover the file without overlaps or
+version of its format, and the header. Before it stands a checksum (`seals`), which finds accidental damage;
+earlier versions wrote none. safetensors checks that the arrays cover the file without overlaps or
 holes, and that shapes agree with sizes. `read` checks the rest: nothing of the file is evaluated or imported,
 and no more is allocated than the file has bytes, apart from a header of bounded length.
 """
 
 import json
 import math
+import mmap
 import os
 import stat
 from collections.abc import Mapping
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from maxmargin.persistence import seals
 from maxmargin.persistence.atomic import write_atomically
 from maxmargin.wording import quoted, shortened
 
@@ -30,6 +33,7 @@ _KEY = "maxmargin"
 _LONGEST_HEADER = 1 << 20
 _COPIES = 3  # of all arrays, which safetensors makes while it writes them
 _LENGTH_BYTES = 8
+_LONGEST_SEAL = 64
 # Most characters of an error that are quoted from a file, or from what checks say about it.
 _LONGEST_TEXT = 300
 _TYPES = {
@@ -83,9 +87,10 @@ def write(path: Path, form: Format, arrays: Arrays, header: Mapping[str, Json]) 
     contiguous = {name: np.require(array, requirements="C") for name, array in arrays.items()}
     _check_room(_COPIES * (len(text) + sum(array.nbytes for array in contiguous.values())))
     content = save(contiguous, {_KEY: text})
-    if _header_length(content) > _LONGEST_HEADER:
+    head, body = seals.sealed(content)
+    if _header_length(head) > _LONGEST_HEADER:
         raise ValueError(f"{path}: a header must have at most {_LONGEST_HEADER} bytes, got {len(text)}")
-    write_atomically(path, content)
+    write_atomically(path, head, body)
 
 
 def _check_room(n_bytes: int) -> None:
@@ -96,6 +101,7 @@ def _check_room(n_bytes: int) -> None:
 def read(path: Path, form: Format) -> Contents:
     """Return the contents of such a file; raise `FileError` if it is not one, OSError if there is none."""
     _check_length(path)
+    _check_seal(path)
     try:
         with safe_open(path, framework="numpy") as file:
             version, header = _parsed(path, form, file.metadata())
@@ -134,6 +140,16 @@ def _check_length(path: Path) -> None:
         fail(path, f"a header of at most {_LONGEST_HEADER} bytes", f"{length} bytes")
 
 
+def _check_seal(path: Path) -> None:
+    """Raise if a file has a seal, and is not as it was written."""
+    with open(path, "rb") as stream:
+        if seals.has_seal(stream.read(_LONGEST_SEAL)):
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                is_whole = seals.is_sealed(memoryview(content))
+            if not is_whole:
+                fail(path, "a whole safetensors file", "one that was changed or truncated, by its checksum")
+
+
 def _check_array(path: Path, name: str, described: object) -> None:
     """Raise unless an array has a type and a shape that NumPy supports."""
     dtype, shape = described.get_dtype(), described.get_shape()  # type: ignore[attr-defined]
@@ -147,8 +163,9 @@ def _check_array(path: Path, name: str, described: object) -> None:
 
 def _parsed(path: Path, form: Format, metadata: object) -> tuple[int, dict[str, Json]]:
     """Return the version and the header of a file of this kind."""
-    text = metadata.get(_KEY) if isinstance(metadata, dict) else None
-    if text is None:
+    said = metadata if isinstance(metadata, dict) else {}
+    text = said.get(_KEY)
+    if text is None or not said.keys() <= {_KEY, seals.KEY}:
         fail(path, f"a {form.kind} file of maxmargin", "a safetensors file of another program")
     found = loads(path, text)
     if not isinstance(found, dict):

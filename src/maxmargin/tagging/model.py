@@ -1,8 +1,9 @@
 """What tagging needs of a model file, read without NumPy.
 
 `maxmargin.load` is the one reader that checks a whole file, and says what is wrong with it. This one returns
-None for every file that is not a plain chain, or in which a part that tagging reads is not as it should be;
-`table.index_features` checks the rest.
+None for every file that is not as `save` wrote it, by its seal, so that it reads nothing that `load` refuses.
+It also returns None for every file that is not a plain chain. As anybody can seal a file, it checks the parts
+that compiled code reads; `table.index_features` checks the rest.
 """
 
 import ctypes
@@ -14,6 +15,7 @@ from array import array
 from typing import NamedTuple
 
 from maxmargin.compiling.object_code import Buffer
+from maxmargin.persistence.seals import is_sealed
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -79,6 +81,7 @@ class _File:
         with open(path, "rb") as stream:
             content = bytearray(os.fstat(stream.fileno()).st_size)
             stream.readinto(content)
+        _require(is_sealed(content))
         length = int.from_bytes(content[:_LENGTH_BYTES], "little")
         _require(length <= min(_LONGEST_HEADER, len(content) - _LENGTH_BYTES))
         self.content, self.first = content, _LENGTH_BYTES + length
