@@ -133,7 +133,7 @@ class ChainSVC(
     [['DET', 'NOUN', 'VERB']]
     >>> model.state_features_["the", "DET"] > 0
     True
-    >>> model.gap_ <= model.tol
+    >>> bool(model.gap_ <= model.tol * model.history_.primal.min())
     True
     """
 

@@ -39,7 +39,7 @@ class UniformMean(NamedTuple):
 
 
 class SuffixMean(NamedTuple):
-    """Equal weights for the iterates since the last power of two (tavg, doubling rounds)."""
+    """Equal weights for the iterates since the last power of two (tavg): rounds that double in length."""
 
 
 SCHEMES = {"weighted": WeightedMean(), "uniform": UniformMean(), "suffix": SuffixMean()}
@@ -58,7 +58,9 @@ class Averaged(_Averaged):
     inner : method
         The method whose iterates are averaged.
     scheme : {"weighted", "suffix", "uniform"}
-        Weight t for iterate t; equal weights since the last power of two; equal weights for all.
+        Weight t for iterate t; equal weights since the last power of two; equal weights for all. "suffix" is
+        the last half of the iterates at the end of a round, after 2^m - 1 steps, and fewer within one: the
+        paper's bound on the gap holds at the ends of rounds only.
     """
 
     __slots__ = ()
