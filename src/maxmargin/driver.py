@@ -68,7 +68,8 @@ def solve(
     callbacks : iterable of callables
         Each is called after every pass with a `Progress`; the run stops when one returns False.
     random_state : int, Generator, RandomState or None
-        Seed; the same seed gives the same result.
+        Seed; the same seed gives the same result, unless ``time_limit`` ends the run or `Cached` times its
+        oracle.
     start : Result, WarmStart or path, optional
         Continue from the result of another run, by the same kind of method at any lam. The problem must be
         the same, or the same with examples appended. On equal data, the first certificate costs no oracle
@@ -78,9 +79,10 @@ def solve(
         counts all passes of the run, ``time_limit`` the seconds of this call.
     n_jobs : int, optional
         Threads for the certificates and for the parts of `Divided`: one by default, -1 for one per processor.
-        The method says how many parts there are, so the weights do not depend on ``n_jobs`` unless a
-        ``time_limit`` or a callback ends the run. With more threads than parts, a certificate is computed
-        during the pass that follows: the run and the callbacks see it one pass later.
+        With more threads than parts, a certificate is computed during the pass that follows: the run and the
+        callbacks see it one pass later. Weights, bounds and history do not depend on ``n_jobs``, unless
+        ``time_limit`` or a callback ends the run. But the last pass may be one that the result does not use,
+        and a run that continues from it (``start``) begins after that pass.
     checkpoint : Checkpoint or path, optional
         Store the state of the run in this file every minute, or as often as the `Checkpoint` says. A file
         that exists is replaced only if it is ``start``. Problems with Python objects, as made by `Custom`,

@@ -134,7 +134,7 @@ class ChainSVC(
     [['DET', 'NOUN', 'VERB']]
     >>> model.state_features_["the", "DET"] > 0
     True
-    >>> bool(model.gap_ <= model.tol * model.history_.primal.min())  # tol is relative
+    >>> bool(model.gap_ <= model.tol * model.history_.primal.min())
     True
     """
 

@@ -113,7 +113,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     >>> model = StructuredSVC(features, loss, argmax, C=10, random_state=0).fit(X, [1, 1, 2])
     >>> model.predict([["here", "the", "pig", "sleeps"]])
     [2]
-    >>> bool(model.gap_ <= model.tol * model.history_.primal.min())  # tol is relative
+    >>> bool(model.gap_ <= model.tol * model.history_.primal.min())
     True
     """
 

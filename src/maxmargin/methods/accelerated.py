@@ -7,7 +7,7 @@ variables as P, the weights
           g = \frac1n \sum_i \sum_y \alpha_i(y) \, \psi_i(y)
 
 and the block steps of P with :math:`\lambda + \kappa` instead of :math:`\lambda`. After each pass, the
-centre moves (Catalyst; Lin, Mairal and Harchaoui 2015):
+centre moves as in Catalyst (Lin, Mairal and Harchaoui 2015), but less far, by a factor b < 1:
 
 .. math:: v \leftarrow w_k + \beta (w_k - w_{k-1}), \qquad
           \beta = b \, \frac{1 - \sqrt q}{1 + \sqrt q}, \qquad q = \frac{\lambda}{\lambda + \kappa} .
@@ -28,8 +28,8 @@ a smaller :math:`\kappa` would be faster. So :math:`\kappa` is raised or lowered
 It starts at about :math:`2 c \sqrt{\lambda / (n \bar s)}` (`maxmargin.methods._first_kappa`), which has the
 right units: :math:`\bar s` is the mean of :math:`H_i / R_i^2`, the hinge over the squared length of the
 corner, which is the step of block i up to a factor :math:`\lambda n`. It is measured by a few steps before
-the run. As :math:`\kappa \to 0`, acceleration reduces to the inner method. That :math:`\kappa` falls whenever
-acceleration stalls is not proved; no run that was measured has stalled.
+the run. With :math:`\kappa = 0` this is the inner method. No rate is known for an adapted :math:`\kappa` and
+one pass per centre: that the method does not stall is observed, not proved.
 
 **The first pass.** Its centre is zero, so :math:`\kappa` biases the weights towards zero. It is therefore
 smaller in this pass: about half of that of the second pass, if that is larger than :math:`\lambda`. Until all

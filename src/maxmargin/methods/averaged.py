@@ -39,11 +39,7 @@ class UniformMean(NamedTuple):
 
 
 class SuffixMean(NamedTuple):
-    """Equal weights for the iterates since the last power of two: the paper's doubling trick (tavg).
-
-    At the end of a round it is the average of the last half, for which the paper has a bound; at its
-    beginning it is a single iterate, for which there is none.
-    """
+    """Equal weights for the iterates since the last power of two (tavg): rounds that double in length."""
 
 
 SCHEMES = {"weighted": WeightedMean(), "uniform": UniformMean(), "suffix": SuffixMean()}
@@ -62,8 +58,9 @@ class Averaged(_Averaged):
     inner : method
         The method whose iterates are averaged.
     scheme : {"weighted", "suffix", "uniform"}
-        Weight t for iterate t; equal weights since the last power of two (the doubling trick: an average of
-        the last half at the end of each round); equal weights for all.
+        Weight t for iterate t; equal weights since the last power of two; equal weights for all. "suffix" is
+        the last half of the iterates at the end of a round, after 2^m - 1 steps, and fewer within one: the
+        paper's bound on the gap holds at the ends of rounds only.
     """
 
     __slots__ = ()
