@@ -73,9 +73,9 @@ TRAINING = {
         """
         Accelerated pairwise steps; pairwise or away steps on blocks; block-coordinate or batch Frank-Wolfe;
         stochastic subgradient steps; or the perceptron. A suffix says which average of the iterates is
-        returned: weighted, in doubling rounds (tail) or uniform. The perceptron has no certificate, and its steps do not
-        depend on C. Or a method of your choice, such as ``Averaged(Pairwise(lam=1.0), "suffix")``; its lam is
-        replaced by 1 / (C n).
+        returned: weighted, in doubling rounds (tail) or uniform. The perceptron has no certificate, and its
+        steps do not depend on C. Or a method of your choice, such as ``Averaged(Pairwise(lam=1.0),
+        "suffix")``; its lam is replaced by 1 / (C n).
         """,
     ),
     "tol": Parameter(
