@@ -427,7 +427,7 @@ def test_warm_starts_along_c(setting: Setting) -> None:
     for C in (0.1, 1.0, 10.0):
         model.set_params(C=C).fit(X, y)
         cold = setting.new(kernel="rbf", C=C).fit(X, y)
-        assert model.gap_ <= model.tol
+        assert model.gap_ <= model.tol * max(model.history_.primal.min(), 0.01)
         assert cold.history_.dual.max() <= model.history_.primal.min() + 1e-9
         assert model.history_.dual.max() <= cold.history_.primal.min() + 1e-9
     assert model.history_.passes[0] == 0
@@ -444,7 +444,7 @@ def test_a_warm_start_from_other_rows_begins_anew() -> None:
 def test_two_threads(setting: Setting) -> None:
     _, X, y, _ = setting
     one, two = (setting.new(kernel="rbf", n_jobs=n_jobs).fit(X, y) for n_jobs in (None, 2))
-    assert max(one.gap_, two.gap_) <= one.tol
+    assert all(model.gap_ <= model.tol * model.history_.primal.min() for model in (one, two))
     assert two.history_.dual.max() <= one.history_.primal.min() + 1e-9
     assert one.history_.dual.max() <= two.history_.primal.min() + 1e-9
     np.testing.assert_array_equal(two.dual_coef_, setting.new(kernel="rbf", n_jobs=2).fit(X, y).dual_coef_)
