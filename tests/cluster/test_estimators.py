@@ -1,5 +1,6 @@
 """Estimators on a cluster against those on one machine: certificates overlap, predictions are the same."""
 
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -8,10 +9,12 @@ import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 from maxmargin import dask as on_dask
 from maxmargin.dask import PartitionError
+from maxmargin.estimators import _training
 
 LONG = pytest.mark.long
 OPTIONS: dict[str, Any] = {"tol": 1e-2, "random_state": 0, "verbose": 0}
@@ -94,6 +97,36 @@ def test_the_model_of_one_machine(client: Client, name: str) -> None:
     np.testing.assert_equal(found.to_local().predict(X), expected.predict(X))
     for attribute in ("classes_", "max_length_", "inference_", "structure_", "n_features_in_"):
         np.testing.assert_equal(getattr(found, attribute, None), getattr(expected, attribute, None))
+
+
+def slow_part(*of: Any) -> Any:
+    time.sleep(0.1)
+    return tuple(np.concatenate(each) for each in of)
+
+
+def test_encoding_and_building_count_towards_the_time_limit(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partitions take 0.4 seconds in all, on two threads, and labels are learnt before problems are built."""
+    given = []
+
+    def noted_solve(*args: Any, **options: Any) -> Any:
+        given.append(options["time_limit"])
+        return maxmargin.solve(*args, **options)
+
+    monkeypatch.setattr(_training, "solve", noted_solve)
+    X = np.eye(2)[np.arange(8) % 2]
+    parts = [dask.delayed(slow_part)([X], [np.arange(8) % 2]) for _ in range(4)]
+    model = on_dask.MulticlassSVC(time_limit=100.0, **OPTIONS).fit(parts)
+    assert 50.0 < given[0] < 99.8
+    assert model.time_limit == 100.0
+    on_dask.MulticlassSVC(**OPTIONS).fit(parts)
+    assert given[1] is None
+    model = on_dask.MulticlassSVC(time_limit=0.1, **OPTIONS)
+    with pytest.warns(ConvergenceWarning, match="raise time_limit"):
+        model.fit(parts)
+    assert given[2] == pytest.approx(1e-3)
+    assert model.gap_ == np.inf
 
 
 def test_what_is_for_one_machine(client: Client) -> None:

@@ -18,6 +18,7 @@ from maxmargin.estimators._documentation import filled
 from maxmargin.estimators._examples import weighed
 from maxmargin.estimators._problems import Problem
 from maxmargin.estimators._state import transaction, twin
+from maxmargin.limits import Shares
 from maxmargin.persistence.container import Path
 from maxmargin.problems import Weighted
 from maxmargin.problems.problem import AnyProblem
@@ -89,7 +90,7 @@ class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
             local one.
         """
         self._check_parameters_for_cluster()
-        client = the_client(self.client)
+        client, time = the_client(self.client), Shares(self.time_limit, 1)
         self._forget()
         given, lesson = self._taught(client, X, y, sample_weight)
         self._take_in(lesson)
@@ -99,6 +100,7 @@ class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
             n = problem.map.sizes.examples
             self._moments = lesson.moments
             examples = FarExamples(n, lesson.weight / n, (None,))
+            self.time_limit = time.next()  # on a draft; the user's limit stays
             result = self._solve(problem, examples, None)  # type: ignore[arg-type]
             self._remember_nothing()
             MaxMarginEstimator._keep(self, problem, examples, result.w)  # type: ignore[arg-type]
