@@ -2,9 +2,9 @@
 
     python tests/size_report.py
 
-The figures are for comparing versions: files and lines, modules that only one other imports, generic functions,
-files that name a structure, bases of an estimator, and functions and files that `fit` and `predict` pass
-through when kernels are interpreted.
+The figures are for comparing versions: files and lines, modules that only one other imports, generic
+functions, files that name a structure, bases of an estimator, and functions and files that `fit` and
+`predict` pass through when kernels are interpreted.
 """
 
 import ast
