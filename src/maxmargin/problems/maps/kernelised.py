@@ -17,9 +17,10 @@ are added to contiguous memory. With these,
     \text{gram}_i       &\quad K_{ii} \, \delta \\
     \text{inner}(u, v)  &\quad \langle W_u, G_v \rangle + \text{that of the inner map} .
 
-Beyond this, methods only add and scale such vectors, which preserves G = K W. So every method, wrapper
-and model over rows works with a kernel, without sums over support vectors. The inner map has the parts of the
-model that have no kernel, such as transitions, and may have linear features too, such as a constant.
+Beyond this, methods only add and scale such vectors, which preserves G = K W. So every method and wrapper
+but `Anchored`, and every model over rows, works with a kernel, without sums over support vectors. The
+inner map has the parts of the model that have no kernel, such as transitions, and may have linear
+features too, such as a constant.
 """
 
 from typing import NamedTuple
