@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.problem import sizes
 
 _SAMPLING_SECONDS = 0.005
 # A median this far above the minimum says more about the machine than about the program.

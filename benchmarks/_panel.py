@@ -9,15 +9,7 @@ import numpy as np
 
 from _pictures import drawn_grids, nuclei_graphs, snake_graphs
 from _scores import ACCURACY, CHUNKS, LINKS, OVERLAP, SUBSETS, Score
-from maxmargin import (
-    ChainSVC,
-    DependencySVC,
-    GraphSVC,
-    MatchingSVC,
-    MulticlassSVC,
-    MultilabelSVC,
-    SegmentSVC,
-)
+from maxmargin import ChainSVC, DependencySVC, GraphSVC, MatchingSVC, MulticlassSVC, MultilabelSVC, SegmentSVC
 from maxmargin.datasets import (
     load_conll2000,
     load_digit_words,

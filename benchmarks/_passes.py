@@ -18,8 +18,8 @@ from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Subgradient
 from maxmargin.methods.protocol import start
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, predictions
-from maxmargin.problems.chain import ChainProblem
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.problem import sizes
+from maxmargin.structures.sequences.model import ChainProblem
 
 DECODE, PLAIN, WEIGHTED = "decoding only", "BCFW", "BCFW, weighted average"
 SSG = "SSG"

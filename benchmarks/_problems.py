@@ -7,10 +7,11 @@ import numpy as np
 
 from _crfsuite import MIN_COUNT
 from maxmargin.datasets import load_conll2000, load_ocr
-from maxmargin.encoding import SequenceEncoder, encode_labels
+from maxmargin.encoding.labels import encode_labels
+from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.problems import Chain, Multiclass
-from maxmargin.problems.chain import ChainProblem
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.structures.classes.model import MulticlassProblem
+from maxmargin.structures.sequences.model import ChainProblem
 
 LETTERS = 20_000
 

@@ -25,7 +25,7 @@ from _measure import Figure, Target, print_figures
 from _problems import conll_problem, if_there, letters_problem, ocr_problem
 from maxmargin import Accelerated, Averaged, Away, BlockFrankWolfe, History, Pairwise, c_path, solve
 from maxmargin.datasets import load_conll2000
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.problem import sizes
 
 GAPS = 0.1, 0.05, 0.01, 0.0065, 0.001
 AUTO, PLAIN = "accelerated pairwise", "BCFW"

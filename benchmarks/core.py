@@ -42,9 +42,9 @@ from _passes import DECODE, PLAIN, SSG, WEIGHTED, Runner, methods
 from _problems import conll_problem, if_there, ocr_problem
 from maxmargin.compiling.kernel_cache import fingerprint
 from maxmargin.datasets import load_conll2000
-from maxmargin.methods._blocks import Blocks, state_bytes
-from maxmargin.problems.chain import ChainProblem
-from maxmargin.problems.problem import sizes
+from maxmargin.methods.blocks import Blocks, state_bytes
+from maxmargin.structures.problem import sizes
+from maxmargin.structures.sequences.model import ChainProblem
 
 PASSES = str(Path(__file__).with_name("_passes.py"))
 PASS = Target(must=2.2, aim=1.5)

@@ -29,9 +29,9 @@ import numpy as np
 
 from _measure import Figure, Target, print_figures, run_python
 from maxmargin import ChainSVC, Progress, encode_files, open_corpus
-from maxmargin.corpus.manifest import Recipe
-from maxmargin.corpus.writing import CorpusWriter
-from maxmargin.encoding.numbered import NumberedSequences
+from maxmargin.encoding.sequences import NumberedSequences
+from maxmargin.files.corpus.manifest import Recipe
+from maxmargin.files.corpus.writing import CorpusWriter
 
 LENGTH, FEATURES, NAMES, LABELS = 20, 15, 10_000, 10
 FEW = 10_000

@@ -28,12 +28,12 @@ from scipy.sparse import csr_array
 from _measure import Figure, Target, print_figures
 from _problems import conll_rows, if_there
 from maxmargin import Accelerated, Divided, Pairwise, Result, solve
+from maxmargin.dask.fleet import Round
 from maxmargin.dask.method import Distributed, on_workers
-from maxmargin.dask.rounds import Round
 from maxmargin.dask.solving import a_fleet
 from maxmargin.methods import divided
 from maxmargin.problems import Chain, Multiclass
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.problem import sizes
 
 WORKERS, MADE_PARTITIONS = 2, 6
 LABELS, FEATURES, PER_TOKEN = 6, 20_000, 8

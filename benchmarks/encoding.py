@@ -26,11 +26,14 @@ from _crfsuite import fresh
 from _measure import Figure, Target, Times, print_figures, ratio
 from _problems import if_there
 from maxmargin.datasets import load_conll2000
-from maxmargin.encoding import SequenceEncoder, Tokens, encode_labels, sequences
+from maxmargin.encoding import sequences
 from maxmargin.encoding.checked import checked_numbers, checked_offsets
-from maxmargin.encoding.lookup import Bags, Vocabulary
+from maxmargin.encoding.kinds import Tokens
+from maxmargin.encoding.labels import encode_labels
 from maxmargin.encoding.matrices import checked_csr
-from maxmargin.rows import _storage
+from maxmargin.encoding.names import Bags, Vocabulary
+from maxmargin.encoding.sequences import SequenceEncoder
+from maxmargin.structures import rows
 
 TOKENS = 1_000_000
 SENTENCES, LENGTH, FEATURES, LABELS = 8936, 24, 20, 22
@@ -117,7 +120,7 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
 
 def check(tokens: Tokens, labels: Any, n_labels: int) -> None:
     """Run all checks of a builder of chains."""
-    _storage._canonical(checked_csr(tokens.rows, "benchmark"))
+    rows._canonical(checked_csr(tokens.rows, "benchmark"))
     checked_offsets(tokens.offsets, tokens.rows.shape[0], "benchmark")
     checked_numbers(labels, tokens.rows.shape[0], n_labels, "benchmark")
 

@@ -26,13 +26,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin import Accelerated, Averaged, BlockFrankWolfe, Pairwise, objective, solve
-from maxmargin.arrays import FloatArray, IntArray
+from maxmargin import Accelerated, Averaged, BlockFrankWolfe, Pairwise, solve
 from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sampling import SAMPLINGS, some_visits
 from maxmargin.methods.scratch import kept_scratch
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.problem import sizes
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.solving import objective
+from maxmargin.structures.problem import sizes
 
 sys.path.append(str(Path(__file__).parent / "paper"))
 from benchmark_utils.data import LOADERS

@@ -46,15 +46,15 @@ from maxmargin import Accelerated, BlockFrankWolfe, ChainSVC, Pairwise, solve
 from maxmargin.compiling import kernel
 from maxmargin.compiling.interpreting import interpreted
 from maxmargin.datasets import load_ocr
-from maxmargin.decoding import decode_all
 from maxmargin.methods.protocol import start
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, predictions
 from maxmargin.problems import Chain, GaussianKernel, Kernelised, Multiclass
-from maxmargin.problems.maps import kernelised
-from maxmargin.problems.maps._columns import GROUP, add_columns
-from maxmargin.problems.problem import sizes
-from maxmargin.result import Progress
+from maxmargin.solving.decoding import decode_all
+from maxmargin.solving.result import Progress
+from maxmargin.structures import kernelised
+from maxmargin.structures.columns import GROUP, add_columns
+from maxmargin.structures.problem import sizes
 
 ERROR, SECONDS = Target(must=13.8, aim=13.0), Target(must=10.0, aim=3.0)
 PASS, TO_SVC = Target(must=2.0, aim=1.5), Target(must=0.8, aim=0.5)

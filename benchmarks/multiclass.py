@@ -24,11 +24,12 @@ from sklearn.svm import LinearSVC
 
 from _measure import Figure, Target, Times, print_figures, ratio
 from _problems import if_there
-from maxmargin import Accelerated, BlockExact, objective, solve
-from maxmargin.arrays import FloatArray, aligned_zeros
+from maxmargin import Accelerated, BlockExact, solve
 from maxmargin.datasets import load_ocr
 from maxmargin.problems import Multiclass
-from maxmargin.problems.problem import sizes
+from maxmargin.runtime.arrays import FloatArray, aligned_zeros
+from maxmargin.solving import objective
+from maxmargin.structures.problem import sizes
 
 AHEAD = Target(1.0)
 MOST_PASSES = 5000

@@ -19,7 +19,7 @@ from maxmargin.datasets import load_digit_words
 from maxmargin.methods.protocol import start
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Chain, Custom, SignConstrained, Weighted
-from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.structures.problem import AnyProblem, sizes
 from own_oracle import N_CLASSES, N_FEATURES, argmax, dense, loss
 
 SAME = Target(must=1.10)

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from _problems import if_there
 from maxmargin.evaluation import phrase_scores
-from maxmargin.formats.columns import read_columns
-from maxmargin.formats.sources import Source
+from maxmargin.files.columns import read_columns
+from maxmargin.files.sources import Source
 
 UNIGRAMS = [
     *(f"U0{k}:%x[{k - 2},0]" for k in range(5)),

@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 
 from _measure import Figure, interleaved, print_figures
 from maxmargin import LineSearch, Predefined, Result, solve
-from maxmargin.arrays import FloatArray
 from maxmargin.product import (
     BlockConditionalGradient,
     ConditionalGradient,
@@ -31,6 +30,7 @@ from maxmargin.product import (
     ProductProblem,
     Simplex,
 )
+from maxmargin.runtime.arrays import FloatArray
 
 N_STEPS = 100
 RULES = {"line search": LineSearch(), "2/(k + 2)": Predefined()}

@@ -24,7 +24,7 @@ from _measure import Figure, Target, interleaved, print_figures, ratio
 from _problems import conll_problem, if_there, ocr_problem
 from maxmargin import Accelerated, Divided, Pairwise, Result, solve
 from maxmargin.datasets import load_conll2000
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.problem import sizes
 
 PARTS = 1, 2, 4, 8
 

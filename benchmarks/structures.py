@@ -51,18 +51,16 @@ from maxmargin.datasets import (
     load_snakes,
     load_ud_ewt,
 )
-from maxmargin.encoding import SequenceEncoder
-from maxmargin.encoding.arc_features import ArcEncoder
-from maxmargin.encoding.arcs import encode_heads
-from maxmargin.encoding.links import encode_links, encode_matchings
-from maxmargin.encoding.segments import encode_limits, encode_segments
-from maxmargin.encoding.sentences import encode_tagged
-from maxmargin.estimators._label_structures import label_graphs
-from maxmargin.inference.chow_liu import chow_liu
+from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import hinges
-from maxmargin.problems import Arborescence, Graph, Matching, SecondOrderChain, Segments
-from maxmargin.problems.problem import sizes
+from maxmargin.problems import Dependency, Graph, Matching, SecondOrderChain, Segments
+from maxmargin.structures.dependency.encode import ArcEncoder, encode_heads, encode_tagged
+from maxmargin.structures.label_sets.estimator import label_graphs
+from maxmargin.structures.label_sets.inference import chow_liu
+from maxmargin.structures.matchings.encode import encode_links, encode_matchings
+from maxmargin.structures.problem import sizes
+from maxmargin.structures.segments.encode import encode_limits, encode_segments
 
 # The word aligner is not installed: it is part of the examples.
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
@@ -149,7 +147,7 @@ def trees(data: str | None) -> Structure:
         name = f"trees: attachment score after {len(train.X)} sentences"
         return [Figure(name, model.score(test.X, test.y), "", ATTACHMENT)]
 
-    return Structure("trees", Arborescence.from_encoded(arcs, heads, loss="hamming"), quality, model.C)
+    return Structure("trees", Dependency.from_encoded(arcs, heads, loss="hamming"), quality, model.C)
 
 
 def nuclei(data: str | None) -> Structure:

@@ -28,7 +28,7 @@ from maxmargin.methods.protocol import (
 )
 from maxmargin.methods.scratch import add_corner
 from maxmargin.problems import Chain
-from maxmargin.problems.feature_map import map_sizes, norm2, push
+from maxmargin.structures.feature_map import map_sizes, norm2, push
 
 
 class PassiveAggressive(NamedTuple):

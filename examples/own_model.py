@@ -14,13 +14,13 @@ from sklearn.datasets import load_digits
 
 from maxmargin import Accelerated, Pairwise, check_problem, solve
 from maxmargin.compiling import subroutine
-from maxmargin.problems import Problem, feature_map, oracle
+from maxmargin.structures import feature_map, oracle
+from maxmargin.structures.problem import Problem
 
 K = 3
 
 
-# The feature map. The statistics of an output are the indicators of its items; Phi_i is the transpose of
-# X[i].
+# The feature map. The statistics of an output are indicators of its items; Phi_i is the transpose of X[i].
 class ItemMap(NamedTuple):
     X: np.ndarray  # shape (n, m, n_features)
     products: np.ndarray  # X[i] @ X[i].T of each example

@@ -53,8 +53,8 @@ def runs() -> dict[str, tuple[Callable[[int], Any], Any]]:
 def check(make: Callable[[int], Any], method: Any) -> None:
     """Run a method on a few problems, with each sampling, and predict."""
     from maxmargin import solve
-    from maxmargin.decoding import decode_all
     from maxmargin.methods.protocol import traits
+    from maxmargin.solving.decoding import decode_all
 
     samplings = ("permutation", "gap") if traits(method).notes_gaps else ("permutation",)
     for seed in range(5):

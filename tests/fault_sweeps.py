@@ -63,7 +63,7 @@ def _fitted() -> Any:
 
 def encode(folder: Path) -> bytes:
     from maxmargin.problems import Chain
-    from maxmargin.problems.contents import fingerprint
+    from maxmargin.structures.problem import fingerprint
 
     return _digest(fingerprint(Chain.from_sequences(*_words(20))))
 

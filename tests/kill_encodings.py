@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from maxmargin import FileError, encode_files, open_corpus
-from maxmargin.corpus import reading, writing
+from maxmargin.files.corpus import reading, writing
 
 _SENTENCES = 80
 # How long an encoding takes at most, in seconds, and how often one is killed before it may end.

@@ -68,7 +68,7 @@ def made_problem() -> Any:
 def train(method: str, sampling: str, is_eager: bool, folder: Path) -> None:
     """Train in this process, continue from the file if there is one, and write the result's digest."""
     from maxmargin import Checkpoint, solve
-    from maxmargin.persistence import checkpoint as checkpoints
+    from maxmargin.files import checkpoint as checkpoints
 
     problem, file, log = made_problem(), folder / "run", folder / "log"
     checkpoints._PATIENCE = _PATIENCE[is_eager]
@@ -101,8 +101,8 @@ def warm(method: str, sampling: str) -> None:
 
 def _note_in(log: Path) -> None:
     """Note each moment at which a state is or could be written: the number of visits, and the time."""
-    from maxmargin.persistence.checkpoint import Keeper
-    from maxmargin.run_state import Files
+    from maxmargin.files.checkpoint import Keeper
+    from maxmargin.solving.run_state import Files
 
     is_due, save, continued = Keeper.is_due, Keeper.save, Files.continued
     handle = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)

@@ -42,7 +42,7 @@ def _bits(*arrays: Any) -> str:
 
 def encode(folder: Path) -> str:
     from maxmargin.problems import Chain
-    from maxmargin.problems.contents import fingerprint
+    from maxmargin.structures.problem import fingerprint
 
     problem = Chain.from_sequences([_rows(2), _rows(1)], [[0, 1], [1]])
     return repr(fingerprint(problem))

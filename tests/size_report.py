@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
-os.environ["NUMBA_DISABLE_JIT"] = "1"
-
 ROOT = Path(__file__).resolve().parents[1] / "src"
 GENERIC = {"generic", "generic_with_default", "python_generic", "singledispatch"}
 # The words by which a file is recognised as one about a structure.
@@ -41,6 +39,7 @@ def main() -> None:
 
 
 def _walks() -> None:
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
     from maxmargin import ChainSVC
 
     ours = [cls for cls in ChainSVC.__mro__ if cls.__module__.startswith("maxmargin")]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin import warm
-from maxmargin.compiling import baseline, kernel_cache
+from maxmargin.cli import warm
+from maxmargin.compiling import kernel_cache
+from maxmargin.compiling import places as baseline
 from maxmargin.compiling.object_code import ObjectCode, Store
 from support.package_copies import MEASURED, WARNED, copy_package, measured, run
 
@@ -166,7 +167,7 @@ def test_the_environment_may_name_another_processor(name, features, described, m
 @pytest.mark.parametrize("settings", [{}, {"NUMBA_CPU_NAME": "generic"}, baseline.settings()])
 def test_processors_are_described_as_numba_does(settings):
     program = (
-        "from numba.core.registry import cpu_target\nfrom maxmargin.compiling import baseline\n"
+        "from numba.core.registry import cpu_target\nfrom maxmargin.compiling import places as baseline\n"
         "assert baseline.host() == cpu_target.target_context.codegen().magic_tuple()"
     )
     subprocess.run([sys.executable, "-c", program], env=os.environ | settings, check=True, timeout=100)

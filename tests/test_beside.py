@@ -19,12 +19,12 @@ from maxmargin import (
     FrankWolfe,
     Pairwise,
     Status,
-    objective,
     solve,
 )
-from maxmargin.compiling.threads import Shared, n_threads, run_all, threads
-from maxmargin.limits import OutOfTime
 from maxmargin.problems import Multiclass
+from maxmargin.runtime.limits import OutOfTime
+from maxmargin.runtime.threads import Shared, n_threads, run_all, threads
+from maxmargin.solving import objective
 from support.catalogue import Case, chain_case, multiclass_case
 from support.counting import Counting
 

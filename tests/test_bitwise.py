@@ -14,19 +14,19 @@ import pytest
 
 from maxmargin import Away, BlockFrankWolfe, Pairwise
 from maxmargin.compiling import is_wrapper, kernel
-from maxmargin.compiling.numba_private import ARE_WHOLE, PART
+from maxmargin.compiling.numba_private.pipeline import ARE_WHOLE, PART
 from maxmargin.compiling.places import is_ours
-from maxmargin.methods._blocks import Blocks, empty_blocks
-from maxmargin.methods._planes import Planes
-from maxmargin.methods.alone import NO_MEETINGS, Alone
+from maxmargin.methods.blocks import Blocks, empty_blocks
+from maxmargin.methods.planes import Planes
 from maxmargin.methods.protocol import DONE, start
 from maxmargin.methods.sampling import ByGap, Listed
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import batch_corner, hinges, predictions, push_blocks, sweep
-from maxmargin.problems.feature_map import score
-from maxmargin.problems.maps._products import head_norm2
-from maxmargin.problems.oracle import argmax
-from maxmargin.problems.problem import as_problem, sizes
+from maxmargin.methods.walks import NO_MEETINGS, Alone
+from maxmargin.structures.feature_map import score
+from maxmargin.structures.oracle import argmax
+from maxmargin.structures.problem import as_problem, sizes
+from maxmargin.structures.products import head_norm2
 from support.active_sets import planes_of, with_room
 from support.bitwise_runs import RUNS, bits, run
 from support.catalogue import Case, chain_case, layout, matching_case, multiclass_case, tree_case

@@ -9,7 +9,7 @@ import pytest
 
 from maxmargin import StructuredSVC, check_problem
 from maxmargin.problems import SignConstrained, Sizes
-from maxmargin.problems.feature_map import norm2
+from maxmargin.structures.feature_map import norm2
 from support.catalogue import Case, chain_case, multiclass_case
 from support.counting import Counting
 from support.naive import Array

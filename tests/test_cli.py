@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import maxmargin
-from maxmargin import cli, demo, warm
+from maxmargin import cli
+from maxmargin.cli import demo, warm
 from maxmargin.datasets import load_digit_words
-from maxmargin.result import Progress
+from maxmargin.solving.result import Progress
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

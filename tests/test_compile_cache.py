@@ -37,8 +37,8 @@ TWICE = 2.0 * (1.0 - np.eye(3))
 # A user's model: multiclass, where every mistake costs FACTOR.
 USER_CLASS = """
 from maxmargin.problems import Multiclass
-from maxmargin.problems.oracle import argmax, loss
-from maxmargin.problems.oracles.multiclass import MulticlassOracle
+from maxmargin.structures.oracle import argmax, loss
+from maxmargin.structures.classes.model import MulticlassOracle
 
 class CostlyOracle(MulticlassOracle):
     __slots__ = ()
@@ -117,7 +117,7 @@ report(train(Multiclass))
 def test_edit_in_another_file_than_the_loop_is_seen(package):
     edited = package / "maxmargin" / "problems" / "oracles" / "multiclass.py"
     again = USER_CLASS[USER_CLASS.index("@loss") :].replace("FACTOR", "2.0").replace("Costly", "Multiclass")
-    names = "\nfrom maxmargin.problems.oracle import argmax, loss\n"
+    names = "\nfrom maxmargin.structures.oracle import argmax, loss\n"
     edited.write_text(edited.read_text() + names + again)
     said = run(package, MEASURED)
     assert said["numbers"] == measured(loss=TWICE) != measured()
@@ -150,7 +150,7 @@ def test_renamed_class_does_no_harm(package):
 def test_class_of_a_script_adds_no_file(package, measured_copy):
     # Also a helper that gets an object of a class defined in the script.
     moves = """
-from maxmargin.problems.moves import Move, new_move, reset
+from maxmargin.structures.feature_map import Move, new_move, reset
 
 class MyMove(Move):
     __slots__ = ()

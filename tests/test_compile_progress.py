@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 
 from maxmargin.compiling import kernel
-from maxmargin.compiling.collection import without_collection
 from maxmargin.compiling.interpreting import interpreted
-from maxmargin.compiling.progress import (
-    Compilation,
-    CompilingLine,
-    announced,
-    watched,
-)
-from maxmargin.driver import solve
+from maxmargin.compiling.progress import Compilation, CompilingLine, announced, watched
 from maxmargin.methods import Accelerated, BlockExact, BlockFrankWolfe, Pairwise
 from maxmargin.methods.sweep import hinges, sweep
 from maxmargin.problems import Multiclass, SlackRescaled, Weighted
-from maxmargin.problems.problem import sizes
+from maxmargin.runtime.interrupts import without_collection
+from maxmargin.solving.driver import solve
+from maxmargin.structures.problem import sizes
 from support.catalogue import chain_case, multiclass_case
 
 

@@ -10,14 +10,14 @@ import matplotlib
 import numpy as np
 import pytest
 
-from maxmargin import BlockFrankWolfe, limits, solve
+from maxmargin import BlockFrankWolfe, solve
 from maxmargin.compiling.progress import announced
-from maxmargin.display import CertificateLines, LogLines, ProgressLine, shown_progress
-from maxmargin.history import History, Measurement
-from maxmargin.limits import Limits
-from maxmargin.plotting import plot_convergence
 from maxmargin.problems import Multiclass
-from maxmargin.result import Progress
+from maxmargin.runtime import limits
+from maxmargin.runtime.limits import Limits
+from maxmargin.solving.display import CertificateLines, LogLines, ProgressLine, shown_progress
+from maxmargin.solving.history import History, Measurement, plot_convergence
+from maxmargin.solving.result import Progress
 
 matplotlib.use("Agg")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, hamming_loss
 
-from maxmargin.commands.reports import conlleval
+from maxmargin.cli.evaluate import conlleval
 from maxmargin.evaluation import (
     Counts,
     alignment_error_rate,

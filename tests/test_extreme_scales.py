@@ -28,11 +28,11 @@ from maxmargin import (
     ScaleError,
     Subgradient,
     WarmStart,
-    objective,
     solve,
 )
 from maxmargin.problems import Multiclass
-from maxmargin.problems.problem import as_problem, sizes
+from maxmargin.solving import objective
+from maxmargin.structures.problem import as_problem, sizes
 from support.naive import Array
 from support.plain import Plain, asked
 

@@ -10,15 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import Accelerated, BlockFrankWolfe, Pairwise, solve
-from maxmargin.arrays import is_frozen, is_mapped, joint_view, lent, owned
-from maxmargin.encoding import SequenceEncoder
-from maxmargin.encoding.arcs import Arcs
-from maxmargin.encoding.chunks import PIECE
-from maxmargin.encoding.graphs import Graphs
-from maxmargin.encoding.segments import EncodedSegments
-from maxmargin.encoding.tokens import first_not_finite
-from maxmargin.problems import Arborescence, Chain, Graph, Multiclass, SecondOrderChain, Segments
-from maxmargin.rows import DenseRows, IndicatorRows, SparseRows, as_indicators, as_rows, squared_norms
+from maxmargin.encoding.kinds import PIECE, first_not_finite
+from maxmargin.encoding.sequences import SequenceEncoder
+from maxmargin.problems import Chain, Dependency, Graph, Multiclass, SecondOrderChain, Segments
+from maxmargin.runtime.arrays import is_frozen, is_mapped, joint_view, lent, owned
+from maxmargin.structures.dependency.encode import Arcs
+from maxmargin.structures.graphs.encode import Graphs
+from maxmargin.structures.rows import (
+    DenseRows,
+    IndicatorRows,
+    SparseRows,
+    as_indicators,
+    as_rows,
+    squared_norms,
+)
+from maxmargin.structures.segments.encode import EncodedSegments
 from support.bitwise_runs import assert_same_bits
 
 RNG = np.random.default_rng(0)
@@ -183,7 +189,7 @@ def graphs(X):
 
 
 def trees(X):
-    return Arborescence.from_encoded(Arcs(X[:8], np.array([0, 1, 3])), np.array([0, 0, 1]))
+    return Dependency.from_encoded(Arcs(X[:8], np.array([0, 1, 3])), np.array([0, 0, 1]))
 
 
 BUILDERS = {

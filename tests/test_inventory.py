@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from maxmargin import cli
-from maxmargin.compiling import baseline, inventory
-from maxmargin.compiling.inventory import Inventory, Trained, inventories
+from maxmargin.compiling import kernel_cache
+from maxmargin.compiling import places as baseline
+from maxmargin.compiling.kernel_cache import Inventory, Trained, inventories
 
 
 def type_of(name: str, *fields: Any) -> SimpleNamespace:
@@ -42,11 +43,11 @@ def places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         directory.mkdir(parents=True)
         for content in contents:
             (directory / f"maxmargin.methods.sweep.sweep-{content}").write_text(content)
-        (directory / "maxmargin.loops.copy-0").write_bytes(bytes(2_000_000))
-    monkeypatch.setattr(inventory, "readable_directories", lambda: (tmp_path / "kept",))
-    monkeypatch.setattr(inventory, "directory_name", lambda: "kernels-0")
-    monkeypatch.setattr(inventory, "read_trusted", lambda file: file.read_bytes())
-    monkeypatch.setattr(inventory, "kept_signature", SIGNATURES.get)
+        (directory / "maxmargin.compiling.loops.copy-0").write_bytes(bytes(2_000_000))
+    monkeypatch.setattr(kernel_cache, "readable_directories", lambda: (tmp_path / "kept",))
+    monkeypatch.setattr(kernel_cache, "directory_name", lambda: "kernels-0")
+    monkeypatch.setattr(kernel_cache, "read_trusted", lambda file: file.read_bytes())
+    monkeypatch.setattr(kernel_cache, "kept_signature", SIGNATURES.get)
     monkeypatch.setattr(baseline, "_SHIPPED", tmp_path / "shared")
     monkeypatch.setattr(baseline, "within", lambda processor: processor)
     monkeypatch.delenv(baseline.VARIABLE, raising=False)
@@ -98,6 +99,6 @@ def test_the_command_lists_and_compiles_nothing(places: Path, capsys: pytest.Cap
 def test_the_command_says_that_nothing_is_ready(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(inventory, "inventories", lambda: [Inventory("here", tmp_path, 0, 0, ())])
+    monkeypatch.setattr(kernel_cache, "inventories", lambda: [Inventory("here", tmp_path, 0, 0, ())])
     assert cli.main(["compile", "--list"]) == 0
     assert capsys.readouterr().out == "no kernels ready: a first fit compiles those that it needs\n"

@@ -11,10 +11,10 @@ import pytest
 from numba.core.compiler import Flags, run_frontend
 
 from maxmargin.compiling import apart, helper, kernel
-from maxmargin.compiling.numba_private import IS_TESTED
-from maxmargin.compiling.numba_private.compilers import KernelFlags
 from maxmargin.compiling.numba_private.lowering import values_of
-from maxmargin.problems.moves import Move, add_entry, new_move
+from maxmargin.compiling.numba_private.pipeline import KernelFlags
+from maxmargin.compiling.numba_private.versions import IS_TESTED
+from maxmargin.structures.feature_map import Move, add_entry, new_move
 
 SETTINGS = [{}, {"nrt": True}, {"nrt": False}, {"nrt": True, "fastmath": True}, {"boundscheck": True}]
 
@@ -28,7 +28,9 @@ def test_this_version_of_numba_is_among_those_tested():
 def test_other_versions_of_numba_compile_by_themselves(version):
     program = (
         f"import numba; numba.__version__ = {version!r}\n"
-        "from maxmargin.compiling.numba_private import ARE_WHOLE, CAN_KEEP, IS_TESTED, KERNEL, PART\n"
+        "from maxmargin.compiling.numba_private.instructions import CAN_KEEP\n"
+        "from maxmargin.compiling.numba_private.pipeline import ARE_WHOLE, KERNEL, PART\n"
+        "from maxmargin.compiling.numba_private.versions import IS_TESTED\n"
         "assert CAN_KEEP and not IS_TESTED and not ARE_WHOLE and 'pipeline_class' not in {*KERNEL, *PART}\n"
         "from maxmargin.tagging.making import made_code\n"
         "assert made_code() is None"

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from maxmargin import BlockFrankWolfe, objective
-from maxmargin.driver import solve
+from maxmargin import BlockFrankWolfe
 from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Chain, GaussianKernel, Kernelised, PrecomputedKernel
-from maxmargin.problems.feature_map import rebuilt
-from maxmargin.problems.maps.kernelised import kernel_parts
+from maxmargin.solving import objective
+from maxmargin.solving.driver import solve
+from maxmargin.structures.feature_map import rebuilt
+from maxmargin.structures.kernelised import kernel_parts
 
 LAM = 0.05
 X = np.random.default_rng(0).normal(size=(12, 2))

@@ -17,46 +17,31 @@ from support.imports import later_blocks, tree_of
 from support.package_copies import copy_package
 
 ROOT = Path(maxmargin.__file__).parent
-# From the lowest to the highest. A module may import those of lower layers and its own.
+# From the lowest to the highest. A module may import those of lower layers and its own. A file of a room of
+# structures is in the layer of its name; all other files of rooms, and what rooms share, are "structures".
 LAYERS = [
-    ["_lazy", "wording", "arrays", "limits", "evaluation"],
-    ["persistence", "states"],
+    ["runtime", "evaluation"],
+    ["files/atomic", "files/container", "files/parts", "files/checkpoint"],
     ["compiling"],
-    ["loops"],
-    ["encoding"],
-    ["formats"],
-    ["rows"],
-    ["inference"],
-    ["tagging"],
-    ["problems"],
+    ["encoding", "structures/encode"],
+    ["files"],
+    ["structures"],
+    ["tagging", "problems"],
     ["methods"],
-    ["objective", "history", "decoding", "marginals"],
-    ["plotting"],
-    [
-        "_arguments",
-        "resume",
-        "kinds",
-        "result",
-        "run_state",
-        "run",
-        "driver",
-        "_probe",
-        "_spot_check",
-        "checks",
-    ],
-    ["path", "product"],
-    ["display"],
-    ["corpus"],
+    ["solving"],
+    ["product"],
+    ["files/corpus"],
     ["estimators"],
+    ["structures/estimator"],
     ["displays", "dask"],
     ["__init__"],
-    ["demo", "_first_fits"],
-    ["warm"],
-    ["commands"],
     ["cli", "__main__"],
 ]
+ROOMS = ["classes", "custom", "dependency", "graphs", "label_sets", "matchings", "segments", "sequences"]
+# The one room that may import another: label sets are labels of the nodes of a graph.
+NEIGHBOURS = {"label_sets": {"graphs"}}
 APART = "datasets"
-MAY_READ_DATASETS = {"demo", "cli"}
+MAY_READ_DATASETS = {"cli"}
 HEAVY = {"matplotlib", "pandas", "pycrfsuite", "sklearn.datasets", "psutil", "piqp"}
 # What marks functions whose compiled code is kept on disk.
 COMPILED = {"kernel", "inner_kernel", "helper", "subroutine", "generic", "generic_with_default"}
@@ -64,8 +49,13 @@ MODULES = sorted(path.relative_to(ROOT).with_suffix("").as_posix() for path in R
 
 
 def part_of(module):
-    """The part of the package, a module or subpackage, to which "problems/chain" belongs."""
-    return module.split("/")[0]
+    """The part of the package to which a module belongs, as LAYERS names it."""
+    folder, *rest = module.split("/")
+    if folder == "structures" and rest[0] in ROOMS:
+        own = {"encode": "encode", "arc_names": "encode", "estimator": "estimator"}.get(rest[-1])
+        return f"structures/{own}" if own else "structures"
+    part = f"{folder}/{rest[0]}" if rest else folder
+    return part if any(part in parts for parts in LAYERS) else folder
 
 
 @cache
@@ -92,14 +82,7 @@ def _names(node, module):
 
 def parts_imported(module):
     """The parts of this package that a module imports anywhere, other than its own."""
-    names = {name for name, _ in imports(module) if name.split(".")[0] == "maxmargin"}
-    parts = {_part_named(name.split(".")[1:]) for name in names}
-    return parts - {part_of(module)}
-
-
-def _part_named(path):
-    is_part = path and ((ROOT / path[0]).is_dir() or (ROOT / f"{path[0]}.py").is_file())
-    return path[0] if is_part else "__init__"
+    return {part_of(needed) for needed in files_imported(module, anywhere=True)} - {part_of(module)}
 
 
 def layer(part):
@@ -116,11 +99,46 @@ def test_imports_go_downwards():
             assert APART not in parts or part_of(module) in MAY_READ_DATASETS, module
 
 
+def room_of(module):
+    folder, *rest = module.split("/")
+    return rest[0] if folder == "structures" and rest[0] in ROOMS else None
+
+
+def test_rooms_do_not_import_each_other():
+    for module in MODULES:
+        own = room_of(module)
+        needed = {room_of(each) for each in files_imported(module, anywhere=True)} - {own, None}
+        if own is not None:
+            assert needed <= NEIGHBOURS.get(own, set()), module
+        elif module.startswith("structures/"):
+            assert not needed, module
+
+
+def test_rooms_have_few_files():
+    for room in ROOMS:
+        names = {path.stem for path in (ROOT / "structures" / room).glob("*.py")} - {"__init__"}
+        assert {"model", "estimator"} <= names, room
+        assert len(names) <= 7, room
+
+
+def test_models_know_nothing_of_scikit_learn():
+    for module in MODULES:
+        if part_of(module) in (
+            "structures",
+            "encoding",
+            "structures/encode",
+            "compiling",
+            "methods",
+            "solving",
+        ):
+            at_top = {name.split(".")[0] for name, is_top in imports(module) if is_top}
+            assert "sklearn" not in at_top, module
+
+
 def test_datasets_and_encoding_stand_alone():
     for module in MODULES:
         if part_of(module) in (APART, "encoding"):
-            allowed = {"arrays", "wording", "compiling", "loops", "evaluation"}
-            assert parts_imported(module) <= allowed, module
+            assert parts_imported(module) <= {"runtime", "compiling", "evaluation", "__init__"}, module
 
 
 def test_encoding_needs_arrays_only():
@@ -128,17 +146,19 @@ def test_encoding_needs_arrays_only():
         name.split(".")[0]
         for module in MODULES
         if part_of(module) == "encoding"
-        for name, _ in imports(module)
+        for name, is_top in imports(module)
+        if is_top
     }
     assert outside - set(sys.stdlib_module_names) <= {"maxmargin", "numpy", "scipy"}
 
 
-def files_imported(module):
+@cache
+def files_imported(module, anywhere=False):
     """The modules of this package whose names a module imports, packages as their __init__."""
     found = set()
     for name, at_top in imports(module):
         path = name.split(".")
-        if path[0] == "maxmargin" and at_top:
+        if path[0] == "maxmargin" and (at_top or anywhere):
             prefixes = ("/".join(path[1:k]) for k in range(len(path), 1, -1))
             found.add(next((p for p in map(_module_at, prefixes) if p), "__init__"))
     return found - {module}
@@ -202,8 +222,10 @@ def keys_after_edit(file):
 def test_an_edit_to_any_source_of_compiled_code_changes_all_keys(package, monkeypatch):
     monkeypatch.setattr(places, "ROOT", package)
     before, files = keys(), compiled_from()
-    private = {f"compiling/numba_private/{name}.py" for name in ("lowering", "items", "libraries", "tuples")}
-    assert private | {"inference/viterbi.py"} <= {file.as_posix() for file in files}
+    private = {
+        f"compiling/numba_private/{name}.py" for name in ("lowering", "items", "libraries", "pipeline")
+    }
+    assert private | {"structures/sequences/inference.py"} <= {file.as_posix() for file in files}
     for file in files:
         after = keys_after_edit(package / file)
         assert not set(before) & set(after), file
@@ -213,16 +235,16 @@ def test_an_edit_to_any_source_of_compiled_code_changes_all_keys(package, monkey
 def test_new_and_renamed_sources_change_all_keys(package, monkeypatch):
     monkeypatch.setattr(places, "ROOT", package)
     before = keys()
-    (package / "rows" / "new.py").touch()
+    (package / "structures" / "new.py").touch()
     new = keys()
-    (package / "rows" / "new.py").rename(package / "rows" / "newer.py")
+    (package / "structures" / "new.py").rename(package / "structures" / "newer.py")
     assert all(len({*three}) == 3 for three in zip(before, new, keys(), strict=True))
-    (package / "rows" / "newer.py").unlink()
+    (package / "structures" / "newer.py").unlink()
 
 
 def test_an_edit_to_an_estimator_or_a_command_leaves_compiled_code(package, monkeypatch):
     monkeypatch.setattr(places, "ROOT", package)
-    for name in ("estimators/chain.py", "commands/tag.py", "dask/rounds.py", "cli.py"):
+    for name in ("structures/sequences/estimator.py", "cli/tag.py", "dask/fleet.py", "cli/__init__.py"):
         assert keys_after_edit(package / name) == keys()
 
 
@@ -238,8 +260,8 @@ def test_import_of_the_package_is_light():
     program = before + "; from maxmargin import *; print(*set(sys.modules) - before)"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(said.stdout.split())
-    assert "maxmargin.estimators.chain" in loaded
-    heavy = {"pandas", "matplotlib", "pycrfsuite", "piqp", "dask", "maxmargin.warm", "maxmargin.datasets"}
+    assert "maxmargin.structures.sequences.estimator" in loaded
+    heavy = {"pandas", "matplotlib", "pycrfsuite", "piqp", "dask", "maxmargin.cli.warm", "maxmargin.datasets"}
     assert not loaded & heavy
 
 

@@ -1,18 +1,17 @@
 """Names that are imported when they are first used: complete, the same for type checkers, and light."""
 
 import ast
-import importlib
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import maxmargin
-import maxmargin.estimators
-from maxmargin._lazy import lazy_names
+from maxmargin import compiling, methods, problems
 
-PACKAGES = [maxmargin, maxmargin.estimators]
+LAZY = [maxmargin, compiling, methods, problems]
 
 
 def said_by(program):
@@ -21,30 +20,35 @@ def said_by(program):
     return run.stdout.split()
 
 
-def declared(package):
-    """The names of the block for type checkers: {name: module}."""
-    tree = ast.parse(Path(package.__file__).read_text())
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
-    return {alias.asname: node.module for node in block.body for alias in node.names}
+def declared(module):
+    """The names in the stub beside a module: {name: module}."""
+    tree = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text())
+    package = module.__spec__.parent
+    return {
+        alias.asname: f"{package}.{node.module}"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
-def test_type_checkers_see_the_same_names(package):
-    names = declared(package)
-    assert sorted(names) == package.__all__
-    for name, module in names.items():
-        assert getattr(package, name) is getattr(importlib.import_module(module), name)
+@pytest.mark.parametrize("module", LAZY, ids=lambda module: module.__name__)
+def test_every_name_of_a_stub_is_what_its_module_defines(module):
+    names = declared(module)
+    assert sorted(names) == sorted(module.__all__)
+    for name, home in names.items():
+        assert getattr(module, name) is getattr(import_module(home), name)
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
-def test_no_name_is_that_of_a_module(package):
-    folder = Path(package.__file__).parent
-    assert not {path.stem for path in folder.iterdir()} & set(package.__all__)
+@pytest.mark.parametrize("module", LAZY, ids=lambda module: module.__name__)
+def test_no_name_is_that_of_a_module(module):
+    folder = Path(module.__file__).parent
+    assert not {path.stem for path in folder.iterdir()} & set(module.__all__)
 
 
 def test_all_names_are_listed_before_they_are_used():
     program = "import maxmargin; print(*dir(maxmargin))"
-    assert set(said_by(program)) >= {*maxmargin.__all__, "__version__", "problems", "methods", "estimators"}
+    assert set(said_by(program)) >= {*maxmargin.__all__, "problems", "methods", "estimators"}
 
 
 def test_star_and_modules_of_the_package_without_optional_packages():
@@ -52,7 +56,7 @@ def test_star_and_modules_of_the_package_without_optional_packages():
     absent = f"import sys; sys.modules.update(dict.fromkeys({optional}))"
     modules = "import maxmargin; print(maxmargin.problems.Chain.__name__, maxmargin.solve.__name__)"
     star = "from maxmargin import *; print(ChainSVC.__name__, solve.__name__, load.__module__)"
-    expected = ["Chain", "solve", "ChainSVC", "solve", "maxmargin.estimators.loading"]
+    expected = ["Chain", "solve", "ChainSVC", "solve", "maxmargin.estimators.model_files"]
     assert said_by(f"{absent}; {modules}; {star}") == expected
     with pytest.raises(subprocess.CalledProcessError):  # had they been needed
         said_by(f"{absent}; import pandas")
@@ -68,24 +72,17 @@ def test_nothing_is_imported_ahead():
 def test_a_chain_needs_no_other_estimator():
     program = "import sys; from maxmargin import ChainSVC, load; print(*sys.modules)"
     loaded = set(said_by(program))
-    assert "maxmargin.estimators.chain" in loaded
-    unused = {"maxmargin.estimators.graph", "maxmargin.estimators.multilabel", "sklearn.model_selection"}
+    assert "maxmargin.structures.sequences.estimator" in loaded
+    unused = {
+        "maxmargin.structures.graphs.estimator",
+        "maxmargin.structures.label_sets.estimator",
+        "sklearn.model_selection",
+    }
     assert not loaded & unused
 
 
 def test_unknown_names():
-    with pytest.raises(AttributeError, match="module 'maxmargin' has no attribute 'ChainSVM'"):
+    with pytest.raises(AttributeError, match="ChainSVM"):
         maxmargin.ChainSVM  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'ChainSVM'"):
         from maxmargin import ChainSVM  # noqa: F401
-
-
-def test_a_name_is_looked_up_once(monkeypatch):
-    module = type(sys)("lazily")
-    monkeypatch.setitem(sys.modules, "lazily", module)
-    monkeypatch.setitem(sys.modules, "lazily.home", home := type(sys)("lazily.home"))
-    home.name = object()
-    module.__getattr__ = lazy_names("lazily", {"home": ["name"]}).getattr
-    assert module.name is home.name
-    home.name = object()
-    assert module.name is vars(module)["name"] is not home.name

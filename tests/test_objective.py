@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import BlockFrankWolfe, objective
+from maxmargin import BlockFrankWolfe
 from maxmargin.methods.protocol import point
 from maxmargin.problems import Multiclass
+from maxmargin.solving import objective
 from support import naive, naive_methods
 from support.catalogue import Case, chain_case, chain_cases, flat, layout, multiclass_cases
 from support.runs import block_states, random_order

@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Subgradient, objective
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Subgradient
 from maxmargin.datasets import load_ocr
 from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sampling import Uniform
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Chain
-from maxmargin.problems.feature_map import unpack
-from maxmargin.problems.problem import sizes
+from maxmargin.solving import objective
+from maxmargin.structures.feature_map import unpack
+from maxmargin.structures.problem import sizes
 from support.naive import Array
 from support.runs import batch_states
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from maxmargin import BlockFrankWolfe, FrankWolfe
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import push_blocks
-from maxmargin.problems.maps.chain import ChainMap
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.problem import sizes
+from maxmargin.structures.sequences.model import ChainMap
 from support import naive
 from support.catalogue import (
     Case,

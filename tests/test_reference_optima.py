@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Result, Status, objective, solve
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Result, Status, solve
 from maxmargin.problems import Chain, Multiclass
+from maxmargin.solving import objective
 from support import naive
 from support.catalogue import Case, chain_case, flat, layout, multiclass_case
 from support.naive import Array

@@ -8,20 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import (
-    Averaged,
-    BlockFrankWolfe,
-    FrankWolfe,
-    Predefined,
-    Result,
-    Status,
-    WarmStart,
-    objective,
-    solve,
-)
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Predefined, Result, Status, WarmStart, solve
 from maxmargin.methods.protocol import start as new_state
 from maxmargin.methods.protocol import with_lam
-from maxmargin.problems.problem import sizes
+from maxmargin.solving import objective
+from maxmargin.structures.problem import sizes
 from support import naive
 from support.catalogue import Case, flat, layout
 from support.dual_variables import alpha_of, iterate_of

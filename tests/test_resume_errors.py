@@ -7,7 +7,7 @@ import pytest
 
 from maxmargin import BlockFrankWolfe, Status, WarmStart, solve
 from maxmargin.problems import Multiclass
-from maxmargin.wording import shown
+from maxmargin.runtime.wording import shown
 from support.catalogue import Case
 from support.growing import KINDS, LENGTHS, Growing, growing
 from support.warm_starts import ALL_METHODS, LAM, Counted, some_passes

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import ChainSVC, DependencySVC, GraphSVC, MulticlassSVC, MultilabelSVC
-from maxmargin.encoding import SequenceEncoder
-from maxmargin.encoding.joined import joined
+from maxmargin.encoding.kinds import joined
+from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.problems import Chain
-from maxmargin.rows import (
+from maxmargin.structures.rows import (
     DenseRows,
     IndicatorRows,
     as_rows,

@@ -18,13 +18,13 @@ from maxmargin import (
     Perceptron,
     Status,
     Subgradient,
-    run,
     solve,
 )
 from maxmargin.methods.protocol import BATCH, Point, point, start, traits
 from maxmargin.methods.sampling import Permutation
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass
+from maxmargin.solving import run
 from support.crammer_singer import least_objective, objective
 
 LAM, N, K = 0.05, 30, 3

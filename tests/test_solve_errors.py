@@ -23,9 +23,9 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import Chain, Multiclass, Sizes
-from maxmargin.problems.feature_map import MAP_REQUIRED
-from maxmargin.problems.oracle import ORACLE_REQUIRED, loss
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.feature_map import MAP_REQUIRED
+from maxmargin.structures.oracle import ORACLE_REQUIRED, loss
+from maxmargin.structures.problem import sizes
 from support.plain import NEEDED, asked, both_workspaces
 
 REQUIRED = (*MAP_REQUIRED, *ORACLE_REQUIRED)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
-from maxmargin.compiling.interrupts import uninterrupted
 from maxmargin.methods import accelerated
 from maxmargin.problems import Multiclass
-from maxmargin.problems.problem import sizes
+from maxmargin.runtime.interrupts import uninterrupted
+from maxmargin.structures.problem import sizes
 from support.crammer_singer import least_objective, objective
 from support.plain import NEEDED, asked, both_workspaces
 

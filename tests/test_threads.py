@@ -9,22 +9,13 @@ import joblib
 import numpy as np
 import pytest
 
-from maxmargin import (
-    Accelerated,
-    BlockFrankWolfe,
-    BrokenOracle,
-    ChainSVC,
-    Divided,
-    Pairwise,
-    Status,
-    objective,
-    solve,
-)
-from maxmargin.compiling.threads import as_number, n_threads, run_all, threads
-from maxmargin.decoding import decode_all
+from maxmargin import Accelerated, BlockFrankWolfe, BrokenOracle, ChainSVC, Divided, Pairwise, Status, solve
 from maxmargin.methods import divided
 from maxmargin.problems import Multiclass
-from maxmargin.problems.problem import as_problem, sizes
+from maxmargin.runtime.threads import as_number, n_threads, run_all, threads
+from maxmargin.solving import objective
+from maxmargin.solving.decoding import decode_all
+from maxmargin.structures.problem import as_problem, sizes
 from support import naive
 from support.catalogue import Case, chain_case, layout, multiclass_case
 from support.counting import Counting

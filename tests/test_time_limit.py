@@ -23,15 +23,15 @@ from maxmargin import (
     NSlackCuttingPlane,
     Pairwise,
     Status,
-    limits,
-    objective,
-    run,
     solve,
 )
-from maxmargin.limits import Pace, kept_pace, now, uncounted
 from maxmargin.methods import protocol
 from maxmargin.methods.sampling import n_visits
-from maxmargin.problems import Multiclass, oracle
+from maxmargin.problems import Multiclass
+from maxmargin.runtime import limits
+from maxmargin.runtime.limits import Pace, kept_pace, now, uncounted
+from maxmargin.solving import objective, run
+from maxmargin.structures import oracle
 from support.crammer_singer import least_objective
 
 LAM, N = 0.05, 30

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.compiling import kernel_cache, trust
+from maxmargin.compiling import kernel_cache, places
 from maxmargin.compiling.kernel_cache import PackageCache
-from maxmargin.compiling.numba_private import disk
-from maxmargin.compiling.trust import (
+from maxmargin.compiling.numba_private import instructions
+from maxmargin.compiling.places import (
     Untrusted,
     check_directory,
     private_directory,
@@ -77,7 +77,7 @@ def test_others_may_add_to_a_directory_above_only_if_it_is_sticky(place, mode, t
 
 @pytest.mark.parametrize("own", [True, False])
 def test_above_the_users_own_group_may_write(place, own, monkeypatch):
-    monkeypatch.setattr(trust, "_is_own_group", lambda number: own)
+    monkeypatch.setattr(places, "_is_own_group", lambda number: own)
     place.parent.chmod(0o775)
     assert (read_trusted(place / "code") is not None) is own
     place.chmod(0o770)  # the directory itself is made for the user alone
@@ -101,7 +101,7 @@ def test_what_belongs_to_another_user_is_read_only_if_that_is_root(place, monkey
 
 
 def test_without_posix_permissions_all_is_read(place, monkeypatch):
-    monkeypatch.setattr(trust, "_POSIX", False)
+    monkeypatch.setattr(places, "_POSIX", False)
     (place / "code").chmod(0o666)
     assert read_trusted(place / "code") == b"code"
 
@@ -160,7 +160,7 @@ def attacked(reachable, monkeypatch):
     open_to_all.chmod(0o1777)
     monkeypatch.setattr(kernel_cache.config, "CACHE_DIR", str(open_to_all))
     monkeypatch.setattr(kernel_cache, "fingerprint", lambda: "0")
-    monkeypatch.setattr(disk, "_LOADS_ONLY", False)  # the target below is none of Numba's
+    monkeypatch.setattr(instructions, "_LOADS_ONLY", False)  # the target below is none of Numba's
     cache = PackageCache(private_directory)
     mark = reachable / "loaded"
     data = pickle.dumps(Bomb(mark))

@@ -11,18 +11,20 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from maxmargin import _first_fits, demo, estimators, warm
-from maxmargin._first_fits import FirstFit
-from maxmargin.estimators._parameters import DUAL_METHODS
-from maxmargin.problems.maps.arborescence import ArborescenceMap
-from maxmargin.problems.maps.chain import ChainMap
-from maxmargin.problems.maps.graph import GraphMap
-from maxmargin.problems.maps.matching import MatchingMap
-from maxmargin.problems.maps.multiclass import MulticlassMap
-from maxmargin.problems.maps.second_order import SecondOrderMap
-from maxmargin.problems.maps.segments import SegmentsMap
-from maxmargin.problems.oracles._labelling import LABELLINGS
-from maxmargin.rows import DenseRows, Rows, as_rows
+from maxmargin import estimators
+from maxmargin.cli import demo, warm
+from maxmargin.cli import warm as _first_fits
+from maxmargin.cli.warm import FirstFit
+from maxmargin.estimators.parameters import DUAL_METHODS
+from maxmargin.structures.classes.model import MulticlassMap
+from maxmargin.structures.dependency.model import DependencyMap
+from maxmargin.structures.graphs.model import GraphMap
+from maxmargin.structures.graphs.oracle import LABELLINGS
+from maxmargin.structures.matchings.model import MatchingMap
+from maxmargin.structures.rows import DenseRows, Rows, as_rows
+from maxmargin.structures.segments.model import SegmentsMap
+from maxmargin.structures.sequences.model import ChainMap
+from maxmargin.structures.sequences.second_order import SecondOrderMap
 
 ROW_KINDS = ("dense rows", "sparse rows", "indicators rows")
 
@@ -44,7 +46,7 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
     for fit in _first_fits.all_fits():
         _first_fits.run(fit)
     made = [method(1.0) for method in DUAL_METHODS.values()]
-    maps = (ChainMap, MulticlassMap, SegmentsMap, SecondOrderMap, *(ArborescenceMap,) * 2)
+    maps = (ChainMap, MulticlassMap, SegmentsMap, SecondOrderMap, *(DependencyMap,) * 2)
     expected = [
         *itertools.product(maps, get_args(Rows), made),
         *itertools.product((MatchingMap,), (None,), made),
@@ -55,7 +57,7 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
 
 
 def test_every_compiled_estimator_is_in_the_default_set():
-    names = [name for name in dir(estimators) if name.endswith("SVC")]
+    names = [name for name in estimators.__all__ if name.endswith("SVC")]
     made = {name for name in names if inspect.isclass(getattr(estimators, name))}
     assert set(warm.ESTIMATORS) == made - {"StructuredSVC"}  # whose problem is the user's
 

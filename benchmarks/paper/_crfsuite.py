@@ -18,13 +18,14 @@ from benchmark_utils.data import Raw
 from benchmark_utils.rivals import CrfSuite
 from benchmark_utils.trajectory import Watch, Watched
 from maxmargin import solve
-from maxmargin.arrays import FloatArray
 from maxmargin.datasets import chunk_f1, load_conll2000, load_ocr
-from maxmargin.decoding import decode_all
-from maxmargin.encoding import SequenceEncoder, encode_labels
-from maxmargin.estimators._parameters import METHODS
+from maxmargin.encoding.labels import encode_labels
+from maxmargin.encoding.sequences import SequenceEncoder
+from maxmargin.estimators.parameters import METHODS
 from maxmargin.problems import Chain
-from maxmargin.problems.chain import ChainProblem
+from maxmargin.runtime.arrays import FloatArray
+from maxmargin.solving.decoding import decode_all
+from maxmargin.structures.sequences.model import ChainProblem
 
 Score = Callable[[list[Any]], float]
 ITERATIONS = 10, 30, 50, 100

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray
+from maxmargin.runtime.arrays import FloatArray
 
 SUBOPTIMALITY, TEST_ERROR = "primal suboptimality", "test error"
 # The paper plots batch methods by the lowest objective so far.

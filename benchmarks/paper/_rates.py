@@ -13,10 +13,10 @@ import _store
 from _document import table
 from benchmark_utils.trajectory import Watch, Watched, checkpoints
 from maxmargin import Accelerated, Pairwise, Progress, solve
-from maxmargin.arrays import FloatArray
 from maxmargin.problems import Chain
-from maxmargin.problems.chain import ChainProblem
-from maxmargin.problems.problem import sizes
+from maxmargin.runtime.arrays import FloatArray
+from maxmargin.structures.problem import sizes
+from maxmargin.structures.sequences.model import ChainProblem
 
 BASE_N, BASE_LAM, BASE_EPS = 200, 0.01, 0.005
 SIZES = 100, 200, 400, 800, 1600

@@ -20,8 +20,8 @@ import _store
 from _plan import Group
 from benchmark_utils.data import LOADERS, Data
 from benchmark_utils.trajectory import checkpoints
-from maxmargin import objective
-from maxmargin.problems.problem import sizes
+from maxmargin.solving import objective
+from maxmargin.structures.problem import sizes
 
 OBJECTIVE = "structural SVM"
 # Starting benchopt on a group, and loading kernels.

@@ -6,7 +6,7 @@ from typing import Any
 from benchopt import BaseObjective
 
 from benchmark_utils.trajectory import Row
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.problem import sizes
 
 
 class Objective(BaseObjective):

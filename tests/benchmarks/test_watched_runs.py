@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, objective, solve
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, solve
 from maxmargin.problems import Multiclass
+from maxmargin.solving import objective
 
 N, PASSES = 40, 3
 

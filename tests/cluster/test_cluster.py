@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 import maxmargin
 from maxmargin import Accelerated, BlockFrankWolfe, Pairwise, Progress, Status, load, solve
 from maxmargin import dask as on_dask
-from maxmargin.dask import PartitionError, calls, holding, rounds_of, tasks
+from maxmargin.dask import PartitionError, calls, rounds_of, tasks
 from maxmargin.problems import Multiclass
 
 LAM, PARTITIONS = 0.2, 4
@@ -73,9 +73,9 @@ def assert_true(found: Any, optimum: float, tol: float) -> None:
 
 def lose(where: int) -> None:
     """Let a worker lose what it holds, as if it had been started again."""
-    lost = sorted({address for (_, address), _ in list(holding._HELD)})[where]
-    for key in [key for key in list(holding._HELD) if key[0][1] == lost]:
-        del holding._HELD[key]
+    lost = sorted({address for (_, address), _ in list(tasks._HELD)})[where]
+    for key in [key for key in list(tasks._HELD) if key[0][1] == lost]:
+        del tasks._HELD[key]
 
 
 @EACH_METHOD
@@ -152,7 +152,7 @@ def test_a_partition_that_is_another_when_computed_again(client: Client) -> None
 
 def test_a_partition_that_is_lost_again_and_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def losing(*arguments: Any) -> bool:
-        raise holding.Lost("again")
+        raise tasks.Lost("again")
 
     monkeypatch.setattr(tasks, "move", losing)
     with pytest.raises(PartitionError, match=r"partition [0-3, ]+ was lost with its worker 3 times in a row"):

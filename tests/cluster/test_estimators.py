@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin
 from maxmargin import dask as on_dask
 from maxmargin.dask import PartitionError
-from maxmargin.estimators import _training
+from maxmargin.estimators import estimator
 
 LONG = pytest.mark.long
 OPTIONS: dict[str, Any] = {"tol": 1e-2, "random_state": 0, "verbose": 0}
@@ -114,7 +114,7 @@ def test_encoding_and_building_count_towards_the_time_limit(
         given.append(options["time_limit"])
         return maxmargin.solve(*args, **options)
 
-    monkeypatch.setattr(_training, "solve", noted_solve)
+    monkeypatch.setattr(estimator, "solve", noted_solve)
     X = np.eye(2)[np.arange(8) % 2]
     parts = [dask.delayed(slow_part)([X], [np.arange(8) % 2]) for _ in range(4)]
     model = on_dask.MulticlassSVC(time_limit=100.0, **OPTIONS).fit(parts)

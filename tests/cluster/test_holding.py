@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin import Away, BlockExact, BlockFrankWolfe, Pairwise, objective
+from maxmargin import Away, BlockExact, BlockFrankWolfe, Pairwise
 from maxmargin.dask import tasks
-from maxmargin.dask.changes import dense, difference, encoded
-from maxmargin.dask.holding import Held
-from maxmargin.dask.messages import Lost, PartitionError, Turn, Update, combined
-from maxmargin.methods._first_kappa import first_kappa
+from maxmargin.dask.messages import Lost, PartitionError, Turn, Update, combined, dense, difference, encoded
+from maxmargin.dask.tasks import Held
+from maxmargin.methods.accelerated import first_kappa
 from maxmargin.methods.protocol import dual_weights
 from maxmargin.problems import GaussianKernel, Kernelised, Multiclass
-from maxmargin.problems.problem import sizes
+from maxmargin.solving import objective
+from maxmargin.structures.problem import sizes
 
 RUN, LAM, SIZES = "run", 0.05, (7, 4, 6)
 N = sum(SIZES)
@@ -100,7 +100,7 @@ def test_work_in_pieces_gives_the_same_bits(worker: list[Held], monkeypatch: pyt
     begun(method)
     clock = iter(np.arange(0.0, 1e6, 0.4))
     monkeypatch.setattr(tasks, "now", lambda: 0.0)
-    monkeypatch.setattr("maxmargin.limits.now", lambda: next(clock))
+    monkeypatch.setattr("maxmargin.runtime.limits.now", lambda: next(clock))
     calls = 1
     while not tasks.move(RUN, 0, 0, (0, 1, 2), 2, turn(method), whole(2, w), calls * 3.0):
         calls += 1
@@ -155,7 +155,7 @@ def test_hinges_in_pieces(worker: list[Held], monkeypatch: pytest.MonkeyPatch) -
     assert found == pytest.approx(expected, rel=1e-12)
     clock = iter(np.arange(0.0, 1e6, 0.4))
     monkeypatch.setattr(tasks, "now", lambda: 0.0)
-    monkeypatch.setattr("maxmargin.limits.now", lambda: next(clock))
+    monkeypatch.setattr("maxmargin.runtime.limits.now", lambda: next(clock))
     calls = 1
     while not (answer := tasks.hinges(RUN, 0, (0, 1, 2), 2, encoded(w), 2.0 * calls))[0]:
         calls += 1

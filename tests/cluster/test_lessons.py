@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import ChainSVC, GraphSVC, MulticlassSVC
-from maxmargin.dask.lessons import Lesson, merged
 from maxmargin.dask.messages import PartitionError
-from maxmargin.dask.partitions import as_examples, sources
-from maxmargin.dask.teaching import learnt
-from maxmargin.encoding import SequenceEncoder
-from maxmargin.estimators._scales import total_variance
+from maxmargin.dask.teaching import Lesson, as_examples, learnt, merged, sources
+from maxmargin.encoding.sequences import SequenceEncoder
+from maxmargin.estimators.examples import total_variance
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 SEQUENCE = st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=3), st.sampled_from("XYZ")), min_size=1)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.dask.fleet import moves, shared
+from maxmargin.dask.fleet import Round, moves, shared
 from maxmargin.dask.method import best_rounds
-from maxmargin.dask.rounds import Round
 
 WORKERS = "abcdef"
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 from maxmargin import cli
-from maxmargin.commands import tag, tasks
+from maxmargin.cli import tag, tasks
 
 COLUMNS = (
     "the DT B-NP\ndog NN I-NP\nbarks VBZ B-VP\n. . O\n\na DT B-NP\ncat NN I-NP\nsleeps VBZ B-VP\n. . O\n\n"
@@ -115,7 +115,7 @@ def test_margins_are_a_column(files: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def sentence_features() -> list[list[list[str]]]:
-    from maxmargin.formats.word_features import word_features
+    from maxmargin.files.column_features import word_features
 
     return [word_features([row[:2] for row in sentence]) for sentence in sentences()]
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from maxmargin.commands.importing import postponed
+from maxmargin.cli.models import postponed
 
 # Trains interpreted, so that nothing is compiled.
 TRAIN = """
@@ -19,7 +19,7 @@ with interpreted():
 NOT_IMPORTED = TRAIN + "assert not {'pandas', 'scipy.stats'} & set(sys.modules), 'imported'\n"
 # What scikit-learn imported is whole as soon as it is asked for.
 USED_AFTERWARDS = """
-from maxmargin.commands.importing import import_scikit_learn
+from maxmargin.cli.models import import_scikit_learn
 
 import_scikit_learn()
 from sklearn.utils import fixes

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 from maxmargin import GraphSVC, cli, grid_edges
-from maxmargin.commands import tasks
+from maxmargin.cli import tasks
 
 COLUMNS = "the DT B-NP\ndog NN I-NP\nbarks VBZ B-VP\n. . O\n\na DT B-NP\ncat NN I-NP\n\nYes UH O\n\n"
 TEMPLATE = "U00:%x[0,0]\nU01:%x[-1,1]\nB\nB01:%x[-1,1]/%x[0,1]\n"

@@ -13,7 +13,8 @@ import pytest
 
 import kill_encodings
 from maxmargin import FileError, encode_files, open_corpus
-from maxmargin.corpus import finishing, manifest, reading, writing
+from maxmargin.files.corpus import manifest, reading, writing
+from maxmargin.files.corpus import writing as finishing
 
 TEXT = "".join(f"A\tw={k}\tcommon\nB\tv={k % 4}:0.5\n\n" for k in range(12))
 
@@ -144,7 +145,7 @@ def test_two_processes_do_not_write_the_same_directory(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from maxmargin import encode_files
-from maxmargin.corpus import reading, writing
+from maxmargin.files.corpus import reading, writing
 reading._BYTES, writing._PATIENCE = 60, 0.0
 append = writing.CorpusWriter.append
 def slow(self, X, y):

@@ -21,19 +21,19 @@ from maxmargin import (
     MulticlassSVC,
     MultilabelSVC,
     SegmentSVC,
-    display,
     encode_files,
     load,
     open_corpus,
 )
-from maxmargin.arrays import is_mapped
-from maxmargin.corpus import Corpus, reading
-from maxmargin.corpus.hashing import HashingEncoder
-from maxmargin.corpus.opening import open_part, sequence_lengths
-from maxmargin.encoding import SequenceEncoder, encode_labels
-from maxmargin.formats.templates import parse_template
-from maxmargin.formats.word_features import word_features
+from maxmargin.encoding.labels import encode_labels
+from maxmargin.encoding.sequences import HashingEncoder, SequenceEncoder
+from maxmargin.files.column_features import word_features
+from maxmargin.files.corpus import reading
+from maxmargin.files.corpus.opening import Corpus, open_part, sequence_lengths
+from maxmargin.files.templates import parse_template
 from maxmargin.problems import Chain
+from maxmargin.runtime.arrays import is_mapped
+from maxmargin.solving import display
 
 NAMES = st.text("ab=:\\é\t ", min_size=1, max_size=3).filter(lambda name: "\t" not in name)
 LABELS = st.sampled_from(["B-X", "I-X", "O"])

@@ -8,7 +8,7 @@ from urllib.error import URLError
 
 import pytest
 
-from maxmargin.datasets import _files
+from maxmargin.datasets import files
 
 
 class Response(BytesIO):
@@ -29,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("MAXMARGIN_DATA", raising=False)
-    monkeypatch.setattr(_files, "_open", refuse)
+    monkeypatch.setattr(files, "_open", refuse)
     return tmp_path / "cache" / "maxmargin"
 
 
@@ -44,7 +44,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, bytes]], list[
             requests.append(url)
             return Response(bodies[url])
 
-        monkeypatch.setattr(_files, "_open", answer)
+        monkeypatch.setattr(files, "_open", answer)
         return requests
 
     return start

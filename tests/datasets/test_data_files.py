@@ -15,8 +15,8 @@ from urllib.response import addinfourl
 
 import pytest
 
-from maxmargin.datasets import _files
-from maxmargin.datasets._files import Source, locate
+from maxmargin.datasets import files
+from maxmargin.datasets.files import Source, locate
 
 CONTENT = os.urandom(300_000)
 PACKED = gzip.compress(CONTENT)
@@ -110,7 +110,7 @@ def test_broken_connection_leaves_nothing(
     def break_off(url: str) -> None:
         raise error
 
-    monkeypatch.setattr(_files, "_open", break_off)
+    monkeypatch.setattr(files, "_open", break_off)
     assert_not_fetched(r"timed out there|IncompleteRead")
     assert leftovers(cache) == []
 
@@ -119,7 +119,7 @@ def test_interrupted_download_leaves_nothing(cache: Path, monkeypatch: pytest.Mo
     def interrupt(url: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_files, "_open", interrupt)
+    monkeypatch.setattr(files, "_open", interrupt)
     with pytest.raises(KeyboardInterrupt):
         locate(SOURCE, None, "f")
     assert leftovers(cache) == []
@@ -143,7 +143,7 @@ def test_a_directory_whose_name_is_too_long() -> None:
     assert len(str(caught.value)) < 700
 
 
-REAL_OPEN = _files._open
+REAL_OPEN = files._open
 
 
 class Server(BaseHandler):
@@ -179,7 +179,7 @@ def test_redirects_stay_on_https(
     cache: Path, monkeypatch: pytest.MonkeyPatch, answers: dict[str, bytes | str], reason: str | None
 ) -> None:
     server = Server(answers)
-    monkeypatch.setattr(_files, "_open", REAL_OPEN)
+    monkeypatch.setattr(files, "_open", REAL_OPEN)
     build = urllib.request.build_opener
     for name in ("HTTPHandler", "HTTPSHandler"):
         monkeypatch.setattr(urllib.request, name, BaseHandler)

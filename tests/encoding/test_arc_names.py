@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from maxmargin.encoding.arc_features import ArcEncoder
-from maxmargin.encoding.sentences import encode_tagged
+from maxmargin.structures.dependency.encode import ArcEncoder, encode_tagged
 
 SENTENCES = [
     [("the", "DET"), ("old", "ADJ"), ("dog", "NOUN"), ("barks", "VERB"), ("at", "ADP"), ("cats", "NOUN")],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.encoding import encode_labels
+from maxmargin.encoding.labels import encode_labels
 
 OFFSETS = np.array([0, 2, 3])
 TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=4)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.encoding import lookup, packed
-from maxmargin.encoding.chunks import chunk_edges
+from maxmargin.encoding import names as lookup
+from maxmargin.encoding import packed
+from maxmargin.encoding.kinds import chunk_edges
 
 # All characters, lone surrogates and NUL too, and repeats that make names of all lengths.
 PIECES = st.text(st.characters(exclude_categories=()), max_size=5)

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler
 
 from maxmargin import ChainSVC, GraphSVC, SegmentSVC, TokenTransformer, encode_files, load
-from maxmargin.encoding import SequenceEncoder, lookup
+from maxmargin.encoding import names as lookup
+from maxmargin.encoding.sequences import SequenceEncoder
 
 # An item, and the names and values that it has here.
 CASES: dict[str, tuple[Any, dict[str, float]]] = {

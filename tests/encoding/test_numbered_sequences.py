@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.encoding import SequenceEncoder
-from maxmargin.encoding.numbered import NumberedSequences
+from maxmargin.encoding.sequences import NumberedSequences, SequenceEncoder
 
 TOKENS = st.lists(st.lists(st.sampled_from("abcd"), max_size=4), max_size=4)
 

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.encoding.segments import decode_segments, encode_segments, segments_of_tags, tags_of_segments
+from maxmargin.structures.segments.encode import (
+    decode_segments,
+    encode_segments,
+    segments_of_tags,
+    tags_of_segments,
+)
 from support.naive import segments_of
 
 pieces = st.lists(

@@ -13,8 +13,11 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from maxmargin.encoding import SequenceEncoder, Tokens, labels, lookup, sequences
-from maxmargin.encoding.sparse_rows import sparse_rows
+from maxmargin.encoding import labels, sequences
+from maxmargin.encoding import names as lookup
+from maxmargin.encoding.kinds import Tokens
+from maxmargin.encoding.matrices import sparse_rows
+from maxmargin.encoding.sequences import SequenceEncoder
 
 NAMES = st.sampled_from(["a", "b", "c", "d=1", "", "é", "x\0y", "long name " * 9])
 BAGS = st.lists(st.lists(st.lists(NAMES, max_size=6), min_size=1, max_size=4), min_size=1, max_size=5)

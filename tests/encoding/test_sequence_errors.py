@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from maxmargin.encoding import SequenceEncoder, lookup
+from maxmargin.encoding import names
+from maxmargin.encoding.sequences import SequenceEncoder
 
 A = np.ones((2, 2))
 BAD = np.array([[1.0, 2.0], [3.0, np.nan]])
@@ -146,7 +147,7 @@ def test_arrays_for_names_and_names_for_arrays():
 
 @pytest.mark.parametrize("few", [0, 10**9], ids=["table", "dict"])
 def test_numbers_among_the_strings_to_transform(few, monkeypatch):
-    monkeypatch.setattr(lookup, "FEW", few)
+    monkeypatch.setattr(names, "FEW", few)
     encoder = SequenceEncoder().fit([WORDS])
     with pytest.raises(TypeError, match=r"token 1 of sequence 1 of X has the feature 3 \(int\)"):
         encoder.transform([WORDS, [["a"], ["b", 3]]])

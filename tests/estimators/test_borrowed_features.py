@@ -20,11 +20,11 @@ from maxmargin import (
     TokenTransformer,
     solve,
 )
-from maxmargin.encoding import chunks
-from maxmargin.estimators import _training
-from maxmargin.estimators._scales import mean_variance, scale_advice, total_variance
-from maxmargin.estimators._tables import with_constant
-from maxmargin.rows import as_rows
+from maxmargin.encoding import kinds
+from maxmargin.estimators import estimator
+from maxmargin.estimators.examples import mean_variance, scale_advice, total_variance
+from maxmargin.estimators.tables import with_constant
+from maxmargin.structures.rows import as_rows
 
 RNG = np.random.default_rng(0)
 TOKENS = RNG.normal(size=(6, 3, 4)).astype(np.float32)
@@ -86,7 +86,7 @@ def trained(monkeypatch):
         problems.append(problem)
         return solve(problem, *args, **kwargs)
 
-    monkeypatch.setattr(_training, "solve", recording)
+    monkeypatch.setattr(estimator, "solve", recording)
     return problems
 
 
@@ -161,7 +161,7 @@ def test_fits_of_mapped_features_continue_from_checkpoints(tmp_path):
 @pytest.mark.parametrize("made", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_variances_are_measured_piece_by_piece_in_double(monkeypatch, made, dtype):
-    monkeypatch.setattr(chunks, "PIECE", 8)
+    monkeypatch.setattr(kinds, "PIECE", 8)
     X = (1000.0 + 3.0 * RNG.normal(size=(37, 3))).astype(dtype)
     weights, double = RNG.random(37), X.astype(np.float64)
     assert total_variance(made(X), None) == pytest.approx(double.var(axis=0).sum(), rel=1e-6)

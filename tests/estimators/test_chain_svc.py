@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from maxmargin import ChainSVC
-from maxmargin.estimators._parameters import METHODS
+from maxmargin.estimators.parameters import METHODS
 
 LENGTHS = [3, 1, 4, 2, 3, 5, 2, 4, 3, 1, 4, 2]
 _rng = np.random.default_rng(0)

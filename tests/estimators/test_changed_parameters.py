@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from maxmargin import pickle_training_data
-from maxmargin.estimators._state import parameters_of
+from maxmargin.estimators.state import parameters_of
 from support.estimators import KINDS, Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

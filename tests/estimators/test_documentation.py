@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 import maxmargin.estimators as estimators
-from maxmargin.estimators._base import MaxMarginEstimator
-from maxmargin.estimators._sklearn_private import validate_parameters
+from maxmargin.estimators.estimator import MaxMarginEstimator
+from maxmargin.estimators.state import validate_parameters
 from support.estimators import KINDS
 
 PUBLIC = [getattr(estimators, name) for name in estimators.__all__]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from maxmargin import GraphSVC, Result, solve
-from maxmargin.estimators import _training
+from maxmargin.estimators import estimator
 from maxmargin.problems import Problem, SignConstrained
-from maxmargin.problems.maps.signs import layout_order
+from maxmargin.structures.wrappers import layout_order
 from support import naive
 from support.plain import Plain
 
@@ -61,7 +61,7 @@ def interpreted(problem: Any, *args: Any, **options: Any) -> Result:
 def test_certificate_brackets_the_optimum(
     inference: str, solver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_training, "solve", solver)
+    monkeypatch.setattr(estimator, "solve", solver)
     data, where = enumerated(inference), SIGNS[inference][1]
     best = naive.primal(data, naive.signed_optimum(data, LAM, np.array(where)), LAM)
     free = naive.optimum(data, LAM)

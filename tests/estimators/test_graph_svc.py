@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 
 from maxmargin import GraphSVC, grid_edges
-from maxmargin.encoding.graphs import encode_graphs
 from maxmargin.problems import Graph
+from maxmargin.structures.graphs.encode import encode_graphs
 
 SHAPES = [(2, 3), (3, 2), (1, 4), (2, 2), (3, 3), (2, 3)]
 _rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from maxmargin import ChainSVC, DependencySVC, GraphSVC, MatchingSVC, MulticlassSVC, MultilabelSVC, SegmentSVC
-from maxmargin.estimators._inspection import largest_features, largest_transitions
+from maxmargin.estimators.inspection import largest_features, largest_transitions
 from support.estimators import KINDS
 
 LABELLED = ("chain", "segments", "graph", "multiclass", "multilabel")

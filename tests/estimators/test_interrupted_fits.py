@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from maxmargin import MulticlassSVC
-from maxmargin.display import ProgressLine
+from maxmargin.solving.display import ProgressLine
 from support.estimators import KINDS
 
 CALLS = ("fit", "partial_fit")

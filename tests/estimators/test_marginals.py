@@ -13,21 +13,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
-from maxmargin import (
-    ChainSVC,
-    GraphSVC,
-    MatchingSVC,
-    MulticlassSVC,
-    MultilabelSVC,
-    SegmentSVC,
-    StructuredSVC,
-    limits,
-    objective,
-    run,
-)
-from maxmargin.estimators import _calibration, _training
-from maxmargin.marginals import part_shapes
+from maxmargin import ChainSVC, GraphSVC, MatchingSVC, MulticlassSVC, MultilabelSVC, SegmentSVC, StructuredSVC
+from maxmargin.estimators import confidence, estimator
 from maxmargin.methods.sampling import n_visits
+from maxmargin.runtime import limits
+from maxmargin.solving import objective, run
+from maxmargin.solving.decoding import part_shapes
 from support.estimators import KINDS
 
 NAMES = ("multiclass", "chain", "segments", "dependency", "graph", "multilabel")
@@ -262,7 +253,7 @@ def test_searches_by_log_loss() -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Time that passes only in visits of examples: a second each, in steps, certificates and sums."""
     clock = SimpleNamespace(now=0.0, given=[])
-    advance, hinges, sums, solve = run.advance, objective.hinges, _calibration._loss, _training.solve
+    advance, hinges, sums, solve = run.advance, objective.hinges, confidence._loss, estimator.solve
 
     def slow_advance(method: Any, state: Any, problem: Any, visits: Any) -> Any:
         clock.now += n_visits(visits)
@@ -283,8 +274,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(limits, "time", SimpleNamespace(perf_counter=lambda: clock.now))
     monkeypatch.setattr(run, "advance", slow_advance)
     monkeypatch.setattr(objective, "hinges", slow_hinges)
-    monkeypatch.setattr(_calibration, "_loss", slow_sums)
-    monkeypatch.setattr(_training, "solve", noted_solve)
+    monkeypatch.setattr(confidence, "_loss", slow_sums)
+    monkeypatch.setattr(estimator, "solve", noted_solve)
     return clock
 
 
@@ -319,14 +310,14 @@ def test_the_search_for_the_temperature_ends_in_time(clock: Any) -> None:
     X, y = words(4, 20)
     model = ChainSVC(verbose=0, random_state=0).fit(X, y)
     problem, states = model._labelled(X, y)
-    data = [_calibration.held_out(problem, model._w, part_shapes(problem), states, None)]
-    best = _calibration.best_temperature(data)
+    data = [confidence.held_out(problem, model._w, part_shapes(problem), states, None)]
+    best = confidence.best_temperature(data)
     begin = clock.now
-    rough = _calibration.best_temperature(data, limits.now() + 50.0)
+    rough = confidence.best_temperature(data, limits.now() + 50.0)
     assert clock.now == begin + 60.0  # three of them, as the third begins before
-    assert _calibration._loss(data, best) <= _calibration._loss(data, rough)
+    assert confidence._loss(data, best) <= confidence._loss(data, rough)
     begin = clock.now
-    assert _calibration.best_temperature(data, limits.now() - 1.0) > 0.0
+    assert confidence.best_temperature(data, limits.now() - 1.0) > 0.0
     assert clock.now == begin + 20.0
 
 

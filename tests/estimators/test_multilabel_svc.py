@@ -13,8 +13,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
 from maxmargin import MultilabelSVC
-from maxmargin.inference.chow_liu import chow_liu, mutual_information
-from maxmargin.problems.contents import n_bytes
+from maxmargin.structures.label_sets.inference import chow_liu, mutual_information
+from maxmargin.structures.problem import n_bytes
 
 _rng = np.random.default_rng(0)
 X = _rng.normal(size=(30, 3))

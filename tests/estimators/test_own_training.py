@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import Averaged, BlockFrankWolfe, ChainSVC, MatchingSVC, MulticlassSVC, Pairwise
-from maxmargin.estimators._scales import scale_advice
+from maxmargin.estimators.examples import scale_advice
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = np.arange(30) % 3

@@ -23,9 +23,9 @@ from maxmargin import (
     pickle_training_data,
     solve,
 )
-from maxmargin.encoding.graphs import Graphs
-from maxmargin.encoding.joined import joined
+from maxmargin.encoding.kinds import joined
 from maxmargin.problems import Chain
+from maxmargin.structures.graphs.encode import Graphs
 
 _rng = np.random.default_rng(0)
 N = 8

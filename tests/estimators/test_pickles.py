@@ -11,7 +11,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.preprocessing import StandardScaler
 
 from maxmargin import MulticlassSVC, TokenTransformer, pickle_training_data
-from maxmargin.estimators import _pickles
+from maxmargin.estimators import state
 from support.estimators import KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -81,9 +81,9 @@ def test_pickles_tell_of_another_version(name: str, monkeypatch: pytest.MonkeyPa
     X, y = (KINDS["chain"] if name == "transformer" else KINDS[name])[1:3]
     model.fit([np.eye(2)] if name == "transformer" else X, y)
     pickle.loads(pickle.dumps(model))  # of this version: warnings are errors
-    monkeypatch.setattr(_pickles, "installed_version", lambda: "0.1.0")
+    monkeypatch.setattr(state, "installed_version", lambda: "0.1.0")
     data = pickle.dumps(model)
-    monkeypatch.setattr(_pickles, "installed_version", lambda: "99.0")
+    monkeypatch.setattr(state, "installed_version", lambda: "99.0")
     with pytest.warns(InconsistentVersionWarning, match=r"of maxmargin 0\.1\.0, this is 99\.0; it may not"):
         again = pickle.loads(data)
     assert vars(again).keys() == vars(pickle.loads(pickle.dumps(model))).keys()

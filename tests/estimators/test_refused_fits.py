@@ -16,8 +16,8 @@ from sklearn.exceptions import NotFittedError
 
 import maxmargin.estimators
 from maxmargin import ChainSVC, pickle_training_data
-from maxmargin.display import ProgressLine
-from maxmargin.estimators import _training
+from maxmargin.estimators import estimator
+from maxmargin.solving.display import ProgressLine
 from support.estimators import KINDS, Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -108,7 +108,7 @@ def test_errors_in_the_solver_leave_a_model_as_it_was(
     else:
         model.fit(kind.X, kind.y)
     for solve, error in ((interrupted, KeyboardInterrupt), (broken, ZeroDivisionError)):
-        monkeypatch.setattr(_training, "solve", solve)
+        monkeypatch.setattr(estimator, "solve", solve)
         with unchanged(model, kind.X), pytest.raises(error):
             getattr(model, call)(*examples)
 
@@ -148,7 +148,7 @@ def test_a_model_that_was_not_fitted_is_not_fitted(
     for X, y in bad_examples(kind).values():
         with pytest.raises((TypeError, ValueError)):
             getattr(model, call)(X, y)
-    monkeypatch.setattr(_training, "solve", interrupted)
+    monkeypatch.setattr(estimator, "solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
         getattr(model, call)(kind.X, kind.y)
     assert vars(model) == parameters

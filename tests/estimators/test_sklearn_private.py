@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import maxmargin
-from maxmargin.estimators import _sklearn_private as private
+from maxmargin.estimators import state as private
 from support.imports import tree_of
 
 ROOT = Path(maxmargin.__file__).parent
@@ -22,7 +22,7 @@ sys.modules["sklearn.utils._param_validation"] = types.ModuleType("sklearn.utils
 sklearn.utils._param_validation = sys.modules["sklearn.utils._param_validation"]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    import maxmargin.estimators.chain
+    import maxmargin.structures.sequences.estimator
 mine = [w for w in caught if str(w.message).startswith("maxmargin")]
 assert len(mine) == 1 and mine[0].category is RuntimeWarning, mine
 assert "do not check their parameters" in str(mine[0].message)
@@ -41,7 +41,7 @@ def imported(path):
 def test_other_modules_import_no_private_name():
     for path in sorted(ROOT.rglob("*.py")):
         names = [name for name in imported(path) if any(part.startswith("_") for part in name.split("."))]
-        assert not names or path.name == "_sklearn_private.py", path
+        assert not names or path.name == "state.py", path
 
 
 def test_the_checks_are_scikit_learns():

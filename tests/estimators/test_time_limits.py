@@ -10,12 +10,13 @@ import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import BlockFrankWolfe, Pairwise, limits, solve
-from maxmargin.encoding import chunks
-from maxmargin.estimators import _marginals, _training
-from maxmargin.inference.chow_liu import mutual_information
-from maxmargin.limits import now
+from maxmargin import BlockFrankWolfe, Pairwise, solve
+from maxmargin.encoding import kinds
+from maxmargin.estimators import confidence, estimator
 from maxmargin.problems import Chain, GaussianKernel, Kernelised, Multiclass
+from maxmargin.runtime import limits
+from maxmargin.runtime.limits import now
+from maxmargin.structures.label_sets.inference import mutual_information
 from support.estimators import KINDS
 
 LAM, N = 0.05, 30
@@ -56,7 +57,7 @@ def slow_builds(monkeypatch):
         cls = type(kind.new())
         slow(cls, "_encode", 10.0)
         slow(cls, "_problem", 20.0)
-    monkeypatch.setattr(_training, "solve", noted_solve)
+    monkeypatch.setattr(estimator, "solve", noted_solve)
     return given
 
 
@@ -124,7 +125,7 @@ def test_a_kernel_matrix_is_left_out_if_time_is_up():
 
 
 def test_a_tree_of_labels_is_that_of_the_rows_that_time_allows(monkeypatch):
-    monkeypatch.setattr(chunks, "PIECE", 50)
+    monkeypatch.setattr(kinds, "PIECE", 50)
     sets = np.random.default_rng(0).integers(2, size=(40, 4))
     assert not np.array_equal(mutual_information(sets[:10]), mutual_information(sets))
     with no_time():
@@ -133,7 +134,7 @@ def test_a_tree_of_labels_is_that_of_the_rows_that_time_allows(monkeypatch):
 
 def test_a_calibration_ends_in_time(monkeypatch):
     kind, given = KINDS["chain"], []
-    monkeypatch.setattr(_marginals, "best_temperature", lambda data, deadline: given.append(deadline) or 1.0)
+    monkeypatch.setattr(confidence, "best_temperature", lambda data, deadline: given.append(deadline) or 1.0)
     monkeypatch.setattr(limits, "time", Clock())
     model = kind.new(time_limit=60.0).fit(kind.X, kind.y).calibrate(kind.X, kind.y)
     model.set_params(time_limit=None).calibrate(kind.X, kind.y)

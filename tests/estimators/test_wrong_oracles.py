@@ -10,20 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import (
-    Averaged,
-    BlockFrankWolfe,
-    BrokenOracle,
-    Pairwise,
-    StructuredSVC,
-    Subgradient,
-    limits,
-    solve,
-)
-from maxmargin._spot_check import Doubtful, check_oracle, doubtful_prediction
-from maxmargin.decoding import decode_all
+from maxmargin import Averaged, BlockFrankWolfe, BrokenOracle, Pairwise, StructuredSVC, Subgradient, solve
 from maxmargin.problems import Custom, Multiclass, SignConstrained, Sizes, Weighted
-from maxmargin.problems.problem import as_problem
+from maxmargin.runtime import limits
+from maxmargin.solving.decoding import decode_all
+from maxmargin.solving.spot_check import Doubtful, check_oracle, doubtful_prediction
+from maxmargin.structures.problem import as_problem
 from support.catalogue import chain_case, multiclass_case
 from support.naive import Array
 from support.own_functions import custom

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.encoding import SequenceEncoder
 from maxmargin.encoding.fields import number_fields
-from maxmargin.formats.attributes import Sequences, read_attributes
-from maxmargin.formats.sources import Malformed, Source
+from maxmargin.encoding.sequences import SequenceEncoder
+from maxmargin.files.attributes import Sequences, read_attributes
+from maxmargin.files.sources import Malformed, Source
 
 
 def read(path: Path, content: str | bytes, **options: object) -> list[Sequences]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.formats.columns import read_columns, split_fields
-from maxmargin.formats.sources import Malformed, Source
-from maxmargin.formats.word_features import word_features
+from maxmargin.files.column_features import word_features
+from maxmargin.files.columns import read_columns, split_fields
+from maxmargin.files.sources import Malformed, Source
 
 TEXT = "He PRP B-NP\nruns VBZ B-VP\n\n\nYes UH O\n"
 

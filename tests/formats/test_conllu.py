@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.formats.conllu import Sentence, read_conllu
-from maxmargin.formats.sources import Malformed, Source
+from maxmargin.files.conllu import Sentence, read_conllu
+from maxmargin.files.sources import Malformed, Source
 
 SENTENCE = """\
 # text = don't go.

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.formats.detection import detect
-from maxmargin.formats.sources import Malformed, Source
+from maxmargin.files.conllu import detect
+from maxmargin.files.sources import Malformed, Source
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.formats.detection import detect
-from maxmargin.formats.json_lines import JsonSequence, read_json_lines
-from maxmargin.formats.sources import Malformed, Source
+from maxmargin.files.conllu import detect
+from maxmargin.files.json_lines import JsonSequence, read_json_lines
+from maxmargin.files.sources import Malformed, Source
 
 
 def read(path: Path, text: str, **options: bool) -> list[JsonSequence]:

@@ -7,16 +7,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
 
-from maxmargin.formats.links import read_links
-from maxmargin.formats.sources import Malformed, Source
-from maxmargin.formats.svmlight import (
-    Examples,
-    one_label,
-    read_queries,
-    read_svmlight,
-    sequences,
-    with_columns,
-)
+from maxmargin.files.columns import read_links
+from maxmargin.files.sources import Malformed, Source
+from maxmargin.files.svmlight import Examples, one_label, read_queries, read_svmlight, sequences, with_columns
 
 TEXT = "# a comment\n1 qid:1 1:0.5 3:1e-1 # the\n2 qid:1 2:-1\n\n1 qid:2 1:1\n3 qid:2 1:2\n2 qid:5 4:.5\n"
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.formats.regexps import parsed, search, searching, translated
-from maxmargin.formats.sources import Malformed
-from maxmargin.formats.templates import parse_template
+from maxmargin.files.sources import Malformed
+from maxmargin.files.templates import parse_template, parsed, search, searching, translated
 
 SENTENCE = [["He", "PRP"], ["reckons", "VBZ"], ["U.S.", "NNP"], ["2nd", "JJ"], ["account", "NN"]]
 

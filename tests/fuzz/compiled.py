@@ -14,7 +14,7 @@ from fuzz.methods import PLAIN, WRAPPERS
 from fuzz.problems import SEEDS, WRAPPED, cases, posed, wrapped
 from fuzz.solves import LAMS, SAMPLINGS, Draw, check_bounds, may_run, solved
 from maxmargin.compiling.interpreting import interpreted
-from maxmargin.methods.composition import needs
+from maxmargin.methods.protocol import needs
 from support import naive
 from support.catalogue import ROWS
 

@@ -19,16 +19,14 @@ from fuzz.outcomes import Refused, outcome
 from fuzz.tagging import tagging
 from fuzz.texts import COMMANDS, FORMATS, PIECES, TEXTS
 from maxmargin import Accelerated, Checkpoint, Pairwise, cli, solve
-from maxmargin.formats.attributes import read_attributes
-from maxmargin.formats.columns import read_columns
-from maxmargin.formats.conllu import read_conllu
-from maxmargin.formats.detection import detect
-from maxmargin.formats.links import read_links
-from maxmargin.formats.sources import Source
-from maxmargin.formats.svmlight import read_queries, read_svmlight
-from maxmargin.formats.templates import parse_template
+from maxmargin.files.attributes import read_attributes
+from maxmargin.files.columns import read_columns, read_links
+from maxmargin.files.conllu import detect, read_conllu
+from maxmargin.files.sources import Source
+from maxmargin.files.svmlight import read_queries, read_svmlight
+from maxmargin.files.templates import parse_template
 from maxmargin.problems import Multiclass
-from maxmargin.problems.problem import AnyProblem
+from maxmargin.structures.problem import AnyProblem
 from support.damaged_files import FILES, SAMPLES, parts, whole
 
 # Times the size of the file, and what any call takes: headers of JSON, buffers, modules that are imported.

@@ -12,7 +12,7 @@ import numpy as np
 
 import maxmargin as mm
 from maxmargin import datasets, displays, problems, product
-from maxmargin.datasets import _files
+from maxmargin.datasets import files
 from support.model_files import samples
 
 mpl.use("Agg")
@@ -106,7 +106,7 @@ def _loader(load: Any, **arguments: Any) -> Callable[[], Call]:
     """Return a call of a loader that finds no file, off the network."""
 
     def offline(**given: Any) -> Any:
-        with mock.patch.object(_files, "_open", side_effect=URLError("no route to host")):
+        with mock.patch.object(files, "_open", side_effect=URLError("no route to host")):
             return load(**given)
 
     return lambda: (offline, {"data_home": tempfile.gettempdir(), **arguments})
@@ -154,8 +154,8 @@ FUNCTIONS: dict[str, Callable[[], Call]] = {
         problems.Matching.from_links,
         {"X": [np.ones((2, 3, 2))], "y": [[0, 1]], "wrong": 1.0, "missed": 1.0, "fertility": 1},
     ),
-    "Arborescence": lambda: (
-        problems.Arborescence.from_arcs,
+    "Dependency": lambda: (
+        problems.Dependency.from_arcs,
         {"X": [np.ones((2, 3, 2))], "y": [[2, 0]], "projective": True, "single_root": True},
     ),
     "Graph": lambda: (

@@ -25,7 +25,7 @@ from maxmargin import (
     Predefined,
     Subgradient,
 )
-from maxmargin.methods.composition import needs
+from maxmargin.methods.protocol import needs
 
 PLAIN = {
     "pairwise": Pairwise,

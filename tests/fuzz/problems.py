@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from maxmargin import Result
 from maxmargin.problems import GaussianKernel, SignConstrained, SlackRescaled, Weighted, take
-from maxmargin.problems.problem import as_problem
+from maxmargin.structures.problem import as_problem
 from support.catalogue import (
     CHAIN_LOSSES,
     ROWS,

@@ -21,7 +21,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import Custom, Matching, Multiclass, take
-from maxmargin.wording import quoted, shown
+from maxmargin.runtime.wording import quoted, shown
 
 X = np.random.default_rng(0).normal(size=(6, 2))
 Y = np.arange(6) % 3

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 
-from maxmargin.inference.assignment import assignment, assignment_work
+from maxmargin.structures.matchings.inference import assignment, assignment_work
 from support.naive import Array, all_matchings
 
 

@@ -11,12 +11,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from maxmargin.inference.cut import CutWork, cut, cut_work
-from maxmargin.inference.messages import best_by_messages, message_work
-from maxmargin.inference.search import best_by_search, search_work
-from maxmargin.inference.subsets import best_subset, subset_work
-from maxmargin.inference.tree import ROOT, best_on_tree, span
-from maxmargin.inference.viterbi import viterbi
+from maxmargin.structures.graphs.cuts import CutWork, cut, cut_work
+from maxmargin.structures.graphs.inference import ROOT, best_on_tree, best_subset, span, subset_work
+from maxmargin.structures.graphs.loopy import best_by_messages, best_by_search, message_work, search_work
+from maxmargin.structures.sequences.inference import viterbi
 from support.graphs import arcs_of, best_score, cut_score, random_graph, table_score
 from support.naive import Array
 

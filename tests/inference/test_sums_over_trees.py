@@ -5,8 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.inference.projective_means import projective_means, projective_sums
-from maxmargin.inference.spanning_tree_means import spanning_tree_means, tree_sums
+from maxmargin.structures.dependency.expectations import (
+    projective_means,
+    projective_sums,
+    spanning_tree_means,
+    tree_sums,
+)
 from support.naive import Array
 
 EPS = 1e-5

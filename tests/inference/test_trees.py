@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from maxmargin.inference.dependency_trees import AnyTrees, ProjectiveTrees, Trees, best_tree, tree_work
+from maxmargin.structures.dependency.inference import AnyTrees, ProjectiveTrees, Trees, best_tree, tree_work
 from support.naive import Array, all_trees
 
 KINDS = [AnyTrees(False), AnyTrees(True), ProjectiveTrees(False), ProjectiveTrees(True)]

@@ -15,12 +15,14 @@ from maxmargin import (
     Cached,
     FrankWolfe,
     Pairwise,
-    objective,
     solve,
 )
-from maxmargin.methods import _first_kappa, _stretches, _walks, accelerated, alone
-from maxmargin.methods._first_kappa import first_kappa, second_kappa
-from maxmargin.methods._momentum import (
+from maxmargin.methods import accelerated, walks
+from maxmargin.methods.accelerated import _MOMENTUM, AcceleratedState, first_kappa, second_kappa
+from maxmargin.methods.protocol import point, regularisation, start
+from maxmargin.methods.sampling import ByGap, Permutation, some_visits
+from maxmargin.methods.sweep import advance
+from maxmargin.methods.walks import (
     _BAND,
     _BEFORE_LOWERING,
     _BEFORE_RAISING,
@@ -29,12 +31,9 @@ from maxmargin.methods._momentum import (
     Momentum,
     adapted_kappa,
 )
-from maxmargin.methods.accelerated import _MOMENTUM, AcceleratedState
-from maxmargin.methods.protocol import point, regularisation, start
-from maxmargin.methods.sampling import ByGap, Permutation, some_visits
-from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass, Weighted
-from maxmargin.wording import shown
+from maxmargin.runtime.wording import shown
+from maxmargin.solving import objective
 from support import naive
 from support.active_sets import dual_variables
 from support.bitwise_runs import bits
@@ -117,7 +116,7 @@ def test_extrapolation_after_each_pass(case: Case, method: Accelerated) -> None:
 
 def test_in_the_second_pass_the_centre_arrives_in_parts(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """At each snapshot it moves on by the share of the pass up to the next one."""
-    monkeypatch.setattr(_stretches, "_EARLY", (12, 12, 12))  # 6 in the second pass
+    monkeypatch.setattr(accelerated, "_EARLY", (12, 12, 12))  # 6 in the second pass
     n, way = len(case.X), np.zeros(0)
     every = {4: 1, 7: 2}[n]
     for visits, state in one_by_one(case, METHODS["adapted"], passes=2):
@@ -164,9 +163,9 @@ def test_the_bound_is_that_of_a_mean_of_dual_points(case: Case, method: Accelera
 
 def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A snapshot counts for the time since the last one, with density t^2; it precedes all other changes."""
-    monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    monkeypatch.setattr(_stretches, "_IN_KERNELS", 3)
-    monkeypatch.setattr(_stretches, "_EARLY", (3, 3, 3))  # 1 in the second pass, none later
+    monkeypatch.setattr(walks, "_SHARE", 100.0)
+    monkeypatch.setattr(accelerated, "_IN_KERNELS", 3)
+    monkeypatch.setattr(accelerated, "_EARLY", (3, 3, 3))  # 1 in the second pass, none later
     n, method, snapshots, times = len(case.X), METHODS["adapted"], [], [0.0]
     taken, first = {4: (2, 4), 7: (3, 6, 7)}[n], start(METHODS["adapted"], case.problem)
     kappa, centre = first.momentum.kappa, first.centre.copy()
@@ -208,8 +207,8 @@ def test_many_examples_make_many_snapshots_only_in_kernels(
 ) -> None:
     """Elsewhere pass k has 64 / k, or 8 if that is more."""
     rng, taken = np.random.default_rng(0), []
-    monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    for module, name in ((accelerated, "mix_in_slices"), (alone, "mix")):
+    monkeypatch.setattr(walks, "_SHARE", 100.0)
+    for module, name in ((accelerated, "mix_in_slices"), (walks, "mix")):
         monkeypatch.setattr(module, name, lambda share, v, mean: taken.append(share))
     problem = Multiclass.from_encoded(rng.normal(size=(192, 3)), rng.integers(3, size=192), 3)
     state = start(method, problem)
@@ -226,15 +225,15 @@ def test_stretches_within_kernels_are_those_between_them(
     case: Case, method: Accelerated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run whose kernels begin stretches, against one that returns to Python for each of them."""
-    monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    monkeypatch.setattr(_stretches, "_EARLY", (3, 6, 6))
-    monkeypatch.setattr(_stretches, "_SNAPSHOTS", 1)
-    monkeypatch.setattr(_stretches, "_IN_KERNELS", 1)
+    monkeypatch.setattr(walks, "_SHARE", 100.0)
+    monkeypatch.setattr(accelerated, "_EARLY", (3, 6, 6))
+    monkeypatch.setattr(accelerated, "_SNAPSHOTS", 1)
+    monkeypatch.setattr(accelerated, "_IN_KERNELS", 1)
     ends = []
     for inside in (True, False):
         with monkeypatch.context() as patch:
             if not inside:
-                for module in (accelerated, _stretches):
+                for module in (accelerated, accelerated):
                     patch.setattr(module, "has_stretches_inside", lambda *_: False)
             state, rng = start(method, case.problem), np.random.default_rng(3)
             for _ in range(7):
@@ -276,8 +275,8 @@ def visits_by_gap(n: int, n_visits: int) -> ByGap:
 @pytest.mark.parametrize("inner", [BlockFrankWolfe(LAM), Pairwise(LAM), BlockExact(LAM)])
 def test_how_a_pass_is_cut_does_not_matter(inner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces may be short, may end with a pass or not, and may be longer than one."""
-    monkeypatch.setattr(_walks, "_SHARE", 100.0)
-    monkeypatch.setattr(_stretches, "_SNAPSHOTS", 3)
+    monkeypatch.setattr(walks, "_SHARE", 100.0)
+    monkeypatch.setattr(accelerated, "_SNAPSHOTS", 3)
     case, method, found = multiclass_case(1, n=5, n_labels=5), Accelerated(inner), []
     for length in (1, 7, 3, 4, 5, 60):
         visits, state = visits_by_gap(5, 60), start(method, case.problem)
@@ -355,7 +354,7 @@ def root(lam: float, product: float) -> float:
 
 def first_of(lam: float, n: int, size: float) -> float:
     """Return the first kappa for steps of this mean size."""
-    return float(_first_kappa._FACTOR * np.sqrt(lam / (n * size)))
+    return float(accelerated._FACTOR * np.sqrt(lam / (n * size)))
 
 
 def test_the_first_kappa(case: Case) -> None:

@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin import Accelerated, Anchored, BlockFrankWolfe, Pairwise, limits, objective, solve
+from maxmargin import Accelerated, Anchored, BlockFrankWolfe, Pairwise, solve
 from maxmargin.methods.protocol import dual_weights, point, start
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Kernelised, SignConstrained, SlackRescaled, Weighted, take
-from maxmargin.problems.problem import sizes
-from maxmargin.rows.kernel_functions import LinearKernel
+from maxmargin.runtime import limits
+from maxmargin.solving import objective
+from maxmargin.structures.kernel_functions import LinearKernel
+from maxmargin.structures.problem import sizes
 from support import naive
 from support.bitwise_runs import assert_same_bits
 from support.catalogue import Case, chain_case, multiclass_case

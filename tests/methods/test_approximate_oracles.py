@@ -17,7 +17,6 @@ from maxmargin import (
     Predefined,
     Status,
     Subgradient,
-    objective,
     solve,
 )
 from maxmargin.methods.protocol import start
@@ -25,8 +24,9 @@ from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import step_size
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Custom, Weighted
-from maxmargin.problems.oracle import is_bounded, is_exact
-from maxmargin.problems.problem import as_problem
+from maxmargin.solving import objective
+from maxmargin.structures.oracle import is_bounded, is_exact
+from maxmargin.structures.problem import as_problem
 from support import naive
 from support.approximate import Approximate, Quality
 from support.catalogue import Case, chain_case, flat, multiclass_case

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Predefined, objective
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Predefined
 from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sweep import advance
+from maxmargin.solving import objective
 from support.catalogue import Case, chain_case, multiclass_case
 from support.naive_primal import weights_of_iterates
 from support.runs import SCHEMES, batch_states, block_states, random_order

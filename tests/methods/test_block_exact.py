@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from maxmargin import Accelerated, Averaged, BlockExact, Divided, MulticlassSVC, Pairwise, solve
-from maxmargin.inference.scaled_simplex import scaled_simplex
-from maxmargin.inference.simplex import list_near, simplex_threshold
-from maxmargin.loops import largest
+from maxmargin.compiling.loops import largest
 from maxmargin.methods.block_exact import ExactState
 from maxmargin.methods.protocol import start
 from maxmargin.methods.sweep import advance
@@ -23,7 +21,8 @@ from maxmargin.problems import (
     SlackRescaled,
     Weighted,
 )
-from maxmargin.problems.oracle import block_optimum, oracle_workspace
+from maxmargin.structures.classes.inference import list_near, scaled_simplex, simplex_threshold
+from maxmargin.structures.oracle import block_optimum, oracle_workspace
 from support import naive
 from support.catalogue import Case, chain_case, flat, multiclass_case, multiclass_cases
 from support.crammer_singer import least_objective

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import BlockFrankWolfe
-from maxmargin.methods import _pool
-from maxmargin.methods._blocks import (
+from maxmargin.methods import planes
+from maxmargin.methods.blocks import (
     Blocks,
     add_to_block,
     clear_blocks,
@@ -19,12 +19,12 @@ from maxmargin.methods._blocks import (
     shrink_blocks,
     state_bytes,
 )
-from maxmargin.methods._pool import ROOM, SIZE, enlarged
+from maxmargin.methods.planes import ROOM, SIZE, enlarged
 from maxmargin.methods.protocol import start
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, push_blocks
-from maxmargin.problems.moves import new_move
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.feature_map import new_move
+from maxmargin.structures.problem import sizes
 from support.catalogue import chain_case, dense_block, multiclass_case
 from support.maps import as_move
 from support.naive import Array
@@ -49,7 +49,7 @@ def random_delta(rng: np.random.Generator) -> Array:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40))
 def test_a_pool_holds_what_was_added(large: int, seed: int, n_moves: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_pool, "_MANY", large)  # large pools are closed up in place
+        patch.setattr(planes, "_MANY", large)  # large pools are closed up in place
         check_moves(seed, n_moves)
 
 

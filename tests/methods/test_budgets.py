@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from maxmargin import Accelerated, Averaged, Away, Cached, Divided, Pairwise, objective, solve
-from maxmargin.methods._merging import ENTRY_BYTES
-from maxmargin.methods._pool import SIZE
+from maxmargin import Accelerated, Averaged, Away, Cached, Divided, Pairwise, solve
+from maxmargin.methods.planes import ENTRY_BYTES, SIZE
 from maxmargin.methods.protocol import dual_weights, point, start
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.problem import sizes
+from maxmargin.solving import objective
+from maxmargin.structures.problem import sizes
 from support import naive
 from support.bitwise_runs import assert_same_bits
 from support.catalogue import Case, chain_case

@@ -16,18 +16,16 @@ from maxmargin import (
     Pairwise,
     Predefined,
     Result,
-    objective,
     solve,
 )
-from maxmargin.methods import _cost
-from maxmargin.methods._cache import is_hit, new_cache, set_floor
-from maxmargin.methods._plane_pools import empty_planes
-from maxmargin.methods._pool import SIZE, START
-from maxmargin.methods.cached import CachedState
+from maxmargin.methods import cached
+from maxmargin.methods.cached import CachedState, is_hit, new_cache, set_floor
+from maxmargin.methods.planes import SIZE, START, empty_planes
 from maxmargin.methods.protocol import Carry, carried, oracle_calls, point, start
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass
-from maxmargin.problems.problem import as_problem, sizes
+from maxmargin.solving import objective
+from maxmargin.structures.problem import as_problem, sizes
 from support import naive
 from support.bitwise_runs import assert_same_bits, bits
 from support.catalogue import Case, chain_case, flat, multiclass_case
@@ -279,7 +277,7 @@ class Slow(Counting):
 )
 def test_the_cost_is_measured(monkeypatch: pytest.MonkeyPatch, argmax: float, cost: float) -> None:
     problem = Slow(many_alike().problem, {"argmax": argmax, "score": 1.0, "gram": 1.0, "norm2": 1.0})
-    monkeypatch.setattr(_cost, "time", problem)
+    monkeypatch.setattr(cached, "time", problem)
     state = start(Cached(INNER["bcfw"]), as_problem(problem))
     assert state.schedule.cost == cost
     assert len(state.working.cache.gap) == (40 if cost >= 2 else 0)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from maxmargin import methods
-from maxmargin.methods.composition import WRAPPERS, allowed_methods, needs, wrapping_table
-from maxmargin.methods.protocol import Traits, traits
+from maxmargin.methods.protocol import WRAPPERS, Traits, allowed_methods, needs, traits, wrapping_table
 
 PLAIN = {
     name: cls(lam=0.1)

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, objective
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe
 from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sweep import advance
+from maxmargin.solving import objective
 from support import naive
 from support.catalogue import Case, chain_case, multiclass_case
 from support.naive import Array

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import BMRM, CuttingPlane, ScaleError, solve
-from maxmargin.methods import _cuts
-from maxmargin.methods._cuts import (
+from maxmargin.methods import cutting_plane
+from maxmargin.methods.cutting_plane import (
     Cut,
     Cuts,
     cut_at,
@@ -23,8 +23,8 @@ from maxmargin.methods._cuts import (
     without_idle,
     zero_cut,
 )
-from maxmargin.problems.maps.identity import IdentityMap
-from maxmargin.problems.problem import Problem
+from maxmargin.structures.custom.model import IdentityMap
+from maxmargin.structures.problem import Problem
 from support import naive, naive_cuts
 from support.catalogue import chain_case, flat, layout, multiclass_case
 from support.naive import Array
@@ -130,7 +130,9 @@ def test_idle_planes_are_those_under_the_envelope() -> None:
 
 def test_no_answer_of_the_solver_lowers_the_dual(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
-    monkeypatch.setattr(_cuts, "_solution", lambda matrix, loss, owner: rng.dirichlet(np.ones(len(loss))))
+    monkeypatch.setattr(
+        cutting_plane, "_solution", lambda matrix, loss, owner: rng.dirichlet(np.ones(len(loss)))
+    )
     slopes, losses = random_planes(3, 8)
     cuts = cuts_of(slopes, losses)
     values = [0.0]

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import BMRM, Averaged, CuttingPlane, NSlackCuttingPlane, Status, WarmStart, objective, solve
+from maxmargin import BMRM, Averaged, CuttingPlane, NSlackCuttingPlane, Status, WarmStart, solve
 from maxmargin.methods import cutting_plane
 from maxmargin.methods.protocol import point, with_lam
+from maxmargin.solving import objective
 from support import naive, naive_cuts
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
 from support.growing import KINDS, growing

@@ -16,15 +16,15 @@ from maxmargin import (
     FrankWolfe,
     Pairwise,
     Result,
-    limits,
-    objective,
     solve,
 )
-from maxmargin.methods import _plane_pools, divided
+from maxmargin.methods import divided, planes
 from maxmargin.methods.protocol import dual_weights, point, start
 from maxmargin.methods.sweep import advance, sweep
 from maxmargin.problems import Multiclass
-from maxmargin.problems.problem import sizes
+from maxmargin.runtime import limits
+from maxmargin.solving import objective
+from maxmargin.structures.problem import sizes
 from support import naive
 from support.bitwise_runs import assert_same_bits
 from support.catalogue import Case, chain_case, flat, multiclass_case
@@ -236,7 +236,7 @@ def test_interpreted_problems_get_the_same_steps(case: Case) -> None:
 @pytest.mark.parametrize("inner", INNER)
 def test_pools_that_become_full_within_a_round(inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many labels and repeated visits: what was in the pools is there when they have grown."""
-    monkeypatch.setattr(_plane_pools, "_FEW_PLANES", 0)  # pools of few examples begin with much space
+    monkeypatch.setattr(planes, "_FEW_PLANES", 0)  # pools of few examples begin with much space
     case, method = multiclass_case(8, n=30, n_labels=60, n_features=12), Divided(INNER[inner])
     state = start(method, case.problem)
     before = _pool_length(state)

@@ -9,7 +9,7 @@ from maxmargin import ExcessiveGap
 from maxmargin.methods.excessive_gap import ExcessiveState, _step, excess, smoothed_primal
 from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.problem import Problem
+from maxmargin.structures.problem import Problem
 from support import naive, naive_gibbs
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
 from support.naive import Array

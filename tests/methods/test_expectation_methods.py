@@ -21,7 +21,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import Chain, Multiclass
-from maxmargin.problems.maps.chain import ChainMap
+from maxmargin.structures.sequences.model import ChainMap
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, multiclass_case, multiclass_cases
 from support.counting import Counting

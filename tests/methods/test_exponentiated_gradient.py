@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Averaged, ExponentiatedGradient, solve
-from maxmargin.methods.alone import NO_MEETINGS
 from maxmargin.methods.exponentiated_gradient import _LARGEST_STEP, GibbsState
 from maxmargin.methods.protocol import oracle_calls, point, start
 from maxmargin.methods.sampling import ByGap
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, sweep
+from maxmargin.methods.walks import NO_MEETINGS
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
 from support.maps import feature_map, statistics

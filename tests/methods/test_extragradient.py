@@ -11,7 +11,7 @@ from maxmargin import Extragradient
 from maxmargin.methods.extragradient import SaddleState
 from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.problem import Problem
+from maxmargin.structures.problem import Problem
 from support import naive, naive_gibbs
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
 from support.runs import gap_of

@@ -8,11 +8,11 @@ import numba
 import numpy as np
 import pytest
 
-from maxmargin.compiling.exchange import has_reached, publish
-from maxmargin.compiling.threads import run_in_turns, threads
-from maxmargin.methods.alone import NO_MEETINGS
+from maxmargin.compiling.intrinsics import has_reached, publish
 from maxmargin.methods.meetings import Meetings, attend, new_log, new_meetings, record
-from maxmargin.problems.moves import Move, add_entry, new_move, reset
+from maxmargin.methods.walks import NO_MEETINGS
+from maxmargin.runtime.threads import run_in_turns, threads
+from maxmargin.structures.feature_map import Move, add_entry, new_move, reset
 from support.naive import Array
 
 SIZE, ROUNDS, SIGMA, SCALE = 5, 7, 1.6, 0.3

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Away, BlockFrankWolfe, Pairwise
-from maxmargin.methods._plane_pools import truth_planes
-from maxmargin.methods._pool import SIZE
 from maxmargin.methods.pairwise import ActiveState, _move_alpha
+from maxmargin.methods.planes import SIZE, truth_planes
 from maxmargin.methods.protocol import start
 from maxmargin.methods.sweep import advance
 from support import naive

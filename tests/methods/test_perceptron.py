@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import Averaged, BrokenOracle, Divided, Perceptron, objective, solve
-from maxmargin.decoding import decode_all
+from maxmargin import Averaged, BrokenOracle, Divided, Perceptron, solve
 from maxmargin.methods.protocol import point, start, with_lam
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Chain, Multiclass
-from maxmargin.problems.problem import as_problem, sizes
+from maxmargin.solving import objective
+from maxmargin.solving.decoding import decode_all
+from maxmargin.structures.problem import as_problem, sizes
 from support import naive, naive_primal
 from support.catalogue import chain_case, flat, multiclass_case
 from support.growing import growing

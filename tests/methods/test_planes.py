@@ -8,23 +8,27 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from maxmargin.methods import _pool
-from maxmargin.methods._merging import fit_planes
-from maxmargin.methods._plane_pools import plane_bytes, truth_planes
-from maxmargin.methods._planes import (
+from maxmargin.methods import planes as _pool
+from maxmargin.methods.planes import (
+    ROOM,
+    SIZE,
+    START,
     Planes,
     PlaneWork,
     add_plane,
     dot_plane,
     drop_planes,
+    enlarged,
+    fit_planes,
     has_plane_room,
     include_corner,
     measure_planes,
+    plane_bytes,
     shift_margins,
+    truth_planes,
 )
-from maxmargin.methods._pool import ROOM, SIZE, START, enlarged
 from maxmargin.methods.scratch import Corner
-from maxmargin.problems.moves import new_move
+from maxmargin.structures.feature_map import new_move
 from support.active_sets import Plane, dense, planes_of
 from support.naive import Array
 

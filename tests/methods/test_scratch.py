@@ -6,11 +6,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from maxmargin import Accelerated, FrankWolfe, Pairwise, driver, solve
+from maxmargin import Accelerated, FrankWolfe, Pairwise, solve
 from maxmargin.methods.scratch import kept_scratch, scratch_for
 from maxmargin.problems import Chain, Custom, Multiclass, Weighted
-from maxmargin.problems.bare import Bare, bared
-from maxmargin.problems.oracles.weighted import NO_WEIGHTS
+from maxmargin.solving import driver
+from maxmargin.structures.slack import NO_WEIGHTS, Bare, bared
 
 RNG = np.random.default_rng(0)
 SEQUENCES = [RNG.normal(size=(length, 5)) for length in (1, 3, 4, 2, 3)]

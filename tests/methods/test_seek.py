@@ -5,13 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from maxmargin import Pairwise, objective, solve
-from maxmargin.methods.alone import NO_MEETINGS
+from maxmargin import Pairwise, solve
 from maxmargin.methods.protocol import DONE, Point, has_room, point, regularisation, seek, start, step
 from maxmargin.methods.sampling import Listed
 from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.methods.sweep import advance, sweep, sweep_all
-from maxmargin.problems.feature_map import score
+from maxmargin.methods.walks import NO_MEETINGS
+from maxmargin.solving import objective
+from maxmargin.structures.feature_map import score
 from support.active_sets import with_room
 from support.bitwise_runs import bits
 from support.catalogue import multiclass_case

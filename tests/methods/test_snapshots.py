@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from maxmargin import Away, BlockExact, BlockFrankWolfe, Cached, Divided, FrankWolfe, Pairwise
-from maxmargin.methods.alone import Alone
 from maxmargin.methods.meetings import attend
 from maxmargin.methods.sweep import is_swept
+from maxmargin.methods.walks import Alone
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])

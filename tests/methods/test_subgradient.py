@@ -16,13 +16,13 @@ from maxmargin import (
     Status,
     Subgradient,
     WarmStart,
-    objective,
     solve,
 )
 from maxmargin.methods.protocol import factor, point, start, weights, with_lam
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.feature_map import statistics_size
-from maxmargin.problems.problem import sizes
+from maxmargin.solving import objective
+from maxmargin.structures.feature_map import statistics_size
+from maxmargin.structures.problem import sizes
 from support import naive, naive_primal
 from support.catalogue import Case, chain_case, flat, layout, multiclass_case
 from support.growing import KINDS, growing

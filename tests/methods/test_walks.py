@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin.methods._walks import difference_products
+from maxmargin.methods.walks import difference_products
 from maxmargin.problems import GaussianKernel, Kernelised, Multiclass, SignConstrained, Weighted
-from maxmargin.problems.feature_map import is_euclidean
+from maxmargin.structures.feature_map import is_euclidean
 from support.bases import Rotation, Scaling, rebased
 
 X, Y = np.random.default_rng(0).normal(size=(6, 2)), np.arange(6) % 4

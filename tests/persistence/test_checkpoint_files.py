@@ -11,12 +11,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from maxmargin import BlockFrankWolfe, Checkpoint, Pairwise, Status, limits, solve
+from maxmargin import BlockFrankWolfe, Checkpoint, Pairwise, Status, solve
+from maxmargin.files import container
+from maxmargin.files.checkpoint import Identity, Keeper
+from maxmargin.files.container import CHECKPOINT, MODEL, FileError
 from maxmargin.methods.protocol import BATCH
-from maxmargin.persistence import container
-from maxmargin.persistence.checkpoint import Identity, Keeper
-from maxmargin.persistence.container import CHECKPOINT, MODEL, FileError
-from maxmargin.problems.contents import fingerprint, is_same
+from maxmargin.runtime import limits
+from maxmargin.structures.problem import fingerprint, is_same
 from support.catalogue import chain_case, multiclass_case
 from support.checkpoints import SETTINGS, assert_same_run, every_file, run
 from support.own_functions import custom
@@ -176,7 +177,7 @@ def test_files_of_other_runs(tmp_path: Path) -> None:
     for method in (Pairwise(LAM), BlockFrankWolfe(2.0 * LAM)):
         assert "got one of another method, or with other parameters" in refused(method=method, start=file)
     assert "got one with check_every=2, not 5" in refused(check_every=5, start=file)
-    with mock.patch("maxmargin.run_state.installed_version", return_value="0.0.1"):
+    with mock.patch("maxmargin.solving.run_state.installed_version", return_value="0.0.1"):
         assert "got one of maxmargin '0." in refused(start=file)
 
 

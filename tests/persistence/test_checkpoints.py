@@ -44,7 +44,6 @@ from maxmargin.problems import (
     SlackRescaled,
     Weighted,
 )
-from maxmargin.problems.problem import sizes
 from maxmargin.product import (
     BlockConditionalGradient,
     Box,
@@ -56,6 +55,7 @@ from maxmargin.product import (
     Quadratic,
     Simplex,
 )
+from maxmargin.structures.problem import sizes
 from support.catalogue import chain_case, multiclass_case
 from support.checkpoints import SETTINGS, Killed, assert_same_run, files_of, killed_at, run
 from support.naive import Array

@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from maxmargin.persistence.container import MODEL, Contents, FileError, read, write
-from maxmargin.persistence.parts import Draft, Stored
-from maxmargin.persistence.plain import NotPlain, as_json, from_json
-from maxmargin.persistence.texts import as_bytes, as_texts
+from maxmargin.files.container import MODEL, Contents, FileError, NotPlain, as_json, from_json, read, write
+from maxmargin.files.parts import Draft, Stored, as_bytes, as_texts
 
 ATOMS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
 KEYS = st.recursive(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from maxmargin import states
-from maxmargin.states import Flat, Unfit, flatten, restored, skeleton
+from maxmargin.files import checkpoint
+from maxmargin.files.checkpoint import Flat, Unfit, flatten, restored, skeleton
 from support.naive import Array
 
 
@@ -156,8 +156,8 @@ def test_a_class_says_what_of_it_changes() -> None:
         constant: object
         changing: Array
 
-    states.parts.register(Held)(lambda held: [held.changing])
-    states.with_parts.register(Held)(lambda held, new: held._replace(changing=new[0]))
+    checkpoint.parts.register(Held)(lambda held: [held.changing])
+    checkpoint.with_parts.register(Held)(lambda held, new: held._replace(changing=new[0]))
     constant = object()
     found = restored(Held(constant, np.zeros(1)), flatten(Held(object(), np.arange(3.0))))
     assert found.constant is constant

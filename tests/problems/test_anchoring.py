@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.problems import Chain, SecondOrderChain, Weighted
-from maxmargin.problems.anchoring import Anchors, anchored, can_anchor, first_anchors, joined
-from maxmargin.problems.oracle import decode, output_size
+from maxmargin.structures.oracle import decode, output_size
+from maxmargin.structures.sequences.anchoring import Anchors, anchored, can_anchor, first_anchors, joined
 from support import naive
 from support.catalogue import (
     Case,

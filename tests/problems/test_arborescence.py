@@ -20,9 +20,9 @@ from maxmargin import (
     Status,
     solve,
 )
-from maxmargin.problems import Arborescence
-from maxmargin.problems.feature_map import score
-from maxmargin.problems.oracle import loss
+from maxmargin.problems import Dependency
+from maxmargin.structures.feature_map import score
+from maxmargin.structures.oracle import loss
 from support import naive
 from support.catalogue import Case, flat, tree_case, tree_cases
 from support.model_checks import (
@@ -86,7 +86,7 @@ Y = [[2, 0], [0]]
 
 def test_losses() -> None:
     for name, expected in (("hamming", [0, 1, 2]), ("normalized_hamming", [0, 0.5, 1])):
-        problem = Arborescence.from_arcs(X, Y, loss=name)
+        problem = Dependency.from_arcs(X, Y, loss=name)
         assert [loss(problem.oracle, 0, np.array(y)) for y in ([2, 0], [0, 0], [0, 1])] == expected
 
 
@@ -96,14 +96,14 @@ def test_losses() -> None:
     ids=["list", "F", "int"],
 )
 def test_forms_of_features(convert: Any) -> None:
-    problem, expected = Arborescence.from_arcs([convert(x) for x in X], Y), Arborescence.from_arcs(X, Y)
+    problem, expected = Dependency.from_arcs([convert(x) for x in X], Y), Dependency.from_arcs(X, Y)
     assert numba.typeof(problem) == numba.typeof(expected)
     assert problem.map.rows.values.tolist() == expected.map.rows.values.tolist()
 
 
 def test_sparse_features() -> None:
     matrices = [scipy.sparse.coo_array(x.reshape(-1, 2)) for x in X]
-    problem = Arborescence.from_arcs(matrices, Y)
+    problem = Dependency.from_arcs(matrices, Y)
     w, theta = np.array([1.0, -2.0]), np.zeros(6)
     score(problem.map, 0, w, theta)
     assert theta == pytest.approx((X[0] @ w).ravel())
@@ -151,11 +151,11 @@ REFUSED = [
 
 @pytest.mark.parametrize(("features", "y", "options", "message"), REFUSED)
 def test_refuses(features: Any, y: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=f"^Arborescence: ({message})") as caught:
-        Arborescence.from_arcs(features, y, **options)
+    with pytest.raises((TypeError, ValueError), match=f"^Dependency: ({message})") as caught:
+        Dependency.from_arcs(features, y, **options)
     assert "\n" not in str(caught.value)
 
 
 def test_trees_that_are_allowed() -> None:
-    assert Arborescence.from_arcs(X, [[0, 0], [0]], single_root=False).oracle.heads.tolist() == [0, 0, 0]
-    assert Arborescence.from_arcs(CROSSING, [[3, 4, 0, 3]]).oracle.heads.tolist() == [3, 4, 0, 3]
+    assert Dependency.from_arcs(X, [[0, 0], [0]], single_root=False).oracle.heads.tolist() == [0, 0, 0]
+    assert Dependency.from_arcs(CROSSING, [[3, 4, 0, 3]]).oracle.heads.tolist() == [3, 4, 0, 3]

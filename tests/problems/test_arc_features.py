@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.encoding import _arc_templates
-from maxmargin.encoding.arc_features import ArcEncoder
-from maxmargin.encoding.arcs import Arcs
-from maxmargin.encoding.sentences import Tagged, encode_tagged
+from maxmargin.structures.dependency import arc_names
+from maxmargin.structures.dependency.encode import ArcEncoder, Arcs, Tagged, encode_tagged
 from support.naive import all_trees
 
 Sentence = list[tuple[str, str]]
@@ -118,9 +116,9 @@ def hashed(template: int, first: int, second: int) -> int:
 def test_hashes_wrap_around_at_64_bits() -> None:
     """Compiled and interpreted kernels make the same hashes: those of exact arithmetic modulo 2^64."""
     words, tags = (np.array([2, 2, 1, *numbers, 2, 2], dtype=np.uint64) for numbers in ((3, 4), (3, 5)))
-    seen, keys = np.full(9, -1), np.zeros(_arc_templates.N_TEMPLATES + 2, dtype=np.uint64)
+    seen, keys = np.full(9, -1), np.zeros(arc_names.N_TEMPLATES + 2, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        assert _arc_templates.arc_keys(words, tags, 1, 2, seen, keys) == _arc_templates.N_TEMPLATES
+        assert arc_names.arc_keys(words, tags, 1, 2, seen, keys) == arc_names.N_TEMPLATES
     right, near = 1, 4 * 1 + 1
     assert keys[0] == hashed(1, 3, near)  # the head's word
     assert keys[8] == hashed(9, 3 << 16 | 5, right)  # both tags

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.problems import Chain
-from maxmargin.problems.oracle import argmax, decode, loss
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.oracle import argmax, decode, loss
+from maxmargin.structures.problem import sizes
 from support.catalogue import Case, chain_case, chain_cases
 from support.model_checks import (
     assert_compiled_hinges,

@@ -8,27 +8,25 @@ import pytest
 import scipy.sparse
 
 from maxmargin import BlockFrankWolfe, WarmStart, solve
-from maxmargin.decoding import decode_all
-from maxmargin.encoding.arc_features import ArcEncoder
-from maxmargin.encoding.arcs import Arcs, Indicators
-from maxmargin.encoding.graphs import Graphs
-from maxmargin.encoding.grids import edge_differences, grid_directions, grid_edges
-from maxmargin.encoding.links import Links
-from maxmargin.encoding.segments import EncodedSegments
-from maxmargin.objective import hinge_losses, primal
 from maxmargin.problems import (
-    Arborescence,
     Chain,
     Custom,
+    Dependency,
     Graph,
     Matching,
     Multiclass,
     SecondOrderChain,
     Segments,
 )
-from maxmargin.problems.oracle import psi, write_output
-from maxmargin.problems.oracles._k_best import k_best_outputs
-from maxmargin.problems.problem import sizes
+from maxmargin.solving.decoding import decode_all
+from maxmargin.solving.objective import hinge_losses, primal
+from maxmargin.structures.dependency.encode import ArcEncoder, Arcs, Indicators
+from maxmargin.structures.graphs.encode import Graphs, edge_differences, grid_directions, grid_edges
+from maxmargin.structures.k_best import k_best_outputs
+from maxmargin.structures.matchings.encode import Links
+from maxmargin.structures.oracle import psi, write_output
+from maxmargin.structures.problem import sizes
+from maxmargin.structures.segments.encode import EncodedSegments
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0], [1.0, 3.0, 5.0], [2.0, 4.0, 6.0]])
 FORBIDDEN = np.zeros((4, 4), dtype=np.bool_)
@@ -88,7 +86,7 @@ def build(model, **changes):
         truth, possible = given.pop("truth"), given.pop("possible")
         fertility = given.pop("fertility", 1)
         return Matching.from_encoded(Links(**given), truth, possible, fertility=fertility)
-    return Arborescence.from_encoded(Arcs(given["features"], given["offsets"]), given["heads"])
+    return Dependency.from_encoded(Arcs(given["features"], given["offsets"]), given["heads"])
 
 
 MODELS = list(encoded())
@@ -203,7 +201,7 @@ BAD_STRUCTURES = [
 NAMES = dict(zip(MODELS, ("Multiclass", "Chain", "SecondOrderChain", "Segments"), strict=False)) | {
     "graph": "Graph",
     "matching": "Matching",
-    "trees": "Arborescence",
+    "trees": "Dependency",
 }
 
 
@@ -233,7 +231,7 @@ def test_indicators_are_checked_like_matrices(start):
     indicators = Indicators(np.array([*start, 8, 8, 8, 8, 8, 8]), columns, 3)
     with pytest.raises(ValueError, match="indptr that never decreases") as caught:
         build("trees", features=indicators)
-    one_line(caught, "Arborescence")
+    one_line(caught, "Dependency")
     columns[3] = 7
     for flag in (True, False):
         columns.flags.writeable = flag
@@ -371,7 +369,7 @@ def test_sparse_features_of_unequal_lengths_are_refused():
 
 @pytest.mark.parametrize("heads", [[0, 3], [0, -1], [0], [0.0, 1.0]])
 def test_heads_are_checked_before_features_are_made_of_them(heads):
-    from maxmargin.encoding.sentences import encode_tagged
+    from maxmargin.structures.dependency.encode import encode_tagged
 
     tagged = encode_tagged([[("a", "A"), ("b", "B")]], owner="test")
     with pytest.raises(ValueError, match=r"^ArcEncoder: heads must be"):

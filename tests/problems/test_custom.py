@@ -17,18 +17,18 @@ from maxmargin import (
     Pairwise,
     Perceptron,
     Subgradient,
-    objective,
     solve,
 )
-from maxmargin.decoding import decode_all
-from maxmargin.encoding.joint import NamedWeights
-from maxmargin.methods._blocks import state_bytes
+from maxmargin.methods.blocks import state_bytes
 from maxmargin.methods.protocol import dual_weights, start
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, sweep
 from maxmargin.problems import Custom
-from maxmargin.problems.feature_map import gram, norm2, push
-from maxmargin.problems.oracles.custom import _write_difference
+from maxmargin.solving import objective
+from maxmargin.solving.decoding import decode_all
+from maxmargin.structures.custom.encode import NamedWeights
+from maxmargin.structures.custom.oracle import _write_difference
+from maxmargin.structures.feature_map import gram, norm2, push
 from support import naive
 from support.catalogue import chain_case, multiclass_case
 from support.maps import as_move

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from maxmargin.compiling import kernel
 from maxmargin.methods.scratch import new_scratch
-from maxmargin.problems.feature_map import score, statistics_size
-from maxmargin.problems.oracle import expectation
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.feature_map import score, statistics_size
+from maxmargin.structures.oracle import expectation
+from maxmargin.structures.problem import sizes
 from support.catalogue import Case, chain_case, chain_cases, layout, multiclass_case, multiclass_cases
 from support.maps import statistics
 from support.naive import Array

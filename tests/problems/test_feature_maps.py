@@ -8,15 +8,15 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.methods._blocks import add_to_block, empty_blocks
+from maxmargin.methods.blocks import add_to_block, empty_blocks
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import push_blocks
 from maxmargin.problems import Chain, Multiclass
-from maxmargin.problems.feature_map import gram, map_workspace, norm2, push, score
-from maxmargin.problems.maps import _products
-from maxmargin.problems.oracle import psi
-from maxmargin.problems.problem import Problem, sizes
-from maxmargin.rows import DenseRows, IndicatorRows, SparseRows, _access
+from maxmargin.structures import products, rows
+from maxmargin.structures.feature_map import gram, map_workspace, norm2, push, score
+from maxmargin.structures.oracle import psi
+from maxmargin.structures.problem import Problem, sizes
+from maxmargin.structures.rows import DenseRows, IndicatorRows, SparseRows
 from support.catalogue import (
     Case,
     chain_case,
@@ -132,7 +132,7 @@ def test_dense_sparse_and_indicator_rows_agree(made: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "indicator"])
 def test_gram_of_sequences_too_long_for_a_table(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_products, "_TABULATED", 2)
+    monkeypatch.setattr(products, "_TABULATED", 2)
     case = chain_case(5, (4, 2, 1, 3), rows=kind)
     assert np.diff(case.problem.map.product_spans).ravel().tolist() == [0, 4, 1, 0]
     assert_gram_and_norm2(case)
@@ -156,7 +156,7 @@ def test_a_sequence_of_300_tokens() -> None:
 @pytest.mark.parametrize("kind", ["dense", "sparse", "indicator"])
 def test_push_of_whole_rows_and_of_pairs(kind: str, few: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row with many nonzeros is pushed as it is, one with few by pairs of them."""
-    monkeypatch.setattr(_access, "_FEW", few)
+    monkeypatch.setattr(rows, "_FEW", few)
     case, rng = chain_case(7, (3, 1, 2), rows=kind), np.random.default_rng(0)
     w = rng.normal(size=sizes(case.problem).weights)
     for i in range(3):
@@ -167,7 +167,7 @@ def test_push_of_whole_rows_and_of_pairs(kind: str, few: float, monkeypatch: pyt
 
 @pytest.mark.parametrize("few", [0, 100])
 def test_gram_by_whole_rows_and_by_entries(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_products, "_FEW", few)
+    monkeypatch.setattr(products, "_FEW", few)
     case, rng = chain_case(7, (3, 1, 2)), np.random.default_rng(0)
     for i in range(3):
         Phi, delta = feature_map(case, i), random_direction(case, i, rng)

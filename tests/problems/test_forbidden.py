@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import Accelerated, ChainSVC, Pairwise, solve
-from maxmargin.encoding.forbidden import check_allowed, encode_forbidden
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import predictions
-from maxmargin.objective import hinge_losses
 from maxmargin.problems import Chain
-from maxmargin.problems.feature_map import score, statistics_size
-from maxmargin.problems.oracle import argmax, decode, expectation, oracle_workspace
-from maxmargin.problems.problem import sizes
+from maxmargin.solving.objective import hinge_losses
+from maxmargin.structures.feature_map import score, statistics_size
+from maxmargin.structures.oracle import argmax, decode, expectation, oracle_workspace
+from maxmargin.structures.problem import sizes
+from maxmargin.structures.sequences.encode import check_allowed, encode_forbidden
 from support import naive
 from support.catalogue import Case, flat, layout
 from support.naive import Array, Enumerated, Output, margins

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.inference.forward_backward import forward_backward
-from maxmargin.inference.softmax import softmax
+from maxmargin.structures.recursions import softmax
+from maxmargin.structures.sequences.inference import forward_backward
 from support.naive import Array
 
 trellises = st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 5), st.integers(0, 3))

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from maxmargin import Accelerated, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
 from maxmargin.methods.scratch import find_corner, new_scratch
-from maxmargin.objective import hinge_losses
 from maxmargin.problems import Chain, Graph
-from maxmargin.problems.oracle import argmax, is_bounded, is_exact, loss, output_size, shortfall
-from maxmargin.problems.oracles._labelling import Messages
-from maxmargin.problems.problem import sizes
+from maxmargin.solving.objective import hinge_losses
+from maxmargin.structures.graphs.oracle import Messages
+from maxmargin.structures.oracle import argmax, is_bounded, is_exact, loss, output_size, shortfall
+from maxmargin.structures.problem import sizes
 from support import naive
 from support.catalogue import Case, flat, graph_case, graph_cases, label_set_cases, layout
 from support.model_checks import (

@@ -20,7 +20,7 @@ from maxmargin.problems import (
     PrecomputedKernel,
     SigmoidKernel,
 )
-from maxmargin.problems.maps._columns import (
+from maxmargin.structures.columns import (
     GROUP,
     AllColumns,
     SomeColumns,
@@ -30,9 +30,9 @@ from maxmargin.problems.maps._columns import (
     find_columns,
     some_columns,
 )
-from maxmargin.problems.maps.kernelised import kernelised_rebuilt
-from maxmargin.problems.problem import take
-from maxmargin.rows import DenseRows, IndicatorRows, SparseRows, as_rows
+from maxmargin.structures.kernelised import kernelised_rebuilt
+from maxmargin.structures.problem import take
+from maxmargin.structures.rows import DenseRows, IndicatorRows, SparseRows, as_rows
 from support.bitwise_runs import assert_same_bits
 from support.naive import Array
 

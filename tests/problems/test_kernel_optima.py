@@ -13,7 +13,6 @@ from maxmargin import (
     Pairwise,
     Status,
     check_problem,
-    objective,
     solve,
 )
 from maxmargin.problems import (
@@ -26,11 +25,9 @@ from maxmargin.problems import (
     SigmoidKernel,
     Weighted,
 )
-from maxmargin.problems.feature_map import (
-    NegativeCurvature,
-    rebuilt,
-)
-from maxmargin.problems.problem import sizes
+from maxmargin.solving import objective
+from maxmargin.structures.feature_map import NegativeCurvature, rebuilt
+from maxmargin.structures.problem import sizes
 from support import naive
 from support.catalogue import matching_case, tree_case
 from support.kernels import (

@@ -5,21 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin import (
-    WarmStart,
-    c_path,
-    solve,
-)
+from maxmargin import WarmStart, c_path, solve
 from maxmargin.methods.protocol import with_lam
-from maxmargin.problems import (
-    GaussianKernel,
-    Kernelised,
-    SignConstrained,
-)
-from maxmargin.problems.feature_map import (
-    adopted,
-)
-from maxmargin.problems.maps.kernelised import kernel_parts
+from maxmargin.problems import GaussianKernel, Kernelised, SignConstrained
+from maxmargin.structures.feature_map import adopted
+from maxmargin.structures.kernelised import kernel_parts
 from support.growing import KINDS
 from support.kernels import (
     METHODS,

@@ -27,7 +27,7 @@ from maxmargin.problems import (
     SlackRescaled,
     Weighted,
 )
-from maxmargin.problems.feature_map import (
+from maxmargin.structures.feature_map import (
     gram,
     inner,
     map_sizes,
@@ -38,9 +38,9 @@ from maxmargin.problems.feature_map import (
     score,
     unpack,
 )
-from maxmargin.problems.maps.kernelised import kernel_parts
-from maxmargin.problems.oracle import psi
-from maxmargin.problems.problem import sizes, take
+from maxmargin.structures.kernelised import kernel_parts
+from maxmargin.structures.oracle import psi
+from maxmargin.structures.problem import sizes, take
 from support.catalogue import Case
 from support.kernels import (
     CUBE,

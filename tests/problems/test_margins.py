@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from maxmargin.compiling.interpreting import interpreted
-from maxmargin.decoding import decode_all, decode_all_with_margins
-from maxmargin.inference.assignment import assignment, assignment_work
-from maxmargin.inference.assignment_margins import assignment_margins, exchange_work
-from maxmargin.inference.cut import cut, cut_work
-from maxmargin.inference.cut_margins import cut_margin_work, cut_margins
 from maxmargin.problems import Chain, SecondOrderChain, SlackRescaled, Weighted
-from maxmargin.problems.feature_map import score
-from maxmargin.problems.margins import DecodingAgain, decode_again, n_parts
-from maxmargin.problems.oracle import oracle_workspace, output_size
-from maxmargin.problems.oracles._k_best import k_best_outputs
-from maxmargin.problems.problem import sizes
+from maxmargin.solving.decoding import decode_all, decode_all_with_margins
+from maxmargin.structures.feature_map import score
+from maxmargin.structures.graphs.cuts import cut, cut_margin_work, cut_margins, cut_work
+from maxmargin.structures.k_best import k_best_outputs
+from maxmargin.structures.margins import DecodingAgain, decode_again, n_parts
+from maxmargin.structures.matchings.inference import (
+    assignment,
+    assignment_margins,
+    assignment_work,
+    exchange_work,
+)
+from maxmargin.structures.oracle import oracle_workspace, output_size
+from maxmargin.structures.problem import sizes
 from support.catalogue import (
     Case,
     chain_case,

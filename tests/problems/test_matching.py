@@ -20,7 +20,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import Matching
-from maxmargin.problems.oracle import loss
+from maxmargin.structures.oracle import loss
 from support import naive
 from support.catalogue import Case, flat, matching_case, matching_cases
 from support.model_checks import (

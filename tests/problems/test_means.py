@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.compiling import kernel
-from maxmargin.marginals import marginals_all, part_shapes, score_range
 from maxmargin.problems import Chain, SecondOrderChain, SlackRescaled, Weighted
-from maxmargin.problems.feature_map import score, statistics_size
-from maxmargin.problems.oracle import oracle_workspace
-from maxmargin.problems.oracles._means import find_means, has_means, means_space
-from maxmargin.problems.oracles.segments import SegmentsOracle
-from maxmargin.problems.problem import sizes
+from maxmargin.solving.decoding import marginals_all, part_shapes, score_range
+from maxmargin.structures.feature_map import score, statistics_size
+from maxmargin.structures.means import find_means, has_means, means_space
+from maxmargin.structures.oracle import oracle_workspace
+from maxmargin.structures.problem import sizes
+from maxmargin.structures.segments.model import SegmentsOracle
 from support.catalogue import (
     Case,
     chain_case,

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import predictions
-from maxmargin.objective import hinge_losses
 from maxmargin.problems import Multiclass
-from maxmargin.problems.feature_map import score
-from maxmargin.problems.oracle import argmax, decode, loss, psi
-from maxmargin.problems.problem import sizes
+from maxmargin.solving.objective import hinge_losses
+from maxmargin.structures.feature_map import score
+from maxmargin.structures.oracle import argmax, decode, loss, psi
+from maxmargin.structures.problem import sizes
 from support.catalogue import Case, flat, layout, multiclass_case, multiclass_cases
 from support.naive import margins
 

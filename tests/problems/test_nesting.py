@@ -9,7 +9,7 @@ import pytest
 
 from maxmargin import Accelerated, BlockFrankWolfe, FrankWolfe, Pairwise, Result, solve
 from maxmargin.problems import SignConstrained, SlackRescaled, Weighted
-from maxmargin.problems.problem import as_problem, sizes, take
+from maxmargin.structures.problem import as_problem, sizes, take
 from support import naive
 from support.bases import interpreted
 from support.bitwise_runs import assert_same_bits, bits

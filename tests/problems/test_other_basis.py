@@ -31,11 +31,11 @@ from maxmargin import (
     WarmStart,
     solve,
 )
-from maxmargin.decoding import decode_all
-from maxmargin.methods import _cuts, pairwise
-from maxmargin.methods._pool import SIZE, START
+from maxmargin.methods import cutting_plane, pairwise
+from maxmargin.methods.planes import SIZE, START
 from maxmargin.problems import SignConstrained, SlackRescaled, Weighted
-from maxmargin.problems.feature_map import inner, map_sizes
+from maxmargin.solving.decoding import decode_all
+from maxmargin.structures.feature_map import inner, map_sizes
 from support.bases import Rotation, Scaling, interpreted, rebased
 from support.bitwise_runs import bits
 from support.catalogue import (
@@ -266,7 +266,7 @@ def test_a_dense_basis_changes_roundings_alone_of_programs(
     Where the solver stops depends on roundings, and moves the weights: the objective differed by 2e-8
     once the gap was as small. Here the solver goes on.
     """
-    monkeypatch.setattr(_cuts, "_ACCURACY", 1e-13)
+    monkeypatch.setattr(cutting_plane, "_ACCURACY", 1e-13)
     plain = interpreted(PROBLEMS[problem])
     assert_close(plain, ran(plain, METHODS["1-slack"]), "1-slack")
 
@@ -278,7 +278,7 @@ def test_a_dense_basis_changes_programs_by_their_tolerance(problem: str) -> None
     The solver's unit is the largest loss, below four here with weights, and a risk changes by less than
     twenty times as much as the weights. Duals still agree to 1e-9.
     """
-    apart = 2.0 * np.sqrt(2.0 * 4.0 * _cuts._ACCURACY / LAM)
+    apart = 2.0 * np.sqrt(2.0 * 4.0 * cutting_plane._ACCURACY / LAM)
     assert_close(*plain_run("1-slack", problem), "1-slack", weights=apart, values=20.0 * apart)
 
 

@@ -8,7 +8,7 @@ import pytest
 from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Result, solve
 from maxmargin.methods.sweep import sweep
 from maxmargin.problems import Multiclass, Sizes
-from maxmargin.problems.problem import as_problem
+from maxmargin.structures.problem import as_problem
 from support.bitwise_runs import bits
 from support.naive import Array
 from support.own_problems import N_CLASSES, OwnObject, data, own_problems

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from maxmargin import Accelerated, Pairwise, solve
-from maxmargin.encoding.segments import EncodedSegments
-from maxmargin.problems import Chain, Segments, chain, segments, take
-from maxmargin.problems.maps import _products
-from maxmargin.problems.maps._tables import compute_table, new_table_work, table_room
-from maxmargin.rows import as_rows
+from maxmargin.problems import Chain, Segments, take
+from maxmargin.structures import products
+from maxmargin.structures.products import compute_table, new_table_work, table_room
+from maxmargin.structures.rows import as_rows
+from maxmargin.structures.segments import model as segments
+from maxmargin.structures.segments.encode import EncodedSegments
+from maxmargin.structures.sequences import model as chain
 
 KINDS = ("indicators", "sparse", "dense")
 
@@ -36,7 +38,7 @@ def test_tables_are_products_of_rows(kind: str, lengths: list[int], n_columns: i
     rows, offsets = as_rows(X), np.cumsum([0, *lengths])
     tokens = np.column_stack([offsets[:-1], offsets[1:]])
     work = new_table_work(table_room(rows, tokens))
-    stored = _products.tabulated(rows, tokens)
+    stored = products.tabulated(rows, tokens)
     dense = X if kind == "dense" else X.toarray()
     for i in (*range(len(lengths)), 0):
         first, stop = tokens[i]
@@ -63,18 +65,18 @@ def test_runs_are_the_same(kind: str, model: str, monkeypatch: pytest.MonkeyPatc
 
     stored, w = run()
     for module in (chain, segments):
-        monkeypatch.setattr(module, "tabulated", _products.no_products)
+        monkeypatch.setattr(module, "tabulated", products.no_products)
     computed, other = run()
     assert len(stored.map.products) > len(computed.map.products) == 0
     assert np.array_equal(w, other)
 
 
 def test_tables_take_no_more_memory_than_the_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_products, "_LITTLE", 0)
+    monkeypatch.setattr(products, "_LITTLE", 0)
     tokens = np.array([[0, 20], [20, 40]])
     narrow, wide = (as_rows(features(kind, 40, 30, 0)) for kind in ("indicators", "dense"))
-    assert len(_products.tabulated(narrow, tokens).values) == 0
-    assert len(_products.tabulated(wide, tokens).values) == 800
+    assert len(products.tabulated(narrow, tokens).values) == 0
+    assert len(products.tabulated(wide, tokens).values) == 800
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,10 +86,10 @@ def test_room_is_that_of_the_largest_sequence_without_a_table(
     """Sequences that are too long for a table, or have one, need none; a part of a problem needs no more."""
     X, offsets = features(kind, 40, 30, 0), np.array([0, 7, 12, 13, 22, 40])
     codes = np.random.default_rng(1).integers(3, size=40)
-    monkeypatch.setattr(_products, "_TABULATED", 10)
+    monkeypatch.setattr(products, "_TABULATED", 10)
     stored = Chain.from_encoded(X, offsets, codes, 3).map
     assert stored.table_room.tolist() == [0, 0]
-    monkeypatch.setattr(chain, "tabulated", _products.no_products)
+    monkeypatch.setattr(chain, "tabulated", products.no_products)
     problem = Chain.from_encoded(X, offsets, codes, 3)
     entries = 0 if kind == "dense" else max(X[a:b].nnz for a, b in [(0, 7), (7, 12), (12, 13), (13, 22)])
     assert problem.map.table_room.tolist() == [9, entries]

@@ -16,15 +16,15 @@ from maxmargin import (
     Result,
     Status,
     check_problem,
-    objective,
     solve,
 )
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import predictions
 from maxmargin.problems import Chain, SecondOrderChain
-from maxmargin.problems.maps import _products
-from maxmargin.problems.oracle import argmax, decode
-from maxmargin.problems.problem import Problem, sizes
+from maxmargin.solving import objective
+from maxmargin.structures import products
+from maxmargin.structures.oracle import argmax, decode
+from maxmargin.structures.problem import Problem, sizes
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, layout
 from support.model_checks import (
@@ -82,7 +82,7 @@ def test_ties_go_to_the_smaller_label() -> None:
 
 
 def test_gram_and_norm2_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_products, "_TABULATED", 2)
+    monkeypatch.setattr(products, "_TABULATED", 2)
     assert_gram_and_norm2(chain_case(5, (4, 2, 1, 3), order=2))
 
 

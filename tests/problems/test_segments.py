@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import Accelerated, Pairwise, Status, solve
-from maxmargin.encoding.segments import EncodedSegments
-from maxmargin.inference import segments as inference
 from maxmargin.problems import Chain, Segments
-from maxmargin.problems.feature_map import gram, map_workspace, norm2, push, score
-from maxmargin.problems.maps import _products
-from maxmargin.problems.oracle import argmax, decode, is_exact, loss, psi
-from maxmargin.problems.problem import sizes
+from maxmargin.structures import products
+from maxmargin.structures.feature_map import gram, map_workspace, norm2, push, score
+from maxmargin.structures.oracle import argmax, decode, is_exact, loss, psi
+from maxmargin.structures.problem import sizes
+from maxmargin.structures.segments import inference
+from maxmargin.structures.segments.encode import EncodedSegments
 from support import naive
 from support.catalogue import Case, flat, layout, segment_case, segment_cases
 from support.maps import as_move, feature_map, random_direction, statistics
@@ -142,7 +142,7 @@ def test_parts_that_agree_are_not_told() -> None:
 
 
 def test_gram_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_products, "_TABULATED", 2)
+    monkeypatch.setattr(products, "_TABULATED", 2)
     case = segment_case(5, (4, 2, 1, 3))
     assert np.diff(case.problem.map.product_spans).ravel().tolist() == [0, 4, 1, 0]
     assert_gram_and_norm2(case)

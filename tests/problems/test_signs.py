@@ -26,7 +26,7 @@ from maxmargin import (
 from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import SignConstrained
-from maxmargin.problems.feature_map import (
+from maxmargin.structures.feature_map import (
     inner,
     is_projected,
     map_sizes,
@@ -35,9 +35,9 @@ from maxmargin.problems.feature_map import (
     settle,
     unprojected,
 )
-from maxmargin.problems.maps.signs import SignedMap
-from maxmargin.problems.oracle import is_bounded
-from maxmargin.problems.problem import Problem
+from maxmargin.structures.oracle import is_bounded
+from maxmargin.structures.problem import Problem
+from maxmargin.structures.wrappers import SignedMap
 from support import naive
 from support.catalogue import Case, chain_case, flat, graph_case, layout, multiclass_case
 from support.own_functions import custom

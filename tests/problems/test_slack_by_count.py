@@ -20,10 +20,16 @@ from maxmargin import (
     check_problem,
     solve,
 )
-from maxmargin.inference.counted import best_by_count, best_scores, counted_work
-from maxmargin.inference.counted_tree import best_on_tree_by_count, count_rows, counted_tree, trace_tree_back
-from maxmargin.inference.tree import ROOT, span
 from maxmargin.problems import Graph, SlackRescaled
+from maxmargin.structures.counted import best_by_count, best_scores, counted_work
+from maxmargin.structures.graphs.inference import (
+    ROOT,
+    best_on_tree_by_count,
+    count_rows,
+    counted_tree,
+    span,
+    trace_tree_back,
+)
 from support import naive
 from support.catalogue import Case, chain_case, flat, graph_case, segment_case
 from support.graphs import arcs_of, table_score

@@ -20,10 +20,10 @@ from maxmargin import (
     check_problem,
     solve,
 )
-from maxmargin.inference.counted import best_by_count, best_end, trace_back
 from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.problems import Chain, SlackRescaled
-from maxmargin.problems.oracle import decode
+from maxmargin.structures.counted import best_by_count, best_end, trace_back
+from maxmargin.structures.oracle import decode
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, multiclass_case, multiclass_cases
 from support.own_functions import custom

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from maxmargin import Accelerated, BlockFrankWolfe, Pairwise, Result, solve
-from maxmargin.decoding import decode_all
-from maxmargin.encoding.segments import EncodedSegments
+from maxmargin.compiling.generics import has_implementation
 from maxmargin.methods.scratch import corner_of_answer, find_corner, new_scratch
 from maxmargin.methods.sweep import sweep
 from maxmargin.problems import (
-    Arborescence,
     Chain,
     Custom,
+    Dependency,
     Graph,
     Matching,
     Multiclass,
@@ -25,9 +24,9 @@ from maxmargin.problems import (
     SlackRescaled,
     Weighted,
 )
-from maxmargin.problems.feature_map import gram, inner, map_sizes, norm2, push, statistics_size
-from maxmargin.problems.halves import has_implementation
-from maxmargin.problems.oracle import (
+from maxmargin.solving.decoding import decode_all
+from maxmargin.structures.feature_map import gram, inner, map_sizes, norm2, push, statistics_size
+from maxmargin.structures.oracle import (
     decode,
     expectation,
     is_bounded,
@@ -36,8 +35,8 @@ from maxmargin.problems.oracle import (
     shortfall,
     write_output,
 )
-from maxmargin.problems.problem import as_problem, sizes, take
-from maxmargin.problems.subsets import Taken
+from maxmargin.structures.problem import Taken, as_problem, sizes, take
+from maxmargin.structures.segments.encode import EncodedSegments
 from support.bitwise_runs import assert_same_bits, bits
 from support.counting import Counting
 from support.maps import as_move
@@ -98,7 +97,7 @@ def matching(chosen: Sequence[int]) -> Any:
 
 
 def trees(chosen: Sequence[int]) -> Any:
-    return Arborescence.from_arcs([ARCS[i] for i in chosen], [HEADS[i] for i in chosen])
+    return Dependency.from_arcs([ARCS[i] for i in chosen], [HEADS[i] for i in chosen])
 
 
 def functions(chosen: Sequence[int]) -> Any:

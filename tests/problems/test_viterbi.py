@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.inference.viterbi import viterbi
+from maxmargin.structures.sequences.inference import viterbi
 from support.naive import Array
 
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Accelerated, ExponentiatedGradient, Pairwise, Status, check_problem, solve
+from maxmargin.compiling.generics import has_implementation
 from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.methods.sweep import hinges, predictions
 from maxmargin.problems import Multiclass, SlackRescaled, Weighted
-from maxmargin.problems.feature_map import score, statistics_size
-from maxmargin.problems.halves import has_implementation
-from maxmargin.problems.oracle import expectation, psi
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.feature_map import score, statistics_size
+from maxmargin.structures.oracle import expectation, psi
+from maxmargin.structures.problem import sizes
 from support import naive
 from support.catalogue import (
     Case,

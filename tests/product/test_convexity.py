@@ -11,7 +11,6 @@ from scipy.sparse import csc_array, csr_array, eye_array
 from scipy.sparse.linalg import aslinearoperator
 
 from maxmargin import BrokenOracle, Predefined, solve
-from maxmargin.problems.feature_map import NegativeCurvature
 from maxmargin.product import (
     BlockConditionalGradient,
     Box,
@@ -21,6 +20,7 @@ from maxmargin.product import (
     Quadratic,
     Simplex,
 )
+from maxmargin.structures.feature_map import NegativeCurvature
 from support.naive import Array
 from support.products import vertices
 

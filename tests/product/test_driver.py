@@ -21,7 +21,7 @@ from maxmargin.product import (
     Quadratic,
     Simplex,
 )
-from maxmargin.resume import UnfitStart
+from maxmargin.solving.resume import UnfitStart
 from support.naive import Array
 
 METHODS = {

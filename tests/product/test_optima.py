@@ -12,7 +12,6 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.svm import LinearSVC
 
 from maxmargin import LineSearch, Predefined, Status, solve
-from maxmargin.objective import certificate
 from maxmargin.product import (
     Birkhoff,
     BlockConditionalGradient,
@@ -28,6 +27,7 @@ from maxmargin.product import (
     Simplex,
 )
 from maxmargin.product.objectives import follow
+from maxmargin.solving.objective import certificate
 from support.naive import Array
 from support.products import onto_nuclear_ball, quadratic_optimum
 

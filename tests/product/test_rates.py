@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from maxmargin import Predefined
-from maxmargin.objective import certificate
 from maxmargin.product import (
     BlockConditionalGradient,
     Box,
@@ -21,6 +20,7 @@ from maxmargin.product import (
     Quadratic,
     Simplex,
 )
+from maxmargin.solving.objective import certificate
 from support.naive import Array
 from support.products import all_runs, block_curvature, quadratic_optimum, vertices, worst_allowed
 from support.runs import RULES

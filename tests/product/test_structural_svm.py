@@ -5,8 +5,8 @@ import pytest
 
 from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, solve
 from maxmargin.methods.protocol import point
-from maxmargin.objective import certificate
 from maxmargin.product import BlockConditionalGradient, ConditionalGradient, Quadratic
+from maxmargin.solving.objective import certificate
 from support import naive
 from support.catalogue import Case, chain_case, flat, multiclass_case
 from support.products import block_curvature, svm_dual

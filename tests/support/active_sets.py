@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.methods._planes import Planes, PlaneWork
-from maxmargin.problems.problem import sizes
+from maxmargin.methods.planes import Planes, PlaneWork
+from maxmargin.structures.problem import sizes
 from support.catalogue import Case
 from support.maps import statistics
 from support.naive import Array

@@ -7,7 +7,7 @@ import numpy as np
 
 from maxmargin import BlockFrankWolfe
 from maxmargin.methods.protocol import mean_margin, start
-from maxmargin.problems.oracle import loss, output_sizes, psi
+from maxmargin.structures.oracle import loss, output_sizes, psi
 from support.catalogue import Case
 from support.naive import Array
 from support.plain import Plain

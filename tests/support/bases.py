@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from maxmargin.problems import feature_map
-from maxmargin.problems.feature_map import map_sizes
-from maxmargin.problems.problem import Problem
+from maxmargin.structures import feature_map
+from maxmargin.structures.feature_map import map_sizes
+from maxmargin.structures.problem import Problem
 from support.naive import Array
 
 

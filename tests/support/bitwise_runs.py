@@ -37,7 +37,7 @@ from maxmargin.problems import (
     SlackRescaled,
     Weighted,
 )
-from maxmargin.problems.maps._columns import GROUP
+from maxmargin.structures.columns import GROUP
 from support.catalogue import (
     Case,
     chain_case,

@@ -6,12 +6,12 @@ import numpy as np
 import scipy.sparse
 from hypothesis import strategies as st
 
-from maxmargin.encoding.arcs import Arcs
-from maxmargin.encoding.segments import EncodedSegments
-from maxmargin.methods._blocks import Blocks
-from maxmargin.problems import Arborescence, Chain, Graph, Matching, Multiclass, SecondOrderChain, Segments
-from maxmargin.problems.label_sets import LabelGraph, LabelSets
-from maxmargin.problems.problem import as_problem, sizes
+from maxmargin.methods.blocks import Blocks
+from maxmargin.problems import Chain, Dependency, Graph, Matching, Multiclass, SecondOrderChain, Segments
+from maxmargin.structures.dependency.encode import Arcs
+from maxmargin.structures.label_sets.model import LabelGraph, LabelSets
+from maxmargin.structures.problem import as_problem, sizes
+from maxmargin.structures.segments.encode import EncodedSegments
 from support import naive
 from support.naive import Array, Enumerated
 
@@ -139,7 +139,7 @@ def tree_case(
     X = [x.reshape(m, m + 1, n_features) for x, m in zip(X, lengths, strict=True)]
     outputs = [naive.all_trees(m, **kind) for m in lengths]
     Y = [trees[rng.integers(len(trees))] for trees in outputs]
-    problem = Arborescence.from_encoded(arcs, np.concatenate(Y), loss=loss, **kind)
+    problem = Dependency.from_encoded(arcs, np.concatenate(Y), loss=loss, **kind)
     return Case(problem, naive.enumerate_trees(X, Y, loss == "normalized_hamming", **kind), X)
 
 

@@ -9,8 +9,9 @@ from unittest import mock
 
 import numpy as np
 
-from maxmargin import Checkpoint, Result, limits, solve
-from maxmargin.persistence.checkpoint import Keeper
+from maxmargin import Checkpoint, Result, solve
+from maxmargin.files.checkpoint import Keeper
+from maxmargin.runtime import limits
 from support.bitwise_runs import assert_same_bits, bits
 
 SETTINGS: dict[str, Any] = {"tol": 0.0, "max_passes": 3, "check_every": 2, "random_state": 7}

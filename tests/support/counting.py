@@ -5,9 +5,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from maxmargin.problems import feature_map, oracle
-from maxmargin.problems.halves import has_implementation
-from maxmargin.problems.problem import Problem, sizes
+from maxmargin.compiling.generics import has_implementation
+from maxmargin.structures import feature_map, oracle
+from maxmargin.structures.problem import Problem, sizes
 from support.plain import OF_MAP, OF_ORACLE, asked, both_workspaces
 
 _OPTIONAL = ("expectation", "shortfall")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from maxmargin.methods._planes import Planes
+from maxmargin.methods.planes import Planes
 from support.catalogue import Case, dense_block, flat
 from support.maps import feature_map
 from support.naive import Array

@@ -21,9 +21,6 @@ from maxmargin import (
     Subgradient,
     solve,
 )
-from maxmargin.decoding import decode_all
-from maxmargin.encoding.graphs import Graphs
-from maxmargin.encoding.segments import EncodedSegments
 from maxmargin.problems import (
     Chain,
     Graph,
@@ -33,6 +30,9 @@ from maxmargin.problems import (
     SecondOrderChain,
     Segments,
 )
+from maxmargin.solving.decoding import decode_all
+from maxmargin.structures.graphs.encode import Graphs
+from maxmargin.structures.segments.encode import EncodedSegments
 from support import naive
 from support.catalogue import Case, random_cost
 from support.growing import Growing, growing

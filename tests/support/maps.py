@@ -5,15 +5,14 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import block_diag
 
-from maxmargin.problems.feature_map import map_sizes
-from maxmargin.problems.maps.arborescence import ArborescenceMap
-from maxmargin.problems.maps.chain import ChainMap
-from maxmargin.problems.maps.graph import GraphMap
-from maxmargin.problems.maps.matching import MatchingMap
-from maxmargin.problems.maps.multiclass import MulticlassMap
-from maxmargin.problems.maps.second_order import SecondOrderMap
-from maxmargin.problems.maps.segments import SegmentsMap
-from maxmargin.problems.moves import Move, add_entry, new_move
+from maxmargin.structures.classes.model import MulticlassMap
+from maxmargin.structures.dependency.model import DependencyMap
+from maxmargin.structures.feature_map import Move, add_entry, map_sizes, new_move
+from maxmargin.structures.graphs.model import GraphMap
+from maxmargin.structures.matchings.model import MatchingMap
+from maxmargin.structures.segments.model import SegmentsMap
+from maxmargin.structures.sequences.model import ChainMap
+from maxmargin.structures.sequences.second_order import SecondOrderMap
 from support.catalogue import Case
 from support.naive import Array, Output, segments_of
 
@@ -23,7 +22,7 @@ def feature_map(case: Case, i: int) -> Array:
     x, phi = case.X[i], case.problem.map
     if isinstance(phi, MatchingMap):
         return _link_map(x, phi.fertility - 1)
-    if isinstance(phi, ArborescenceMap):
+    if isinstance(phi, DependencyMap):
         return x.reshape(-1, x.shape[2]).T
     if isinstance(phi, GraphMap):
         return _graph_map(*x, phi)
@@ -92,7 +91,7 @@ def statistics(case: Case, i: int, y: Output) -> Array:
     phi = case.problem.map
     if isinstance(phi, MatchingMap):
         return _link_statistics(case, i, y)
-    if isinstance(phi, ArborescenceMap):
+    if isinstance(phi, DependencyMap):
         return _arc_statistics(phi, y)
     if isinstance(phi, GraphMap):
         return _graph_statistics(case, i, y)
@@ -137,7 +136,7 @@ def _link_statistics(case: Case, i: int, y: Output) -> Array:
     return found
 
 
-def _arc_statistics(phi: ArborescenceMap, y: Output) -> Array:
+def _arc_statistics(phi: DependencyMap, y: Output) -> Array:
     """Indicators of arcs, word by word."""
     found = np.zeros(map_sizes(phi).statistics)
     for j, h in enumerate(y):

@@ -8,10 +8,10 @@ import pytest
 
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import predictions
-from maxmargin.objective import hinge_losses
-from maxmargin.problems.feature_map import gram, map_workspace, norm2, score
-from maxmargin.problems.oracle import argmax, decode, loss, output_size, psi
-from maxmargin.problems.problem import sizes
+from maxmargin.solving.objective import hinge_losses
+from maxmargin.structures.feature_map import gram, map_workspace, norm2, score
+from maxmargin.structures.oracle import argmax, decode, loss, output_size, psi
+from maxmargin.structures.problem import sizes
 from support.catalogue import Case, flat, layout
 from support.maps import as_move, feature_map, random_direction, statistics
 from support.naive import Array, Output, margins

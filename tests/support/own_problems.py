@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.problems import MulticlassWeights, Sizes, feature_map, oracle
-from maxmargin.problems.feature_map import MapSizes
-from maxmargin.problems.oracle import OutputSizes
+from maxmargin.problems import MulticlassWeights, Sizes
+from maxmargin.structures import feature_map, oracle
+from maxmargin.structures.feature_map import MapSizes
+from maxmargin.structures.oracle import OutputSizes
 from support.naive import Array
 
 N, N_FEATURES, N_CLASSES, WIDTH = 7, 3, 3, 4

@@ -11,9 +11,9 @@ import numpy as np
 
 import maxmargin
 from maxmargin import BlockFrankWolfe, solve
-from maxmargin.objective import hinge_losses
 from maxmargin.problems import Multiclass
-from maxmargin.problems.problem import sizes
+from maxmargin.solving.objective import hinge_losses
+from maxmargin.structures.problem import sizes
 
 X = [[0.5, 1.0], [1.5, -1.0], [-0.5, 2.0], [1.0, 1.0], [-1.0, -2.0], [0.3, -0.7]]
 Y = [0, 1, 2, 0, 1, 2]
@@ -28,8 +28,8 @@ import maxmargin
 from maxmargin import BlockFrankWolfe, solve
 from maxmargin.compiling.kernel_cache import cache_directory
 from maxmargin.methods.sweep import hinges, sweep
-from maxmargin.objective import hinge_losses
-from maxmargin.problems.problem import sizes
+from maxmargin.solving.objective import hinge_losses
+from maxmargin.structures.problem import sizes
 
 def train(Model, X={X!r}, lam=0.1):
     problem = Model.from_arrays(X, {Y!r})

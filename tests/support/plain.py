@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from maxmargin.problems import feature_map, oracle
-from maxmargin.problems.problem import Problem, Sizes, sizes
+from maxmargin.structures import feature_map, oracle
+from maxmargin.structures.problem import Problem, Sizes, sizes
 from support.naive import Array
 
 # The functions of each half that an object may define, and those of them that get its workspace last.

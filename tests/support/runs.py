@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, LineSearch, Predefined, Result, objective
+from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, LineSearch, Predefined, Result
 from maxmargin.methods.protocol import point, start
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.problem import as_problem, sizes
+from maxmargin.solving import objective
+from maxmargin.structures.problem import as_problem, sizes
 from support import naive
 from support.catalogue import Case, flat
 from support.naive import Array, Optimum

@@ -7,7 +7,7 @@ import pytest
 
 from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.problems import SlackRescaled
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.problem import sizes
 from support import naive
 from support.catalogue import flat, layout
 from support.naive import Array, Enumerated

@@ -28,7 +28,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_columns_are_tagged_as_by_the_estimator(model, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("maxmargin.commands.tag._TOKENS", 3)
+    monkeypatch.setattr("maxmargin.cli.tag._TOKENS", 3)
     assert open_tagger(str(model), ["Columns"]) is not None
     (tmp_path / "test").write_text(TEST)
     capsys.readouterr()

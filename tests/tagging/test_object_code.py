@@ -26,11 +26,8 @@ from maxmargin.compiling.object_code import (
     _version_of_numba,
     loaded,
 )
-from maxmargin.tagging.arguments import ARGUMENTS
-from maxmargin.tagging.interpreted import interpreted_loops
-from maxmargin.tagging.kernels import KERNELS
-from maxmargin.tagging.loops import Loops, ready_loops
-from maxmargin.tagging.making import made_code
+from maxmargin.tagging.loops import ARGUMENTS, Loops, ready_loops
+from maxmargin.tagging.making import KERNELS, interpreted_loops, made_code
 from maxmargin.tagging.model import read_chain
 from maxmargin.tagging.tagger import Tagger
 

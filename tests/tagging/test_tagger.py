@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from maxmargin import ChainSVC, cli, load
-from maxmargin.formats.attributes import read_attributes
-from maxmargin.formats.sources import Source
+from maxmargin.files.attributes import read_attributes
+from maxmargin.files.sources import Source
 from maxmargin.tagging import tagger as tagging
 from maxmargin.tagging.lines import _sort, _sort_few
 from maxmargin.tagging.model import read_chain
@@ -232,7 +232,7 @@ def test_standard_input_that_is_closed_gets_one_line(saved, capsys, monkeypatch)
 
 
 def test_blocks_that_are_not_simple_keep_their_line_numbers(saved, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("maxmargin.commands.tag._BLOCK", 16)
+    monkeypatch.setattr("maxmargin.cli.tag._BLOCK", 16)
     file = tmp_path / "data"
     file.write_text("A\tw=a\tw=bc\n\nB\tw=a:2\tw=bc\n\nB\tw=a\n\nB\tw:zwei\n")
     assert cli.main(["tag", str(saved), str(file), "--output", str(tmp_path / "out")]) == 1

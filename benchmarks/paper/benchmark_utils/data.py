@@ -8,17 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray
-from maxmargin.datasets import (
-    alignment_error_rate,
-    load_conll2000,
-    load_digit_words,
-    load_ocr,
-)
-from maxmargin.decoding import decode_all
-from maxmargin.encoding import SequenceEncoder, encode_labels
+from maxmargin.datasets import alignment_error_rate, load_conll2000, load_digit_words, load_ocr
+from maxmargin.encoding.labels import encode_labels
+from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.problems import Chain, Matching, Multiclass
-from maxmargin.problems.oracle import output_size
+from maxmargin.runtime.arrays import FloatArray
+from maxmargin.solving.decoding import decode_all
+from maxmargin.structures.oracle import output_size
 
 # The word aligner is not installed: it is part of the examples.
 sys.path.append(str(Path(__file__).parents[3] / "examples"))

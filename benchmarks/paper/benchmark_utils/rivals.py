@@ -107,9 +107,9 @@ def crammer_singer_row(raw: Raw, problem: Any, lam: float, iterations: int) -> R
 
 def primal_of_classes(problem: Any, coef: Any, lam: float) -> float:
     """Return the objective at weights given class by class."""
-    from maxmargin import objective
-    from maxmargin.arrays import aligned_zeros
-    from maxmargin.problems.problem import sizes
+    from maxmargin.runtime.arrays import aligned_zeros
+    from maxmargin.solving import objective
+    from maxmargin.structures.problem import sizes
 
     w = aligned_zeros(sizes(problem).weights)
     problem.unpack(w).unary[:] = coef

@@ -9,8 +9,8 @@ from benchopt import BaseSolver
 from benchmark_utils.rivals import CrfSuite, iterations_upto
 from benchmark_utils.trajectory import Row, Watch, Watched, checkpoints
 from maxmargin import Status, solve
-from maxmargin.problems.oracles.chain import ChainOracle
-from maxmargin.problems.problem import sizes
+from maxmargin.structures.problem import sizes
+from maxmargin.structures.sequences.oracle import ChainOracle
 
 
 class MethodSolver(BaseSolver):

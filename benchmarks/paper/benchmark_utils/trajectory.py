@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin import objective
-from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.methods.protocol import Point, oracle_calls, point, regularisation, start, traits
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.problem import sizes
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.solving import objective
+from maxmargin.structures.problem import sizes
 
 PER_DECADE = 12
 

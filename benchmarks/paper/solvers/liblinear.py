@@ -3,7 +3,7 @@
 from benchmark_utils.rivals import crammer_singer_row
 from benchmark_utils.solver import RivalSolver
 from benchmark_utils.trajectory import Row
-from maxmargin.problems.oracles.multiclass import MulticlassOracle
+from maxmargin.structures.classes.model import MulticlassOracle
 
 
 class Solver(RivalSolver):

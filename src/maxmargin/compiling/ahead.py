@@ -13,7 +13,7 @@ import llvmlite.binding as llvm
 from numba import types
 
 from maxmargin.compiling.generics import afresh
-from maxmargin.compiling.numba_private import IS_TESTED
+from maxmargin.compiling.numba_private.versions import IS_TESTED
 from maxmargin.compiling.object_code import Arguments, Array, ObjectCode, target_machine
 
 _TYPES = {

@@ -30,20 +30,23 @@ import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Number
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numba import config, njit
 from numba.extending import overload, register_jitable
 
-from maxmargin.compiling.collection import without_collection
 from maxmargin.compiling.interpreting import SWITCH, THREAD, quiet
-from maxmargin.compiling.interrupts import uninterruptible
 from maxmargin.compiling.kernel_cache import PackageCache
-from maxmargin.compiling.numba_private import APART, CAN_KEEP, KERNEL, PART, keep_in, warn_of_losses
+from maxmargin.compiling.numba_private.instructions import CAN_KEEP, keep_in
+from maxmargin.compiling.numba_private.lowering import APART
+from maxmargin.compiling.numba_private.pipeline import KERNEL, PART
+from maxmargin.compiling.numba_private.versions import warn_of_losses
 from maxmargin.compiling.places import is_ours
 from maxmargin.compiling.progress import announced
-from maxmargin.limits import uncounted
+from maxmargin.runtime.interrupts import uninterruptible, without_collection
+from maxmargin.runtime.limits import uncounted
+from maxmargin.runtime.wording import note_example
 
 # Fields that kernels compile for, and the usual classes among them: before every call of a kernel, all fields
 # of problem, state and workspace are checked, and an isinstance check against an abstract class takes ten
@@ -325,3 +328,60 @@ def _kept(function: Callable[..., object]) -> Any:
     if CAN_KEEP and not config.DISABLE_JIT and is_ours(function):
         keep_in(dispatcher, PackageCache(function))
     return dispatcher
+
+
+# Shared by feature maps and oracles: how their functions are found, in objects and in wrappers.
+
+_METHOD_NAMES = {"map_sizes": "sizes", "output_sizes": "sizes"}
+
+
+class Dispatched(Protocol):
+    """A generic function."""
+
+    __name__: str
+
+    def dispatch(self, cls: type) -> object:
+        """Return the implementation for a class."""
+
+
+class InnerWork(NamedTuple):
+    """The workspace of a wrapper that adds nothing to that of the inner object."""
+
+    inner: object
+
+
+def called(half: object, name: str, i: int, *args: object) -> object:
+    """Call a method of a user's object for example i; if it raises, add a note that names i to the error."""
+    try:
+        return getattr(half, name)(i, *args)
+    except Exception as error:
+        note_example(error, type(half).__name__, name, i)
+        raise
+
+
+def absent(*args: object) -> None:
+    """Mark an optional function that a wrapper lacks, although the inner object may have it.
+
+    Register it for the class of the wrapper to prevent forwarding.
+    """
+    raise NotImplementedError
+
+
+def has_implementation(half: object, function: Dispatched) -> bool:
+    """Whether a generic function is registered for the class of a map or an oracle, or is a method of it.
+
+    Methods of a named tuple do not count: it runs compiled, and compiled code cannot call methods. A wrapper
+    has the functions of the inner object, unless they are `absent`: its implementations call the inner ones.
+    """
+    cls = type(half)
+    found = function.dispatch(cls)
+    if is_wrapper(cls):
+        return found is not absent and has_implementation(half.inner, function)  # type: ignore[attr-defined]
+    if found is not function.dispatch(tuple if isinstance(half, tuple) else object):
+        return True
+    return not isinstance(half, tuple) and callable(getattr(half, method_name(function), None))
+
+
+def method_name(function: Dispatched) -> str:
+    """Return the name that a generic function has as a method of a Python object."""
+    return _METHOD_NAMES.get(function.__name__, function.__name__)

@@ -15,6 +15,7 @@ import pickle
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import NamedTuple
@@ -22,10 +23,18 @@ from typing import NamedTuple
 import numba
 from numba import config
 
-from maxmargin.compiling import baseline, numba_private
-from maxmargin.compiling.numba_private import Code, Target
-from maxmargin.compiling.places import cache_parents, is_ours, sources
-from maxmargin.compiling.trust import private_directory, read_trusted, write_private
+from maxmargin.compiling import places
+from maxmargin.compiling.numba_private import instructions
+from maxmargin.compiling.numba_private.instructions import Code, Target
+from maxmargin.compiling.places import (
+    cache_parents,
+    is_ours,
+    private_directory,
+    read_trusted,
+    sources,
+    write_private,
+)
+from maxmargin.runtime.wording import counted
 
 KEPT_CACHES = 4
 _CHECK_BYTES = hashlib.sha256().digest_size
@@ -59,7 +68,7 @@ def directory_name() -> str:
 def has_kernels() -> bool:
     """Whether compiled code is on disk: kept there by an earlier process, or compiled beforehand."""
     kept = cache_directory()
-    return baseline.has(directory_name()) or (kept is not None and any(kept.iterdir()))
+    return places.has(directory_name()) or (kept is not None and any(kept.iterdir()))
 
 
 class _Places(NamedTuple):
@@ -84,7 +93,7 @@ def readable_directories() -> tuple[Path, ...]:
 def _places() -> _Places:
     readable: list[Path] = []
     refused: list[str] = []
-    for parent in cache_parents(config.CACHE_DIR) if numba_private.CAN_KEEP else ():
+    for parent in cache_parents(config.CACHE_DIR) if instructions.CAN_KEEP else ():
         try:
             directory = private_directory(parent / directory_name())
             readable.append(directory)
@@ -121,10 +130,10 @@ class PackageCache:
 
     def load_overload(self, signature: Signature, target: Target) -> Code | None:
         """Return the code compiled for ``signature``, or None."""
-        for key, content in self._found(signature, numba_private.processor_of_target(target)):
+        for key, content in self._found(signature, instructions.processor_of_target(target)):
             kept = _unpickled(content)
             if kept is not None and kept[0] == key:
-                return numba_private.rebuild_code(target, kept[1])
+                return instructions.rebuild_code(target, kept[1])
         return None
 
     def _found(self, signature: Signature, processor: object) -> Iterator[tuple[_Key, bytes | None]]:
@@ -132,22 +141,22 @@ class PackageCache:
         key = self._name, signature, processor
         for directory in _places().readable:
             yield key, read_trusted(directory / self._file(key))
-        least = baseline.within(processor)
+        least = places.within(processor)
         if least is not None:
             key = self._name, signature, least
-            yield key, baseline.read(f"{directory_name()}/{self._file(key)}")
+            yield key, places.read(f"{directory_name()}/{self._file(key)}")
 
     def save_overload(self, signature: Signature, code: Code) -> None:
         """Write the code compiled for ``signature``, unless a user's class is among its types."""
         ours = all(is_ours(cls) for type_ in signature for cls in _classes_of_type(type_))
-        if not ours or not numba_private.can_be_kept(code):
+        if not ours or not instructions.can_be_kept(code):
             return
         directory = cache_directory()
         if directory is None:
             _warn_of_no_directory()
             return
-        key = self._name, signature, numba_private.processor_of_code(code)
-        data = numba_private.reduce_code(key, code)
+        key = self._name, signature, instructions.processor_of_code(code)
+        data = instructions.reduce_code(key, code)
         write_private(directory / self._file(key), hashlib.sha256(data).digest() + data)
 
     def _file(self, key: _Key) -> str:
@@ -188,3 +197,107 @@ def _warn_of_no_directory() -> None:
         RuntimeWarning,
         stacklevel=2,
     )
+
+
+# Which compiled code is on disk, and for what: in the user's cache, and compiled beforehand.
+
+# The loop over examples, which is compiled for every pair of problem and method.
+_LOOP = "maxmargin.methods.sweep.sweep-"
+_BYTES = 1e6
+
+
+class Trained(NamedTuple):
+    """What a loop over examples is compiled for.
+
+    Attributes
+    ----------
+    model : str
+        The model, such as "Chain".
+    rows : str
+        How its features are stored, such as "dense"; empty if there is but one way.
+    method : str
+    """
+
+    model: str
+    rows: str
+    method: str
+
+
+class Inventory(NamedTuple):
+    """The compiled code in one directory; ``str`` makes one line of it, and one for each model.
+
+    Attributes
+    ----------
+    origin : str
+        Who compiled it, in words.
+    directory : Path
+    functions : int
+        Number of compiled functions.
+    size : int
+        Their bytes.
+    trained : tuple of Trained
+        The models and methods whose training is among them.
+    """
+
+    origin: str
+    directory: Path
+    functions: int
+    size: int
+    trained: tuple[Trained, ...]
+
+    def __str__(self) -> str:
+        held = f"{counted(self.functions, 'function')}, {self.size / _BYTES:.1f} MB"
+        return "\n".join([f"{self.origin}: {held}, in {self.directory}", *self._models()])
+
+    def _models(self) -> Iterator[str]:
+        """Yield a line for each model: its kinds of rows, with their methods."""
+        for model in sorted({each.model for each in self.trained}):
+            methods: dict[str, list[str]] = {}
+            for each in sorted(self.trained):
+                if each.model == model:
+                    methods.setdefault(each.rows, []).append(each.method)
+            kinds = [f"{rows} rows by " * bool(rows) + ", ".join(some) for rows, some in methods.items()]
+            yield f"  {model}: {'; '.join(kinds)}"
+
+
+def inventories() -> list[Inventory]:
+    """Return what is on disk for these sources and this machine; nothing is compiled or run."""
+    found = [
+        _inventory("this user's cache", directory, partial(_trusted, directory))
+        for directory in readable_directories()
+    ]
+    place, name = places.place(), directory_name()
+    if place is not None and places.has(name):
+        origin = f"compiled beforehand, {places.VARIABLE if places.VARIABLE in os.environ else 'shipped'}"
+        found.append(_inventory(origin, place / name, lambda file: places.read(f"{name}/{file}")))
+    return found
+
+
+def _trusted(directory: Path, name: str) -> bytes | None:
+    return read_trusted(directory / name)
+
+
+def _inventory(origin: str, directory: Path, read: Callable[[str], bytes | None]) -> Inventory:
+    """Return what is in a directory, whose files ``read`` returns if they can be trusted."""
+    files = [file for file in directory.iterdir() if file.is_file()]
+    signatures = [kept_signature(read(file.name)) for file in files if file.name.startswith(_LOOP)]
+    trained = {_trained(signature) for signature in signatures if signature is not None}
+    size = sum(file.stat().st_size for file in files)
+    return Inventory(origin, directory, len(files), size, tuple(sorted(trained)))
+
+
+def _trained(signature: tuple[object, ...]) -> Trained:
+    """Return what a loop is for, by the types of its first two arguments: a problem and a method."""
+    problem, method = signature[:2]
+    names = list(_names(problem))
+    model = next((name.removesuffix("Map") for name in names if name.endswith("Map")), "")
+    rows = next((name.removesuffix("Rows").lower() for name in names if name.endswith("Rows")), "")
+    return Trained(model, rows, next(_names(method), ""))
+
+
+def _names(type_: object) -> Iterator[str]:
+    """Yield the names of the classes of all named tuples in a Numba type, outer ones first."""
+    if hasattr(type_, "instance_class"):
+        yield str(type_.instance_class.__name__)
+    for field in getattr(type_, "types", ()):
+        yield from _names(field)

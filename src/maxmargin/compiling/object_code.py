@@ -22,9 +22,8 @@ from typing import NamedTuple
 import llvmlite
 import llvmlite.binding as llvm
 
-from maxmargin.compiling import baseline
-from maxmargin.compiling.places import cache_parents, sources
-from maxmargin.compiling.trust import private_directory, read_trusted, write_private
+from maxmargin.compiling import places
+from maxmargin.compiling.places import cache_parents, private_directory, read_trusted, sources, write_private
 
 _KEPT_FILES = 4
 _CHECK_BYTES = 4
@@ -77,7 +76,7 @@ class Store:
 
     def __init__(self, name: str) -> None:
         self.name, self._key = name, _key()
-        self.file = self._file(baseline.host())
+        self.file = self._file(places.host())
 
     def _file(self, processor: tuple[str, str, str]) -> str:
         return f"{self.name}-{zlib.crc32(repr(processor).encode(), self._key):08x}"
@@ -90,9 +89,9 @@ class Store:
         """Yield the files that may hold the code: for this processor, and for the baseline within it."""
         for parent in self._parents():
             yield read_trusted(Path(os.path.realpath(parent / self.file)))
-        least = baseline.within(baseline.host())
+        least = places.within(places.host())
         if least is not None:
-            yield baseline.read(self._file(least))
+            yield places.read(self._file(least))
 
     def directory(self) -> Path | None:
         """Return where code can be written, or None; make the directory if there is none."""
@@ -170,7 +169,7 @@ def target_machine() -> llvm.TargetMachine:
     """Return the processor of this process, as code is made for it."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target, (_, name, features) = llvm.Target.from_default_triple(), baseline.host()
+    target, (_, name, features) = llvm.Target.from_default_triple(), places.host()
     return target.create_target_machine(
         cpu=name,
         features=features,

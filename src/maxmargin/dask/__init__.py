@@ -40,18 +40,19 @@ except ImportError as _error:
         "maxmargin.dask: dask and distributed must be installed; run: pip install 'maxmargin[dask]'."
     ) from _error
 
-from maxmargin.dask.estimators import ChainSVC as ChainSVC
-from maxmargin.dask.estimators import DependencySVC as DependencySVC
-from maxmargin.dask.estimators import GraphSVC as GraphSVC
-from maxmargin.dask.estimators import MatchingSVC as MatchingSVC
-from maxmargin.dask.estimators import MulticlassSVC as MulticlassSVC
-from maxmargin.dask.estimators import MultilabelSVC as MultilabelSVC
-from maxmargin.dask.estimators import SegmentSVC as SegmentSVC
-from maxmargin.dask.messages import PartitionError as PartitionError
-from maxmargin.dask.method import Distributed as Distributed
-from maxmargin.dask.rounds import Round as Round
-from maxmargin.dask.solving import rounds_of as rounds_of
-from maxmargin.dask.solving import solve as solve
+from maxmargin.dask.estimators import (
+    ChainSVC,
+    DependencySVC,
+    GraphSVC,
+    MatchingSVC,
+    MulticlassSVC,
+    MultilabelSVC,
+    SegmentSVC,
+)
+from maxmargin.dask.fleet import Round
+from maxmargin.dask.messages import PartitionError
+from maxmargin.dask.method import Distributed
+from maxmargin.dask.solving import rounds_of, solve
 
 __all__ = [
     "ChainSVC",

@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeVar, cast
 
 from distributed import Client, Future, KilledWorker, Scheduler, wait
 
-from maxmargin.compiling.interrupts import is_held_back
 from maxmargin.dask.messages import Lost, PartitionError, Report, combined, failed, listed
-from maxmargin.limits import OutOfTime, now, share_of_time
+from maxmargin.runtime.interrupts import is_held_back
+from maxmargin.runtime.limits import OutOfTime, now, share_of_time
 
 _POLL = 0.5  # seconds between two checks of which workers are there
 # Seconds after a time limit in which answers may come: tasks end in time, and the limit need not be exact.

@@ -3,15 +3,17 @@
 import numpy as np
 from distributed import Client
 
-from maxmargin import estimators
-from maxmargin.corpus.hashing import HashingEncoder
-from maxmargin.dask.lessons import CYCLES, OUTSIDE, Lesson
-from maxmargin.dask.partitions import Source, as_directory
-from maxmargin.dask.teaching import learn_from_directory
+from maxmargin.dask.teaching import CYCLES, OUTSIDE, Lesson, Source, as_directory, learn_from_directory
 from maxmargin.dask.training import FarExamples, TrainsOnCluster
-from maxmargin.encoding import SequenceEncoder
-from maxmargin.encoding.objects import ObjectEncoder
-from maxmargin.encoding.tokens import Tokens
+from maxmargin.encoding.kinds import Tokens
+from maxmargin.encoding.sequences import HashingEncoder, ObjectEncoder, SequenceEncoder
+from maxmargin.structures.classes.estimator import MulticlassSVC as LocalMulticlassSVC
+from maxmargin.structures.dependency.estimator import DependencySVC as LocalDependencySVC
+from maxmargin.structures.graphs.estimator import GraphSVC as LocalGraphSVC
+from maxmargin.structures.label_sets.estimator import MultilabelSVC as LocalMultilabelSVC
+from maxmargin.structures.matchings.estimator import MatchingSVC as LocalMatchingSVC
+from maxmargin.structures.segments.estimator import SegmentSVC as LocalSegmentSVC
+from maxmargin.structures.sequences.estimator import ChainSVC as LocalChainSVC
 
 _SPANS = 4  # spans of a directory for each thread
 
@@ -43,7 +45,7 @@ class SequencesOnCluster(TrainsOnCluster):
         raise NotImplementedError
 
 
-class ChainSVC(SequencesOnCluster, estimators.ChainSVC):
+class ChainSVC(SequencesOnCluster, LocalChainSVC):
     """`maxmargin.ChainSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
@@ -82,7 +84,7 @@ class ChainSVC(SequencesOnCluster, estimators.ChainSVC):
         self._learn_labels(lesson.labels, lesson.attributes["gives_arrays"])
 
 
-class SegmentSVC(SequencesOnCluster, estimators.SegmentSVC):
+class SegmentSVC(SequencesOnCluster, LocalSegmentSVC):
     """`maxmargin.SegmentSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults.
@@ -99,7 +101,7 @@ class SegmentSVC(SequencesOnCluster, estimators.SegmentSVC):
         self._first_segments(y, Tokens(np.zeros((offsets[-1], 0)), offsets))
 
 
-class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
+class MulticlassSVC(TrainsOnCluster, LocalMulticlassSVC):
     """`maxmargin.MulticlassSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
@@ -114,7 +116,7 @@ class MulticlassSVC(TrainsOnCluster, estimators.MulticlassSVC):
         self._learn_kernel(None)
 
 
-class MultilabelSVC(TrainsOnCluster, estimators.MultilabelSVC):
+class MultilabelSVC(TrainsOnCluster, LocalMultilabelSVC):
     """`maxmargin.MultilabelSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults. y has a
@@ -124,7 +126,7 @@ class MultilabelSVC(TrainsOnCluster, estimators.MultilabelSVC):
     """
 
 
-class MatchingSVC(TrainsOnCluster, estimators.MatchingSVC):  # type: ignore[misc]
+class MatchingSVC(TrainsOnCluster, LocalMatchingSVC):  # type: ignore[misc]
     """`maxmargin.MatchingSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``checkpoint`` and ``warm_start`` keep their defaults. `fit` takes no ``possible`` links.
@@ -133,7 +135,7 @@ class MatchingSVC(TrainsOnCluster, estimators.MatchingSVC):  # type: ignore[misc
     """
 
 
-class DependencySVC(TrainsOnCluster, estimators.DependencySVC):
+class DependencySVC(TrainsOnCluster, LocalDependencySVC):
     """`maxmargin.DependencySVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``checkpoint`` and ``warm_start`` keep their defaults. Sentences are arrays of the features of arcs, not
@@ -143,7 +145,7 @@ class DependencySVC(TrainsOnCluster, estimators.DependencySVC):
     """
 
 
-class GraphSVC(TrainsOnCluster, estimators.GraphSVC):  # type: ignore[misc]
+class GraphSVC(TrainsOnCluster, LocalGraphSVC):  # type: ignore[misc]
     """`maxmargin.GraphSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``

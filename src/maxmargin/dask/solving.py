@@ -9,13 +9,11 @@ from dask.delayed import Delayed
 from distributed import Client, Future, get_client
 
 from maxmargin.dask.calls import Calls
-from maxmargin.dask.fleet import Fleet
-from maxmargin.dask.method import on_workers
-from maxmargin.dask.problem import Partitioned, partitioned
-from maxmargin.dask.rounds import Round, Rounds
-from maxmargin.driver import solve as solve_here
-from maxmargin.result import Callback, Result
-from maxmargin.wording import shown
+from maxmargin.dask.fleet import Fleet, Round, Rounds
+from maxmargin.dask.method import Partitioned, on_workers, partitioned
+from maxmargin.runtime.wording import shown
+from maxmargin.solving.driver import solve as solve_here
+from maxmargin.solving.result import Callback, Result
 
 _TIMEOUT = 60.0
 

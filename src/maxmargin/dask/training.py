@@ -7,22 +7,30 @@ from typing import NamedTuple, Self, cast
 import numpy as np
 from distributed import Client
 
-from maxmargin.dask.lessons import Lesson, Moments
+from maxmargin.dask.fleet import Round
 from maxmargin.dask.method import on_workers
-from maxmargin.dask.partitions import Source, as_examples, sources
-from maxmargin.dask.rounds import Round
 from maxmargin.dask.solving import a_fleet, the_client
-from maxmargin.dask.teaching import NEXT, Prototype, learn_from, parts_of
-from maxmargin.estimators._base import MaxMarginEstimator
-from maxmargin.estimators._documentation import filled
-from maxmargin.estimators._examples import weighed
-from maxmargin.estimators._problems import Problem
-from maxmargin.estimators._state import transaction, twin
-from maxmargin.limits import Shares
-from maxmargin.persistence.container import Path
-from maxmargin.problems import Weighted
-from maxmargin.problems.problem import AnyProblem
-from maxmargin.wording import shown
+from maxmargin.dask.teaching import (
+    NEXT,
+    Lesson,
+    Moments,
+    Prototype,
+    Source,
+    as_examples,
+    learn_from,
+    parts_of,
+    sources,
+)
+from maxmargin.estimators.estimator import MaxMarginEstimator
+from maxmargin.estimators.examples import weighed
+from maxmargin.estimators.parameters import filled
+from maxmargin.estimators.problems import Problem
+from maxmargin.estimators.state import transaction, twin
+from maxmargin.files.container import Path
+from maxmargin.runtime.limits import Shares
+from maxmargin.runtime.wording import shown
+from maxmargin.structures.problem import AnyProblem
+from maxmargin.structures.wrappers import Weighted
 
 _SHARED_TEXT = """
 Set ``client`` after construction to use another client than the current one.
@@ -142,7 +150,7 @@ class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
         estimator
             Of the class of the same name in `maxmargin`.
         """
-        local = next(cls for cls in type(self).__mro__ if cls.__module__.startswith("maxmargin.estimators."))
+        local = next(cls for cls in type(self).__mro__ if cls.__module__.startswith("maxmargin.structures."))
         own = ("client", "rounds_")
         model = cast("Prototype", object.__new__(local))
         model.__dict__ = {name: value for name, value in vars(self).items() if name not in own}

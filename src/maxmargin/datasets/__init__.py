@@ -8,10 +8,8 @@ nuclei, the scenes and the snakes are read from a data directory.
 from maxmargin.datasets.conll2000 import chunk_f1, load_conll2000, read_conll2000, window_features
 from maxmargin.datasets.digit_words import load_digit_words
 from maxmargin.datasets.hansards import alignment_error_rate, load_hansards
-from maxmargin.datasets.nuclei import intersection_over_union, load_nuclei
 from maxmargin.datasets.ocr import load_ocr
-from maxmargin.datasets.scene import load_scene
-from maxmargin.datasets.snakes import load_snakes
+from maxmargin.datasets.pictures import intersection_over_union, load_nuclei, load_scene, load_snakes
 from maxmargin.datasets.ud_ewt import load_ud_ewt, read_conllu
 
 __all__ = [

@@ -6,9 +6,9 @@ from itertools import islice
 from pathlib import Path
 from sys import intern
 
-from maxmargin.datasets._files import Source, damaged, locate, read_gzip
+from maxmargin.datasets.files import Source, damaged, locate, read_gzip
 from maxmargin.evaluation import Phrase, phrases
-from maxmargin.wording import described, shown
+from maxmargin.runtime.wording import described, shown
 
 _URL = "https://www.clips.uantwerpen.be/conll2000/chunking/"
 _START, _END = "<s>", "</s>"

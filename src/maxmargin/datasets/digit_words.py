@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.wording import shown
+from maxmargin.runtime.wording import shown
 
 # numpy.random takes longer to import than this package
 if TYPE_CHECKING:

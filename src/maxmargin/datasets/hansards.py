@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin import evaluation
-from maxmargin.datasets._files import damaged, read_gzip, require
-from maxmargin.wording import shown
+from maxmargin.datasets.files import damaged, read_gzip, require
+from maxmargin.runtime.wording import shown
 
 _CALLER = "load_hansards"
 _URL = "https://web.eecs.umich.edu/~mihalcea/wpt/"

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.datasets._files import Source, damaged, locate, read_gzip
-from maxmargin.wording import shown
+from maxmargin.datasets.files import Source, damaged, locate, read_gzip
+from maxmargin.runtime.wording import shown
 
 _CALLER = "load_ocr"
 _SOURCE = Source(

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from maxmargin.datasets._files import damaged, read_gzip, require
-from maxmargin.wording import shown
+from maxmargin.datasets.files import damaged, read_gzip, require
+from maxmargin.runtime.wording import shown
 
 _CALLER = "load_ud_ewt"
 _URL = "https://universaldependencies.org"

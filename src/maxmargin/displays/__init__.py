@@ -1,12 +1,11 @@
 """Pictures of what a model has learnt and predicts, in the manner of scikit-learn's displays."""
 
-from maxmargin.displays.alignment import AlignmentDisplay as AlignmentDisplay
-from maxmargin.displays.convergence import ConvergenceDisplay as ConvergenceDisplay
-from maxmargin.displays.dependency import DependencyDisplay as DependencyDisplay
-from maxmargin.displays.features import FeaturesDisplay as FeaturesDisplay
-from maxmargin.displays.graph import GraphDisplay as GraphDisplay
-from maxmargin.displays.segments import SegmentsDisplay as SegmentsDisplay
-from maxmargin.displays.transitions import TransitionsDisplay as TransitionsDisplay
+from maxmargin.displays.alignment import AlignmentDisplay
+from maxmargin.displays.canvas import ConvergenceDisplay
+from maxmargin.displays.dependency import DependencyDisplay
+from maxmargin.displays.graph import GraphDisplay
+from maxmargin.displays.segments import SegmentsDisplay
+from maxmargin.displays.weights import FeaturesDisplay, TransitionsDisplay
 
 __all__ = [
     "AlignmentDisplay",

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from maxmargin.arrays import FloatArray
-from maxmargin.displays._canvas import MISSED, RIGHT, WRONG, Display, as_words, final_step
+from maxmargin.displays.canvas import MISSED, RIGHT, WRONG, Display, as_words, final_step
 from maxmargin.encoding.kinds import checked_floats
-from maxmargin.encoding.links import encode_links, encode_masks
+from maxmargin.runtime.arrays import FloatArray
+from maxmargin.structures.matchings.encode import encode_links, encode_masks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from maxmargin.arrays import FloatArray
-from maxmargin.displays._canvas import MISSED, RIGHT, WRONG, Display, as_words, check_lengths
-from maxmargin.wording import quoted
+from maxmargin.displays.canvas import MISSED, RIGHT, WRONG, Display, as_words, check_lengths
+from maxmargin.runtime.arrays import FloatArray
+from maxmargin.runtime.wording import quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

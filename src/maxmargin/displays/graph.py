@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.displays._canvas import WRONG, Colours, Display, check_lengths, colours_of
+from maxmargin.displays.canvas import WRONG, Colours, Display, check_lengths, colours_of
 from maxmargin.encoding.kinds import checked_floats
-from maxmargin.wording import described, quoted
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.runtime.wording import described, quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from maxmargin.displays._canvas import Colour, Colours, Display, as_words, colours_of
-from maxmargin.encoding.segments import Segment, list_segments
+from maxmargin.displays.canvas import Colour, Colours, Display, as_words, colours_of
+from maxmargin.structures.segments.encode import Segment, list_segments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,7 +1,7 @@
 """Encode users' sequences, labels, links, arcs and graphs as arrays."""
 
+from maxmargin.encoding.kinds import Tokens
 from maxmargin.encoding.labels import encode_labels
 from maxmargin.encoding.sequences import SequenceEncoder
-from maxmargin.encoding.tokens import Tokens
 
 __all__ = ["SequenceEncoder", "Tokens", "encode_labels"]

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.arrays import IntArray
 from maxmargin.compiling import helper
-from maxmargin.compiling.prefetch import prefetch
+from maxmargin.compiling.intrinsics import prefetch
+from maxmargin.runtime.arrays import IntArray
 
 Codes = NDArray[np.int32]
 _TAB, _END, _RETURN = 9, 10, 13

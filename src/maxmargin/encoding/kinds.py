@@ -1,14 +1,125 @@
-"""Recognise the kind of sequences that X holds, and report what cannot be a sequence."""
+"""The tokens of many sequences in one matrix."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sized
+from itertools import pairwise
 from numbers import Number
-from typing import Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
 
-from maxmargin.arrays import FloatArray, is_sparse
-from maxmargin.encoding.tokens import SEQUENCES, Words
-from maxmargin.wording import described, quoted
+from maxmargin.runtime.arrays import FloatArray, ValueArray, frozen, is_sparse
+from maxmargin.runtime.wording import described, quoted
+
+# Chunks of work that fit into the cache of the processor.
+
+# Elements per chunk: a few arrays of this length fit into a second-level cache together.
+CHUNK = 20_000
+# Elements of large arrays that are processed at a time, so that temporary arrays take little memory.
+PIECE = 1 << 18
+
+
+def chunk_edges(sizes: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+    """Divide items into chunks whose sizes add up to about `limit`; chunk k is ``edges[k]:edges[k + 1]``.
+
+    Every chunk has at least one item. Without any items there is one empty chunk.
+    """
+    total = np.cumsum(sizes)
+    whole = int(total[-1]) if len(total) else 0
+    cuts = np.searchsorted(total, np.arange(limit, whole, limit)) + 1
+    return np.unique(np.concatenate(([0], cuts, [len(sizes)])))
+
+
+def pieces(length: int, width: int = 1) -> Iterator[slice]:
+    """Yield slices of ``length`` rows of ``width`` elements, each of about `PIECE` elements or of one row."""
+    step = max(1, PIECE // max(1, width))
+    return (slice(first, min(first + step, length)) for first in range(0, length, step))
+
+
+def row_pieces(start: NDArray[np.integer]) -> Iterator[tuple[int, int]]:
+    """Yield the first row and the last plus one of pieces of a CSR matrix with about `PIECE` entries each."""
+    cuts = np.searchsorted(start, np.arange(PIECE, int(start[-1]), PIECE))
+    return pairwise(np.unique([0, *cuts, len(start) - 1]).tolist())
+
+
+Offsets = NDArray[np.int64]
+
+
+class Words(NamedTuple):
+    """The nouns of error messages: for an example, and for its parts, which have features or labels."""
+
+    example: str
+    part: str
+
+    def place(self, i: int, t: int) -> str:
+        """Return a description of part t of example i."""
+        return f"{self.part} {t} of {self.example} {i} of X"
+
+
+SEQUENCES = Words("sequence", "token")
+
+
+def check_widths(widths: Mapping[int, int], words: Words, owner: str) -> None:
+    """Raise unless all examples have the same number of features; ``widths[i]`` is that of example i."""
+    first = next(iter(widths))
+    for i, width in widths.items():
+        if width != widths[first]:
+            raise ValueError(
+                f"{owner}: {words.part}s of {words.example} {i} of X have {width} features, but those of "
+                f"{words.example} {first} have {widths[first]}; give all {words.part}s the same features."
+            )
+
+
+class Tokens(NamedTuple):
+    """All tokens of all sequences, one after another.
+
+    Attributes
+    ----------
+    rows : ndarray of float64 or float32 (n_tokens, n_features), C-contiguous, or csr_array
+        Row t holds the features of token t. A csr_array has data of either type, int64 indptr, and int32
+        indices that are sorted in each row, without duplicates. The arrays are read-only. An ndarray is a
+        view of the caller's array if all sequences are consecutive parts of one, else new.
+    offsets : ndarray of int64 (n_sequences + 1,)
+        The tokens of sequence i are ``rows[offsets[i]:offsets[i + 1]]``; there may be none.
+    """
+
+    rows: ValueArray | csr_array
+    offsets: Offsets
+
+
+def offsets_of(lengths: NDArray[np.int64]) -> Offsets:
+    """Return where each sequence starts, and where the last one ends."""
+    return np.append(0, np.cumsum(lengths)).astype(np.int64, copy=False)
+
+
+def without_empty(offsets: Offsets) -> Offsets:
+    """Return the offsets of the sequences that have tokens."""
+    return offsets[np.append(True, np.diff(offsets) > 0)]
+
+
+def place(offsets: Offsets, token: int, words: Words = SEQUENCES) -> str:
+    """Return a description of the position of a token, given its number among all tokens."""
+    i = int(np.searchsorted(offsets, token, side="right")) - 1
+    return words.place(i, token - int(offsets[i]))
+
+
+def first_not_finite(values: NDArray[np.number]) -> int | None:
+    """Return the flat index of the first NaN or infinity in `values`, or None."""
+    width = values.size // max(1, len(values))
+    for piece in pieces(len(values), width):
+        some = values[piece]
+        with np.errstate(over="ignore", invalid="ignore"):
+            # A sum is finite only if all its terms are. It needs no temporary array.
+            if np.isfinite(some.sum(dtype=np.float64)):
+                continue
+        bad = np.flatnonzero(~np.isfinite(some))
+        if len(bad):
+            return piece.start * width + int(bad[0])
+    return None
+
+
+# Recognise the kind of sequences that X holds, and report what cannot be a sequence.
 
 Kind = Literal["dense", "sparse", "dicts", "strings"]
 
@@ -159,3 +270,35 @@ def checked_floats(values: object, owner: str, name: str) -> FloatArray:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{owner}: {name} must be numbers, got {described(values)}.") from None
+
+
+# Append encoded examples to others of the same kind.
+
+_Encoded = TypeVar("_Encoded")
+
+# Arrays with these names hold the places where examples begin, and where the last one ends.
+_OFFSETS = ("offsets", "edge_offsets", "start")
+
+
+def joined(first: _Encoded, second: _Encoded) -> _Encoded:
+    """Return the examples of both, one after another.
+
+    Examples are named tuples, tuples or lists of arrays and sparse matrices. A matrix of the result is sparse
+    if either matrix is. Anything else is a number that both have in common.
+    """
+    both: _Encoded = _joined(first, second, "")
+    return both
+
+
+def _joined(first: Any, second: Any, name: str) -> Any:
+    if isinstance(first, tuple):
+        names = getattr(first, "_fields", ("",) * len(first))
+        fields = [_joined(a, b, field) for a, b, field in zip(first, second, names, strict=True)]
+        return type(first)(*fields) if hasattr(first, "_fields") else tuple(fields)
+    if isinstance(first, list):
+        return first + second
+    if name in _OFFSETS:
+        return np.concatenate([first, first[-1] + second[1:]])
+    if is_sparse(first) or is_sparse(second):
+        return frozen(csr_array(vstack([csr_array(first), csr_array(second)])))
+    return frozen(np.concatenate([first, second])) if isinstance(first, np.ndarray) else first

@@ -1,19 +1,92 @@
 """The encoder of sequences: users' data become one matrix with a row per token."""
 
+from collections.abc import Iterable, Mapping
+from itertools import chain, pairwise
 from numbers import Integral
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from maxmargin.encoding.kinds import NOUNS, Kind, as_sequences, find_kind, is_empty, some_sequences
-from maxmargin.encoding.lookup import Vocabulary
-from maxmargin.encoding.names import NamedFeatures, read_named, read_nested
-from maxmargin.encoding.numbered import NumberedSequences, numbered
+from maxmargin.encoding.kinds import (
+    NOUNS,
+    SEQUENCES,
+    Kind,
+    Offsets,
+    Tokens,
+    Words,
+    as_sequences,
+    find_kind,
+    is_empty,
+    is_numeric,
+    offsets_of,
+    some_sequences,
+)
+from maxmargin.encoding.matrices import assemble, drop_columns, sparse_rows, stack_dense, stack_sparse
+from maxmargin.encoding.names import NamedFeatures, Vocabulary, learn, read_named, read_nested
 from maxmargin.encoding.packed import are_distinct
-from maxmargin.encoding.sparse_rows import drop_columns, sparse_rows
-from maxmargin.encoding.stacking import stack_dense, stack_sparse
-from maxmargin.encoding.tokens import SEQUENCES, Tokens, Words
+from maxmargin.runtime.arrays import IntArray, is_sparse
+from maxmargin.runtime.wording import described
+
+# Sequences whose named features are already numbered, as fast readers produce them.
+
+
+class NumberedSequences(NamedTuple):
+    """Sequences of tokens with named features, given by the numbers of the names.
+
+    Estimators over sequences accept it as X, and learn the same from it as from the lists of `listed`.
+
+    Attributes
+    ----------
+    names : list of str
+        The distinct names, in order of first appearance.
+    codes : ndarray of int32
+        The name ``names[codes[k]]`` of each feature, one token after another.
+    values : ndarray of float64 or None
+        The value of each feature; None if all are one.
+    counts : ndarray of int64
+        The number of features of each token.
+    offsets : ndarray of int64
+        The tokens of sequence i are those from ``offsets[i]`` to ``offsets[i + 1]``.
+    """
+
+    names: list[str]
+    codes: NDArray[np.int32]
+    values: NDArray[np.float64] | None
+    counts: IntArray
+    offsets: Offsets
+
+    def listed(self) -> list[list[list[str]]] | list[list[dict[str, float]]]:
+        """Return the sequences as lists of tokens: lists of names, or dicts if features have values."""
+        edges = pairwise(np.append(0, np.cumsum(self.counts)).tolist())
+        texts = [self.names[code] for code in self.codes.tolist()]
+        if self.values is None:
+            named = [texts[a:b] for a, b in edges]
+            return [named[a:b] for a, b in pairwise(self.offsets.tolist())]
+        values = self.values.tolist()
+        valued = [_summed(texts[a:b], values[a:b]) for a, b in edges]
+        return [valued[a:b] for a, b in pairwise(self.offsets.tolist())]
+
+
+def numbered(sequences: list[object], kind: Kind, owner: str, words: Words = SEQUENCES) -> NumberedSequences:
+    """Number the named features of sequences whose tokens are dicts or collections of strings."""
+    features = read_named(sequences, kind, owner, words)
+    try:
+        names, codes = learn(features.bags, int(features.sizes.sum()))
+    except TypeError:
+        features = read_nested(features, owner)
+        names, codes = learn(features.bags, int(features.sizes.sum()))
+    return NumberedSequences(names, codes, features.values, features.counts, features.offsets)
+
+
+def _summed(names: list[str], values: list[float]) -> dict[str, float]:
+    """Return the sum of the values of each name."""
+    found: dict[str, float] = {}
+    for name, value in zip(names, values, strict=True):
+        found[name] = found.get(name, 0.0) + value
+    return found
+
 
 ARRAYS = ("dense", "sparse")
 
@@ -231,3 +304,147 @@ class SequenceEncoder:
                 f"{self.owner}: min_count must be an integer of at least 1, got "
                 f"{self.min_count!r}; use 1 to keep all features."
             )
+
+
+# Feature hashing: the column of a name is a hash of it, so that no vocabulary is learnt or kept.
+#
+# Two names may share a column, and names cannot be told from columns. The hash is MurmurHash3, as in
+# scikit-learn's `FeatureHasher`, but without signs: indicators stay indicators, which take less memory.
+
+MOST_BITS = 30  # numbers of columns are int32
+
+
+class HashingEncoder:
+    """Turn sequences of named features into one matrix with ``2**bits`` columns.
+
+    Tokens are dicts or collections of strings, as `SequenceEncoder` takes them. A column that several names
+    of a token share has the sum of their values, or one if all names are without values.
+
+    Parameters
+    ----------
+    bits : int
+        From 1 to 30.
+    owner : str
+        The name to use in error messages.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        ``2**bits``.
+    feature_names_ : None
+
+    Examples
+    --------
+    >>> rows, offsets = HashingEncoder(4, "ChainSVC").transform([[["w=the", "det"], ["w=dog"]]])
+    >>> rows.shape, offsets.tolist(), rows.sum(axis=1).tolist()
+    ((2, 16), [0, 2], [2.0, 1.0])
+    """
+
+    feature_names_ = None
+
+    def __init__(self, bits: int, owner: str) -> None:
+        self.bits, self.owner, self.n_features_in_ = bits, owner, 1 << bits
+
+    def transform(self, X: object) -> Tokens:
+        """Return the rows of all tokens of all sequences, and the offsets of the sequences."""
+        if not isinstance(X, NumberedSequences):
+            X = self._numbered(as_sequences(X, self.owner))
+        return Tokens(hashed_rows(X, self.bits), X.offsets)
+
+    def _numbered(self, sequences: list[object]) -> NumberedSequences:
+        kind = "strings" if all(map(is_empty, sequences)) else find_kind(sequences, self.owner)
+        if kind not in ("dicts", "strings"):
+            raise TypeError(
+                f"{self.owner}: X must have tokens that are dicts or lists of strings, whose names are "
+                f"hashed, got {kind} matrices; pass names."
+            )
+        return numbered(sequences, kind, self.owner)
+
+
+def hashed_rows(X: NumberedSequences, bits: int) -> csr_array:
+    """Return the matrix of all tokens, whose columns are hashes of the names."""
+    rows = sparse_rows(hashes(X.names, bits)[X.codes], X.counts, X.values, 1 << bits)
+    if X.values is not None:
+        return rows
+    return assemble(np.ones(len(rows.indices)), rows.indices, rows.indptr, rows.shape[1])
+
+
+def hashes(names: list[str], bits: int) -> NDArray[np.int32]:
+    """Return the columns of names."""
+    from sklearn.utils import murmurhash3_32  # not at the top: encoding needs arrays only
+
+    encoded = (name.encode("utf-8", "surrogatepass") for name in names)
+    found = np.fromiter((murmurhash3_32(name) for name in encoded), np.int64, len(names))
+    return (np.abs(found) & ((1 << bits) - 1)).astype(np.int32)
+
+
+# Sequences of users' objects, which only a user's own kernel function can read.
+
+
+def holds_arrays(X: object) -> bool:
+    """Whether X is a collection of arrays of numbers or of sparse matrices, one per sequence."""
+    if isinstance(X, np.ndarray):
+        return is_numeric(X.dtype)
+    items = list(X) if isinstance(X, list | tuple) else []
+    return bool(items) and all(is_sparse(item) or _is_numbers(item) for item in items)
+
+
+def _is_numbers(item: object) -> bool:
+    return isinstance(item, np.ndarray) and item.ndim == 2 and is_numeric(item.dtype)
+
+
+def as_list(items: object, owner: str, name: str = "X") -> list[object]:
+    """Return a collection of objects, one per example, as a list."""
+    if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping):
+        raise TypeError(
+            f"{owner}: {name} must be a list with one object per example, got {described(items)}."
+        )
+    return list(items)
+
+
+def paired_lists(X: object, y: object, owner: str) -> tuple[list[object], list[object]]:
+    """Return examples and outputs as lists of the same length, which must not be empty."""
+    examples, outputs = as_list(X, owner), as_list(y, owner, "y")
+    if not examples or len(examples) != len(outputs):
+        raise ValueError(
+            f"{owner}: X and y must have one entry per example, and one or more, got {len(examples)} and "
+            f"{len(outputs)}."
+        )
+    return examples, outputs
+
+
+def as_objects(items: object, owner: str) -> np.ndarray:
+    """Return an array with one entry per object, whatever the objects are."""
+    listed = as_list(items, owner)
+    array = np.empty(len(listed), dtype=object)
+    for i, item in enumerate(listed):  # a slice would unpack objects that are sequences
+        array[i] = item
+    return array
+
+
+class ObjectEncoder:
+    """Turn lists of objects, one per token, into one array of objects; see `SequenceEncoder`."""
+
+    n_features_in_ = 0
+    feature_names_ = None
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+
+    def fit_transform(self, X: object) -> Tokens:
+        """Return the objects of all sequences."""
+        return self.transform(some_sequences(X, self.owner))
+
+    def transform(self, X: object) -> Tokens:
+        """Return the objects of all sequences."""
+        sequences = [self._listed(i, sequence) for i, sequence in enumerate(as_sequences(X, self.owner))]
+        offsets = offsets_of(np.array([len(sequence) for sequence in sequences], dtype=np.int64))
+        return Tokens(as_objects(chain.from_iterable(sequences), self.owner), offsets)
+
+    def _listed(self, i: int, sequence: object) -> list[object]:
+        if not isinstance(sequence, Iterable) or isinstance(sequence, str | bytes):
+            raise TypeError(
+                f"{self.owner}: sequence {i} of X must be a list with one object per token, got "
+                f"{described(sequence)}."
+            )
+        return list(sequence)

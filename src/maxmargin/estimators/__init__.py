@@ -1,38 +1,28 @@
-"""The scikit-learn layer: validation, encoding of labels and features, presets of methods."""
+"""The scikit-learn layer: what all estimators share, and the table of them."""
 
-from typing import TYPE_CHECKING
+from importlib import import_module
 
-from maxmargin._lazy import lazy_names
+# The structure of each estimator: its folder in `maxmargin.structures`.
+STRUCTURES = {
+    "ChainSVC": "sequences",
+    "DependencySVC": "dependency",
+    "GraphSVC": "graphs",
+    "MatchingSVC": "matchings",
+    "MulticlassSVC": "classes",
+    "MultilabelSVC": "label_sets",
+    "SegmentSVC": "segments",
+    "StructuredSVC": "custom",
+}
+__all__ = sorted(STRUCTURES)
 
-if TYPE_CHECKING:  # what type checkers and editors read; the table below says the same
-    from maxmargin.estimators._explanation import Explanation as Explanation
-    from maxmargin.estimators._pickles import pickle_training_data as pickle_training_data
-    from maxmargin.estimators.chain import ChainSVC as ChainSVC
-    from maxmargin.estimators.dependency import DependencySVC as DependencySVC
-    from maxmargin.estimators.graph import GraphSVC as GraphSVC
-    from maxmargin.estimators.loading import load as load
-    from maxmargin.estimators.matching import MatchingSVC as MatchingSVC
-    from maxmargin.estimators.multiclass import MulticlassSVC as MulticlassSVC
-    from maxmargin.estimators.multilabel import MultilabelSVC as MultilabelSVC
-    from maxmargin.estimators.segments import SegmentSVC as SegmentSVC
-    from maxmargin.estimators.structured import StructuredSVC as StructuredSVC
-    from maxmargin.estimators.token_transformer import TokenTransformer as TokenTransformer
 
-else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "_explanation": ["Explanation"],
-            "_pickles": ["pickle_training_data"],
-            "chain": ["ChainSVC"],
-            "dependency": ["DependencySVC"],
-            "graph": ["GraphSVC"],
-            "loading": ["load"],
-            "matching": ["MatchingSVC"],
-            "multiclass": ["MulticlassSVC"],
-            "multilabel": ["MultilabelSVC"],
-            "segments": ["SegmentSVC"],
-            "structured": ["StructuredSVC"],
-            "token_transformer": ["TokenTransformer"],
-        },
-    )
+def estimator_class(name: str) -> type:
+    """Return the class of an estimator by its name; its module is imported when it is needed."""
+    found: type = getattr(import_module(f"maxmargin.structures.{STRUCTURES[name]}.estimator"), name)
+    return found
+
+
+def __getattr__(name: str) -> type:
+    if name in STRUCTURES:
+        return estimator_class(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

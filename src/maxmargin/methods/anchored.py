@@ -2,7 +2,7 @@ r"""Long sequences: the inner method moves blocks of tokens, which grow.
 
 A long sequence is a hard block: the corners that matter are few among astronomically many. So the labels of
 some tokens are held at the truth, and the inner method moves the m blocks between them
-(``maxmargin.problems.anchoring``). Their dual variables are feasible for the whole problem,
+(``maxmargin.structures.sequences.anchoring``). Their dual variables are feasible for the whole problem,
 
 .. math:: D(\alpha) = \frac1n \sum_b \ell_b - \frac{\lambda}{2} \|w\|^2, \qquad
           w = \frac{1}{\lambda n} \sum_b \Phi_b z_b ,
@@ -21,19 +21,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin import states
-from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import kernel, python_generic
+from maxmargin.files import checkpoint
 from maxmargin.methods import protocol
-from maxmargin.methods._blocks import add_to_block, empty_blocks, shrink_blocks
-from maxmargin.methods._pool import SIZE, START
 from maxmargin.methods.accelerated import Accelerated
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe, BlockState
-from maxmargin.methods.composition import check_inner
-from maxmargin.methods.protocol import Carry, Point, Traits
+from maxmargin.methods.blocks import add_to_block, empty_blocks, shrink_blocks
+from maxmargin.methods.planes import SIZE, START
+from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep_all
-from maxmargin.problems.anchoring import (
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.runtime.wording import shown
+from maxmargin.structures.feature_map import add_entry, map_sizes, new_move, reset
+from maxmargin.structures.problem import AnyProblem
+from maxmargin.structures.sequences.anchoring import (
     Anchors,
     anchored,
     can_anchor,
@@ -42,10 +44,6 @@ from maxmargin.problems.anchoring import (
     first_anchors,
     joined,
 )
-from maxmargin.problems.feature_map import map_sizes
-from maxmargin.problems.moves import add_entry, new_move, reset
-from maxmargin.problems.problem import AnyProblem
-from maxmargin.wording import shown
 
 _PASSES = 2  # passes before blocks are joined again
 # Sequences of this mean length are long: each has two of the first blocks or more.
@@ -111,13 +109,13 @@ def anchored_start(method: Anchored, problem: AnyProblem) -> AnchoredState:
     return AnchoredState(problem, anchors, blocks, protocol.start(method.inner, blocks), 0, 0)
 
 
-@states.parts.register(AnchoredState)
+@checkpoint.parts.register(AnchoredState)
 def anchored_parts(state: AnchoredState) -> list[Any]:
     """Return all but the problems: that of the blocks follows from where they are."""
     return [state.anchors, state.inner, state.visits, state.passes]
 
 
-@states.with_parts.register(AnchoredState)
+@checkpoint.with_parts.register(AnchoredState)
 def anchored_with_parts(state: AnchoredState, new: Sequence[Any]) -> AnchoredState:
     anchors, inner, visits, passes = new
     blocks = anchored(state.whole, anchors) if len(anchors.examples) else state.problem  # a template has none

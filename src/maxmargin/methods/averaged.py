@@ -16,18 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import generic
 from maxmargin.methods import protocol
-from maxmargin.methods._blocks import add_to_block, clear_blocks, empty_blocks, has_slack, prefetch_block
-from maxmargin.methods.composition import check_inner
-from maxmargin.methods.protocol import Carry, Point, Traits
+from maxmargin.methods.blocks import add_to_block, clear_blocks, empty_blocks, has_slack, prefetch_block
+from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, push_blocks, sweep_all
-from maxmargin.problems.feature_map import map_sizes
-from maxmargin.problems.problem import AnyProblem
-from maxmargin.wording import shown
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.runtime.wording import shown
+from maxmargin.structures.feature_map import map_sizes
+from maxmargin.structures.problem import AnyProblem
 
 
 class WeightedMean(NamedTuple):

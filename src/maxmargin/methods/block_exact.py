@@ -20,19 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import is_wrapper
-from maxmargin.loops import clear
+from maxmargin.compiling.generics import has_implementation
+from maxmargin.compiling.loops import clear
 from maxmargin.methods import protocol
-from maxmargin.methods._blocks import (
-    Blocks,
-    add_to_block,
-    empty_blocks,
-    load_block,
-    scaled_blocks,
-    write_block,
-)
-from maxmargin.methods._pool import SIZE, START
 from maxmargin.methods.block_frank_wolfe import (
     block_frank_wolfe_dual_weights,
     block_frank_wolfe_foresee_block,
@@ -40,18 +31,25 @@ from maxmargin.methods.block_frank_wolfe import (
     block_frank_wolfe_mean_margin,
     block_frank_wolfe_point,
 )
+from maxmargin.methods.blocks import (
+    Blocks,
+    add_to_block,
+    empty_blocks,
+    load_block,
+    scaled_blocks,
+    write_block,
+)
+from maxmargin.methods.planes import SIZE, START
 from maxmargin.methods.protocol import Carry, Traits
 from maxmargin.methods.sampling import Listed, Visits, as_visits
 from maxmargin.methods.steps import dual_gain
 from maxmargin.methods.sweep import advance, sweep_all
-from maxmargin.problems.feature_map import column_norm2, push, score
-from maxmargin.problems.halves import has_implementation
-from maxmargin.problems.moves import add_entry, dot_move
-from maxmargin.problems.oracle import block_optimum
-from maxmargin.problems.oracles.slack import solve_rescaled
-from maxmargin.problems.oracles.weighted import optimum_of_weight
-from maxmargin.problems.problem import AnyProblem, sizes
-from maxmargin.wording import described
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.runtime.wording import described
+from maxmargin.structures.feature_map import add_entry, column_norm2, dot_move, push, score
+from maxmargin.structures.oracle import block_optimum
+from maxmargin.structures.problem import AnyProblem, sizes
+from maxmargin.structures.slack import optimum_of_weight, solve_rescaled
 
 _LONGEST = 8
 

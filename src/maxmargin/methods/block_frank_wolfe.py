@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods import protocol
-from maxmargin.methods._blocks import (
+from maxmargin.methods.blocks import (
     Blocks,
     add_to_block,
     dot_block,
@@ -35,8 +34,9 @@ from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import add_corner, new_scratch
 from maxmargin.methods.steps import LineSearch, Predefined, dual_gain, step_size
 from maxmargin.methods.sweep import push_blocks
-from maxmargin.problems.feature_map import norm2, push
-from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.structures.feature_map import norm2, push
+from maxmargin.structures.problem import AnyProblem, sizes
 
 
 class BlockFrankWolfe(NamedTuple):

@@ -20,15 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.methods import _cuts, protocol
-from maxmargin.methods._cuts import Cuts
+from maxmargin.methods import cutting_plane, protocol
+from maxmargin.methods.cutting_plane import Cuts
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.feature_map import inner
-from maxmargin.problems.problem import AnyProblem, sizes
-from maxmargin.wording import shown
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.runtime.wording import shown
+from maxmargin.structures.feature_map import inner
+from maxmargin.structures.problem import AnyProblem, sizes
 
 
 class _BMRM(NamedTuple):
@@ -77,9 +77,9 @@ class BundleState(NamedTuple):
 
 @protocol.start.register(BMRM)
 def bmrm_start(method: BMRM, problem: AnyProblem) -> BundleState:
-    _cuts.qp_solver("BMRM")  # report a missing solver before the first pass
+    cutting_plane.qp_solver("BMRM")  # report a missing solver before the first pass
     w = aligned_zeros(sizes(problem).weights)
-    return BundleState(w, _cuts.zero_cut(), Best(w, np.inf))
+    return BundleState(w, cutting_plane.zero_cut(), Best(w, np.inf))
 
 
 @advance.register(BMRM)
@@ -87,10 +87,10 @@ def bmrm_advance(
     method: BMRM, state: BundleState, problem: AnyProblem, visits: Visits | IntArray
 ) -> BundleState:
     u = _between(state.best.w, state.w, method.mu)
-    cut = _cuts.cut_at(problem, u)
-    found = Best(u, _cuts.risk_at(problem, cut, u))
+    cut = cutting_plane.cut_at(problem, u)
+    found = Best(u, cutting_plane.risk_at(problem, cut, u))
     best = min(state.best, found, key=lambda weights: _primal(problem, method, weights))
-    return _at_lowest(method, _cuts.with_cut(problem, state.cuts, cut), best)
+    return _at_lowest(method, cutting_plane.with_cut(problem, state.cuts, cut), best)
 
 
 def _between(best: FloatArray, w: FloatArray, mu: float) -> FloatArray:
@@ -104,8 +104,8 @@ def _primal(problem: AnyProblem, method: BMRM, found: Best) -> float:
 
 
 def _at_lowest(method: BMRM, cuts: Cuts, best: Best) -> BundleState:
-    cuts = _cuts.lowest(cuts, method.lam, "BMRM")
-    return BundleState(_cuts.cut_weights(cuts, method.lam, len(best.w)), cuts, best)
+    cuts = cutting_plane.lowest(cuts, method.lam, "BMRM")
+    return BundleState(cutting_plane.cut_weights(cuts, method.lam, len(best.w)), cuts, best)
 
 
 @protocol.carried.register(BMRM)
@@ -113,12 +113,12 @@ def bmrm_carried(method: BMRM, state: BundleState, problem: AnyProblem, carry: C
     """Keep planes and risk, which do not depend on lam; a new example only adds a hinge of known sign."""
     n = sizes(problem).examples
     best = state.best if carry.n == n else Best(state.best.w, np.inf)
-    return _at_lowest(method, _cuts.scaled_cuts(state.cuts, carry.n / n), best)
+    return _at_lowest(method, cutting_plane.scaled_cuts(state.cuts, carry.n / n), best)
 
 
 @protocol.point.register(BMRM)
 def bmrm_point(method: BMRM, state: BundleState, problem: AnyProblem) -> Point:
-    return Point(state.best.w, _cuts.cuts_ell(state.cuts), inner(problem.map, state.w, state.w))
+    return Point(state.best.w, cutting_plane.cuts_ell(state.cuts), inner(problem.map, state.w, state.w))
 
 
 @protocol.traits.register(BMRM)

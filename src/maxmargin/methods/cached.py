@@ -13,25 +13,210 @@ and never cost more than the calls did. This reads no clock, so the same seed an
 result. For small r, replays cannot pay off, and this is the inner method.
 """
 
+import math
+import time
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import IntArray
-from maxmargin.methods import _cache, protocol
-from maxmargin.methods._cache import Cache
-from maxmargin.methods._cost import measured_cost
-from maxmargin.methods._plane_pools import copied_planes, empty_planes
-from maxmargin.methods._planes import has_plane_room
-from maxmargin.methods.composition import check_inner
-from maxmargin.methods.protocol import Carry, Traits
+from maxmargin.compiling import helper
+from maxmargin.methods import protocol
+from maxmargin.methods.planes import (
+    SIZE,
+    START,
+    Planes,
+    copied_planes,
+    dot_plane,
+    drop_planes,
+    empty_planes,
+    has_plane_room,
+    include_corner,
+    plane_entries,
+)
+from maxmargin.methods.protocol import Carry, Traits, check_inner, start
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.methods.scratch import corner_at_scores
-from maxmargin.methods.sweep import advance, sweep_all, sweep_in_time
-from maxmargin.problems.feature_map import score
-from maxmargin.problems.problem import AnyProblem, sizes
-from maxmargin.wording import shown
+from maxmargin.methods.scratch import bare_scratch, corner_at_scores
+from maxmargin.methods.sweep import advance, hinges, scores, sweep_all, sweep_in_time
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.runtime.wording import shown
+from maxmargin.structures.feature_map import score
+from maxmargin.structures.problem import AnyProblem, sizes
+from maxmargin.structures.slack import bared
+
+# The cache of each example: planes that its oracle returned earlier, and when one may replace a call.
+#
+# A cached plane replaces the oracle in a visit of example i if its block gap :math:`\hat g_i` is as large as
+# the one that the oracle is likely to find (Osokin et al. 2016):
+#
+# .. math:: \hat g_i > 0, \qquad \hat g_i \ge \max \left( F g_i, \; \frac{\nu}{n} \sum_j g_j \right),
+#           \qquad F = 1, \quad \nu = 0.01,
+#
+# where :math:`g_i` is the block gap at the last call of its oracle, infinite before the first call, and the
+# sum is taken at the end of the last pass. The authors use F = 0.25. Here, smaller gaps are left to the
+# replays of `maxmargin.methods.cached`: this takes fewer visits and no more calls. A plane is dropped if it
+# was not the best one in the last few visits (Shah, Kolmogorov and Lampert 2015).
+
+_SHARE = 1.0  # F
+_FLOOR = 0.01  # nu
+
+
+class Cache(NamedTuple):
+    """Cached planes.
+
+    Attributes
+    ----------
+    planes : Planes
+        ``alpha`` is a plane's remaining life: the number of visits in which it may fail to be the best.
+    gap : array of shape (n,)
+        n times the block gap at the last call of the oracle.
+    floor : array of shape (1,)
+        n times the smallest gap of a hit.
+    hits : array of shape (1,)
+        Number of visits without an oracle call.
+    gain : array of shape (1,)
+        n times the increase of the dual in this pass.
+    """
+
+    planes: Planes
+    gap: FloatArray
+    floor: FloatArray
+    hits: IntArray
+    gain: FloatArray
+
+
+def new_cache(planes: Planes) -> Cache:
+    """Return a cache that starts with these planes."""
+    gap, hits = np.full(len(planes.extent), np.inf), np.zeros(1, dtype=np.int64)
+    return Cache(planes, gap, np.zeros(1), hits, np.zeros(1))
+
+
+def set_floor(cache: Cache) -> None:
+    """Make the current gaps the reference for hits."""
+    known = cache.gap[np.isfinite(cache.gap)]
+    cache.floor[0] = _FLOOR * known.sum() / max(len(cache.gap), 1)
+
+
+@helper
+def is_hit(cache, i, gap):
+    """Whether a cached plane with this gap, times n, may replace an oracle call."""
+    return gap > 0.0 and gap >= max(_SHARE * cache.gap[i], cache.floor[0])
+
+
+@helper
+def best_plane(planes, i, theta):
+    """Return the plane of largest margin, and its margin; -1 and -inf if there is none."""
+    start, best, largest = planes.extent[i, START], -1, -np.inf
+    for c in range(planes.extent[i, SIZE]):
+        margin = planes.loss[start + c] - dot_plane(planes, i, c, theta)
+        if margin > largest:
+            best, largest = c, margin
+    return best, largest
+
+
+@helper
+def copy_plane(planes, i, c, corner):
+    """Make plane c the corner; return its loss."""
+    first, stop = plane_entries(planes, i, c)
+    for e in range(stop - first):
+        corner.where[e] = planes.where[first + e]
+        corner.value[e] = planes.value[first + e]
+    corner.size[0] = stop - first
+    return planes.loss[planes.extent[i, START] + c]
+
+
+@helper
+def renew_plane(planes, i, c, life):
+    """Reset the life of plane c to its full length."""
+    planes.alpha[planes.extent[i, START] + c] = life
+
+
+@helper
+def age_planes(planes, i, best, life):
+    """Shorten the life of every plane but the best by one visit; drop the planes whose life is over."""
+    start = planes.extent[i, START]
+    for c in range(planes.extent[i, SIZE]):
+        planes.alpha[start + c] = life if c == best else planes.alpha[start + c] - 1.0
+    drop_planes(planes, i)
+
+
+@helper
+def keep_corner(planes, i, loss, hinge, corner, life, capacity):
+    """Add the oracle's answer to the cache; if it is full, drop the plane with the shortest life."""
+    renew_plane(planes, i, include_corner(planes, i, loss, hinge, corner), life)
+    if planes.extent[i, SIZE] > capacity:
+        _drop_shortest_lived(planes, i)
+
+
+@helper
+def _drop_shortest_lived(planes, i):
+    start = planes.extent[i, START]
+    shortest = 0
+    for c in range(1, planes.extent[i, SIZE]):
+        if planes.alpha[start + c] < planes.alpha[start + shortest]:
+            shortest = c
+    planes.alpha[start + shortest] = 0.0
+    drop_planes(planes, i)
+
+
+# The cost of an oracle call relative to the rest of a visit, timed on a few examples.
+
+# Examples are added until their oracles take this long: the clock is too coarse for shorter times.
+_ENOUGH_SECONDS = 2e-3
+_REPEATS = 3
+_PATIENCE_SECONDS = 0.05
+
+
+def measured_cost(problem: AnyProblem, method: object) -> float:
+    """Return the oracle's cost in visits without it, rounded to a power of two; 0 if it is negligible.
+
+    A visit scores an example, calls its oracle and takes a step. Only a temporary state changes.
+    """
+    size, bare = sizes(problem), bared(problem)
+    plain, scratch = bare.problem, bare_scratch(bare)
+    w, out, state = np.zeros(size.weights), np.empty(size.examples), start(method, problem)
+
+    def visit(count: int) -> None:
+        nonlocal state
+        state = sweep_all(problem, method, state, np.arange(count))
+
+    def ask(count: int) -> None:
+        hinges(plain, w, 0, out[:count], scratch)
+
+    visit(1)  # compile or load the kernels, and enlarge the pools
+    scores(plain, w, 1, scratch)
+    ask(1)
+    count = _enough(ask, size.examples)
+    visited, asked, scored = _shortest(count, visit, ask, lambda count: scores(plain, w, count, scratch))
+    oracle = asked - scored
+    rest = max(visited - oracle, scored)
+    return 2.0 ** round(math.log2(oracle / rest)) if oracle > 0.0 and rest > 0.0 else 0.0
+
+
+def _enough(run: Callable[[int], None], n: int) -> int:
+    """Return the first number of examples, 1, 2, 4, ..., on which the run takes long enough to be timed."""
+    count = 1
+    while count < n and _seconds(run, count) < _ENOUGH_SECONDS:
+        count = min(2 * count, n)
+    return count
+
+
+def _shortest(count: int, *runs: Callable[[int], None]) -> list[float]:
+    """Return the shortest time of each over a few rounds, or over a single round if it takes long."""
+    best = [math.inf] * len(runs)
+    for _ in range(_REPEATS):
+        best = [min(known, _seconds(run, count)) for known, run in zip(best, runs, strict=True)]
+        if sum(best) > _PATIENCE_SECONDS:
+            break
+    return best
+
+
+def _seconds(run: Callable[[int], None], count: int) -> float:
+    begin = time.perf_counter()
+    run(count)
+    return time.perf_counter() - begin
+
 
 # The cache pays off if an oracle call costs at least this much, in visits without it.
 _WORTHWHILE = 2.0
@@ -138,9 +323,7 @@ def cached_start(method: Cached, problem: AnyProblem) -> CachedState:
     size, cost = sizes(problem), method.oracle_cost
     schedule = Schedule(measured_cost(problem, method.inner) if cost is None else float(cost))
     planes = empty_planes(size.examples if _is_on(schedule) else 0, size.parts)
-    return CachedState(
-        CachedWorking(protocol.start(method.inner, problem), _cache.new_cache(planes)), schedule
-    )
+    return CachedState(CachedWorking(protocol.start(method.inner, problem), new_cache(planes)), schedule)
 
 
 @protocol.carried.register(Cached)
@@ -149,7 +332,7 @@ def cached_carried(method: Cached, state: CachedState, problem: AnyProblem, carr
     size, cost, (inner, cache) = sizes(problem), method.oracle_cost, state.working
     schedule = Schedule(state.schedule.cost if cost is None else float(cost))
     planes = copied_planes(cache.planes, size.examples, size.parts)
-    working = CachedWorking(protocol.carried(method.inner, inner, problem, carry), _cache.new_cache(planes))
+    working = CachedWorking(protocol.carried(method.inner, inner, problem, carry), new_cache(planes))
     return CachedState(working, schedule)
 
 
@@ -172,15 +355,15 @@ def lazy_seek(method, state, problem, i, w, scratch):
     cache, planes, work = state.cache, state.cache.planes, scratch.block
     score(problem.map, i, w, work.theta)
     mean = protocol.mean_margin(method.inner, state.inner, i, work.theta)
-    best, margin = _cache.best_plane(planes, i, work.theta)
-    if _cache.is_hit(cache, i, margin - mean):
+    best, margin = best_plane(planes, i, work.theta)
+    if is_hit(cache, i, margin - mean):
         cache.hits[0] += 1
-        loss_y = _cache.copy_plane(planes, i, best, work.corner)
-        _cache.age_planes(planes, i, best, method.life)
+        loss_y = copy_plane(planes, i, best, work.corner)
+        age_planes(planes, i, best, method.life)
         return loss_y, margin
     loss_y, hinge = corner_at_scores(problem, i, scratch)
-    _cache.age_planes(planes, i, best, method.life)
-    _cache.keep_corner(planes, i, loss_y, hinge, work.corner, method.life, method.capacity)
+    age_planes(planes, i, best, method.life)
+    keep_corner(planes, i, loss_y, hinge, work.corner, method.life, method.capacity)
     cache.gap[i] = max(hinge - mean, 0.0)
     return loss_y, hinge
 
@@ -189,11 +372,11 @@ def lazy_seek(method, state, problem, i, w, scratch):
 def replay_seek(method, state, problem, i, w, scratch):
     planes, work = state.cache.planes, scratch.block
     score(problem.map, i, w, work.theta)
-    best, margin = _cache.best_plane(planes, i, work.theta)
+    best, margin = best_plane(planes, i, work.theta)
     if not margin > protocol.mean_margin(method.inner, state.inner, i, work.theta):
         return 0.0, -np.inf
-    _cache.renew_plane(planes, i, best, method.life)
-    return _cache.copy_plane(planes, i, best, work.corner), margin
+    renew_plane(planes, i, best, method.life)
+    return copy_plane(planes, i, best, work.corner), margin
 
 
 @protocol.step.register(Lazy)
@@ -232,7 +415,7 @@ def _after_pass(method: Cached, state: CachedState, problem: AnyProblem) -> Cach
     (working, schedule), n = state, sizes(problem).examples
     hits, rng = int(working.cache.hits[0]), np.random.default_rng(schedule.passes)
     calls = schedule.cost * (n - hits + schedule.hits)
-    _cache.set_floor(working.cache)
+    set_floor(working.cache)
     replays, last, total, done = 0, np.inf, 0.0, n
     while last * (n + calls + replays * n) > max(total, 0.0) * n and (replays + 1) * n <= calls and done == n:
         before = float(working.cache.gain[0])

@@ -38,20 +38,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin import states
-from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.compiling.exchange import CAN_EXCHANGE
-from maxmargin.compiling.threads import n_threads, run_in_slices, run_in_turns
+from maxmargin.compiling.numba_private.instructions import CAN_EXCHANGE
+from maxmargin.files import checkpoint
 from maxmargin.methods import protocol
-from maxmargin.methods._walks import affordable_walks
-from maxmargin.methods.composition import check_inner
 from maxmargin.methods.meetings import ENTRY_BYTES, Meetings, new_log, new_meetings
-from maxmargin.methods.protocol import Carry, Point, Traits
+from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
 from maxmargin.methods.sampling import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep, sweep_in_turns
-from maxmargin.problems.feature_map import inner, map_sizes
-from maxmargin.problems.problem import AnyProblem, take
-from maxmargin.wording import shown
+from maxmargin.methods.walks import affordable_walks
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.runtime.threads import n_threads, run_in_slices, run_in_turns
+from maxmargin.runtime.wording import shown
+from maxmargin.structures.feature_map import inner, map_sizes
+from maxmargin.structures.problem import AnyProblem, take
 
 _STRETCHES = 2  # for each part, at most, in a pass: the more parts, the more they interact
 _TRIAL = 16  # a stretch is this many times longer once rho has been measured
@@ -110,13 +109,13 @@ class Part(NamedTuple):
     before: FloatArray
 
 
-@states.parts.register(Part)
+@checkpoint.parts.register(Part)
 def part_parts(part: Part) -> list[Any]:
     """Return only the state: the other fields are subsets of the problem."""
     return [part.state]
 
 
-@states.with_parts.register(Part)
+@checkpoint.with_parts.register(Part)
 def part_with_parts(part: Part, new: Sequence[object]) -> Part:
     return part._replace(state=new[0])
 

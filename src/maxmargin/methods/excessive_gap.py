@@ -33,15 +33,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.limits import until
 from maxmargin.methods import protocol
-from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
+from maxmargin.methods.gibbs import GibbsMean, check_expectations, gibbs_mean
 from maxmargin.methods.protocol import Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.feature_map import inner, map_sizes
-from maxmargin.problems.problem import AnyProblem
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.runtime.limits import until
+from maxmargin.structures.feature_map import inner, map_sizes
+from maxmargin.structures.problem import AnyProblem
 
 _EASING = 0.9  # factor of L after a step
 _TIGHTENING = 2.0  # factor of L after a step that is undone

@@ -32,19 +32,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import kernel, subroutine
-from maxmargin.loops import copy, weighted_sum
+from maxmargin.compiling.loops import copy, weighted_sum
 from maxmargin.methods import protocol
-from maxmargin.methods._gibbs import check_expectations
+from maxmargin.methods.gibbs import check_expectations
 from maxmargin.methods.protocol import Point, Traits
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import dual_gain
 from maxmargin.methods.sweep import undefined
-from maxmargin.problems.feature_map import gram, map_sizes, push, score, statistics_size
-from maxmargin.problems.moves import add_entry, dot_move, reset
-from maxmargin.problems.oracle import expectation
-from maxmargin.problems.problem import AnyProblem
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.structures.feature_map import (
+    add_entry,
+    dot_move,
+    gram,
+    map_sizes,
+    push,
+    reset,
+    score,
+    statistics_size,
+)
+from maxmargin.structures.oracle import expectation
+from maxmargin.structures.problem import AnyProblem
 
 _FIRST_STEP = 0.5
 _GROWTH = 1.05

@@ -45,15 +45,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
-from maxmargin.limits import until
 from maxmargin.methods import protocol
-from maxmargin.methods._gibbs import GibbsMean, check_expectations, gibbs_mean
+from maxmargin.methods.gibbs import GibbsMean, check_expectations, gibbs_mean
 from maxmargin.methods.protocol import Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance
-from maxmargin.problems.feature_map import inner, map_sizes
-from maxmargin.problems.problem import AnyProblem
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.runtime.limits import until
+from maxmargin.structures.feature_map import inner, map_sizes
+from maxmargin.structures.problem import AnyProblem
 
 _GROWTH = 1.2  # factor of eta after a step
 _SHRINKING = 0.5  # factor of eta after a step that is undone

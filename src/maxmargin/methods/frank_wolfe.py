@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
 from maxmargin.methods.sweep import advance, corners_of_all
-from maxmargin.problems.feature_map import inner, settle, unprojected
-from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.structures.feature_map import inner, settle, unprojected
+from maxmargin.structures.problem import AnyProblem, sizes
 
 
 class FrankWolfe(NamedTuple):

@@ -17,12 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.compiling import compiled_only, generic, helper, subroutine
-from maxmargin.compiling.exchange import has_reached, publish
-from maxmargin.loops import copy
-from maxmargin.problems.feature_map import foresee, map_workspace, push
-from maxmargin.problems.moves import add_entry, reset
+from maxmargin.compiling.intrinsics import has_reached, publish
+from maxmargin.compiling.loops import copy
+from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray
+from maxmargin.structures.feature_map import add_entry, foresee, map_workspace, push, reset
 
 # How often to poll before a kernel returns: two or three milliseconds.
 _PATIENCE = 4_000_000

@@ -18,17 +18,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import helper
 from maxmargin.methods import protocol
-from maxmargin.methods._planes import has_plane_room, include_corner
-from maxmargin.methods._pool import SIZE
 from maxmargin.methods.pairwise import ActiveState, Pairwise, move_block
+from maxmargin.methods.planes import SIZE, has_plane_room, include_corner
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.sampling import Visits
 from maxmargin.methods.sweep import advance, sweep_in_time
-from maxmargin.problems.feature_map import score
-from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.structures.feature_map import score
+from maxmargin.structures.problem import AnyProblem, sizes
 
 # Fractions of the duality gap that a pass finds: the gap to which the program is solved, and the amount by
 # which a hinge must exceed its working set in the next pass. The gap that remains is at most the sum of the

@@ -27,20 +27,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.compiling import generic, helper, subroutine
-from maxmargin.methods import _planes, protocol
-from maxmargin.methods._merging import ENTRY_BYTES, fit_planes
-from maxmargin.methods._plane_pools import scaled_planes, truth_planes
-from maxmargin.methods._planes import Planes
-from maxmargin.methods._pool import SIZE, START, prefetch_part
+from maxmargin.methods import protocol
+from maxmargin.methods.planes import (
+    ENTRY_BYTES,
+    SIZE,
+    START,
+    Planes,
+    add_plane,
+    drop_planes,
+    fit_planes,
+    has_plane_room,
+    include_corner,
+    measure_planes,
+    prefetch_part,
+    scaled_planes,
+    shift_margins,
+    truth_planes,
+)
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.steps import dual_gain
 from maxmargin.methods.sweep import push_planes
-from maxmargin.problems.feature_map import gram, norm2, push
-from maxmargin.problems.moves import Move, reset
-from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.runtime.arrays import FloatArray, aligned_zeros
+from maxmargin.structures.feature_map import Move, gram, norm2, push, reset
+from maxmargin.structures.problem import AnyProblem, sizes
 
 # Bytes: about ten outputs of a sequence of 20,000 tokens.
 BUDGET = 1 << 22
@@ -110,7 +121,7 @@ def pairwise_foresee_block(method, state, i):
 def pairwise_has_room(method, state, i, sizes):
     planes, most = state.planes, method.budget // ENTRY_BYTES
     fits = planes.entries[i, SIZE] <= most or planes.extent[i, SIZE] == 1
-    return fits and _planes.has_plane_room(planes, i, sizes.parts)
+    return fits and has_plane_room(planes, i, sizes.parts)
 
 
 @protocol.make_room.register(Pairwise)
@@ -122,7 +133,7 @@ def pairwise_make_room(method: Pairwise | Away, state: ActiveState, i: int, move
 @protocol.mean_margin.register(Pairwise)
 @protocol.mean_margin.register(Away)
 def pairwise_mean_margin(method, state, i, theta):
-    return _planes.measure_planes(state.planes, i, theta)
+    return measure_planes(state.planes, i, theta)
 
 
 @protocol.step.register(Pairwise)
@@ -131,12 +142,12 @@ def pairwise_step(method, state, phi, i, loss_y, hinge, work):
     mean = protocol.mean_margin(method, state, i, work.theta)
     if not protocol.is_sound(hinge - mean, loss_y + abs(hinge) + abs(mean), work):
         return protocol.BROKEN
-    _planes.include_corner(state.planes, i, loss_y, hinge, work.corner)
+    include_corner(state.planes, i, loss_y, hinge, work.corner)
     if state.planes.extent[i, SIZE] == 1:  # one plane has all the weight: nothing can move
         work.move.gap[0] = hinge - mean
         return protocol.DONE
     move_block(method, state, phi, i, hinge - mean, work)
-    _planes.drop_planes(state.planes, i)
+    drop_planes(state.planes, i)
     return protocol.DONE
 
 
@@ -163,7 +174,7 @@ def _move_within(method, planes, phi, i, scale, work):
     while goes_on:
         if steps > 0:
             gram(phi, i, move, work.image, work.map)
-            _planes.shift_margins(planes, i, gamma * scale, work.image)
+            shift_margins(planes, i, gamma * scale, work.image)
         slope = direction(method, planes, i)
         if slope <= 0.0:
             break
@@ -229,7 +240,7 @@ def _load_direction(planes, i, move):
     """``delta = sum_c change_c psi_c``, in a move that is zero before."""
     for c in range(planes.extent[i, SIZE]):
         if planes.work.change[c] != 0.0:
-            _planes.add_plane(planes, i, c, planes.work.change[c], move)
+            add_plane(planes, i, c, planes.work.change[c], move)
 
 
 @helper
@@ -262,7 +273,7 @@ def _load_sum_of_moves(planes, i, steps, gamma, move):
         if change != 0.0:
             ell += change * planes.loss[first + c]
             if steps > 1:
-                _planes.add_plane(planes, i, c, change, move)
+                add_plane(planes, i, c, change, move)
     move.gamma[0], move.ell[0] = 1.0 if steps > 1 else gamma, ell
 
 

@@ -8,13 +8,13 @@ A visit decodes the example at the current weights, without the loss. If the out
 
 from typing import NamedTuple
 
-from maxmargin.arrays import FloatArray, aligned_zeros
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import corner_of_answer, push_corner
-from maxmargin.problems.feature_map import score
-from maxmargin.problems.oracle import decode
-from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.runtime.arrays import FloatArray, aligned_zeros
+from maxmargin.structures.feature_map import score
+from maxmargin.structures.oracle import decode
+from maxmargin.structures.problem import AnyProblem, sizes
 
 
 class Perceptron(NamedTuple):

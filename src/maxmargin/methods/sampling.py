@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import generic, helper
+from maxmargin.runtime.arrays import FloatArray, IntArray
 
 _UNIFORM_SHARE = 0.2
 

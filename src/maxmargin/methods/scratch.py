@@ -15,21 +15,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
 from maxmargin.compiling import helper, subroutine
-from maxmargin.compiling.threads import n_threads
-from maxmargin.problems.bare import Bare
-from maxmargin.problems.feature_map import map_workspace, push, score, score_buffer
-from maxmargin.problems.moves import Move, add_entry, new_move
-from maxmargin.problems.oracle import argmax, is_exact, loss, oracle_workspace, psi
-from maxmargin.problems.oracles.slack import (
-    Rescaling,
-    no_rescaling,
-    rescaling,
-    search_rescaled,
-    with_optimum,
+from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
+from maxmargin.runtime.threads import n_threads
+from maxmargin.structures.feature_map import (
+    Move,
+    add_entry,
+    map_workspace,
+    new_move,
+    push,
+    score,
+    score_buffer,
 )
-from maxmargin.problems.problem import AnyProblem, Sizes, sizes
+from maxmargin.structures.oracle import argmax, is_exact, loss, oracle_workspace, psi
+from maxmargin.structures.problem import AnyProblem, Sizes, sizes
+from maxmargin.structures.slack import Bare, Rescaling, no_rescaling, rescaling, search_rescaled, with_optimum
 
 
 class Corner(NamedTuple):

@@ -4,7 +4,7 @@ from numbers import Real
 from typing import NamedTuple
 
 from maxmargin.compiling import generic, helper
-from maxmargin.wording import shown
+from maxmargin.runtime.wording import shown
 
 
 class LineSearch(NamedTuple):

@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.loops import scaled_copy
+from maxmargin.compiling.loops import scaled_copy
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import corner_at_scores, push_corner
 from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.problems.feature_map import inner, score, statistics_size
-from maxmargin.problems.problem import AnyProblem, sizes
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.structures.feature_map import inner, score, statistics_size
+from maxmargin.structures.problem import AnyProblem, sizes
 
 
 class Subgradient(NamedTuple):

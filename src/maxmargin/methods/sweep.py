@@ -6,32 +6,22 @@ from typing import TypeVar
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.compiling import compiled_only, inner_kernel, kernel, python_generic
-from maxmargin.compiling.threads import to_its_end
-from maxmargin.limits import OutOfTime, Pace, is_limited, now
 from maxmargin.methods import protocol
-from maxmargin.methods._blocks import load_block
-from maxmargin.methods._planes import add_plane
-from maxmargin.methods._pool import SIZE, START, enlarged
-from maxmargin.methods.alone import NO_MEETINGS, Alone
+from maxmargin.methods.blocks import load_block
 from maxmargin.methods.meetings import Meetings, attend, kappa_now, record
+from maxmargin.methods.planes import SIZE, START, add_plane, enlarged
 from maxmargin.methods.protocol import BrokenOracle
-from maxmargin.methods.sampling import (
-    Visits,
-    as_visits,
-    expected,
-    n_visits,
-    note_gap,
-    some_visits,
-    visited,
-)
+from maxmargin.methods.sampling import Visits, as_visits, expected, n_visits, note_gap, some_visits, visited
 from maxmargin.methods.scratch import BlockWork, add_corner, find_corner, new_scratch, scratch_for, weight_of
-from maxmargin.problems.bare import Bare, bared
-from maxmargin.problems.feature_map import foresee, is_euclidean, map_sizes, push, score
-from maxmargin.problems.moves import reset
-from maxmargin.problems.oracle import decode, foresee_truth, is_exact, output_size, shortfall
-from maxmargin.problems.problem import AnyProblem
+from maxmargin.methods.walks import NO_MEETINGS, Alone
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.runtime.limits import OutOfTime, Pace, is_limited, now
+from maxmargin.runtime.threads import to_its_end
+from maxmargin.structures.feature_map import foresee, is_euclidean, map_sizes, push, reset, score
+from maxmargin.structures.oracle import decode, foresee_truth, is_exact, output_size, shortfall
+from maxmargin.structures.problem import AnyProblem
+from maxmargin.structures.slack import Bare, bared
 
 State = TypeVar("State")
 

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.linalg import svds
 
-from maxmargin.arrays import FloatArray
-from maxmargin.problems.contents import essence
-from maxmargin.wording import described, quoted, shown
+from maxmargin.runtime.arrays import FloatArray
+from maxmargin.runtime.wording import described, quoted, shown
+from maxmargin.structures.problem import essence
 
 # Below this many rows or columns, a dense decomposition is faster than Lanczos iterations.
 _SMALL = 64

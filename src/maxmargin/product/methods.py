@@ -14,25 +14,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.arrays import FloatArray, IntArray
 from maxmargin.compiling import python_generic
 from maxmargin.methods.averaged import SCHEMES, next_weight
-from maxmargin.methods.protocol import (
-    BATCH,
-    ROUNDING,
-    BrokenOracle,
-    Carry,
-    Traits,
-    carried,
-    regularisation,
-)
+from maxmargin.methods.protocol import BATCH, ROUNDING, BrokenOracle, Carry, Traits, carried, regularisation
 from maxmargin.methods.sampling import Visits, as_visits, n_visits, note_gap, visited
 from maxmargin.methods.steps import LineSearch, Predefined, step_size
-from maxmargin.objective import Certificate, certificate
 from maxmargin.product.domains import Domain
 from maxmargin.product.objectives import Followed, Line, follow
 from maxmargin.product.problem import ProductProblem
-from maxmargin.wording import shown
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.runtime.wording import shown
+from maxmargin.solving.objective import Certificate, certificate
 
 _LINE_SEARCH = LineSearch()
 

@@ -5,19 +5,18 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin import kinds
-from maxmargin.arrays import FloatArray
 from maxmargin.encoding.kinds import checked_floats
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import ROUNDING, BrokenOracle, Carry
 from maxmargin.methods.steps import Predefined
-from maxmargin.objective import Certificate, certificate
-from maxmargin.problems.contents import essence
-from maxmargin.problems.problem import unproved
 from maxmargin.product.domains import Domain, Product
 from maxmargin.product.objectives import Smooth
-from maxmargin.resume import Beginning, UnfitStart, WarmStart
-from maxmargin.wording import described, shown
+from maxmargin.runtime.arrays import FloatArray
+from maxmargin.runtime.wording import described, shown
+from maxmargin.solving import kinds
+from maxmargin.solving.objective import Certificate, certificate
+from maxmargin.solving.resume import Beginning, UnfitStart, WarmStart
+from maxmargin.structures.problem import essence, unproved
 
 
 class ProductProblem:

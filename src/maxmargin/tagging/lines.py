@@ -6,10 +6,10 @@ All functions take only arrays and numbers, so that they can run without Numba o
 import numpy as np
 
 from maxmargin.compiling import helper
-from maxmargin.compiling.prefetch import prefetch
+from maxmargin.compiling.intrinsics import prefetch
+from maxmargin.compiling.loops import add_scaled, clear, copy
 from maxmargin.encoding.fields import is_end
-from maxmargin.inference.viterbi import viterbi
-from maxmargin.loops import add_scaled, clear, copy
+from maxmargin.structures.sequences.inference import viterbi
 from maxmargin.tagging.table import (
     DONE,
     HASH,

@@ -4,8 +4,24 @@ import os
 from typing import NamedTuple
 
 from maxmargin.compiling.interpreting import SWITCH
-from maxmargin.compiling.object_code import Function, Store, loaded
-from maxmargin.tagging.arguments import ARGUMENTS
+from maxmargin.compiling.object_code import Arguments, Array, Function, Store, loaded
+
+# What the loops of `kernels` take.
+
+_BYTES, _COUNTS, _PLACES, _NUMBERS, _TABLE = Array("u1"), Array("i4"), Array("i8"), Array("f8"), Array("u8")
+_ROWS = Array("f8", 2)
+
+ARGUMENTS: Arguments = {
+    # names, counts, columns, values, n_labels, batch, slots, rows
+    "index_features": (_BYTES, _BYTES, _BYTES, _NUMBERS, None, Array("i8", 2), _TABLE, _PLACES),
+    # text; names, slots, rows, columns, values, chain; line, fields, numbers, unary, value, path; out, scan
+    "tag_text": (
+        *(_BYTES, _BYTES, _TABLE, _PLACES, _BYTES, _NUMBERS, _ROWS),
+        *(_BYTES, Array("i8", 2), Array("i8", 2), _ROWS, _ROWS, _PLACES),
+        *(_COUNTS, _PLACES),
+    ),
+}
+
 
 _STORE = "tagger"
 
@@ -20,7 +36,7 @@ class Loops(NamedTuple):
 def ready_loops() -> Loops | None:
     """Return the loops, compiled and stored if they are not on disk; None if they cannot be."""
     if SWITCH.on:
-        from maxmargin.tagging.interpreted import interpreted_loops
+        from maxmargin.tagging.making import interpreted_loops
 
         return Loops(**interpreted_loops())
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":

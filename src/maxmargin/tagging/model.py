@@ -15,7 +15,7 @@ from array import array
 from typing import NamedTuple
 
 from maxmargin.compiling.object_code import Buffer
-from maxmargin.persistence.seals import is_sealed
+from maxmargin.files.atomic import is_sealed
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 

@@ -7,7 +7,7 @@ can run without Numba once they are compiled.
 import numpy as np
 
 from maxmargin.compiling import helper
-from maxmargin.compiling.prefetch import prefetch
+from maxmargin.compiling.intrinsics import prefetch
 
 # What the loops of tagging return: all went well, workspace is too short for a line or a sequence, or the
 # estimator has to read it: there is a value, a declaration or a fault.

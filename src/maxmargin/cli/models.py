@@ -1,0 +1,220 @@
+"""Models of the command line: an estimator, and the task that says how its data are read."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from inspect import signature
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+from maxmargin.cli.tasks import (
+    Attributes,
+    Classes,
+    Columns,
+    JsonLines,
+    LabelSets,
+    PairColumns,
+    SequenceRows,
+    SomeTask,
+    Trees,
+)
+from maxmargin.files.container import Json
+from maxmargin.runtime.wording import quoted, shown
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from maxmargin.solving.history import History
+
+
+# How commands import scikit-learn: without modules that it imports for functions that no command calls.
+#
+# `sklearn.utils.fixes` imports SciPy's statistics and pandas, and both take most of its time.
+
+_UNUSED = ("pandas", "scipy.stats")
+
+
+class _Postponed(ModuleType):
+    """A module that is imported on first access to one of its attributes."""
+
+    def __getattr__(self, name: str) -> object:
+        _forget(self)
+        return getattr(import_module(self.__name__), name)
+
+
+def _forget(module: _Postponed) -> None:
+    """Let the next import of this name find the module itself."""
+    if sys.modules.get(module.__name__) is module:
+        del sys.modules[module.__name__]
+
+
+@contextmanager
+def postponed(*names: str) -> Iterator[None]:
+    """Defer imports of some modules in this block until they are used; afterwards, imports work as usual."""
+    later = [_Postponed(name) for name in names if name not in sys.modules]
+    sys.modules.update({module.__name__: module for module in later})
+    try:
+        yield
+    finally:
+        for module in later:
+            _forget(module)
+
+
+def import_scikit_learn() -> None:
+    """Import the base classes of estimators."""
+    with postponed(*_UNUSED):
+        import_module("sklearn.base")
+
+
+ESTIMATORS = {
+    "chain": "ChainSVC",
+    "segments": "SegmentSVC",
+    "graph": "GraphSVC",
+    "parser": "DependencySVC",
+    "multiclass": "MulticlassSVC",
+    "multilabel": "MultilabelSVC",
+}
+TASKS: dict[str, type[SomeTask]] = {
+    cls.__name__: cls
+    for cls in (Attributes, Classes, Columns, JsonLines, LabelSets, PairColumns, SequenceRows, Trees)
+}
+
+Segment = tuple[int, int, object]  # where it begins and ends, and its label
+
+
+class Estimator(Protocol):
+    """The interface of an estimator that commands use."""
+
+    C: float | str
+    C_: float
+    tol: float
+    n_features_in_: int
+    n_iter_: int
+    gap_: float
+    certified_: bool
+    history_: "History"
+
+    def set_params(self, **parameters: object) -> object:
+        """Change parameters."""
+
+    def fit(self, X: object, y: object) -> object:
+        """Train."""
+
+    def predict(self, X: object) -> object:
+        """Return the outputs of examples."""
+
+    def predict_margins(self, X: object) -> Sequence[object]:
+        """Return the margins of the predictions, of each example."""
+
+    def top_features(self, label: object = None, k: int = 20) -> "DataFrame":
+        """Return the largest weights of features."""
+
+    def save(self, path: str, *, notes: object) -> None:
+        """Write the model to a file."""
+
+
+class Model(NamedTuple):
+    """An estimator and its task."""
+
+    estimator: Estimator
+    task: SomeTask
+
+    def predict(self, X: object) -> Sequence[object]:
+        """Return the outputs of examples, in the form of the task."""
+        tags = getattr(self.estimator, "predict_tags", None)
+        return self.task.outputs(self.estimator.predict(X) if tags is None else tags(X))
+
+    def margins(self, X: object) -> Sequence[object]:
+        """Return the margins of predictions; each token of a segment has that of the segment."""
+        found = self.estimator.predict_margins(X)
+        tags = getattr(self.estimator, "predict_tags", None)
+        if tags is None:
+            return found
+        lengths = map(len, tags(X))
+        segments = cast("list[list[Segment]]", self.estimator.predict(X))
+        found = cast("list[list[float]]", found)
+        return [_spread(*parts) for parts in zip(segments, found, lengths, strict=True)]
+
+    def save(self, path: str) -> None:
+        """Write both to a file."""
+        notes = {"task": type(self.task).__name__, "settings": self.task.settings}
+        self.estimator.save(path, notes=notes)
+
+
+def import_estimator(name: str) -> Callable[..., Estimator]:
+    """Return the class of an estimator; its module is imported if it is not yet."""
+    import maxmargin
+
+    import_scikit_learn()
+    found: Callable[..., Estimator] = getattr(maxmargin, ESTIMATORS[name])
+    return found
+
+
+def new_estimator(name: str, parameters: dict[str, object]) -> Estimator:
+    """Return an estimator that is not fitted yet; raise if it has no such parameters."""
+    estimator = import_estimator(name)
+    known = signature(estimator).parameters
+    for given in parameters:
+        if given not in known:
+            raise ValueError(
+                f"{ESTIMATORS[name]}: got the parameter {shown(given)}, expected one of {', '.join(known)}"
+            )
+    return estimator(**parameters)
+
+
+def edge_features(estimator: Estimator) -> dict[str, int]:
+    """Return the number of features of edges, by its name in summaries, if the estimator has some."""
+    n = getattr(estimator, "n_edge_features_in_", None)
+    return {} if n is None else {"edge_features": int(n)}
+
+
+def load_model(path: str) -> Model:
+    """Return the model that a file holds.
+
+    Raises
+    ------
+    ValueError
+        If the file holds no model, or one that the command line did not train.
+    """
+    import maxmargin
+
+    import_scikit_learn()
+    estimator = maxmargin.load(path)
+    return Model(estimator, _restored(getattr(estimator, "notes_", None), path))
+
+
+def is_model(path: str) -> bool:
+    """Return whether a file begins as model files do: with the length of a JSON object, and a brace."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as stream:
+        head = stream.read(9)
+    return head[8:] == b"{" and int.from_bytes(head[:8], "little") < os.path.getsize(path)
+
+
+def _restored(notes: object, path: str) -> SomeTask:
+    """Return the stored task; raise if it is not valid, as files may come from anywhere."""
+    stored: dict[str, Json] = notes if isinstance(notes, dict) else {}
+    cls = TASKS.get(str(stored.get("task")))
+    if cls is None:
+        raise ValueError(
+            f"{path}: expected a model that 'maxmargin train' wrote, got one without its data format; "
+            "use it from Python"
+        )
+    settings = stored.get("settings")
+    if not isinstance(settings, dict) or settings.keys() != cls.kinds.keys():
+        raise ValueError(f"{path}: expected the settings of {cls.__name__}, got {quoted(settings)}")
+    for name, kind in cls.kinds.items():
+        if not isinstance(settings[name], kind):
+            raise ValueError(f"{path}: expected another {name}, got {quoted(settings[name])}")
+    return cls(**settings)
+
+
+def _spread(segments: list[Segment], margins: list[float], length: int) -> list[float]:
+    """Return the margin of each token's segment, infinity outside of segments."""
+    found = [float("inf")] * length
+    for (start, stop, _), margin in zip(segments, margins, strict=True):
+        found[start:stop] = [float(margin)] * (stop - start)
+    return found

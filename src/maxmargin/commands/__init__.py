@@ -1,1 +1,0 @@
-"""The commands ``maxmargin train``, ``tag``, ``evaluate`` and ``inspect``: from data files to predictions."""

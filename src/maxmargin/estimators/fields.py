@@ -1,0 +1,260 @@
+"""The fitted attributes in a model file: how each is written, and how it is read and checked."""
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.encoding.kinds import NOUNS, Kind, Words
+from maxmargin.encoding.sequences import MOST_BITS, HashingEncoder, ObjectEncoder, SequenceEncoder, as_objects
+from maxmargin.files.container import NotPlain
+from maxmargin.files.parts import Draft, Stored
+from maxmargin.runtime.arrays import IntArray
+from maxmargin.runtime.wording import quoted
+from maxmargin.solving.history import History, Measurement
+from maxmargin.structures.custom.encode import DenseJoint, Joint, NamedJoint, PairJoint, SparseJoint
+from maxmargin.structures.dependency.encode import ArcEncoder
+
+# The value of an attribute whose part is not in the file: None, or not set at all.
+NONE, UNSET = "none", "unset"
+
+
+class Field(NamedTuple):
+    """How an attribute is stored, under its name, and its value if it is not in the file."""
+
+    write: Callable[[Draft, str, Any], None]
+    read: Callable[[Stored, str], Any]
+    absent: str = ""
+
+    def or_none(self) -> "Field":
+        """Return the field of an attribute that may be None."""
+        return self._replace(absent=NONE)
+
+    def or_unset(self) -> "Field":
+        """Return the field of an attribute that some models lack."""
+        return self._replace(absent=UNSET)
+
+
+Fields = Mapping[str, Field]
+
+
+def write_fields(draft: Draft, fields: Fields, model: object) -> None:
+    """Store the attributes of a model; None is stored as nothing."""
+    for name, field in fields.items():
+        value = vars(model).get(name)
+        if value is not None:
+            field.write(draft, name, value)
+
+
+def read_fields(stored: Stored, fields: Fields, model: object) -> None:
+    """Set the attributes of a model."""
+    for name, field in fields.items():
+        if stored.has(name) or not field.absent:
+            setattr(model, name, field.read(stored, name))
+        elif field.absent == NONE:
+            setattr(model, name, None)
+
+
+def scalar(kind: type, least: float = -math.inf) -> Field:
+    """Return the field of a bool, an int or a float that is not below ``least``."""
+
+    def read(stored: Stored, name: str) -> object:
+        value = stored.take(name)
+        if type(value) is not kind or not least <= value < math.inf:  # type: ignore[operator]
+            stored.fail(f"{name!r} to be {_article(kind)} >= {least}", quoted(value))
+        return value
+
+    return Field(Draft.put, read)
+
+
+def _article(kind: type) -> str:
+    return f"{'an' if kind is int else 'a'} {kind.__name__}"
+
+
+def choice(*options: str | int) -> Field:
+    """Return the field of one of several texts or ints."""
+
+    def read(stored: Stored, name: str) -> object:
+        value = stored.take(name)
+        if type(value) is not type(options[0]) or value not in options:
+            stored.fail(f"{name!r} to be one of {', '.join(map(repr, options))}", quoted(value))
+        return value
+
+    return Field(Draft.put, read)
+
+
+def _write_array(draft: Draft, name: str, value: NDArray[np.generic]) -> None:
+    draft.arrays[name] = value
+
+
+def ints(*sides: int | None, least: int = 0) -> Field:
+    """Return the field of an array of ints that are not below ``least``."""
+    return Field(_write_array, lambda stored, name: stored.take_ints(name, *sides, least=least))
+
+
+def flags(*sides: int | None) -> Field:
+    """Return the field of an array of bools."""
+    return Field(_write_array, lambda stored, name: stored.take_array(name, "b", *sides))
+
+
+def _write_labels(draft: Draft, name: str, labels: NDArray[np.generic]) -> None:
+    items = labels.tolist()
+    if labels.dtype.kind in "biuf":
+        draft.put(name, "numbers")
+        draft.arrays[name] = labels
+    elif all(isinstance(item, str) for item in items):
+        draft.put(name, "objects" if labels.dtype == object else "texts")
+        draft.reserve(_text_bytes(items))
+        draft.put_texts(name, items)
+    else:
+        raise ValueError(f"{name} must be texts or numbers, got {quoted(items)}")
+
+
+def _text_bytes(texts: list[str]) -> int:
+    """Return the size of an array of texts: each takes as much space as the longest."""
+    return 4 * len(texts) * max(map(len, texts), default=0)
+
+
+def _read_labels(stored: Stored, name: str, *, in_order: bool) -> NDArray[np.generic]:
+    kind = stored.take(name)
+    if kind == "numbers":
+        labels = stored.take_array(name, "biuf", None)
+    else:
+        texts = stored.take_texts(name)
+        stored.check_room(_text_bytes(texts), repr(name))
+        labels = as_objects(texts, name) if kind == "objects" else np.array(texts, dtype=np.str_)
+        if kind not in ("texts", "objects") or labels.tolist() != texts:  # NumPy drops NULs at ends
+            stored.fail(f"{name!r} to be 'numbers', 'texts' or 'objects'", quoted(kind))
+    if not len(labels) or (in_order and not (labels[1:] > labels[:-1]).all()):  # type: ignore[operator]
+        stored.fail(f"{name!r} to be one or more labels in order", quoted(labels.tolist()))
+    return labels
+
+
+def _write_history(draft: Draft, name: str, history: History) -> None:
+    draft.arrays[name] = np.array([list(row) for row in history.rows], dtype=np.float64)
+
+
+def _read_history(stored: Stored, name: str) -> History:
+    table = stored.take_array(name, "f", None, len(Measurement._fields)).astype(np.float64)
+    calls: IntArray = np.nan_to_num(table[:, Measurement._fields.index("oracle_calls")]).astype(np.int64)
+    if not len(table):
+        stored.fail(f"{name!r} to have a row", "none")
+    rows = zip(table.tolist(), calls.tolist(), strict=True)
+    return History(tuple(Measurement(*row)._replace(oracle_calls=n) for row, n in rows))
+
+
+def _read_float(stored: Stored, name: str) -> float:
+    """Return a float, which may be infinite or NaN."""
+    value = stored.take(name)
+    if type(value) is not float:
+        stored.fail(f"{name!r} to be a float", quoted(value))
+    return value
+
+
+COUNT, FLAG, NUMBER = scalar(int, 0), scalar(bool), Field(Draft.put, _read_float)
+LABELS = Field(_write_labels, partial(_read_labels, in_order=True))
+NAMES = Field(_write_labels, partial(_read_labels, in_order=False))
+HISTORY = Field(_write_history, _read_history)
+
+
+# How the encoders of features, which `fit` learns, are stored.
+
+_OBJECTS, _HASHED, _TEXTS, _NAMES = "objects", "hashed", "texts", "names"
+_JOINTS: dict[str, type[DenseJoint]] = {"arrays": DenseJoint, "sparse": SparseJoint, "pairs": PairJoint}
+_SIZE = ".size"
+
+
+TokenEncoder = SequenceEncoder | HashingEncoder | ObjectEncoder
+
+
+def _write_tokens(draft: Draft, name: str, encoder: TokenEncoder) -> None:
+    kind: str = getattr(encoder, "kind_", _OBJECTS if isinstance(encoder, ObjectEncoder) else _HASHED)
+    draft.put(name, kind)
+    draft.put(name + _SIZE, encoder.n_features_in_)
+    if encoder.feature_names_ is not None:
+        draft.put_texts(name, encoder.feature_names_)
+
+
+def _read_tokens(stored: Stored, name: str) -> TokenEncoder:
+    kind = choice(_OBJECTS, _HASHED, *NOUNS).read(stored, name)
+    size = COUNT.read(stored, name + _SIZE)
+    if kind == _OBJECTS:
+        return ObjectEncoder(stored.owner)
+    if kind == _HASHED:
+        return HashingEncoder(_checked_bits(stored, size), stored.owner)
+    names = stored.take_texts(name) if stored.has(name) else None
+    return SequenceEncoder.restored(cast("Kind", kind), size, names, stored.owner)
+
+
+def _checked_bits(stored: Stored, size: int) -> int:
+    bits = size.bit_length() - 1
+    if size != 1 << max(bits, 0) or not 1 <= bits <= MOST_BITS:
+        stored.fail("a power of two of hashed features", str(size))
+    return bits
+
+
+def _write_arcs(draft: Draft, name: str, encoder: ArcEncoder) -> None:
+    words, tags, keys = encoder.learnt
+    draft.put_texts(name + ".words", words)
+    draft.put_texts(name + ".tags", tags)
+    draft.arrays[name] = keys
+
+
+def _read_arcs(stored: Stored, name: str) -> ArcEncoder:
+    words, tags = stored.take_texts(name + ".words"), stored.take_texts(name + ".tags")
+    return ArcEncoder.restored(words, tags, stored.take_array(name, "u", None).astype(np.uint64))
+
+
+def _write_joint(draft: Draft, name: str, joint: Joint) -> None:
+    if not isinstance(joint, NamedJoint):
+        draft.put(name, next(kind for kind, known in _JOINTS.items() if type(joint) is known))
+    elif all(type(feature) is str for feature in joint.names):
+        draft.put(name, _TEXTS)
+        draft.put_texts(name, map(str, joint.names))
+    else:
+        draft.put(name, _NAMES)
+        _write_names(draft, name, list(joint.names))
+    draft.put(name + _SIZE, joint.size)
+
+
+def _write_names(draft: Draft, name: str, names: list[Hashable]) -> None:
+    try:
+        draft.put_long(name, names)
+    except NotPlain as error:
+        raise ValueError(
+            f"names of features must be texts, numbers or tuples of these to be saved, got {error}; pickle "
+            "the model, or name features otherwise"
+        ) from None
+
+
+def _read_joint(stored: Stored, name: str) -> Joint:
+    kind = choice(_TEXTS, _NAMES, *_JOINTS).read(stored, name)
+    size = COUNT.read(stored, name + _SIZE)
+    if kind in _JOINTS:
+        return _JOINTS[kind](size)
+    names = stored.take_texts(name) if kind == _TEXTS else stored.take_long(name)
+    if not isinstance(names, list) or not all(isinstance(item, Hashable) for item in names):
+        stored.fail(f"names for {name!r}", quoted(names))
+    joint = NamedJoint(names)
+    if joint.size != size:
+        stored.fail(f"{size} names for {name!r}", str(joint.size))
+    return joint
+
+
+def named_rows(words: Words) -> Field:
+    """Return the field of the encoder of the names of features of these parts."""
+
+    def read(stored: Stored, name: str) -> SequenceEncoder:
+        kind = choice("dicts", "strings").read(stored, name)
+        size, names = COUNT.read(stored, name + _SIZE), stored.take_texts(name)
+        return SequenceEncoder.restored(cast("Kind", kind), size, names, stored.owner, words)
+
+    return Field(_write_tokens, read)
+
+
+TOKENS = Field(_write_tokens, _read_tokens)
+ARCS = Field(_write_arcs, _read_arcs)
+JOINT = Field(_write_joint, _read_joint)

@@ -1,0 +1,265 @@
+"""What a model has learnt: its weights by name, the largest of them, and the same as DataFrames.
+
+Every estimator lists its weights as `WeightTable`s, which name the weights. Lists of the largest weights need
+no pandas: `largest_features` and `largest_transitions` return named tuples.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from maxmargin.estimators.state import snapshot
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.runtime.wording import quoted
+from maxmargin.solving.history import as_frame
+from maxmargin.structures.dependency.encode import ArcNames
+from maxmargin.structures.k_best import check_k
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+# The features of a table whose weights do not depend on any.
+NO_FEATURE: tuple[None] = (None,)
+# The labels of a table of a model without labels.
+NO_LABEL: tuple[None] = (None,)
+_MOST_NAMED = 10
+
+
+class FeatureWeight(NamedTuple):
+    """The weight of a feature for a label.
+
+    Attributes
+    ----------
+    kind : str
+        What the feature is a feature of, such as "token" or "node"; or "intercept".
+    feature : object
+        Its name; its column index if it has no name; None for an intercept.
+    label : object
+        None if the model has no labels.
+    weight : float
+    """
+
+    kind: str
+    feature: object
+    label: object
+    weight: float
+
+
+class TransitionWeight(NamedTuple):
+    """The weight of labels that occur together: one after another, or at the ends of an edge.
+
+    Attributes
+    ----------
+    kind : str
+        Such as "transition" or "edge".
+    feature : object
+        The feature of the edge; None if there is none.
+    before, after : object
+        The labels; None for the start or the end of a sequence. In a trigram, ``before`` is a pair of labels.
+    weight : float
+    """
+
+    kind: str
+    feature: object
+    before: object
+    after: object
+    weight: float
+
+
+class WeightTable(NamedTuple):
+    """Weights of one kind, by name.
+
+    Attributes
+    ----------
+    kind : str
+    features : sequence
+        The names of the rows.
+    labels : sequence
+        The names of the columns; for labels that occur together, tuples of them.
+    weights : array of shape (n_features, n_labels)
+    """
+
+    kind: str
+    features: Sequence[object]
+    labels: Sequence[Any]
+    weights: FloatArray
+
+
+def joint_table(kind: str, weights: FloatArray, *labels: Sequence[object]) -> WeightTable:
+    """Return the table of weights of labels that occur together, one axis of ``weights`` for each."""
+    return WeightTable(kind, NO_FEATURE, list(itertools.product(*labels)), weights.reshape(1, -1))
+
+
+def ranked(
+    tables: Sequence[WeightTable], measure: Callable[[FloatArray], FloatArray], k: int | None = None
+) -> list[FeatureWeight]:
+    """Return the k nonzero weights, or all, of largest measure, the largest first."""
+    places = [np.nonzero(table.weights) for table in tables]
+    values = np.concatenate([table.weights[place] for table, place in zip(tables, places, strict=True)])
+    stops = np.cumsum([len(rows) for rows, _ in places])
+    order = _largest(measure(values), k)
+    owners, taken = np.searchsorted(stops, order, side="right"), []
+    found: list[FeatureWeight] = []
+    for t, (table, (rows, columns)) in enumerate(zip(tables, places, strict=True)):
+        mine = np.flatnonzero(owners == t)
+        at = order[mine] - (stops[t] - len(rows))
+        names = _named(table.features, rows[at].tolist())
+        labels = [table.labels[column] for column in columns[at].tolist()]
+        found += map(FeatureWeight, itertools.repeat(table.kind), names, labels, values[order[mine]].tolist())
+        taken.append(mine)
+    return [found[place] for place in np.argsort(np.concatenate(taken)).tolist()]
+
+
+def _named(features: Sequence[object], rows: list[int]) -> Sequence[object]:
+    """Return the names of some rows; names that must be looked up are looked up together."""
+    return features.of(rows) if isinstance(features, ArcNames) else [features[row] for row in rows]
+
+
+def _largest(values: FloatArray, k: int | None) -> IntArray:
+    """Return the indices of the k largest values, or of all, the largest first; ties go to the first."""
+    if k is None or k >= len(values):
+        return np.argsort(-values, kind="stable")
+    # A partition is much faster than sorting millions of weights.
+    least = np.partition(values, len(values) - k)[len(values) - k]
+    enough = np.flatnonzero(values >= least)
+    return enough[np.argsort(-values[enough], kind="stable")[:k]]
+
+
+def by_name(tables: Sequence[WeightTable]) -> dict[Any, float]:
+    """Return nonzero weights, largest first, by (feature, label); by the labels if there is no feature."""
+    return {
+        row.label if row.feature is None else (row.feature, row.label): row.weight
+        for row in ranked(tables, np.positive)
+    }
+
+
+class _HasFeatures(Protocol):
+    """An estimator that lists its weights."""
+
+    def _feature_tables(self) -> list[WeightTable]: ...
+
+
+class _HasTransitions(Protocol):
+    """An estimator that lists its weights of labels that occur together."""
+
+    def _transition_tables(self) -> list[WeightTable]: ...
+
+
+def largest_features(model: _HasFeatures, label: object = None, k: int = 10) -> list[FeatureWeight]:
+    """Return the k feature weights of largest absolute value of a fitted model, for one label or all."""
+    owner = type(model).__name__
+    checked, tables = check_k(k, owner), model._feature_tables()
+    return ranked(tables if label is None else _of_label(tables, label, owner), np.abs, checked)
+
+
+def largest_transitions(model: _HasTransitions, k: int = 10) -> list[TransitionWeight]:
+    """Return the k weights of labels that occur together of largest absolute value."""
+    rows = ranked(model._transition_tables(), np.abs, check_k(k, type(model).__name__))
+    return [TransitionWeight(row.kind, row.feature, *_split(row.label), row.weight) for row in rows]
+
+
+def _split(labels: Any) -> tuple[object, object]:
+    """Return the last of some labels, and what is before it."""
+    *before, after = labels
+    return before[0] if len(before) == 1 else tuple(before), after
+
+
+def _of_label(tables: Iterable[WeightTable], label: object, owner: str) -> list[WeightTable]:
+    """Return the columns of one label."""
+    known = list(dict.fromkeys(itertools.chain.from_iterable(table.labels for table in tables)))
+    if label not in known:
+        names = ", ".join(map(quoted, known[:_MOST_NAMED])) + (", ..." if len(known) > _MOST_NAMED else "")
+        raise ValueError(f"{owner}: label must be one of {names}, got {quoted(label)}.")
+    found = []
+    for table in tables:
+        if label in table.labels:
+            column = list(table.labels).index(label)
+            found.append(table._replace(labels=[label], weights=table.weights[:, column : column + 1]))
+    return found
+
+
+class _ListsFeatures:
+    """Base of the mixins that add `top_features` to an estimator."""
+
+    def _feature_tables(self) -> list[WeightTable]:
+        """Hook: return the weights of features."""
+        raise NotImplementedError
+
+    def _feature_frame(self, label: object, k: int) -> "DataFrame":
+        """Return the largest weights as a DataFrame."""
+        rows, columns = largest_features(self, label, k), FeatureWeight._fields
+        return as_frame(rows, columns, f"{type(self).__name__}.top_features", names=columns[:-1])
+
+
+class FeatureInspector(_ListsFeatures):
+    """Adds `top_features` to an estimator without labels."""
+
+    @snapshot
+    def top_features(self, k: int = 10) -> "DataFrame":
+        """Return the feature weights of largest absolute value, the largest first.
+
+        Parameters
+        ----------
+        k : int, default=10
+            Number of weights, >= 1. There are fewer rows if fewer weights are not zero.
+
+        Returns
+        -------
+        DataFrame
+            The columns kind, feature (its name, or number), label (None, as there are no labels) and weight.
+            This method needs pandas.
+            %(kinds)s
+        """
+        return self._feature_frame(None, k)
+
+
+class LabelFeatureInspector(_ListsFeatures):
+    """Adds `top_features` to an estimator with labels."""
+
+    @snapshot
+    def top_features(self, label: object = None, k: int = 10) -> "DataFrame":
+        """Return the feature weights of largest absolute value, the largest first.
+
+        Parameters
+        ----------
+        label : str or int, default=None
+            The label whose weights to return; by default those of all labels.
+        k : int, default=10
+            Number of weights, >= 1. There are fewer rows if fewer weights are not zero.
+
+        Returns
+        -------
+        DataFrame
+            The columns kind, feature (its name, or number), label and weight. This method needs pandas.
+            %(kinds)s
+        """
+        return self._feature_frame(label, k)
+
+
+class TransitionInspector:
+    """Adds `top_transitions` to an estimator, whose `_texts` have "transitions": what its rows are."""
+
+    def _transition_tables(self) -> list[WeightTable]:
+        """Hook: return the weights of labels that occur together."""
+        raise NotImplementedError
+
+    @snapshot
+    def top_transitions(self, k: int = 10) -> "DataFrame":
+        """Return the weights of labels that occur together of largest absolute value, the largest first.
+
+        Parameters
+        ----------
+        k : int, default=10
+            Number of weights, >= 1. There are fewer rows if fewer weights are not zero.
+
+        Returns
+        -------
+        DataFrame
+            The columns kind, feature, before, after and weight. This method needs pandas.
+            %(transitions)s
+        """
+        rows, columns = largest_transitions(self, k), TransitionWeight._fields
+        return as_frame(rows, columns, f"{type(self).__name__}.top_transitions", names=columns[:-1])

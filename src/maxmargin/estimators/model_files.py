@@ -1,0 +1,256 @@
+"""Models in files: the state of a fitted estimator, stored without anything that could run.
+
+A class lists the fitted attributes that it adds to those of its bases in `_fitted`. Weights are stored by
+meaning, so that files do not depend on their layout in memory. The attributes that follow from weights are
+set by the same hook as in `fit`.
+"""
+
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from maxmargin.estimators import STRUCTURES, estimator_class
+from maxmargin.estimators.fields import Fields, read_fields, write_fields
+from maxmargin.estimators.problems import Problem, n_weights
+from maxmargin.estimators.state import LeftOut, PicklesModel, check_parameters, snapshot
+from maxmargin.files.container import MODEL, FileError, Json, NotPlain, Path, as_json, fail, read, write
+from maxmargin.files.parts import Draft, Stored
+from maxmargin.runtime.arrays import FloatArray
+from maxmargin.runtime.wording import quoted, shown
+
+_DTYPES: dict[str | None, type[np.floating]] = {
+    None: np.float64,
+    "float64": np.float64,
+    "float32": np.float32,
+}
+# Parameters of more characters than this are not stored in the header.
+_LONG = 4096
+_WEIGHTS, _PARAMETERS = "weights.", "parameters."
+NOTES = "notes"
+
+
+class Layout(NamedTuple):
+    """The layout of weights: their number, and a function from a vector of them to views by meaning."""
+
+    size: int
+    unpack: Callable[[FloatArray], tuple[FloatArray, ...]]
+
+
+class SavesModel(PicklesModel):
+    """Base of estimators that can be saved.
+
+    A subclass states `_fitted`, and defines `_blank`, `_n_cells` and, if there are such attributes, `_expose`
+    and `_check_restored`.
+    """
+
+    notes_: object
+    _w: FloatArray
+    _seen: object
+    _fitted: ClassVar[Fields] = {}
+
+    @snapshot
+    def save(self, path: Path, *, dtype: str | None = None, notes: object = None) -> None:
+        """Write the fitted model to a file, from which `maxmargin.load` reads it.
+
+        The file has no code, and weights that are zero take no space. It holds what predictions need, the
+        certificate and the parameters, but not the training data: `partial_fit` on a loaded model raises an
+        error that says so. Functions, such as a kernel of your own, are not stored: give them to `load`
+        again. Parameters that are not plain data (method objects, callbacks, random generators) have their
+        defaults in the loaded model, unless they are given to `load`.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The file. An existing file is replaced once the new one is on disk.
+        dtype : {"float32"} or None, default=None
+            "float32" rounds weights, so that the file is smaller. By default, the loaded model predicts the
+            same bit for bit.
+        notes : plain data, default=None
+            Further data to keep in the file: None, numbers, strings, and lists and dicts of these. A loaded
+            model has them as ``notes_``.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from maxmargin import MulticlassSVC, load
+        >>> model = MulticlassSVC(random_state=0).fit([[0.0], [1.0]], ["a", "b"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "model"))
+        ...     load(os.path.join(folder, "model")).predict([[2.0]])
+        array(['b'], dtype='<U1')
+        """
+        if dtype not in _DTYPES:
+            raise ValueError(f"dtype must be 'float32' or None, got {shown(dtype)}.")
+        if STRUCTURES.get(type(self).__name__) is None or type(self) is not estimator_class(
+            type(self).__name__
+        ):
+            raise TypeError("a class of your own cannot be saved, as load would not know it; pickle it.")
+        draft = Draft(_DTYPES[dtype])
+        draft.header |= {"estimator": type(self).__name__}
+        _write_parameters(draft, self.get_params(deep=False))
+        write_fields(draft, self._fields(), self)
+        layout = self._layout()
+        draft.reserve(8 * max(layout.size, self._n_cells()))
+        for name, part in _named(layout.unpack(self._w)).items():
+            draft.put_sparse(_WEIGHTS + name, part)
+        if notes is not None:
+            draft.put_long(NOTES, notes)
+        draft.finish()
+        write(path, MODEL, draft.arrays, draft.header)
+
+    def _restore(self, stored: Stored) -> Self:
+        """Set all fitted attributes from a file; raise if they are not those of one model."""
+        read_fields(stored, self._fields(), self)
+        self._check_restored()
+        stored.check_room(8 * self._n_cells(), "weights")  # before a problem of this size is made
+        layout = self._layout()
+        stored.check_room(8 * layout.size, "weights")
+        self._w = np.zeros(layout.size)
+        for name, part in _named(layout.unpack(self._w)).items():
+            stored.take_sparse(_WEIGHTS + name, part)
+        self._expose()
+        self._seen = LeftOut.FILE
+        return self
+
+    @classmethod
+    def _fields(cls) -> Fields:
+        """Return the fields of the class and its bases."""
+        return {
+            name: field
+            for base in reversed(cls.__mro__)
+            for name, field in vars(base).get("_fitted", {}).items()
+        }
+
+    def _layout(self) -> Layout:
+        """Return where the weights of the fitted model are."""
+        problem = self._blank()
+        return Layout(n_weights(problem), problem.unpack)
+
+    def _blank(self) -> Problem:
+        """Hook: return the problem of predicting one example without features."""
+        raise NotImplementedError
+
+    def _n_cells(self) -> int:
+        """Hook: return the number of weights, without padding, from the sizes of the model alone."""
+        raise NotImplementedError
+
+    def _expose(self) -> None:
+        """Hook: set the fitted attributes that follow from the weights and the other fitted attributes."""
+
+    def _check_restored(self) -> None:
+        """Hook: raise ValueError unless the attributes that a file had are those of one model."""
+
+
+def _named(parts: tuple[FloatArray, ...]) -> dict[str, FloatArray]:
+    """Return the parts of weights, at least one-dimensional, by name."""
+    return parts._asdict()  # type: ignore[attr-defined, no-any-return]
+
+
+def _write_parameters(draft: Draft, parameters: dict[str, object]) -> None:
+    """Store parameters: plain ones by value, the others by name."""
+    plain: dict[str, Json] = {}
+    functions: list[str] = []
+    left_out: list[str] = []
+    for name, value in parameters.items():
+        try:
+            found = as_json(value)
+        except NotPlain:
+            (functions if callable(value) else left_out).append(name)
+            continue
+        if len(json.dumps(found)) > _LONG:
+            draft.put_long(_PARAMETERS + name, value)
+        else:
+            plain[name] = found
+    draft.header |= {"parameters": plain, "functions": functions, "left_out": left_out}  # type: ignore[dict-item]
+
+
+def read_parameters(stored: Stored, cls: type, given: dict[str, object]) -> dict[str, object]:
+    """Return the arguments of ``__init__``; those that are not in the file have their defaults."""
+    signature = inspect.signature(cls).parameters
+    known = list(signature)
+    functions, left_out = (stored.take_names(name, known) for name in ("functions", "left_out"))
+    required = {name for name in known if signature[name].default is inspect.Parameter.empty}
+    _check_given(stored, {*functions, *required}, {*functions, *left_out, *required}, given)
+    found = stored.take_object("parameters", known)
+    found |= {n: stored.take_long(_PARAMETERS + n) for n in known if stored.has(_PARAMETERS + n)}
+    return found | given
+
+
+def _check_given(stored: Stored, needed: set[str], possible: set[str], given: dict[str, object]) -> None:
+    """Raise unless users give all functions that a model needs, and nothing that is in the file."""
+    missing, more = sorted(needed - set(given)), sorted(set(given) - possible)
+    if missing:
+        call = ", ".join(f"{name}=..." for name in missing)
+        raise ValueError(
+            f"load: {stored.path} holds a {stored.owner} without its functions, which are not stored; give "
+            f"them again: load(path, {call})."
+        )
+    if more:
+        expected = ", ".join(sorted(possible)) or "no parameters"
+        raise ValueError(f"load: {stored.path} takes {expected}, got {', '.join(more)}.")
+
+
+# Reading models from files.
+
+
+def load(path: Path, **parameters: object) -> SavesModel:
+    """Return the fitted estimator that a file holds.
+
+    A file from a stranger is safe to load. Nothing in it is run or imported, and every part is checked: a
+    file that is not a valid model raises a `FileError` of one line. Files of earlier versions can be loaded;
+    parameters that they do not have take their defaults.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A file that ``save`` of an estimator has written.
+    **parameters
+        What files do not hold: functions, such as ``features``, ``loss`` and ``argmax`` of `StructuredSVC` or
+        a ``kernel`` of your own, which must be given; and parameters that are not plain data, such as
+        ``callbacks``, which may be.
+
+    Returns
+    -------
+    estimator
+        It predicts as the saved one does. It does not hold the training data, so `partial_fit` needs a `fit`
+        first, and a warm start begins from scratch.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from maxmargin import ChainSVC, load
+    >>> model = ChainSVC(random_state=0).fit([[["the"], ["dog"]]], [["DET", "NOUN"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "tagger"))
+    ...     load(os.path.join(folder, "tagger")).predict([[["the"], ["cat"]]])
+    [['DET', 'NOUN']]
+    """
+    contents = read(path, MODEL)
+    name = contents.header.pop("estimator", None)
+    if not isinstance(name, str) or name not in STRUCTURES:
+        fail(path, f"an estimator of {', '.join(STRUCTURES)}", quoted(name))
+    cls: type[SavesModel] = estimator_class(name)
+    stored = Stored(path, contents, cls.__name__)
+    found = read_parameters(stored, cls, parameters)
+    with _in_file(stored):
+        model = cls(**found)
+        check_parameters(model)
+        model._restore(stored)
+    model.notes_ = stored.take_long(NOTES) if stored.has(NOTES) else None
+    stored.finish()
+    return model
+
+
+@contextmanager
+def _in_file(stored: Stored) -> Iterator[None]:
+    """Turn errors of checks that are shared with `fit` into errors about the file."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (TypeError, ValueError) as error:
+        fail(stored.path, f"a {stored.owner} as fit makes it", f"another: {error}")

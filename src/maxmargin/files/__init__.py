@@ -1,0 +1,1 @@
+"""Files: models and checkpoints that are safe to read from strangers, data files, and data sets on disk."""

@@ -1,0 +1,1 @@
+"""Data sets on disk: files of sequences become a directory of arrays, which are mapped into memory."""

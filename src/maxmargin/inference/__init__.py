@@ -1,1 +1,0 @@
-"""Inference on scores: combinatorial algorithms that know nothing of features, losses or learning."""

@@ -1,1 +1,0 @@
-"""Feature maps, each in one file."""

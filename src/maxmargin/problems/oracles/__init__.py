@@ -1,1 +1,0 @@
-"""Oracles, each in one file."""

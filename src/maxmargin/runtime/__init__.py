@@ -1,0 +1,1 @@
+"""What everything else needs: arrays, words of errors, limits, threads and interrupts."""

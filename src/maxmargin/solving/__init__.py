@@ -1,0 +1,1 @@
+"""The one driver, its runs, their certificates and results, and checks of problems."""

@@ -1,0 +1,185 @@
+"""Predictions for all examples of a problem, their margins, and the best outputs that differ from them."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.compiling import can_compile, kernel
+from maxmargin.methods.scratch import new_scratch
+from maxmargin.methods.sweep import predictions
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.runtime.threads import n_threads, run_all
+from maxmargin.structures.feature_map import score, score_buffer, statistics_size
+from maxmargin.structures.margins import decode_differing, decode_with_margins, margin_workspace, n_parts
+from maxmargin.structures.means import find_means, means_space, part_rows
+from maxmargin.structures.oracle import oracle_workspace, output_size
+from maxmargin.structures.problem import AnyProblem, checked_weights, sizes
+
+
+class WithMargins(NamedTuple):
+    """Outputs and the margins of their parts, one example after another.
+
+    Attributes
+    ----------
+    outputs, margins : arrays
+    """
+
+    outputs: IntArray
+    margins: FloatArray
+
+
+def decode_all(problem: AnyProblem, w: FloatArray) -> IntArray:
+    """Return the outputs of largest score for all examples, one after another."""
+    w, stops = checked_weights(problem, w), _stops(problem, output_size)
+    out = np.empty(stops[-1], dtype=np.int64)
+
+    def decode(first: int, stop: int) -> None:
+        predictions(problem, w, first, stop, out[stops[first] : stops[stop]], new_scratch(problem))
+
+    share_out(problem, decode)
+    return out
+
+
+def decode_all_with_margins(problem: AnyProblem, w: FloatArray) -> WithMargins:
+    """Return the outputs of largest score for all examples, and the margins of their parts."""
+    w, stops, ends = checked_weights(problem, w), _stops(problem, output_size), _stops(problem, n_parts)
+    found = WithMargins(np.empty(stops[-1], dtype=np.int64), np.empty(ends[-1]))
+
+    def decode(first: int, stop: int) -> None:
+        share = WithMargins(
+            found.outputs[stops[first] : stops[stop]], found.margins[ends[first] : ends[stop]]
+        )
+        y, work = np.zeros(sizes(problem).output, dtype=np.int64), margin_workspace(problem.oracle)
+        _predictions_with_margins(problem, w, first, stop, share, score_buffer(problem.map, None), y, work)
+
+    share_out(problem, decode)
+    return found
+
+
+@kernel
+def _predictions_with_margins(problem, w, first, stop, out, theta, y, work):
+    """Decode the examples first, ..., stop - 1; write outputs and margins one after another to ``out``."""
+    end = begin = 0
+    for i in range(first, stop):
+        score(problem.map, i, w, theta)
+        margins = out.margins[begin : begin + n_parts(problem.oracle, i)]
+        begin += margins.shape[0]
+        decode_with_margins(problem.oracle, i, theta[: statistics_size(problem.map, i)], y, margins, work)
+        for t in range(output_size(problem.oracle, i)):
+            out.outputs[end] = y[t]
+            end += 1
+
+
+class Decoded:
+    """The output of largest score of a problem's only example, and the next best outputs.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : array
+
+    Attributes
+    ----------
+    output, margins : arrays
+        The output, and the margin of each of its parts.
+    """
+
+    def __init__(self, problem: AnyProblem, w: FloatArray) -> None:
+        self._oracle, theta = problem.oracle, score_buffer(problem.map, None)
+        score(problem.map, 0, checked_weights(problem, w), theta)
+        self._theta = theta[: statistics_size(problem.map, 0)]
+        self.output = np.zeros(output_size(self._oracle, 0), dtype=np.int64)
+        self.margins = np.zeros(n_parts(self._oracle, 0))
+        work = margin_workspace(self._oracle)
+        decode_with_margins(self._oracle, 0, self._theta, self.output, self.margins, work)
+
+    def other(self, p: int) -> IntArray:
+        """Return the best output that differs in part p, whose margin is finite.
+
+        An approximate oracle may return one that does not differ.
+        """
+        margin, work = float(self.margins[p]), oracle_workspace(self._oracle)
+        found: IntArray = decode_differing(self._oracle, 0, self._theta, self.output, p, margin, work)
+        return found
+
+
+def _stops(problem: AnyProblem, size: Callable[[object, int], int]) -> IntArray:
+    """Return where the entries of each example begin, and where the last end."""
+    return np.cumsum([0, *(size(problem.oracle, i) for i in range(sizes(problem).examples))])
+
+
+def share_out(problem: AnyProblem, run: Callable[[int, int], None]) -> None:
+    """Call ``run(first, stop)`` for ranges of the examples, one for each thread."""
+    n = sizes(problem).examples
+    shares = min(n_threads(), n) if can_compile(problem) else 1
+    bounds = np.linspace(0, n, shares + 1).astype(np.int64).tolist()
+    run_all(lambda share: run(bounds[share], bounds[share + 1]), range(shares))
+
+
+# Probabilities of the parts of outputs, for all examples of a problem.
+
+
+def part_shapes(problem: AnyProblem) -> IntArray:
+    """Return the number of parts of each example and of their states, an array of shape (n, 2).
+
+    A part of an output is what takes one of several states: a token or a node its label, a word its head.
+    """
+    rows = (part_rows(problem.oracle, i) for i in range(sizes(problem).examples))
+    return np.array([(part.n_rows, part.n_columns) for part in rows], dtype=np.int64)
+
+
+def marginals_all(problem: AnyProblem, w: FloatArray, temperature: float, shapes: IntArray) -> FloatArray:
+    r"""Return the probabilities of the states of all parts, one part after another, at temperature t.
+
+    .. math:: p(y) \propto e^{\langle w, \phi(x_i, y) \rangle / t}
+
+    ``shapes`` is what `part_shapes` returns.
+    """
+    w, stops = checked_weights(problem, w), np.append(0, np.cumsum(shapes.prod(axis=1)))
+    out = np.empty(stops[-1])
+
+    def find(first: int, stop: int) -> None:
+        theta, mean = (aligned_zeros(sizes(problem).statistics) for _ in range(2))
+        works = oracle_workspace(problem.oracle), means_space(problem.oracle)
+        share = out[stops[first] : stops[stop]]
+        _write_marginals(problem, w, 1.0 / temperature, first, stop, theta, mean, *works, share)
+
+    share_out(problem, find)
+    return out
+
+
+@kernel
+def _write_marginals(problem, w, scale, first, stop, theta, mean, work, own, out):
+    """Write the marginals of the examples first, ..., stop - 1 one after another to ``out``."""
+    end = 0
+    for i in range(first, stop):
+        size = statistics_size(problem.map, i)
+        score(problem.map, i, w, theta)
+        for p in range(size):
+            theta[p] *= scale
+        find_means(problem.oracle, i, theta, work, own, mean[:size])
+        rows = part_rows(problem.oracle, i)
+        for r in range(rows.n_rows):
+            for k in range(rows.n_columns):
+                out[end] = mean[rows.first + r * rows.step + k]
+                end += 1
+
+
+def score_range(problem: AnyProblem, w: FloatArray) -> float:
+    """Return the largest difference of two scores of one example."""
+    theta = aligned_zeros(sizes(problem).statistics)
+    return float(_largest_range(problem, checked_weights(problem, w), sizes(problem).examples, theta))
+
+
+@kernel
+def _largest_range(problem, w, n, theta):
+    largest = 0.0
+    for i in range(n):
+        score(problem.map, i, w, theta)
+        low, high = theta[0], theta[0]
+        for p in range(statistics_size(problem.map, i)):
+            low = theta[p] if theta[p] < low else low
+            high = theta[p] if theta[p] > high else high
+        largest = high - low if high - low > largest else largest
+    return largest

@@ -1,0 +1,274 @@
+r"""Continuing from a result: at another lam, or with more examples.
+
+If all dual variables except the truth's are scaled by c in [0, 1], they remain feasible. With
+:math:`s = \lambda' n' / (\lambda n)` they belong to the weights :math:`(c / s) \, A \alpha`, so
+
+.. math:: D'(c) = c \, \frac{n}{n'} \, \ell - \frac{\lambda'}{2} \frac{c^2}{s^2} \|A \alpha\|^2 , \qquad
+          P'(w) = P(w) + \frac{\lambda' - \lambda}{2} \|w\|^2 .
+
+c = s keeps the weights, if s is at most one; c = 1 keeps the dual variables; and the c of largest D' has a
+closed form. As hinges are nonnegative, every lower bound D carries over as
+:math:`\min(n / n', \lambda' / \lambda) \, D`, even if the state no longer attains it.
+On the same problem the gap follows without oracle calls; if the weights are kept and n' = n, it changes by
+:math:`(1 - s)(\ell - \lambda \|w\|^2)`.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, cast
+
+import numpy as np
+
+from maxmargin.methods import protocol
+from maxmargin.methods.protocol import Carry, Point, start
+from maxmargin.runtime.arrays import FloatArray
+from maxmargin.runtime.limits import until
+from maxmargin.runtime.wording import shown
+from maxmargin.solving.objective import Certificate, certificate, dual, hinge_losses, primal
+from maxmargin.structures.feature_map import adopted, inner, rebuilt
+from maxmargin.structures.oracle import output_size
+from maxmargin.structures.problem import AnyProblem, checked_weights, is_same, sizes
+
+# Tolerance for weights recomputed from the dual variables, relative to their length.
+_SAME = 1e-6
+# Tolerance for rounding in the hinges of the same example.
+_SAME_HINGE = 1e-9
+_PROBES = 2
+
+
+class UnfitStart(ValueError):
+    """A result from which the run cannot continue: of another kind of method, or of another problem."""
+
+
+class Stopped(NamedTuple):
+    """Where a run stopped: the problem, the method and its state; None if a step was left half done."""
+
+    problem: AnyProblem
+    method: object
+    state: object
+
+
+class Continued(Protocol):
+    """The part of a result that a run needs to continue from it."""
+
+    @property
+    def w(self) -> FloatArray:
+        """The best weights."""
+
+    @property
+    def primal(self) -> float:
+        """Their objective."""
+
+    @property
+    def dual(self) -> float:
+        """The best lower bound."""
+
+    @property
+    def stopped(self) -> Stopped:
+        """Where the run stopped."""
+
+
+class WarmStart(NamedTuple):
+    """How to continue from a result; a plain result means ``WarmStart(result)``.
+
+    Parameters
+    ----------
+    result : Result
+        A result of `solve` by the same kind of method, for the same problem or for its first examples.
+    keep : {"best", "weights", "dual"}
+        How to scale the dual variables if lam changes: "best" for the best dual objective; "weights" to keep
+        the weights (without scaling if lam n grows); "dual" to leave the dual variables unchanged.
+    """
+
+    result: Continued
+    keep: str = "best"
+
+
+class Beginning(NamedTuple):
+    """An initial state.
+
+    Attributes
+    ----------
+    state : object
+        The state of the method.
+    w : array
+        Weights.
+    primal : float or None
+        Their objective, if it is known.
+    dual : float
+        A lower bound.
+    calls : int
+        Number of oracle calls used to compare the two problems.
+    """
+
+    state: object
+    w: FloatArray
+    primal: float | None = None
+    dual: float = 0.0
+    calls: int = 0
+
+
+def as_warm_start(start: object) -> WarmStart:
+    """Return ``start``, a result or a warm start, as a warm start."""
+    warm = start if isinstance(start, WarmStart) else WarmStart(cast(Continued, start))
+    if not isinstance(getattr(warm.result, "stopped", None), Stopped):
+        got = type(warm.result).__name__
+        raise ValueError(
+            f"solve: start must be a Result of solve, a WarmStart of one or the file of a checkpoint, got "
+            f"{got if warm is not start else f'a WarmStart of {got}'}."
+        )
+    if warm.result.stopped.state is None:
+        raise UnfitStart(
+            "solve: start must come from a run that ended after a step, got one interrupted within a step; "
+            "leave start out."
+        )
+    if warm.keep not in list(_SHARES):
+        raise ValueError(
+            f"solve: keep of a WarmStart must be one of {', '.join(map(repr, _SHARES))}, "
+            f"got {shown(warm.keep)}."
+        )
+    return warm
+
+
+def begin_from(warm: WarmStart, problem: AnyProblem, method: object) -> Beginning:
+    """Return the state of ``warm`` carried over to the problem and the method."""
+    before, result = warm.result.stopped, warm.result
+    unchanged = is_same(before.problem, problem)
+    _check_kind(method, before.method)
+    calls = 0 if unchanged else _check_problem(result, problem)
+    w = _adopted(problem, before.problem, result.w)
+    carry = _carry(warm, problem, method)
+    state, lam = protocol.carried(method, before.state, problem, carry), protocol.regularisation(method)
+    dual = min(carry.n / sizes(problem).examples, lam / carry.lam) * result.dual
+    if not unchanged:
+        return Beginning(state, w, dual=dual, calls=calls)
+    primal = result.primal + 0.5 * (lam - carry.lam) * float(inner(problem.map, w, w))
+    return Beginning(state, w, primal, dual)
+
+
+def _adopted(problem: AnyProblem, before: AnyProblem, w: FloatArray) -> FloatArray:
+    """Convert the weights of a problem with only the first examples to weights of this problem."""
+    found = adopted(problem.map, w, before.map)
+    return checked_weights(problem, w if found is None else found)
+
+
+def first_certificate(beginning: Beginning, problem: AnyProblem, method: object) -> Certificate:
+    """Return the certificate of the initial state, without oracle calls if its objective is known."""
+    lam, w = protocol.regularisation(method), beginning.w
+    if beginning.primal is not None:
+        answer: Point = protocol.point(method, beginning.state, problem)
+        return Certificate(w, beginning.primal, dual(answer, lam), answer.ell, False)
+    found: Certificate = certificate(method, beginning.state, problem, True)
+    carried_over = primal(problem, w, lam)
+    return found._replace(w=w, primal=carried_over) if carried_over <= found.primal else found
+
+
+def begin_anew(problem: AnyProblem, method: object) -> Beginning:
+    """Return the state at zero weights."""
+    state = start(method, problem)
+    return Beginning(state, np.zeros(sizes(problem).weights))
+
+
+def _carry(warm: WarmStart, problem: AnyProblem, method: object) -> Carry:
+    before = warm.result.stopped
+    n, n_new = sizes(before.problem).examples, sizes(problem).examples
+    lam, lam_new = protocol.regularisation(before.method), protocol.regularisation(method)
+    s = lam_new * n_new / (lam * n)
+    if not 0.0 < s < np.inf:
+        raise protocol.scale_error(f"the ratio of lam to that of start, {lam_new:g} to {lam:g},")
+
+    def adopt(w: FloatArray) -> FloatArray:
+        return _adopted(problem, before.problem, w)
+
+    whole = protocol.carried(method, before.state, problem, Carry(1.0, 1.0 / s, lam, n, adopt))
+    # For an average, this is the point of its iterate, which is what is carried over.
+    answer: Point = protocol.point(method, whole, problem)
+    share = _SHARES[warm.keep](s, answer.ell, lam_new * answer.norm2)
+    return Carry(share, share / s, lam, n, adopt)
+
+
+def _best_share(s: float, slope: float, curvature: float) -> float:
+    """Return the c in [0, 1] of largest ``slope * c - curvature / 2 * c**2``."""
+    return 1.0 if slope >= curvature else max(slope / curvature, 0.0)
+
+
+_SHARES: dict[str, Callable[[float, float, float], float]] = {
+    "best": _best_share,
+    "weights": lambda s, slope, curvature: min(s, 1.0),
+    "dual": lambda s, slope, curvature: 1.0,
+}
+
+
+def _check_kind(method: object, before: object) -> None:
+    if _kind(method) != _kind(before):
+        raise UnfitStart(
+            f"solve: start must come from the same kind of method, {_kind(method)}, got {_kind(before)}."
+        )
+
+
+def _kind(method: object) -> str:
+    name = type(method).__name__
+    inner = getattr(method, "inner", None)
+    return name if inner is None else f"{name}({_kind(inner)})"
+
+
+@until(math.inf)  # half a comparison proves nothing
+def _check_problem(result: Continued, problem: AnyProblem) -> int:
+    """Raise unless the dual variables have the same weights and losses on both problems.
+
+    Returns
+    -------
+    int
+        The number of oracle calls.
+    """
+    before = result.stopped
+    alike = _same_shape(before.problem, problem) and _same_weights(before, problem)
+    if not (alike and _same_hinges(before.problem, problem, result.w)):
+        raise UnfitStart(
+            f"solve: start must come from this problem, or from a problem of its first examples, got a "
+            f"result for {sizes(before.problem).examples} other examples; leave start out."
+        )
+    return _PROBES * (sizes(before.problem).examples + sizes(problem).examples)
+
+
+def _same_shape(old: AnyProblem, new: AnyProblem) -> bool:
+    """Whether outputs and weights of the old problem are valid for the new one."""
+    a, b = sizes(old), sizes(new)
+    alike = type(old.oracle) is type(new.oracle)
+    alike = alike and a.examples <= b.examples and a.statistics <= b.statistics
+    if not alike or adopted(new.map, np.zeros(a.weights), old.map) is None:
+        return False
+    return all(output_size(old.oracle, i) == output_size(new.oracle, i) for i in range(a.examples))
+
+
+def _same_weights(before: Stopped, problem: AnyProblem) -> bool:
+    """Whether the dual variables give the same weights on both problems.
+
+    If a method does not keep them, its state cannot be carried over to another layout of weights.
+    """
+    expected = protocol.dual_weights(before.method, before.state, before.problem)
+    found = protocol.dual_weights(before.method, before.state, problem)
+    if expected is None or found is None:
+        return bool(sizes(before.problem).weights == sizes(problem).weights)
+    expected = _adopted(problem, before.problem, expected)
+    change = _length(problem, found - expected)
+    return change <= _SAME * (1.0 + _length(problem, expected))
+
+
+def _length(problem: AnyProblem, w: FloatArray) -> float:
+    return float(np.sqrt(inner(problem.map, w, w)))
+
+
+def _same_hinges(old: AnyProblem, new: AnyProblem, w: FloatArray) -> bool:
+    """Whether the examples have the same labels and losses, which the weights alone do not show.
+
+    A hinge depends on the features, the truth and the loss of an output. Random signs of the weights give
+    another output for each probe, and weights of this size give outputs of positive loss.
+    """
+    rng, n = np.random.default_rng(0), sizes(old).examples
+    for _ in range(_PROBES):
+        probe = rebuilt(old.map, rng.choice([-1.0, 1.0], len(w)) * w)
+        expected, found = hinge_losses(old, probe), hinge_losses(new, _adopted(new, old, probe))[:n]
+        if np.abs(found - expected).max() > _SAME_HINGE * (1.0 + np.abs(expected).max()):
+            return False
+    return True

@@ -1,0 +1,285 @@
+"""A cheap check of a user's oracle: a few answers, compared with each other.
+
+`check_problem` is thorough, and users must ask for it. These checks run with every fit, so they cost a few
+calls of the oracle, and they raise only if the oracle is certainly wrong. `nothing_learnt` costs no call, and
+runs with every `solve`.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.compiling import is_wrapper
+from maxmargin.compiling.places import is_ours
+from maxmargin.methods.protocol import ROUNDING, BrokenOracle
+from maxmargin.methods.scratch import corner_of_answer, new_scratch
+from maxmargin.runtime.arrays import FloatArray
+from maxmargin.runtime.limits import now
+from maxmargin.solving.checks import Judged
+from maxmargin.solving.objective import exceeds
+from maxmargin.structures.custom.oracle import CustomOracle
+from maxmargin.structures.feature_map import map_sizes, projected, rebuilt, score
+from maxmargin.structures.oracle import argmax, decode, is_exact
+from maxmargin.structures.problem import AnyProblem
+from maxmargin.structures.slack import is_rescaled
+
+_EXAMPLES = 5
+_SEED = 0
+# No further example is checked after this many seconds, or after this fraction of a time limit.
+_PATIENCE, _SHARE = 1.0, 0.03
+# The fraction of the oracle calls and of the time of training that comparisons after training may take.
+_AFTERWARDS = 0.05
+_LARGEST = "argmax must return an output of largest loss plus score"
+_BEST = "argmax without the truth must return an output of largest score"
+_TRUTH = "the truth", Judged(0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
+# Relative to the terms of the values compared, so that rounding in a user's sums raises no alarm.
+_ROUNDING = 1e-6
+
+
+class Beaten(NamedTuple):
+    """An answer that is not the best.
+
+    Attributes
+    ----------
+    rule : str
+        The condition that answers must meet.
+    example : int
+    by : str
+        What is better: the truth, a prediction, or another answer.
+    amount : float
+        By how much it is better.
+    is_truth : bool
+        Whether the answer has the features of the truth.
+    """
+
+    rule: str
+    example: int
+    by: str
+    amount: float
+    is_truth: bool
+
+    def __str__(self) -> str:
+        answer = "the truth, an output" if self.is_truth else "an output"
+        return (
+            f"{self.rule}, but for example {self.example} it returned {answer} that {self.by} exceeds by "
+            f"{self.amount:.3g}"
+        )
+
+
+def patience(time_limit: float | None, trained: float = 0.0) -> float:
+    """Return the seconds after which no further example is checked, in a fit with this limit.
+
+    Without a limit, more time is allowed after long training, which took ``trained`` seconds.
+    """
+    if time_limit is None:
+        return max(_PATIENCE, _AFTERWARDS * trained)
+    return min(_PATIENCE, _SHARE * time_limit)
+
+
+def missed_maxima(problem: AnyProblem, primal: float, dual: float) -> str | None:
+    """Return a warning if the lower bound is above the objective that an approximate oracle shows, else None.
+
+    The objective is at least every lower bound, so the oracle's answers are below the maxima by at least the
+    difference, in the mean over examples.
+    """
+    if not exceeds(dual, primal):
+        return None
+    owner, least = _owner_of(problem.oracle) or "solve", dual - primal
+    return (
+        f"{owner}: answers of argmax are below the maxima by at least {least:.3g} in the mean, as the "
+        f"objective that they show, {primal:.6g}, is below its lower bound, {dual:.6g}; the distance from "
+        "the optimum is not known: improve argmax."
+    )
+
+
+def nothing_learnt(problem: AnyProblem, w: FloatArray, primal: float, dual: float) -> str | None:
+    """Return a warning if a run with a user's oracle found nothing to learn, else None.
+
+    No oracle is called: the bounds alone indicate which function may be wrong.
+    """
+    owner = _owner_of(problem.oracle) if is_idle(w, primal, dual) else None
+    if owner is None:
+        return None
+    cause = "argmax never returned an output of loss above 0; it must return one of largest loss plus score"
+    if primal > 0.0:
+        cause = "features do not tell the truths from the outputs that argmax returned"
+    found = f"all weights are zero after training (gap 0), as {cause}"
+    return f"{owner}: {found}: run check_problem to find out whether a function is wrong."
+
+
+def is_idle(w: FloatArray, primal: float, dual: float) -> bool:
+    """Whether a run ended where it began: zero weights are optimal, and its gap is zero."""
+    return primal - dual <= ROUNDING * abs(primal) < np.inf and not w.any()
+
+
+def _owner_of(oracle: object) -> str | None:
+    """Return the name that messages about a user's oracle begin with; None if it is the package's own."""
+    while is_wrapper(type(oracle)):
+        oracle = oracle.inner  # type: ignore[attr-defined]
+    if isinstance(oracle, CustomOracle):
+        return oracle.owner
+    return None if is_ours(type(oracle)) else type(oracle).__name__
+
+
+def check_oracle(problem: AnyProblem, owner: str, advice: str, seconds: float = _PATIENCE) -> None:
+    """Raise `BrokenOracle` if a few examples show that the max oracle, or the loss, is wrong.
+
+    The oracle is called at zero weights and at two random weights. Neither the truth, nor a prediction, nor
+    another of its answers may beat an answer. Predictions are compared with each other only, as they may be
+    restricted to fewer outputs. At zero weights, some answer must have a loss: otherwise zero weights are
+    optimal, and training ends before it has begun. After ``seconds``, no further example is checked.
+    """
+    if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
+        return
+    inquiry, n, largest, seen = _Inquiry(problem), map_sizes(problem.map).examples, 0.0, 0
+    for i in _until(seconds, _few(n)):
+        beaten, loss = inquiry.compare(i)
+        if beaten is not None:
+            raise BrokenOracle(f"{owner}: {beaten}; {advice}.")
+        largest = max(largest, loss)
+    for i in _until(seconds, range(n if largest == 0.0 else 0)):
+        largest, seen = inquiry.loss_at_zero(i), i + 1
+        if largest > 0.0:
+            break
+    if largest == 0.0 and seen == n:
+        raise BrokenOracle(
+            f"{owner}: loss must be above 0 for wrong outputs, but at zero weights the answers of argmax for "
+            f"all {n} examples have loss 0, so there is nothing to learn; {advice}."
+        )
+
+
+def beaten_answer(problem: AnyProblem, w: FloatArray, seconds: float, calls: int = 0) -> Beaten | None:
+    """Return an answer at w that the truth or the prediction beats.
+
+    A few examples are checked, or more after long training, which called the oracle ``calls`` times: an
+    oracle may be wrong on some examples only.
+    """
+    if not is_exact(problem.oracle) or is_rescaled(problem.oracle):
+        return None
+    inquiry, n = _Inquiry(problem), map_sizes(problem.map).examples
+    for i in _until(seconds, _some(n, int(_AFTERWARDS * calls) // 2)):  # an example takes two calls
+        theta = inquiry.scores(i, w)
+        others = [_TRUTH, ("the prediction", inquiry.answer(decode, i, theta))]
+        found = _beaten(_LARGEST, i, theta, inquiry.answer(argmax, i, theta), others)
+        if found is not None:
+            return found
+    return None
+
+
+class Doubtful(NamedTuple):
+    """A prediction that shows that nothing was learnt.
+
+    Attributes
+    ----------
+    example : int
+    loss : float
+        Its loss; if it is 0, the features are not those of the truth.
+    """
+
+    example: int
+    loss: float
+
+    def __str__(self) -> str:
+        other = "" if self.loss > 0.0 else ", whose features are not those of the truth,"
+        return f"the prediction for example {self.example}{other} has loss {self.loss:.6g}"
+
+
+def doubtful_prediction(problem: AnyProblem, w: FloatArray, seconds: float) -> Doubtful | None:
+    """Return the first prediction that has a loss, or else one that is not the truth, if found in time."""
+    inquiry, other = _Inquiry(problem), None
+    for i in _until(seconds, range(map_sizes(problem.map).examples)):
+        answer = inquiry.answer(decode, i, inquiry.scores(i, w))
+        if answer.loss > 0.0:
+            return Doubtful(i, answer.loss)
+        if other is None and len(answer.where):
+            other = Doubtful(i, 0.0)
+    return other
+
+
+def _few(n: int) -> list[int]:
+    """Return the indices of a few of n examples, the first and the last among them."""
+    chosen: list[int] = np.unique(np.linspace(0, n - 1, _EXAMPLES).astype(np.int64)).tolist()
+    return chosen
+
+
+def _some(n: int, count: int) -> list[int]:
+    """Return the indices of a few of n examples, or of ``count`` random ones if these are more."""
+    if count <= _EXAMPLES:
+        return _few(n)
+    chosen: list[int] = np.random.default_rng(_SEED).permutation(n)[:count].tolist()
+    return chosen
+
+
+def _until(seconds: float, examples: Iterable[int]) -> Iterator[int]:
+    """Yield examples until some time has passed, but at least one: slow oracles are checked on fewer."""
+    end = now() + seconds
+    for i in examples:
+        yield i
+        if now() > end:
+            return
+
+
+class _Inquiry:
+    """Calls of both oracles of a problem."""
+
+    def __init__(self, problem: AnyProblem) -> None:
+        self.problem, self.scratch = problem, new_scratch(problem)
+        self.weights = map_sizes(problem.map).weights
+        self.rng = np.random.default_rng(_SEED)
+
+    def scores(self, i: int, w: FloatArray) -> FloatArray:
+        """Return the scores of example i at w."""
+        theta = self.scratch.block.theta
+        score(self.problem.map, i, w, theta)
+        return theta.copy()
+
+    def answer(self, oracle: object, i: int, theta: FloatArray) -> Judged:
+        """Return the plane of an oracle's answer at these scores."""
+        scratch = self.scratch
+        scratch.block.theta[:] = theta
+        oracle(self.problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)  # type: ignore[operator]
+        loss, _ = corner_of_answer(self.problem, i, scratch)
+        corner = scratch.block.corner
+        count = corner.size[0]
+        return Judged(float(loss), corner.where[:count].copy(), corner.value[:count].copy())
+
+    def loss_at_zero(self, i: int) -> float:
+        """Return the loss of the max oracle's answer at zero weights."""
+        return self.answer(argmax, i, np.zeros_like(self.scratch.block.theta)).loss
+
+    def compare(self, i: int) -> tuple[Beaten | None, float]:
+        """Return an answer of example i that another one beats, if any, and the largest loss seen."""
+        zero = np.zeros_like(self.scratch.block.theta)
+        asked, predicted = [(zero, self.answer(argmax, i, zero))], []
+        phi, w = self.problem.map, self.rng.normal(size=self.weights)
+        for sign in (1.0, -1.0):
+            theta = self.scores(i, projected(phi, rebuilt(phi, sign * w)))
+            found = self.answer(decode, i, theta)
+            # Scores of the size of the losses show best whether the oracle takes both into account.
+            theta *= max(found.loss, 1.0) / (abs(found.score(theta)) or 1.0)
+            asked.append((theta, self.answer(argmax, i, theta)))
+            predicted.append((theta, found))
+        others = [("a prediction", plane) for _, plane in predicted]
+        others += [("another of its answers", plane) for _, plane in asked]
+        scores = [("the prediction at other weights", plane._replace(loss=0.0)) for _, plane in predicted]
+        checks = [_beaten(_LARGEST, i, *answer, [_TRUTH, *others]) for answer in asked]
+        checks += [_beaten(_BEST, i, theta, plane._replace(loss=0.0), scores) for theta, plane in predicted]
+        return next(filter(None, checks), None), max(plane.loss for _, plane in others)
+
+
+def _beaten(
+    rule: str, i: int, theta: FloatArray, answer: Judged, others: list[tuple[str, Judged]]
+) -> Beaten | None:
+    """Return the answer if one of the others has a larger loss plus score."""
+    found, size = _value(answer, theta)
+    best, its_size, by = max((*_value(plane, theta), name) for name, plane in others)
+    if found >= best - _ROUNDING * (1.0 + size + its_size):
+        return None
+    return Beaten(rule, i, by, best - found, not len(answer.where))
+
+
+def _value(plane: Judged, theta: FloatArray) -> tuple[float, float]:
+    """Return loss plus score of an output, minus those of the truth, and the size of the terms."""
+    terms = plane.value * theta[plane.where]
+    return plane.loss - float(terms.sum()), plane.loss + float(np.abs(terms).sum())

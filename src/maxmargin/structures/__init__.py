@@ -1,0 +1,1 @@
+"""Structures of outputs, one folder each, and what they share: feature maps, oracles and wrappers of both."""

@@ -1,0 +1,1 @@
+"""Classes: one of several labels for each example."""

@@ -1,0 +1,1 @@
+"""Outputs of any other kind, by functions of the user."""

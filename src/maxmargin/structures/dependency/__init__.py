@@ -1,0 +1,1 @@
+"""Dependency trees: a head for each word."""

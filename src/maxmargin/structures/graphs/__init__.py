@@ -1,0 +1,1 @@
+"""Graphs: a label for each node, which depends on those of its neighbours."""

@@ -1,0 +1,688 @@
+"""The oracles of graphs: the best labelling for scores of labels of nodes and of edges.
+
+An output is the labels of the nodes, followed by the bonds of the edges if they have bonds. See
+`maxmargin.structures.graphs.model` for the layout of its statistics, and `maxmargin.structures.graphs.oracle`
+for the kinds of inference.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.compiling import apart, generic, generic_with_default, helper, subroutine
+from maxmargin.compiling.intrinsics import table
+from maxmargin.compiling.loops import weighted_sum
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, plain
+from maxmargin.runtime.wording import shown
+from maxmargin.structures import oracle
+from maxmargin.structures.counted import costliest_count
+from maxmargin.structures.graphs.cuts import (
+    CutMarginWork,
+    CutWork,
+    cut,
+    cut_margin_work,
+    cut_margins,
+    cut_work,
+)
+from maxmargin.structures.graphs.encode import Graphs
+from maxmargin.structures.graphs.inference import (
+    MOST_NODES,
+    CountedTree,
+    SubsetWork,
+    best_on_tree,
+    best_on_tree_by_count,
+    best_subset,
+    count_rows,
+    counted_tree,
+    span,
+    subset_work,
+    trace_tree_back,
+    tree_margins,
+    tree_means,
+)
+from maxmargin.structures.graphs.loopy import (
+    SearchWork,
+    best_by_messages,
+    best_by_search,
+    is_best,
+    search_work,
+)
+from maxmargin.structures.margins import (
+    DecodingAgain,
+    decode_again,
+    decode_with_margins,
+    forbid,
+    margin_workspace,
+    n_parts,
+    output_score,
+    part_entry,
+)
+from maxmargin.structures.means import PartRows, find_means, has_means, means_space, part_rows
+from maxmargin.structures.oracle import decode, oracle_workspace
+from maxmargin.structures.problem import indexed_by_example
+from maxmargin.structures.slack import check_counts, check_rescalable, slack_argmax, slack_workspace
+
+# Inference for graphs: a type for each kind of search for the best labelling.
+#
+# The kind determines the statistics of an edge: a table over the labels of its two ends, or a *bond*, which
+# is possible only between ends of the same label.
+
+
+class Neighbours(NamedTuple):
+    """The edges of all graphs as seen from their nodes; edge e of a graph has the arcs 2e and 2e + 1.
+
+    Attributes
+    ----------
+    start : array of shape (n_nodes + 1,)
+    arcs : array of shape (2 * n_edges,)
+        The arcs ``arcs[start[v]:start[v + 1]]`` leave node v. Arcs are numbered within their graph.
+    heads : array of shape (2 * n_edges,)
+        The node that each arc leads to, numbered within the graph; graph after graph. Arc 2e leads from the
+        first end of edge e to the second, arc 2e + 1 back.
+    """
+
+    start: IntArray
+    arcs: IntArray
+    heads: IntArray
+
+
+def neighbours(graphs: Graphs) -> Neighbours:
+    """Return the arcs of all nodes."""
+    graph = np.repeat(np.arange(len(graphs.offsets) - 1), 2 * np.diff(graphs.edge_offsets))
+    tails = graphs.ends.ravel() + graphs.offsets[graph]
+    start = np.append(0, np.cumsum(np.bincount(tails, minlength=int(graphs.offsets[-1]))))
+    arcs = np.argsort(tails, kind="stable")
+    arcs = plain(arcs - 2 * graphs.edge_offsets[graph[arcs]], np.int64)
+    return Neighbours(start, arcs, graphs.ends[:, ::-1].ravel())
+
+
+class Tree(NamedTuple):
+    """Exact, for graphs without cycles; edges have tables.
+
+    Attributes
+    ----------
+    order, parent : arrays of shape (n_nodes,)
+        The nodes of each graph, parents before children, and the arc from each to its parent.
+    """
+
+    order: IntArray
+    parent: IntArray
+
+
+class Cut(NamedTuple):
+    """Exact, for two labels on any graph; edges have bonds."""
+
+
+class Subsets(NamedTuple):
+    """Exact, for two labels on graphs of few nodes: all labellings are scored; edges have tables."""
+
+
+class Messages(NamedTuple):
+    """For any graph, with a bound on how far answers are below the best; edges have tables.
+
+    Attributes
+    ----------
+    passes : int
+        Largest number of passes of messages.
+    steps : int
+        Largest number of steps of the search that follows if messages may have missed the best labelling.
+    """
+
+    passes: int
+    steps: int
+
+
+Labelling = Tree | Cut | Subsets | Messages
+LABELLINGS = ("tree", "cut", "subsets", "messages")
+PASSES, STEPS = 20, 10_000
+
+
+class TreeWork(NamedTuple):
+    """Work arrays: the best score below each node for each of its labels, and a message."""
+
+    value: FloatArray
+    message: FloatArray
+
+
+LabellingWork = TreeWork | CutWork | SubsetWork | SearchWork
+
+
+def labelling(
+    name: str, graphs: Graphs, arcs: Neighbours, n_labels: int, owner: str, steps: int = STEPS
+) -> Labelling:
+    """Return the kind of inference of this name, prepared for some graphs; raise if they do not suit it."""
+    if name not in LABELLINGS:
+        raise ValueError(f"{owner}: inference must be one of {LABELLINGS}, got {shown(name)}.")
+    if name == "messages":
+        return Messages(PASSES, int(steps))
+    if name == "tree":
+        return _walked(graphs, arcs, owner)
+    if n_labels != 2:
+        raise ValueError(
+            f"{owner}: inference={name!r} is for two labels, got {n_labels}; use inference='messages'."
+        )
+    if name == "cut":
+        return Cut()
+    most = int(np.diff(graphs.offsets).max())
+    if most > MOST_NODES:
+        raise ValueError(
+            f"{owner}: inference='subsets' is for graphs of up to {MOST_NODES} nodes, got {most}; use "
+            "inference='messages'."
+        )
+    return Subsets()
+
+
+def _walked(graphs: Graphs, arcs: Neighbours, owner: str) -> Tree:
+    """Return a traversal order for each graph; raise if one has a cycle."""
+    order, parent = np.zeros((2, int(graphs.offsets[-1])), dtype=np.int64)
+    for i in range(len(graphs.offsets) - 1):
+        first, stop = graphs.offsets[i : i + 2]
+        heads = arcs.heads[2 * graphs.edge_offsets[i] : 2 * graphs.edge_offsets[i + 1]]
+        start = arcs.start[first : stop + 1]
+        if not span(start, arcs.arcs, heads, order[first:stop], parent[first:stop]):
+            raise ValueError(
+                f"{owner}: graph {i} of X has a cycle, but inference='tree' is for graphs without; remove "
+                "edges, or use inference='messages', or 'cut' for two labels."
+            )
+    return Tree(order, parent)
+
+
+@generic_with_default
+def edge_size(kind, n_labels, width):
+    """Return the number of statistics of an edge."""
+    return n_labels * width
+
+
+@edge_size.register(Cut)
+def cut_edge_size(kind, n_labels, width):
+    return 1
+
+
+@generic_with_default
+def n_bonds(kind, n_edges):
+    """Return the number of bonds, which follow the labels in an output."""
+    return 0
+
+
+@n_bonds.register(Cut)
+def cut_n_bonds(kind, n_edges):
+    return n_edges
+
+
+@generic_with_default
+def finds_best(kind):
+    """Whether the search always finds a best labelling."""
+    return True
+
+
+@finds_best.register(Messages)
+def messages_finds_best(kind):
+    return False
+
+
+@generic_with_default
+def labelling_shortfall(kind, work):
+    """Return an upper bound on how far the last labelling is below the best."""
+    return 0.0
+
+
+@labelling_shortfall.register(Messages)
+def messages_labelling_shortfall(kind, work):
+    return work.shortfall[0]
+
+
+@generic
+def labelling_work(kind, n_nodes, n_edges, width):
+    """Return a workspace for graphs of at most this many nodes and edges."""
+    raise NotImplementedError
+
+
+@labelling_work.register(Tree)
+def tree_labelling_work(kind: Tree, n_nodes: int, n_edges: int, width: int) -> TreeWork:
+    return TreeWork(np.zeros((n_nodes, width)), np.zeros(width))
+
+
+@labelling_work.register(Cut)
+def cut_labelling_work(kind: Cut, n_nodes: int, n_edges: int, width: int) -> CutWork:
+    return cut_work(n_nodes, n_edges)
+
+
+@labelling_work.register(Subsets)
+def subsets_labelling_work(kind: Subsets, n_nodes: int, n_edges: int, width: int) -> SubsetWork:
+    return subset_work(n_nodes)
+
+
+@labelling_work.register(Messages)
+def messages_labelling_work(kind: Messages, n_nodes: int, n_edges: int, width: int) -> SearchWork:
+    return search_work(n_nodes, n_edges, width)
+
+
+@generic
+def find_labels(kind, graph, i, unary, pairs, work, y):
+    """Write the best output of graph i of a `GraphOracle` to ``y``, for scores of its nodes and edges."""
+    raise NotImplementedError
+
+
+@find_labels.register(Tree)
+def tree_find_labels(kind, graph, i, unary, pairs, work, y):
+    first, stop = graph.nodes[i, 0], graph.nodes[i, 1]
+    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
+    best_on_tree(
+        unary,
+        tables,
+        kind.order[first:stop],
+        kind.parent[first:stop],
+        heads,
+        graph.n_labels,
+        work.value,
+        work.message,
+        y,
+    )
+
+
+@find_labels.register(Subsets)
+def subsets_find_labels(kind, graph, i, unary, pairs, work, y):
+    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
+    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
+    best_subset(unary, tables, start, graph.arcs, heads, work, y)
+
+
+@find_labels.register(Messages)
+@apart
+def messages_find_labels(kind, graph, i, unary, pairs, work, y):
+    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
+    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
+    score, bound = best_by_messages(
+        unary, tables, start, graph.arcs, heads, graph.n_labels, kind.passes, work.messages, y
+    )
+    if kind.steps > 0 and not is_best(score, bound):
+        score, reached = best_by_search(
+            unary, tables, start, graph.arcs, heads, graph.n_labels, score, kind.steps, work, y
+        )
+        bound = min(bound, reached)
+    work.shortfall[0] = max(bound - score, 0.0)
+
+
+@find_labels.register(Cut)
+@apart
+def cut_find_labels(kind, graph, i, unary, pairs, work, y):
+    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
+    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    _load_terms(unary, pairs, work.excess, work.residual)
+    cut(start, graph.arcs, heads, unary.shape[0], work, y)
+    _make_bonds(pairs, heads, unary.shape[0], y)
+
+
+@helper
+def _load_terms(unary, pairs, excess, residual):
+    """Write the gain of label 1 at each node, and the loss of each edge if its ends differ."""
+    for v in range(unary.shape[0]):
+        excess[v] = unary[v, 1] - unary[v, 0]
+    for e in range(pairs.shape[0]):
+        residual[2 * e] = residual[2 * e + 1] = max(pairs[e, 0], 0.0)
+
+
+@helper
+def _make_bonds(pairs, heads, n_nodes, y):
+    """Make every bond that is possible and does not lower the score."""
+    for e in range(pairs.shape[0]):
+        same = y[heads[2 * e]] == y[heads[2 * e + 1]]
+        y[n_nodes + e] = 1 if same and pairs[e, 0] >= 0.0 else 0
+
+
+@generic_with_default
+def edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
+    """Write the entries of psi for edge e of graph i after the first ``count``; return the new count."""
+    edge, truth, width = graph.edges[i, 0] + e, graph.truth[i], graph.width
+    b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
+    true_a, true_b = graph.labels[truth + a], graph.labels[truth + b]
+    if true_a == y[a] and true_b == y[b]:
+        return count
+    begin = n_nodes * width + e * graph.n_labels * width
+    index[count], value[count] = begin + true_a * width + true_b, 1.0
+    index[count + 1], value[count + 1] = begin + y[a] * width + y[b], -1.0
+    return count + 2
+
+
+@edge_psi.register(Cut)
+def cut_edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
+    edge, truth = graph.edges[i, 0] + e, graph.truth[i]
+    b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
+    bond = 1 if graph.labels[truth + a] == graph.labels[truth + b] else 0
+    if bond == y[n_nodes + e]:
+        return count
+    index[count], value[count] = n_nodes * graph.width + e, bond - y[n_nodes + e]
+    return count + 1
+
+
+@indexed_by_example("nodes", "edges", "truth")
+class GraphOracle(NamedTuple):
+    """Edges, true labels, costs and the kind of inference.
+
+    Attributes
+    ----------
+    nodes, edges : arrays of shape (n, 2)
+        Graph i has the nodes nodes[i, 0], ..., nodes[i, 1] - 1, and its edges likewise. Examples may have the
+        same graph.
+    truth : array of shape (n,)
+        Where the true labels of each example begin.
+    start, arcs, heads : arrays
+        See `Neighbours`.
+    labels : array
+        The true labels of all examples, one after another.
+    cost : array of shape (n_labels, width)
+        ``cost[a, b]`` is the cost of label b at a node whose true label is a.
+    importance : array of shape (n_nodes,)
+        Factor of the cost at each node.
+    inference : Tree, Cut or Messages
+    """
+
+    nodes: IntArray
+    edges: IntArray
+    truth: IntArray
+    start: IntArray
+    arcs: IntArray
+    heads: IntArray
+    labels: IntArray
+    cost: FloatArray
+    importance: FloatArray
+    inference: Labelling
+    n_labels: int
+    width: int
+    most_nodes: int
+    most_edges: int
+
+
+class GraphOracleWork(NamedTuple):
+    """Workspace: scores of labels with their costs, and the arrays of the inference."""
+
+    unary: FloatArray
+    inference: LabellingWork
+
+
+@oracle.output_sizes.register(GraphOracle)
+def graph_output_sizes(graph):
+    nodes, edges = graph.most_nodes, graph.most_edges
+    return oracle.OutputSizes(nodes + n_bonds(graph.inference, edges), 2 * (nodes + edges))
+
+
+@oracle.oracle_workspace.register(GraphOracle)
+def graph_oracle_workspace(graph: GraphOracle) -> GraphOracleWork:
+    nodes, edges, width = graph.most_nodes, graph.most_edges, graph.width
+    inference: LabellingWork = labelling_work(graph.inference, nodes, edges, width)
+    return GraphOracleWork(aligned_zeros(nodes, width), inference)
+
+
+@oracle.output_size.register(GraphOracle)
+def graph_output_size(graph, i):
+    bonds = n_bonds(graph.inference, graph.edges[i, 1] - graph.edges[i, 0])
+    return graph.nodes[i, 1] - graph.nodes[i, 0] + bonds
+
+
+@oracle.is_exact.register(GraphOracle)
+def graph_is_exact(graph: GraphOracle) -> bool:
+    return bool(finds_best(graph.inference))
+
+
+@oracle.shortfall.register(GraphOracle)
+def graph_shortfall(graph, i, work):
+    return labelling_shortfall(graph.inference, work.inference)
+
+
+@oracle.argmax.register(GraphOracle)
+def graph_argmax(graph, i, theta, y, work):
+    first, nodes = graph.nodes[i, 0], graph.nodes[i, 1] - graph.nodes[i, 0]
+    scores = table(theta[: nodes * graph.width], graph.width)
+    for v in range(nodes):
+        cost = graph.cost[graph.labels[graph.truth[i] + v]]
+        weighted_sum(1.0, scores[v], graph.importance[first + v], cost, work.unary[v])
+    _label(graph, i, work.unary[:nodes], theta, y, work)
+
+
+@oracle.decode.register(GraphOracle)
+def graph_decode(graph, i, theta, y, work):
+    nodes = graph.nodes[i, 1] - graph.nodes[i, 0]
+    _label(graph, i, table(theta[: nodes * graph.width], graph.width), theta, y, work)
+
+
+@subroutine
+def _label(graph, i, unary, theta, y, work):
+    """Write the best output for these scores of labels, and the scores of edges in ``theta``, to ``y``."""
+    edges, begin = graph.edges[i, 1] - graph.edges[i, 0], unary.shape[0] * graph.width
+    per_edge = edge_size(graph.inference, graph.n_labels, graph.width)
+    pairs = table(theta[begin : begin + edges * per_edge], per_edge)
+    find_labels(graph.inference, graph, i, unary, pairs, work.inference, y)
+
+
+@oracle.loss.register(GraphOracle)
+def graph_loss(graph, i, y):
+    first, truth, total = graph.nodes[i, 0], graph.truth[i], 0.0
+    for v in range(graph.nodes[i, 1] - first):
+        total += graph.importance[first + v] * graph.cost[graph.labels[truth + v], y[v]]
+    return total
+
+
+@oracle.psi.register(GraphOracle)
+def graph_psi(graph, i, y, index, value):
+    nodes, width, count = graph.nodes[i, 1] - graph.nodes[i, 0], graph.width, 0
+    for v in range(nodes):
+        truth = graph.labels[graph.truth[i] + v]
+        if truth != y[v]:
+            index[count], value[count] = v * width + truth, 1.0
+            index[count + 1], value[count + 1] = v * width + y[v], -1.0
+            count += 2
+    for e in range(graph.edges[i, 1] - graph.edges[i, 0]):
+        count = edge_psi(graph.inference, graph, i, e, y, nodes, count, index, value)
+    return count
+
+
+# Margins of the labels of nodes: by messages on trees, by flows for cuts, else by a new labelling for each.
+#
+# With ``inference="messages"`` a margin is the difference of the scores of two answers. It is exact if both
+# are best, and zero if the second is no worse than the first.
+
+
+class TreeLabelMarginWork(NamedTuple):
+    """Workspace for trees: of the oracle, and rows of labels for messages."""
+
+    oracle: GraphOracleWork
+    rows: FloatArray
+
+
+class CutLabelMarginWork(NamedTuple):
+    """Workspace for cuts: of the oracle, and of `cut_margins`."""
+
+    oracle: GraphOracleWork
+    search: CutMarginWork
+
+
+@margin_workspace.register(GraphOracle)
+def graph_margin_workspace(
+    graph: GraphOracle,
+) -> TreeLabelMarginWork | CutLabelMarginWork | DecodingAgain:
+    work, kind = oracle_workspace(graph), graph.inference
+    if isinstance(kind, Tree):
+        return TreeLabelMarginWork(work, aligned_zeros(2, graph.width))
+    if isinstance(kind, Cut):
+        return CutLabelMarginWork(work, cut_margin_work(graph.most_nodes, graph.most_edges))
+    return DecodingAgain(work, np.zeros(graph.most_nodes, dtype=np.int64))
+
+
+@n_parts.register(GraphOracle)
+def graph_n_parts(graph, i):
+    """Return the number of nodes: bonds follow from the labels."""
+    return graph.nodes[i, 1] - graph.nodes[i, 0]
+
+
+@decode_with_margins.register(GraphOracle)
+def graph_decode_with_margins(graph, i, theta, y, margins, work):
+    _labels_with_margins(graph.inference, graph, i, theta, y, margins, work)
+
+
+@generic
+def _labels_with_margins(kind, graph, i, theta, y, margins, work):
+    """Write the labels of nodes and their margins."""
+    raise NotImplementedError
+
+
+@_labels_with_margins.register(Tree)
+def tree_labels_with_margins(kind, graph, i, theta, y, margins, work):
+    decode(graph, i, theta, y, work.oracle)
+    first, stop, K, width = graph.nodes[i, 0], graph.nodes[i, 1], graph.n_labels, graph.width
+    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    edges, begin = heads.shape[0] // 2, (stop - first) * width
+    tables = theta[begin : begin + edges * K * width].reshape((edges, K, width))
+    order, parent, value = kind.order[first:stop], kind.parent[first:stop], work.oracle.inference.value
+    tree_margins(tables, order, parent, heads, K, value, work.rows, y, margins)
+
+
+@_labels_with_margins.register(Cut)
+def cut_labels_with_margins(kind, graph, i, theta, y, margins, work):
+    decode(graph, i, theta, y, work.oracle)
+    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
+    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    cut_margins(start, graph.arcs, heads, work.oracle.inference, work.search, y, margins)
+
+
+@_labels_with_margins.register(Subsets)
+def subsets_labels_with_margins(kind, graph, i, theta, y, margins, work):
+    decode_again(graph, i, theta, y, margins, work)
+
+
+@_labels_with_margins.register(Messages)
+def messages_labels_with_margins(kind, graph, i, theta, y, margins, work):
+    decode_again(graph, i, theta, y, margins, work)
+
+
+@output_score.register(GraphOracle)
+def graph_output_score(graph, i, theta, y):
+    """Return the score of a labelling, with tables of edges."""
+    nodes, width, total = graph.nodes[i, 1] - graph.nodes[i, 0], graph.width, 0.0
+    for v in range(nodes):
+        total += theta[v * width + y[v]]
+    for e in range(graph.edges[i, 1] - graph.edges[i, 0]):
+        arc = 2 * (graph.edges[i, 0] + e)
+        b, a = graph.heads[arc], graph.heads[arc + 1]
+        total += theta[(nodes + e * graph.n_labels + y[a]) * width + y[b]]
+    return total
+
+
+@forbid.register(GraphOracle)
+def graph_forbid(graph, i, theta, y, p):
+    """Lower the score of a label by more than a change of this label alone can cost, with tables of edges."""
+    first, K, width, nodes = graph.nodes[i, 0], graph.n_labels, graph.width, n_parts(graph, i)
+    rows = theta[: (theta.shape[0] // width) * width].reshape((-1, width))
+    fine = 1.0 + _range_of_rows(rows[p : p + 1], K)
+    for a in range(graph.start[first + p], graph.start[first + p + 1]):
+        begin = nodes + (graph.arcs[a] >> 1) * K
+        fine += _range_of_rows(rows[begin : begin + K], K)
+    before = rows[p, y[p]]
+    rows[p, y[p]] -= fine
+    return p * width + y[p], before
+
+
+@helper
+def _range_of_rows(rows, n_labels):
+    """Return the difference of the largest and the smallest score."""
+    low, high = np.inf, -np.inf
+    for j in range(rows.shape[0]):
+        for k in range(n_labels):
+            low, high = min(low, rows[j, k]), max(high, rows[j, k])
+    return high - low
+
+
+# The oracle of slack rescaling for graphs without cycles; `_slack_oracles` explains how it works.
+
+
+@check_rescalable.register(GraphOracle)
+def graph_check_rescalable(graph: GraphOracle, owner: str) -> None:
+    if not isinstance(graph.inference, Tree):
+        raise ValueError(
+            f"{owner}: slack rescaling needs inference='tree', got "
+            f"{type(graph.inference).__name__.lower()!r}; remove cycles, or rescale margins."
+        )
+    check_counts(graph.cost, owner)
+    for i, (first, stop) in enumerate(graph.nodes.tolist()):
+        if graph.importance[first:stop].min() != graph.importance[first:stop].max():
+            raise ValueError(
+                f"{owner}: slack rescaling needs nodes of equal weight, got node weights that differ in "
+                f"graph {i}; leave them out, or rescale margins."
+            )
+
+
+@slack_workspace.register(GraphOracle)
+def graph_slack_workspace(graph: GraphOracle, length: int) -> CountedTree:
+    if length == 0:
+        return counted_tree(0, 0, graph.width)
+    assert isinstance(graph.inference, Tree)  # or check_rescalable has raised
+    size, n_rows = np.zeros(length, dtype=np.int64), 0
+    for (first, stop), edges in zip(graph.nodes, graph.edges, strict=True):
+        order, parent = graph.inference.order[first:stop], graph.inference.parent[first:stop]
+        n_rows = max(n_rows, count_rows(order, parent, graph.heads[2 * edges[0] : 2 * edges[1]], size))
+    return counted_tree(length, n_rows, graph.width)
+
+
+@slack_argmax.register(GraphOracle)
+def graph_slack_argmax(graph, i, theta, y, work, own):
+    first, stop, width, K = graph.nodes[i, 0], graph.nodes[i, 1], graph.width, graph.n_labels
+    n_nodes, n_edges = stop - first, graph.edges[i, 1] - graph.edges[i, 0]
+    order, parent = graph.inference.order[first:stop], graph.inference.parent[first:stop]
+    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    unary = table(theta[: n_nodes * width], width)
+    pairs = theta[n_nodes * width : (n_nodes + n_edges * K) * width].reshape((n_edges, K, width))
+    truth = graph.labels[graph.truth[i] : graph.truth[i] + n_nodes]
+    best_on_tree_by_count(unary, pairs, order, parent, heads, truth, K, own)
+    m = costliest_count(own.scores[: n_nodes + 1])
+    trace_tree_back(pairs, order, parent, heads, m, K, own, y)
+
+
+@part_entry.register(GraphOracle)
+def graph_part_entry(graph: GraphOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
+    return p * graph.width + int(y[p]), 1.0
+
+
+class TreeMeansWork(NamedTuple):
+    """Workspace: exponentials of the step from a node to its parent, and the table of their edge."""
+
+    joint: FloatArray
+    oriented: FloatArray
+
+
+@means_space.register(GraphOracle)
+def graph_means_space(graph: GraphOracle) -> TreeMeansWork:
+    K, width = graph.n_labels, graph.width
+    return TreeMeansWork(aligned_zeros(2 * K + 2, width), aligned_zeros(K, width))
+
+
+@has_means.register(GraphOracle)
+def graph_has_means(graph: GraphOracle) -> bool:
+    return isinstance(graph.inference, Tree)
+
+
+@find_means.register(GraphOracle)
+def graph_find_means(graph, i, theta, work, own, mean):
+    """Compute the means of a graph without cycles, for the inference `Tree`."""
+    first, stop, K, width = graph.nodes[i, 0], graph.nodes[i, 1], graph.n_labels, graph.width
+    edges, begin = graph.edges[i, 1] - graph.edges[i, 0], (stop - first) * width
+    end = begin + edges * K * width
+    return tree_means(
+        table(theta[:begin], width),
+        theta[begin:end].reshape((edges, K, width)),
+        graph.inference.order[first:stop],
+        graph.inference.parent[first:stop],
+        graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]],
+        K,
+        work.inference.value,
+        own.joint,
+        own.oriented,
+        table(mean[:begin], width),
+        mean[begin:end].reshape((edges, K, width)),
+    )
+
+
+@part_rows.register(GraphOracle)
+def graph_part_rows(graph, i):
+    return PartRows(0, graph.width, graph.nodes[i, 1] - graph.nodes[i, 0], graph.n_labels)

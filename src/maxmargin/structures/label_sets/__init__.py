@@ -1,0 +1,1 @@
+"""Sets of labels: which of several labels an example has."""

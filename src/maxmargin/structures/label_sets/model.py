@@ -1,0 +1,104 @@
+r"""Sets of labels: graphs with a node of two labels for each label of a set, absent or present.
+
+.. math:: \langle w, \phi(x, y) \rangle = \sum_l \langle W_{l y_l}, x \rangle
+          + \sum_{(l, m)} c V_{lm}(y_l, y_m)
+
+All examples have the same graph, which is stored once. All nodes of an example have the same features, each
+with weights of its own; these are stored once too. So a problem takes the memory of its features and of its
+true sets.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse import csr_array
+
+from maxmargin.encoding.checked import checked_numbers
+from maxmargin.runtime.arrays import Features, FloatArray, IntArray, frozen
+from maxmargin.structures.graphs.encode import Graphs
+from maxmargin.structures.graphs.model import Graph, GraphProblem
+from maxmargin.structures.problem import Problem, fitting, spans
+from maxmargin.structures.rows import Rows, SharedRows, as_rows, n_rows, shared_rows
+
+
+class LabelGraph(NamedTuple):
+    """The graph of all examples.
+
+    Attributes
+    ----------
+    n_labels : int
+    edges : array of shape (n_edges, 2)
+        The pairs of labels that are joined.
+    feature : float
+        c, the one feature of a pair.
+    inference : str
+        As for `Graph`.
+    """
+
+    n_labels: int
+    edges: IntArray
+    feature: float
+    inference: str
+
+
+class LabelSets:
+    """Builders of problems over sets of labels."""
+
+    @staticmethod
+    def from_encoded(
+        X: Features, y: IntArray, labels: LabelGraph, *, loss: str = "hamming", owner: str = "LabelSets"
+    ) -> GraphProblem:
+        """Build a problem from a row of features for each example, and sets as rows of zeros and ones."""
+        none = np.zeros(labels.n_labels, dtype=np.int64)
+        one = Graph.from_encoded(_graph(labels), none, 2, inference=labels.inference, loss=loss, owner=owner)
+        rows = shared_rows(as_rows(X, owner), labels.n_labels)
+        phi, graph = _examples(one, rows, n_rows(rows.stored), owner)
+        truth = checked_numbers(np.ravel(y), len(graph.truth) * labels.n_labels, 2, owner)
+        return Problem(phi, graph._replace(labels=truth))
+
+    @staticmethod
+    def for_prediction(X: Features, labels: LabelGraph, *, owner: str = "LabelSets") -> GraphProblem:
+        """Build a problem that can be decoded but not trained on."""
+        rows = as_rows(X, owner)
+        return _unlabelled(shared_rows(rows, labels.n_labels), n_rows(rows), labels, owner)
+
+    @staticmethod
+    def for_scores(scores: FloatArray, labels: LabelGraph, *, owner: str = "LabelSets") -> GraphProblem:
+        """Build a problem to decode whose features of nodes are scores, such as a kernel's, and a constant.
+
+        ``scores`` has one row per example, with as many columns for each label in turn. The constant of each
+        label is a feature of its own.
+        """
+        n, n_labels = len(scores), labels.n_labels
+        by_node = csr_array(scores.reshape(n * n_labels, -1))
+        constants = csr_array(
+            (np.ones(n * n_labels), np.tile(np.arange(n_labels), n), np.arange(n * n_labels + 1))
+        )
+        nodes = frozen(csr_array(scipy.sparse.hstack([by_node, constants])))
+        return _unlabelled(as_rows(nodes, owner), n, labels, owner)
+
+
+def _unlabelled(rows: Rows | SharedRows, n: int, labels: LabelGraph, owner: str) -> GraphProblem:
+    one = Graph.for_prediction(_graph(labels), 2, labels.inference, owner=owner)
+    return _examples(one, rows, n, owner)
+
+
+def _graph(labels: LabelGraph) -> Graphs:
+    """Return the one graph; its nodes have no features yet."""
+    n_labels, n_edges = labels.n_labels, len(labels.edges)
+    ones = scipy.sparse.eye_array(max(n_edges, 1), format="csr")
+    features = csr_array(labels.feature * ones[:n_edges])
+    nodes = np.zeros((n_labels, 0))
+    return Graphs(nodes, np.array([0, n_labels]), features, np.array([0, n_edges]), labels.edges)
+
+
+def _examples(one: GraphProblem, rows: Rows | SharedRows, n: int, owner: str) -> GraphProblem:
+    """Return the problem of n examples with the graph of the one, and with these rows of nodes."""
+    nodes = spans(one.map.most_nodes * np.arange(n + 1))
+    edges = np.repeat(one.map.edges, n, axis=0)
+    phi = one.map._replace(rows=rows, nodes=nodes, edges=edges)
+    graph = one.oracle._replace(
+        nodes=np.repeat(one.oracle.nodes, n, axis=0), edges=edges, truth=nodes[:, 0].copy()
+    )
+    return fitting(Problem(phi, graph), owner)

@@ -1,0 +1,111 @@
+"""Margins of the parts of an output, and the best output that differs in a part."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic, subroutine
+from maxmargin.compiling.generics import InnerWork
+from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.structures.oracle import decode, oracle_workspace, output_size, output_sizes
+
+
+class DecodingAgain(NamedTuple):
+    """Workspace of the default: the workspace of the oracle, and a second output."""
+
+    oracle: object
+    y: IntArray
+
+
+@python_generic
+def margin_workspace(oracle):
+    """Return work arrays for `decode_with_margins`; each thread has its own."""
+    if is_wrapper(type(oracle)):
+        return InnerWork(margin_workspace(oracle.inner))
+    return DecodingAgain(oracle_workspace(oracle), np.zeros(output_sizes(oracle).output, dtype=np.int64))
+
+
+@generic_with_default
+def n_parts(oracle, i):
+    """Return the number of margins of example i; by default the length of its output."""
+    return output_size(oracle, i)
+
+
+@generic
+def output_score(oracle, i, theta, y):
+    r"""Return :math:`\langle \theta, s_i(y) \rangle`; the default of `decode_with_margins` needs it."""
+    return oracle.output_score(i, theta, y)
+
+
+@generic
+def forbid(oracle, i, theta, y, p):
+    """Lower an entry of ``theta`` so far that every best output differs from y in entry p, if any can.
+
+    The default of `decode_with_margins` needs it. The entry should not be lowered by much more than that, as
+    large numbers cost digits.
+
+    Returns
+    -------
+    index : int
+        The index of the lowered entry of ``theta``.
+    before : float
+        Its value before.
+    """
+    return oracle.forbid(i, theta, y, p)
+
+
+@generic_with_default
+def decode_with_margins(oracle, i, theta, y, margins, work):
+    """Write the best output to ``y``, as `decode` does, and the margin of each of its parts to ``margins``.
+
+    ``theta`` has the scores of example i and no more, ``margins`` has `n_parts` entries.
+    """
+    decode_again(oracle, i, theta, y, margins, work)
+
+
+@subroutine
+def decode_again(oracle, i, theta, y, margins, work):
+    """Find the margins by decoding once more for each part.
+
+    The first decoding, of ``y`` itself, is done in the same loop: a second call would be compiled again.
+    """
+    best = 0.0
+    for p in range(-1, margins.shape[0]):
+        answer = y if p < 0 else work.y
+        index, before = forbid(oracle, i, theta, y, p) if p >= 0 else (0, theta[0])
+        decode(oracle, i, theta, answer, work.oracle)
+        theta[index] = before
+        score = output_score(oracle, i, theta, answer)
+        if p < 0:
+            best = score
+        else:
+            # An approximate oracle may find a better output now than at first.
+            margins[p] = np.inf if answer[p] == y[p] else max(best - score, 0.0)
+
+
+def _enough(theta: FloatArray, margin: float) -> float:
+    """Return a change above the margin, of the magnitude of the scores, so that adding it loses no digits."""
+    return 2.0 * margin + (float(np.abs(theta).max(initial=0.0)) or 1.0)
+
+
+@python_generic
+def part_entry(oracle: object, i: int, y: IntArray, p: int) -> tuple[int, float]:
+    """Return the index of a score, and a sign that tells which outputs include this score.
+
+    The sign is 1.0 if these are exactly the outputs that agree with y in part p, and -1.0 if they are exactly
+    those that differ.
+    """
+    raise NotImplementedError
+
+
+@python_generic
+def decode_differing(
+    oracle: object, i: int, theta: FloatArray, y: IntArray, p: int, margin: float, work: object
+) -> IntArray:
+    """Return the best output that differs from the prediction y in part p, whose margin is finite."""
+    index, sign = part_entry(oracle, i, y, p)
+    before, other = theta[index], y.copy()
+    theta[index] -= sign * _enough(theta, margin)
+    decode(oracle, i, theta, other, work)
+    theta[index] = before
+    return other

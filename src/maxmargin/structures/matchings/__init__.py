@@ -1,0 +1,1 @@
+"""Bipartite matchings: links between two sides."""

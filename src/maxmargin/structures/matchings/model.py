@@ -1,0 +1,477 @@
+r"""Partial bipartite matchings: a word is linked to a word on the other side, or left unlinked.
+
+.. math:: \langle w, \phi(x, y) \rangle = \sum_{(j, k) \in y} \langle w, x_{jk} \rangle
+          + \sum_{s > 1} c_s \, |\{ j : j \text{ uses its place } s \}|
+
+with features :math:`x_{jk}` of the link from source j to target k. A target has at most one link. A source
+has ``fertility`` places for links, one by default, and each place after the first has a learnt score
+:math:`c_s`. As each link takes one place, the best output is a best matching of places to targets, which is
+found exactly.
+"""
+
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from maxmargin.compiling import helper, subroutine
+from maxmargin.compiling.loops import add_scaled, clear, copy, weighted_sum
+from maxmargin.encoding.checked import checked_count, checked_flags
+from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, plain
+from maxmargin.runtime.wording import shown
+from maxmargin.structures import feature_map, oracle
+from maxmargin.structures.margins import decode_with_margins, margin_workspace, n_parts, part_entry
+from maxmargin.structures.matchings.encode import (
+    Links,
+    checked_links,
+    encode_links,
+    encode_masks,
+    encode_matchings,
+)
+from maxmargin.structures.matchings.inference import (
+    AssignmentWork,
+    ExchangeWork,
+    assignment,
+    assignment_margins,
+    assignment_work,
+    exchange_work,
+)
+from maxmargin.structures.oracle import decode, oracle_workspace
+from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans
+
+# Products of the features of a pair's links with weights and with moves.
+#
+# The matrix ``x`` has one row per feature and one column per link. Loops take four features at a time, to
+# save memory traffic.
+
+
+@helper
+def sum_features(x, w, out):
+    """``out[:] = w @ x``."""
+    clear(out)
+    quads = x.shape[0] // 4
+    for quad in range(quads):
+        f = 4 * quad
+        _add_four(w[f : f + 4], x[f], x[f + 1], x[f + 2], x[f + 3], out)
+    for f in range(4 * quads, x.shape[0]):
+        add_scaled(w[f], x[f], out)
+
+
+@helper
+def _add_four(w, x0, x1, x2, x3, out):
+    """``out += w[0] * x0 + w[1] * x1 + w[2] * x2 + w[3] * x3``."""
+    w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
+    if w0 == 0.0 and w1 == 0.0 and w2 == 0.0 and w3 == 0.0:  # a move changes few features
+        return
+    for p in range(out.shape[0]):
+        out[p] += (w0 * x0[p] + w1 * x1[p]) + (w2 * x2[p] + w3 * x3[p])
+
+
+@helper
+def push_links(x, support, delta, further, scale, w):
+    """``w += scale * x @ delta[further:]``, where ``delta`` is zero outside ``support``."""
+    quads = x.shape[0] // 4
+    for quad in range(quads):
+        f = 4 * quad
+        _push_four(
+            x[f], x[f + 1], x[f + 2], x[f + 3], support, delta, np.uint32(further), scale, w[f : f + 4]
+        )
+    for f in range(4 * quads, x.shape[0]):
+        total = 0.0
+        for c in range(support.shape[0]):
+            if support[c] >= further:
+                total += delta[support[c]] * x[f, np.uint32(support[c] - np.uint32(further))]
+        w[f] += scale * total
+
+
+@helper
+def _push_four(x0, x1, x2, x3, support, delta, further, scale, w):
+    """Push four features at once, so that their sums are computed in parallel."""
+    t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+    for c in range(support.shape[0]):
+        p = support[c]
+        if p >= further:
+            d, q = delta[p], np.uint32(p - further)
+            t0, t1, t2, t3 = t0 + d * x0[q], t1 + d * x1[q], t2 + d * x2[q], t3 + d * x3[q]
+    w[0] += scale * t0
+    w[1] += scale * t1
+    w[2] += scale * t2
+    w[3] += scale * t3
+
+
+# The feature map of matchings: from links and counts of places to weights, and back to scores.
+#
+# The statistics of an output are the numbers of sources that use their second, third, ... place, then the
+# indicators of all links, source by source. The weights are those of the features of links, then those of the
+# further places.
+
+
+class MatchingWeights(NamedTuple):
+    """Weights of a matching: of the features of links, and of a source's second, third, ... link."""
+
+    links: FloatArray
+    places: FloatArray
+
+
+@indexed_by_example("links")
+class MatchingMap(NamedTuple):
+    """Features of links.
+
+    Attributes
+    ----------
+    features : array of shape (n_links * n_features,)
+        For each pair, the values of the first feature for all its links, then those of the second, ... The
+        values of pair i begin at links[i, 0] * n_features.
+    links : array of shape (n, 2)
+        Pair i has the links links[i, 0], ..., links[i, 1] - 1, source by source.
+    fertility : int
+        Number of places of a source.
+    """
+
+    features: FloatArray
+    links: IntArray
+    fertility: int
+    n_features: int
+    most_links: int
+
+
+class MatchingMapWork(NamedTuple):
+    """Work array: the feature vector of a move."""
+
+    image: FloatArray
+
+
+@feature_map.map_sizes.register(MatchingMap)
+def matching_map_sizes(phi):
+    further = phi.fertility - 1
+    return feature_map.MapSizes(phi.links.shape[0], phi.n_features + further, further + phi.most_links)
+
+
+@feature_map.map_workspace.register(MatchingMap)
+def matching_map_workspace(phi: MatchingMap) -> MatchingMapWork:
+    return MatchingMapWork(np.zeros(phi.n_features))
+
+
+@feature_map.statistics_size.register(MatchingMap)
+def matching_statistics_size(phi, i):
+    return phi.fertility - 1 + phi.links[i, 1] - phi.links[i, 0]
+
+
+@feature_map.score.register(MatchingMap)
+def matching_score(phi, i, w, theta):
+    first, stop, F = phi.links[i, 0], phi.links[i, 1], phi.n_features
+    further, x = phi.fertility - 1, phi.features[first * F : stop * F].reshape((F, stop - first))
+    copy(w[F:], theta[:further])
+    sum_features(x, w, theta[further : further + stop - first])
+
+
+@feature_map.gram.register(MatchingMap)
+def matching_gram(phi, i, move, image, work):
+    first, stop, F = phi.links[i, 0], phi.links[i, 1], phi.n_features
+    further, x = phi.fertility - 1, phi.features[first * F : stop * F].reshape((F, stop - first))
+    clear(work.image)
+    push_links(x, move.support[: move.size[0]], move.delta, further, 1.0, work.image)
+    copy(move.delta[:further], image[:further])
+    sum_features(x, work.image, image[further : further + stop - first])
+
+
+@feature_map.push.register(MatchingMap)
+def matching_push(phi, i, move, scale, w, work):
+    first, stop, F = phi.links[i, 0], phi.links[i, 1], phi.n_features
+    further, x = phi.fertility - 1, phi.features[first * F : stop * F].reshape((F, stop - first))
+    push_links(x, move.support[: move.size[0]], move.delta, further, scale, w)
+    add_scaled(scale, move.delta[:further], w[F:])
+
+
+@feature_map.unpack.register(MatchingMap)
+def matching_unpack(phi: MatchingMap, w: FloatArray) -> MatchingWeights:
+    return MatchingWeights(w[: phi.n_features], w[phi.n_features :])
+
+
+# The oracles of matchings: the best assignment of targets to the places of sources.
+#
+# An output is the target of each place of each source, or -1.
+
+
+@indexed_by_example("links", "sources", "targets", "places", "n_true")
+class MatchingOracle(NamedTuple):
+    """True links and costs.
+
+    Attributes
+    ----------
+    links : array of shape (n, 2)
+        Pair i has the links links[i, 0], ..., links[i, 1] - 1, source by source.
+    sources, targets : arrays of shape (n,)
+        Number of words on each side.
+    places : array of shape (n, 2)
+        Where the places of each pair begin and end.
+    partners : array of shape (n_places,)
+        The true target of each place of each source, or -1, pair after pair.
+    cost : array of shape (n_links,)
+        The cost of a link; for a true link, minus the cost of missing it.
+    n_true : array of shape (n,)
+        Number of true links.
+    missed : float
+        The cost of missing a true link.
+    fertility : int
+        Number of places of a source.
+    """
+
+    links: IntArray
+    sources: IntArray
+    targets: IntArray
+    places: IntArray
+    partners: IntArray
+    cost: FloatArray
+    n_true: IntArray
+    missed: float
+    fertility: int
+    most_links: int
+    most_sources: int
+    most_targets: int
+
+
+class MatchingOracleWork(NamedTuple):
+    """Workspace: scores of links with their costs, scores of places, and the arrays of the search."""
+
+    scores: FloatArray
+    bonus: FloatArray
+    search: AssignmentWork
+
+
+@oracle.output_sizes.register(MatchingOracle)
+def matching_output_sizes(pairs):
+    longest = pairs.most_sources * pairs.fertility
+    return oracle.OutputSizes(longest, (4 if pairs.fertility > 1 else 2) * longest)
+
+
+@oracle.oracle_workspace.register(MatchingOracle)
+def matching_oracle_workspace(pairs: MatchingOracle) -> MatchingOracleWork:
+    return MatchingOracleWork(
+        np.zeros(pairs.most_links),
+        np.zeros(pairs.fertility),
+        assignment_work(pairs.most_sources * pairs.fertility, pairs.most_targets),
+    )
+
+
+@oracle.output_size.register(MatchingOracle)
+def matching_output_size(pairs, i):
+    return pairs.places[i, 1] - pairs.places[i, 0]
+
+
+@oracle.argmax.register(MatchingOracle)
+def matching_argmax(pairs, i, theta, y, work):
+    first, stop, further = pairs.links[i, 0], pairs.links[i, 1], pairs.fertility - 1
+    scores = work.scores[: stop - first]
+    weighted_sum(1.0, theta[further : further + stop - first], 1.0, pairs.cost[first:stop], scores)
+    _match(pairs, i, theta, scores, y, work)
+
+
+@oracle.decode.register(MatchingOracle)
+def matching_decode(pairs, i, theta, y, work):
+    further, n_links = pairs.fertility - 1, pairs.links[i, 1] - pairs.links[i, 0]
+    _match(pairs, i, theta, theta[further : further + n_links], y, work)
+
+
+@subroutine
+def _match(pairs, i, theta, scores, y, work):
+    """Write the best matching for these scores of links, and the scores of places in ``theta``, to ``y``."""
+    for s in range(pairs.fertility - 1):
+        work.bonus[s + 1] = theta[s]
+    matrix = scores.reshape((pairs.sources[i], pairs.targets[i]))
+    assignment(matrix, work.bonus, work.search, y)
+
+
+@oracle.loss.register(MatchingOracle)
+def matching_loss(pairs, i, y):
+    first, n_targets = pairs.links[i, 0], pairs.targets[i]
+    total, hits = 0.0, 0
+    for place in range(pairs.places[i, 1] - pairs.places[i, 0]):
+        if y[place] >= 0:
+            cost = pairs.cost[first + (place // pairs.fertility) * n_targets + y[place]]
+            if cost < 0.0:
+                hits += 1
+            else:
+                total += cost
+    return total + pairs.missed * (pairs.n_true[i] - hits)
+
+
+@oracle.psi.register(MatchingOracle)
+def matching_psi(pairs, i, y, index, value):
+    first, count = pairs.places[i, 0], 0
+    for place in range(pairs.places[i, 1] - first):
+        truth = pairs.partners[first + place]
+        if truth != y[place]:
+            count = _add_link(pairs, i, place, truth, 1.0, count, index, value)
+            count = _add_link(pairs, i, place, y[place], -1.0, count, index, value)
+    return count
+
+
+@subroutine
+def _add_link(pairs, i, place, target, sign, count, index, value):
+    """Write the statistics of the link of a place, if it has one, after the first ``count``."""
+    if target < 0:
+        return count
+    source, further = place // pairs.fertility, pairs.fertility - 1
+    slot = place - source * pairs.fertility
+    if slot > 0:
+        index[count], value[count] = slot - 1, sign
+        count += 1
+    index[count], value[count] = further + source * pairs.targets[i] + target, sign
+    return count + 1
+
+
+MatchingProblem = Problem[MatchingMap, MatchingOracle]
+
+
+class Matching:
+    """Builders of matching problems."""
+
+    @staticmethod
+    def from_links(
+        X: object,
+        y: object,
+        *,
+        possible: object = None,
+        wrong: float = 1.0,
+        missed: float = 3.0,
+        fertility: int = 1,
+        owner: str = "Matching",
+    ) -> MatchingProblem:
+        """Build a problem from features of links and true matchings.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (n_sources, n_targets, n_features)
+            The features of every possible link, one array for each pair of word lists.
+        y : list of matchings
+            Each the target of each source or -1, a list of (source, target) pairs, or an array of shape
+            (n_sources, n_targets) of zeros and ones.
+        possible : list of matchings, optional
+            Further links, in the same forms, that cost nothing whether predicted or not; a word may have any
+            number of them.
+        wrong, missed : float
+            The cost of a wrong link, and of a true link that is missed.
+        fertility : int
+            Largest number of links of a source. A target has at most one.
+        owner : str
+            The name that errors begin with.
+        """
+        checked_count(fertility, owner, "fertility")
+        links = encode_links(X, owner=owner)
+        truth = encode_matchings(y, links, owner=owner, fertility=fertility)
+        ignored = None if possible is None else encode_masks(possible, links, owner=owner, name="possible")
+        return Matching.from_encoded(
+            links, truth, ignored, wrong=wrong, missed=missed, fertility=fertility, owner=owner
+        )
+
+    @staticmethod
+    def from_encoded(
+        links: Links,
+        truth: ArrayLike,
+        possible: ArrayLike | None = None,
+        *,
+        wrong: float = 1.0,
+        missed: float = 3.0,
+        fertility: int = 1,
+        owner: str = "Matching",
+    ) -> MatchingProblem:
+        """Build a problem from links; ``truth``, an array of bools, marks a matching."""
+        _check_costs(wrong, missed, owner)
+        phi, pairs = Matching.for_prediction(links, fertility, owner=owner)
+        n_links = int(pairs.links[-1, 1])
+        true = checked_flags(truth, n_links, owner, "truth")
+        costs = np.full(n_links, float(wrong))
+        if possible is not None:
+            costs[checked_flags(possible, n_links, owner, "possible")] = 0.0
+        pairs = pairs._replace(
+            partners=_partners(pairs, true, owner),
+            cost=plain(np.where(true, -missed, costs), np.float64),
+            n_true=plain(np.add.reduceat(true, pairs.links[:, 0], dtype=np.int64), np.int64),
+            missed=float(missed),
+        )
+        return Problem(phi, pairs)
+
+    @staticmethod
+    def for_prediction(links: Links, fertility: int = 1, *, owner: str = "Matching") -> MatchingProblem:
+        """Build a problem that can be decoded but not trained on: it has no true links."""
+        fertility = checked_count(fertility, owner, "fertility")
+        links = checked_links(links, owner)
+        of_pairs = spans(links.offsets)
+        most_links = int((of_pairs[:, 1] - of_pairs[:, 0]).max())
+        oracle = MatchingOracle(
+            links=of_pairs,
+            sources=links.sources,
+            targets=links.targets,
+            places=spans(np.append(0, np.cumsum(fertility * links.sources))),
+            partners=np.zeros(0, dtype=np.int64),
+            cost=np.zeros(0),
+            n_true=np.zeros(len(of_pairs), dtype=np.int64),
+            missed=0.0,
+            fertility=fertility,
+            most_links=most_links,
+            most_sources=int(links.sources.max()),
+            most_targets=int(links.targets.max()),
+        )
+        phi = MatchingMap(links.features, of_pairs, fertility, int(links.n_features), most_links)
+        return fitting(Problem(phi, oracle), owner)
+
+
+def _check_costs(wrong: object, missed: object, owner: str) -> None:
+    """Raise unless both costs are finite and not negative."""
+    for name, value in (("wrong", wrong), ("missed", missed)):
+        if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+            raise ValueError(f"{owner}: {name} must be a finite number >= 0, got {shown(value)}.")
+
+
+def _partners(pairs: MatchingOracle, truth: BoolArray, owner: str) -> IntArray:
+    """Return the target of each place; the links of a source take its first places."""
+    partners = np.full(pairs.places[-1, 1], -1, dtype=np.int64)
+    for i, (m, n) in enumerate(zip(pairs.sources, pairs.targets, strict=True)):
+        matrix = truth[pairs.links[i, 0] : pairs.links[i, 1]].reshape(m, n)
+        source, target = np.nonzero(matrix)
+        place = np.cumsum(matrix, axis=1)[source, target] - 1
+        if len(place) and (place.max() >= pairs.fertility or len(set(target.tolist())) < len(target)):
+            raise ValueError(
+                f"{owner}: truth must link a source at most {pairs.fertility} times and a target once, "
+                f"got more for pair {i}."
+            )
+        partners[pairs.places[i, 0] + source * pairs.fertility + place] = target
+    return partners
+
+
+class MatchingMarginWork(NamedTuple):
+    """Workspace: of the oracle, and of `assignment_margins`."""
+
+    oracle: MatchingOracleWork
+    exchanges: ExchangeWork
+
+
+@margin_workspace.register(MatchingOracle)
+def matching_margin_workspace(pairs: MatchingOracle) -> MatchingMarginWork:
+    exchanges = exchange_work(pairs.most_sources * pairs.fertility, pairs.most_targets)
+    return MatchingMarginWork(oracle_workspace(pairs), exchanges)
+
+
+@n_parts.register(MatchingOracle)
+def matching_n_parts(pairs, i):
+    """Return the number of links that could be made."""
+    return pairs.links[i, 1] - pairs.links[i, 0]
+
+
+@decode_with_margins.register(MatchingOracle)
+def matching_decode_with_margins(pairs, i, theta, y, margins, work):
+    """Write, for each link, by how much the score falls if the link is forced to change: added or removed."""
+    decode(pairs, i, theta, y, work.oracle)
+    shape, further = (pairs.sources[i], pairs.targets[i]), pairs.fertility - 1
+    scores = theta[further : further + margins.shape[0]].reshape(shape)
+    prices, bonus = work.oracle.search, work.oracle.bonus
+    assignment_margins(scores, bonus, prices, work.exchanges, y, margins.reshape(shape))
+
+
+@part_entry.register(MatchingOracle)
+def matching_part_entry(pairs: MatchingOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
+    source, target = divmod(p, int(pairs.targets[i]))
+    places = y[source * pairs.fertility : (source + 1) * pairs.fertility]
+    return pairs.fertility - 1 + p, 1.0 if target in places else -1.0

@@ -1,0 +1,521 @@
+"""How feature rows are stored: densely, sparsely, or as indicators."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from maxmargin.compiling import generic, subroutine
+from maxmargin.compiling.intrinsics import prefetch
+from maxmargin.compiling.loops import add_four, add_scaled, clear, list_nonzero
+from maxmargin.encoding.kinds import is_numeric, pieces, row_pieces
+from maxmargin.encoding.matrices import check_indices, checked_csr, checked_length, in_order, is_canonical
+from maxmargin.runtime.arrays import (
+    CsrMatrix,
+    FloatArray,
+    IntArray,
+    SparseMatrix,
+    UIntArray,
+    ValueArray,
+    frozen,
+    is_frozen,
+    is_mapped,
+    is_sparse,
+    owned,
+    value_dtype,
+)
+from maxmargin.runtime.wording import described
+
+# Up to this fraction of nonzeros, loops over a sparse row are faster than over a dense one.
+_SPARSE_BELOW = 2 / 3
+# Column numbers are uint32.
+_MOST_COLUMNS = 2**32
+
+
+class DenseRows(NamedTuple):
+    """Rows of a matrix with all values stored."""
+
+    values: ValueArray
+    n_columns: int
+
+
+class SparseRows(NamedTuple):
+    """Rows in CSR form: row t has ``values[p]`` in column ``columns[p]`` for start[t] <= p < start[t + 1]."""
+
+    start: IntArray
+    columns: UIntArray
+    values: ValueArray
+    n_columns: int
+
+
+class IndicatorRows(NamedTuple):
+    """Sparse rows whose values are all one, as for words and other names: a third of the memory traffic."""
+
+    start: IntArray
+    columns: UIntArray
+    n_columns: int
+
+
+Rows = DenseRows | SparseRows | IndicatorRows
+
+
+def as_rows(X: ArrayLike | SparseMatrix, owner: str = "as_rows") -> Rows:
+    """Return the rows of an array or sparse matrix, with checked indices and safe from changes by callers.
+
+    All features pass through this function before kernels, which do not check indices, read them. Values of
+    type float32 keep their type. Frozen arrays, such as files mapped for reading, are used in place. Repeated
+    entries of a row are summed. An array with many zeros is stored sparsely, unless it is mapped, as a mapped
+    array may be larger than memory.
+    """
+    if is_sparse(X):
+        _check_numbers(X, owner)
+        return _stored(_canonical(checked_csr(X, f"{owner}: the matrix of features")), owner)
+    array = np.asarray(X)
+    _check_numbers(array, owner)
+    if is_mapped(array) or not _has_many_zeros(array):
+        return DenseRows(owned(array, value_dtype(array.dtype)), array.shape[1])
+    return _without_zeros(array)
+
+
+def as_indicators(
+    start: NDArray[np.integer], columns: NDArray[np.integer], n_columns: int, owner: str
+) -> Rows:
+    """Return rows with ones in the columns ``columns[start[t]:start[t + 1]]``, which may be in any order.
+
+    Frozen arrays come from an encoder, which repeats no column in a row. So they need not be sorted, and are
+    used in place.
+    """
+    if not is_frozen(columns):
+        matrix = csr_array((max(len(start) - 1, 0), n_columns))
+        ones = np.broadcast_to(1.0, len(columns))  # takes no memory
+        matrix.data, matrix.indices, matrix.indptr = ones, columns, start
+        return as_rows(matrix, owner)
+    what = f"{owner}: the matrix of features"
+    columns = columns[: checked_length(start, len(columns), max(len(start) - 1, 0), what)]
+    check_indices(start, columns, n_columns, what)
+    _check_columns(n_columns, owner)
+    return IndicatorRows(owned(start, np.int64), owned(columns, np.uint32), int(n_columns))
+
+
+def n_rows(rows: Rows) -> int:
+    """Return the number of rows."""
+    return len(rows.values) if isinstance(rows, DenseRows) else len(rows.start) - 1
+
+
+def squared_norms(rows: Rows) -> FloatArray:
+    """Return the sum of the squares of each row, in float64."""
+    out = np.empty(n_rows(rows))
+    if isinstance(rows, DenseRows):
+        for piece in pieces(len(out), rows.n_columns):
+            out[piece] = np.square(rows.values[piece], dtype=np.float64).sum(axis=1)
+        return out
+    if isinstance(rows, IndicatorRows):
+        return np.subtract(rows.start[1:], rows.start[:-1], out=out)
+    for first, stop in row_pieces(rows.start):
+        squares = np.square(rows.values[rows.start[first] : rows.start[stop]], dtype=np.float64)
+        row = np.repeat(np.arange(stop - first), np.diff(rows.start[first : stop + 1]))
+        out[first:stop] = np.bincount(row, squares, stop - first)
+    return out
+
+
+def _check_numbers(X: NDArray[np.generic] | SparseMatrix, owner: str) -> None:
+    if X.ndim != 2 or not is_numeric(X.dtype):
+        raise ValueError(
+            f"{owner}: features must be real numbers of shape (n_rows, n_features), got {described(X)} of "
+            f"dtype {X.dtype}."
+        )
+
+
+def _check_columns(n_columns: int, owner: str) -> None:
+    if n_columns > _MOST_COLUMNS:
+        raise ValueError(f"{owner}: features must have at most 2**32 columns, got {n_columns}; hash them.")
+
+
+def _has_many_zeros(array: NDArray[np.generic]) -> bool:
+    count = sum(np.count_nonzero(array[piece] != 0) for piece in pieces(*array.shape))
+    return bool(count <= _SPARSE_BELOW * array.size)
+
+
+def _without_zeros(array: NDArray[np.generic]) -> Rows:
+    """Return the entries of an array that are not zero, using no more memory than these take."""
+    start = np.zeros(len(array) + 1, dtype=np.int64)
+    for piece in pieces(*array.shape):
+        start[1:][piece] = np.count_nonzero(array[piece], axis=1)
+    np.cumsum(start, out=start)
+    columns, values = np.empty(start[-1], np.uint32), np.empty(start[-1], value_dtype(array.dtype))
+    for piece in pieces(*array.shape):
+        row, column = np.nonzero(array[piece])
+        entries = slice(start[piece.start], start[piece.stop])
+        columns[entries], values[entries] = column, array[piece][row, column]
+    return _compact(start, columns, values, array.shape[1])
+
+
+def _canonical(X: CsrMatrix) -> CsrMatrix:
+    """Return the matrix with increasing columns in rows. Its own flags may be stale, so they are ignored."""
+    if is_canonical(X.indptr, X.indices):
+        return X
+    canonical: CsrMatrix = frozen(in_order(csr_array((X.data, X.indices, X.indptr), X.shape, copy=True)))
+    return canonical
+
+
+def _stored(X: CsrMatrix, owner: str) -> Rows:
+    _check_columns(X.shape[1], owner)
+    start, columns = owned(X.indptr, np.int64), owned(X.indices, np.uint32)
+    return _compact(start, columns, X.data, X.shape[1])
+
+
+def _compact(start: IntArray, columns: UIntArray, values: NDArray[np.generic], n_columns: int) -> Rows:
+    """Return the rows as indicators if all values are one."""
+    if all((values[piece] == 1.0).all() for piece in pieces(len(values))):
+        return IndicatorRows(start, columns, n_columns)
+    return SparseRows(start, columns, owned(values, value_dtype(values.dtype)), n_columns)
+
+
+# The generic functions that read and write feature rows, for each storage format.
+#
+# Values may be of type float32. Each is converted to float64 as it is read, so that rows of either type with
+# the same values give the same bits.
+
+# Up to this fraction of nonzeros, or two of them, pushing two at a time is faster than pushing whole rows.
+_FEW = 1 / 5
+
+
+@generic
+def row_scores(rows, t, W, out):
+    """``out[:] = x_t @ W``"""
+    raise NotImplementedError
+
+
+@generic
+def row_push(rows, t, scale, delta, W):
+    """``W += scale * np.outer(x_t, delta)``"""
+    raise NotImplementedError
+
+
+@generic
+def row_add_two(rows, t, a, b, W, j, k):
+    """``W[:, j] += a * x_t; W[:, k] += b * x_t``, for j != k"""
+    raise NotImplementedError
+
+
+@subroutine
+def row_push_few(rows, t, scale, delta, W, nonzero):
+    """``W += scale * np.outer(x_t, delta)``, fast if delta is sparse; ``nonzero`` is workspace."""
+    count = list_nonzero(delta, nonzero)
+    if count > 2 and count > _FEW * delta.shape[0]:
+        row_push(rows, t, scale, delta, W)
+        return
+    for c in range(0, count - 1, 2):
+        j, k = nonzero[c], nonzero[c + 1]
+        row_add_two(rows, t, scale * delta[j], scale * delta[k], W, j, k)
+    if count & 1:
+        k = nonzero[count - 1]
+        row_add(rows, t, scale * delta[k], W[:, k])
+
+
+@generic
+def rows_prefetch(rows, first, stop):
+    """Prefetch the rows first, ..., stop - 1 into the cache."""
+    raise NotImplementedError
+
+
+@generic
+def row_clear(rows, t, W):
+    """``W[x_t != 0] = 0``"""
+    raise NotImplementedError
+
+
+@generic
+def row_add(rows, t, scale, out):
+    """``out += scale * x_t``"""
+    raise NotImplementedError
+
+
+@generic
+def row_dot(rows, t, v):
+    """``x_t @ v``"""
+    raise NotImplementedError
+
+
+@generic
+def row_wipe(rows, t, v):
+    """``v[x_t != 0] = 0``; return the sum of the squares of the old values"""
+    raise NotImplementedError
+
+
+@generic
+def row_wipe_two(rows, t, W, j, k):
+    """``W[x_t != 0, j] = W[x_t != 0, k] = 0``, for j != k; return the sum of the squares of the old values"""
+    raise NotImplementedError
+
+
+@row_scores.register(DenseRows)
+def dense_rows_row_scores(rows, t, W, out):
+    clear(out)
+    x, fours = rows.values[t], rows.n_columns // 4
+    for four in range(fours):
+        f = 4 * four
+        a, b, c, d = np.float64(x[f]), np.float64(x[f + 1]), np.float64(x[f + 2]), np.float64(x[f + 3])
+        add_four(a, W[f], b, W[f + 1], c, W[f + 2], d, W[f + 3], out)
+    for f in range(4 * fours, rows.n_columns):
+        add_scaled(np.float64(x[f]), W[f], out)
+
+
+@row_scores.register(SparseRows)
+def sparse_rows_row_scores(rows, t, W, out):
+    clear(out)
+    for p in range(rows.start[t], rows.start[t + 1]):
+        add_scaled(np.float64(rows.values[p]), W[rows.columns[p]], out)
+
+
+@row_scores.register(IndicatorRows)
+def indicator_rows_row_scores(rows, t, W, out):
+    clear(out)
+    for p in range(rows.start[t], rows.start[t + 1]):
+        add_scaled(1.0, W[rows.columns[p]], out)
+
+
+@row_push.register(DenseRows)
+def dense_rows_row_push(rows, t, scale, delta, W):
+    for f in range(rows.n_columns):
+        x = np.float64(rows.values[t, f])
+        if x != 0.0:
+            add_scaled(scale * x, delta, W[f])
+
+
+@row_push.register(SparseRows)
+def sparse_rows_row_push(rows, t, scale, delta, W):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        add_scaled(scale * np.float64(rows.values[p]), delta, W[rows.columns[p]])
+
+
+@row_push.register(IndicatorRows)
+def indicator_rows_row_push(rows, t, scale, delta, W):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        add_scaled(scale, delta, W[rows.columns[p]])
+
+
+@row_add_two.register(DenseRows)
+def dense_rows_row_add_two(rows, t, a, b, W, j, k):
+    for f in range(rows.n_columns):
+        x = np.float64(rows.values[t, f])
+        W[f, j] += a * x
+        W[f, k] += b * x
+
+
+@row_add_two.register(SparseRows)
+def sparse_rows_row_add_two(rows, t, a, b, W, j, k):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        f, x = rows.columns[p], np.float64(rows.values[p])
+        W[f, j] += a * x
+        W[f, k] += b * x
+
+
+@row_add_two.register(IndicatorRows)
+def indicator_rows_row_add_two(rows, t, a, b, W, j, k):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        f = rows.columns[p]
+        W[f, j] += a
+        W[f, k] += b
+
+
+@rows_prefetch.register(DenseRows)
+def dense_rows_rows_prefetch(rows, first, stop):
+    prefetch(rows.values, first * rows.n_columns, stop * rows.n_columns)
+
+
+@rows_prefetch.register(SparseRows)
+def sparse_rows_rows_prefetch(rows, first, stop):
+    prefetch(rows.columns, rows.start[first], rows.start[stop])
+    prefetch(rows.values, rows.start[first], rows.start[stop])
+
+
+@rows_prefetch.register(IndicatorRows)
+def indicator_rows_rows_prefetch(rows, first, stop):
+    prefetch(rows.columns, rows.start[first], rows.start[stop])
+
+
+@row_clear.register(DenseRows)
+def dense_rows_row_clear(rows, t, W):
+    for f in range(rows.n_columns):
+        clear(W[f])
+
+
+@row_clear.register(SparseRows)
+@row_clear.register(IndicatorRows)
+def sparse_rows_row_clear(rows, t, W):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        clear(W[rows.columns[p]])
+
+
+@row_add.register(DenseRows)
+def dense_rows_row_add(rows, t, scale, out):
+    for f in range(rows.n_columns):
+        out[f] += scale * np.float64(rows.values[t, f])
+
+
+@row_add.register(SparseRows)
+def sparse_rows_row_add(rows, t, scale, out):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        out[rows.columns[p]] += scale * np.float64(rows.values[p])
+
+
+@row_add.register(IndicatorRows)
+def indicator_rows_row_add(rows, t, scale, out):
+    for p in range(rows.start[t], rows.start[t + 1]):
+        out[rows.columns[p]] += scale
+
+
+@row_dot.register(DenseRows)
+def dense_rows_row_dot(rows, t, v):
+    total = 0.0
+    for f in range(rows.n_columns):
+        total += np.float64(rows.values[t, f]) * v[f]
+    return total
+
+
+@row_dot.register(SparseRows)
+def sparse_rows_row_dot(rows, t, v):
+    total = 0.0
+    for p in range(rows.start[t], rows.start[t + 1]):
+        total += np.float64(rows.values[p]) * v[rows.columns[p]]
+    return total
+
+
+@row_dot.register(IndicatorRows)
+def indicator_rows_row_dot(rows, t, v):
+    total = 0.0
+    for p in range(rows.start[t], rows.start[t + 1]):
+        total += v[rows.columns[p]]
+    return total
+
+
+@row_wipe.register(DenseRows)
+def dense_rows_row_wipe(rows, t, v):
+    total = 0.0
+    for f in range(rows.n_columns):
+        total += v[f] * v[f]
+        v[f] = 0.0
+    return total
+
+
+@row_wipe.register(SparseRows)
+@row_wipe.register(IndicatorRows)
+def sparse_rows_row_wipe(rows, t, v):
+    total = 0.0
+    for p in range(rows.start[t], rows.start[t + 1]):
+        total += v[rows.columns[p]] * v[rows.columns[p]]
+        v[rows.columns[p]] = 0.0
+    return total
+
+
+@row_wipe_two.register(DenseRows)
+def dense_rows_row_wipe_two(rows, t, W, j, k):
+    total = 0.0
+    for f in range(rows.n_columns):
+        total += W[f, j] * W[f, j] + W[f, k] * W[f, k]
+        W[f, j] = W[f, k] = 0.0
+    return total
+
+
+@row_wipe_two.register(SparseRows)
+@row_wipe_two.register(IndicatorRows)
+def sparse_rows_row_wipe_two(rows, t, W, j, k):
+    total = 0.0
+    for p in range(rows.start[t], rows.start[t + 1]):
+        x = W[rows.columns[p]]
+        total += x[j] * x[j] + x[k] * x[k]
+        x[j] = x[k] = 0.0
+    return total
+
+
+# Rows that several parts of an example share, each part with weights of its own.
+#
+# The label sets of an example of L labels have L rows with the same features, in the columns of L different
+# blocks. Stored as such, the features would be there L times.
+
+
+class SharedRows(NamedTuple):
+    """The Kronecker product of a row of features and the identity, for each row of a matrix.
+
+    Row t has the features of row ``t // times`` of the matrix, in block ``t % times`` of the columns.
+
+    Attributes
+    ----------
+    stored : Rows
+    times : int
+        How many rows share features: the number of blocks.
+    n_columns : int
+        That of all blocks.
+    """
+
+    stored: Rows
+    times: int
+    n_columns: int
+
+
+def shared_rows(stored: Rows, times: int) -> SharedRows:
+    """Return the rows, each as often as it has blocks of columns."""
+    return SharedRows(stored, int(times), int(times) * stored.n_columns)
+
+
+@subroutine
+def _place(rows, t):
+    """Return the stored row, and the first and last column of its block."""
+    s = t // rows.times
+    first = (t - s * rows.times) * rows.stored.n_columns
+    return s, first, first + rows.stored.n_columns
+
+
+@row_scores.register(SharedRows)
+def shared_rows_row_scores(rows, t, W, out):
+    s, first, stop = _place(rows, t)
+    row_scores(rows.stored, s, W[first:stop], out)
+
+
+@row_push.register(SharedRows)
+def shared_rows_row_push(rows, t, scale, delta, W):
+    s, first, stop = _place(rows, t)
+    row_push(rows.stored, s, scale, delta, W[first:stop])
+
+
+@row_add_two.register(SharedRows)
+def shared_rows_row_add_two(rows, t, a, b, W, j, k):
+    s, first, stop = _place(rows, t)
+    row_add_two(rows.stored, s, a, b, W[first:stop], j, k)
+
+
+@rows_prefetch.register(SharedRows)
+def shared_rows_rows_prefetch(rows, first, stop):
+    rows_prefetch(rows.stored, first // rows.times, (stop + rows.times - 1) // rows.times)
+
+
+@row_clear.register(SharedRows)
+def shared_rows_row_clear(rows, t, W):
+    s, first, stop = _place(rows, t)
+    row_clear(rows.stored, s, W[first:stop])
+
+
+@row_add.register(SharedRows)
+def shared_rows_row_add(rows, t, scale, out):
+    s, first, stop = _place(rows, t)
+    row_add(rows.stored, s, scale, out[first:stop])
+
+
+@row_dot.register(SharedRows)
+def shared_rows_row_dot(rows, t, v):
+    s, first, stop = _place(rows, t)
+    return row_dot(rows.stored, s, v[first:stop])
+
+
+@row_wipe.register(SharedRows)
+def shared_rows_row_wipe(rows, t, v):
+    s, first, stop = _place(rows, t)
+    return row_wipe(rows.stored, s, v[first:stop])
+
+
+@row_wipe_two.register(SharedRows)
+def shared_rows_row_wipe_two(rows, t, W, j, k):
+    s, first, stop = _place(rows, t)
+    return row_wipe_two(rows.stored, s, W[first:stop], j, k)

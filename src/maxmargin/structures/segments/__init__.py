@@ -1,0 +1,3 @@
+"""Segments: sequences cut into labelled spans."""
+
+from maxmargin.structures.segments import answers as answers

@@ -1,0 +1,1 @@
+"""Sequences: a label for each token, by chains of first and second order."""
