@@ -20,7 +20,7 @@ ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own. A file of a room of
 # structures is in the layer of its name; all other files of rooms, and what rooms share, are "structures".
 LAYERS = [
-    ["runtime", "evaluation"],
+    ["runtime", "evaluation", "_moved"],
     ["files/atomic", "files/container", "files/parts", "files/checkpoint"],
     ["compiling"],
     ["encoding", "structures/encode"],

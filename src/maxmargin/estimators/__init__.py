@@ -2,6 +2,8 @@
 
 from importlib import import_module
 
+from maxmargin._moved import former
+
 # The structure of each estimator: its folder in `maxmargin.structures`.
 STRUCTURES = {
     "ChainSVC": "sequences",
@@ -22,7 +24,7 @@ def estimator_class(name: str) -> type:
     return found
 
 
-def __getattr__(name: str) -> type:
+def __getattr__(name: str) -> object:
     if name in STRUCTURES:
         return estimator_class(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return former(__name__, name)

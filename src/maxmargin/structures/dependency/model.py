@@ -41,7 +41,7 @@ from maxmargin.structures.margins import (
 )
 from maxmargin.structures.means import PartRows, find_means, means_space, part_rows
 from maxmargin.structures.oracle import decode, oracle_workspace, output_size
-from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans
+from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans, written_as
 from maxmargin.structures.rows import Rows, as_indicators, as_rows, n_rows, row_add, row_dot, row_wipe
 
 # The feature map of dependency trees: from arcs to weights of their features, and back to scores.
@@ -57,6 +57,7 @@ class DependencyWeights(NamedTuple):
     arcs: FloatArray
 
 
+@written_as("ArborescenceMap")
 @indexed_by_example("arcs")
 class DependencyMap(NamedTuple):
     """Features of arcs.
@@ -145,6 +146,7 @@ def dependency_unpack(phi: DependencyMap, w: FloatArray) -> DependencyWeights:
 # An output is the head of each word.
 
 
+@written_as("ArborescenceOracle")
 @indexed_by_example("words", "scale")
 class DependencyOracle(NamedTuple):
     """True heads, costs, and the trees to choose from.
