@@ -246,7 +246,7 @@ def test_machines_share_a_directory(shipping, tmp_path):
 
 @pytest.mark.slow
 def test_a_wheel_carries_the_kernels_and_says_for_which_platform(tmp_path):
-    repository = Path(__file__).parents[1]
+    repository = Path(__file__).parents[2]
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore"):
         shutil.copy(repository / name, tmp_path / name)
     copy_package(tmp_path / "src")

@@ -57,7 +57,7 @@ def bits_of_another_process(
         item for item in request.session.items if getattr(item, "originalname", "") == test.__name__
     ]
     names = [item.callspec.params["name"] for item in chosen]
-    script = Path(__file__).parent / "support" / "bitwise_runs.py"
+    script = Path(__file__).parents[1] / "support" / "bitwise_runs.py"
     program = f"{before}\nimport runpy, sys\nrunpy.run_path({str(script)!r}, run_name='__main__')"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | settings
     command = [sys.executable, "-W", "error", "-c", program, *names]

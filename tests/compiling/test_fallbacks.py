@@ -38,7 +38,7 @@ builtins.__import__ = block
 """
 FITS = f"""
 import json, sys
-sys.path.append({str(Path(__file__).parent)!r})
+sys.path.append({str(Path(__file__).parents[1])!r})
 from maxmargin.compiling.kernel_cache import cache_directory
 from support.fallback_fits import fits
 
