@@ -91,7 +91,7 @@ def solve(
         and a run that continues from it (``start``) begins after that pass.
     checkpoint : Checkpoint or path, optional
         Store the state of the run in this file every minute, or as often as the `Checkpoint` says. A file
-        that exists is replaced only if it is ``start``. Problems with Python objects, as made by `Custom`,
+        that exists is replaced only if it is ``start``. Problems with Python objects, as made by ``Custom``,
         have no checkpoints.
 
     Returns

@@ -176,7 +176,7 @@ class ChainSVC(
     order : {1, 2}, default=1
         Number of labels that the next one depends on. An oracle of second order takes n_labels times longer.
     loss : {"hamming", "normalized_hamming"} or array (n_labels, n_labels), default="hamming"
-        Number of wrong labels, their share (the default of `Chain.from_sequences`, as in the paper),
+        Number of wrong labels, their share (the default of ``Chain.from_sequences``, as in the paper),
         or a cost ``loss[truth, label]``, labels in the order of ``classes_``. Costs are averaged over the
         sequence, unlike "hamming", which adds them up: multiply them by a typical length, or raise C.
     %(rescaling)s
