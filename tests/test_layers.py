@@ -121,6 +121,39 @@ def test_rooms_have_few_files():
         assert len(names) <= 7, room
 
 
+def test_the_tree_of_tests_is_that_of_the_package():
+    tests = Path(__file__).parent
+    rooms = {path.parent.relative_to(ROOT).as_posix() for path in ROOT.rglob("__init__.py")}
+    folders = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")}
+    assert folders <= rooms | {"fuzz", "benchmarks", "word_alignment"}
+    assert rooms - folders <= {"compiling/numba_private"}
+
+
+def private_names(tree):
+    """What a test imports, reads or replaces of modules and begins with an underscore: (room, name)."""
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("maxmargin."):
+            room = node.module.split(".")[1]
+            yield from ((room, alias.name) for alias in node.names if alias.name.startswith("_"))
+            paths = {(alias.asname or alias.name): f"{node.module}.{alias.name}" for alias in node.names}
+            modules |= {name: room for name, path in paths.items() if _module_at(path.replace(".", "/")[10:])}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=used):
+                yield modules.get(name), used
+            case ast.Call(args=[ast.Name(id=name), ast.Constant(value=str(used)), *_]):
+                yield modules.get(name), used
+
+
+def test_tests_read_private_names_of_their_own_room_only():
+    tests = Path(__file__).parent
+    for file in tests.rglob("test_*.py"):
+        own, names = file.relative_to(tests).parts[0], private_names(tree_of(file))
+        others = {(room, name) for room, name in names if room not in (own, None) and name.startswith("_")}
+        assert not others, file
+
+
 def test_models_know_nothing_of_scikit_learn():
     for module in MODULES:
         if part_of(module) in (

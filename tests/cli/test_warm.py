@@ -127,7 +127,7 @@ def stubbed(monkeypatch, tmp_path):
     monkeypatch.setattr(warm, "cache_directory", lambda: tmp_path)
     monkeypatch.setattr(
         warm,
-        "_CHILD",
+        "CHILD",
         "import json, sys\nfor k, fit in enumerate(json.load(sys.stdin)): print(json.dumps([2, 100.0 + k]))",
     )
     return tmp_path
@@ -152,7 +152,7 @@ def test_a_log_has_a_line_for_each_fit(stubbed, capsys):
 
 def test_a_child_that_fails_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(warm, "cache_directory", lambda: tmp_path)
-    monkeypatch.setattr(warm, "_CHILD", "import sys; sys.stdin.read(); sys.exit(3)")
+    monkeypatch.setattr(warm, "CHILD", "import sys; sys.stdin.read(); sys.exit(3)")
     with pytest.raises(ChildProcessError, match=r"compiled for MatchingSVC, links ended with code 3"):
         warm.compile_kernels(["MatchingSVC"])
 
@@ -178,6 +178,10 @@ assert compiled.kernels == warm._n_specialisations() > 0
 assert sum(sweep.cached.stats.cache_hits.values()) == 4
 assert not sweep.cached.stats.cache_misses
 """
+
+
+def test_children_find_their_work_where_it_is():
+    subprocess.run([sys.executable, "-W", "error", "-c", warm.CHILD], input=b"[]", check=True, timeout=600)
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ for fit in json.load(sys.stdin):
 
 
 def test_kernels_are_compiled_for_the_baseline_and_copied(monkeypatch, tmp_path):
-    monkeypatch.setattr(warm, "_CHILD", CHILD)
+    monkeypatch.setattr(warm, "CHILD", CHILD)
     monkeypatch.setattr(baseline, "host", lambda: (ARM, "apple-m4", ""))
     place = tmp_path / "a" / "kernels"
     warm.compile_baseline(place, ["MulticlassSVC"], n_jobs=1, progress=False)

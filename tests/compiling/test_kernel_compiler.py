@@ -20,7 +20,7 @@ SETTINGS = [{}, {"nrt": True}, {"nrt": False}, {"nrt": True, "fastmath": True}, 
 
 
 def test_this_version_of_numba_is_among_those_tested():
-    """If not: `.ci/versions newest`, `pytest -m slow tests/compiling/test_bitwise.py`, then add it to `TESTED`."""
+    """If not: `.ci/versions newest`, `pytest -m slow tests/compiling/test_bitwise.py`; add it to `TESTED`."""
     assert IS_TESTED
 
 

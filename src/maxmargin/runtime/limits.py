@@ -66,7 +66,7 @@ _CLOCK = _Clock()
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 # Within a run, the length of the next piece, by the name of the loop over examples.
 _LENGTHS: ContextVar[dict[str, int] | None] = ContextVar("lengths", default=None)
-_PIECE_SECONDS = 0.1
+PIECE_SECONDS = 0.1
 _MOMENT = 1e-3
 # A piece is at most this many times as long as the last one, as the timing of a short piece is unreliable.
 _GROWTH = 8
@@ -172,6 +172,6 @@ class Pace:
 
     def note(self, examples: float, seconds: float) -> None:
         """Adapt the length of pieces to the time that some examples took."""
-        lasting = int(examples * _PIECE_SECONDS / max(seconds, 1e-9))
+        lasting = int(examples * PIECE_SECONDS / max(seconds, 1e-9))
         most = _GROWTH * max(self.length, int(examples))
         self.length = self._kept[self._name] = max(1, min(most, lasting))
