@@ -154,6 +154,22 @@ def test_tests_read_private_names_of_their_own_room_only():
         assert not others, file
 
 
+def test_cases_share_no_random_generator():
+    for file in Path(__file__).parent.rglob("*.py"):
+        tree = tree_of(file)
+        shared = {ast.unparse(node.targets[0]) for node in tree.body if _makes_generator(node)}
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+        read = {node.id for each in functions for node in ast.walk(each) if isinstance(node, ast.Name)}
+        local = {node.arg for each in functions for node in ast.walk(each) if isinstance(node, ast.arg)}
+        assert not shared & (read - local), file
+
+
+def _makes_generator(node):
+    return isinstance(node, ast.Assign) and bool(
+        re.fullmatch(r"np\.random\.default_rng\(\d*\)", ast.unparse(node.value))
+    )
+
+
 def test_models_know_nothing_of_scikit_learn():
     for module in MODULES:
         if part_of(module) in (

@@ -18,7 +18,6 @@ from maxmargin.estimators import estimator
 
 LONG = pytest.mark.long
 OPTIONS: dict[str, Any] = {"tol": 1e-2, "random_state": 0, "verbose": 0}
-RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(scope="module")
@@ -36,32 +35,35 @@ def segments() -> tuple[Any, Any]:
 
 
 def matchings() -> tuple[Any, Any]:
-    y = [RNG.permutation(3) for _ in range(8)]
-    X = [np.eye(3)[each][:, :, None] + RNG.normal(scale=0.3, size=(3, 3, 2)) for each in y]
+    rng = np.random.default_rng(0)
+    y = [rng.permutation(3) for _ in range(8)]
+    X = [np.eye(3)[each][:, :, None] + rng.normal(scale=0.3, size=(3, 3, 2)) for each in y]
     return X, [each.tolist() for each in y]
 
 
 def sentences() -> tuple[Any, Any]:
     """Arcs of sentences of three words, whose heads have a larger feature."""
     y = [[0, 1, 1], [2, 0, 2], [0, 1, 2], [3, 3, 0]] * 2
-    X = []
+    rng, X = np.random.default_rng(0), []
     for heads in y:
-        arcs = RNG.normal(scale=0.3, size=(3, 4, 2))
+        arcs = rng.normal(scale=0.3, size=(3, 4, 2))
         arcs[np.arange(3), heads, 0] += 1.0
         X.append(arcs)
     return X, y
 
 
 def graphs() -> tuple[Any, Any]:
-    y = [RNG.integers(3, size=4) for _ in range(8)]
+    rng = np.random.default_rng(0)
+    y = [rng.integers(3, size=4) for _ in range(8)]
     edges = np.array([[0, 1], [1, 2], [2, 3]])
-    X = [(np.eye(3)[each] + RNG.normal(scale=0.3, size=(4, 3)), edges) for each in y]
+    X = [(np.eye(3)[each] + rng.normal(scale=0.3, size=(4, 3)), edges) for each in y]
     return X, y
 
 
 def label_sets() -> tuple[Any, Any]:
-    y = RNG.integers(2, size=(12, 3))
-    return y + RNG.normal(scale=0.3, size=(12, 3)), y
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=(12, 3))
+    return y + rng.normal(scale=0.3, size=(12, 3)), y
 
 
 CASES = {

@@ -123,7 +123,7 @@ def test_a_transformer_may_make_dense_features_of_sparse_ones():
 
 
 def test_a_3d_array_stays_one():
-    X = RNG.normal(size=(4, 5, 3))
+    X = np.random.default_rng(1).normal(size=(4, 5, 3))
     found = TokenTransformer(PCA(2)).fit_transform(X)
     assert found.shape == (4, 5, 2)
     np.testing.assert_allclose(found.reshape(20, 2), PCA(2).fit_transform(X.reshape(20, 3)))

@@ -240,7 +240,11 @@ def argmax(x: Any, w: Any, y_true: int | None = None) -> int:
     return int(np.argmax([w @ features(x, y) + (0 if y_true is None else loss(y_true, y)) for y in (0, 1)]))
 
 
-RNG = np.random.default_rng(0)
+def features_of_chance() -> Any:
+    rng = np.random.default_rng(0)
+    return lambda x, y: rng.random(2)
+
+
 DATA = [1.0, -2.0, 3.0], [0, 1, 1]
 FUNCTIONS = {"features": features, "loss": loss, "argmax": argmax}
 OWN_MUTANTS: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -261,7 +265,7 @@ OWN_MUTANTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "by the features and the loss of the other functions",
     ),
     "features of chance": (
-        {"features": lambda x, y: RNG.random(2)},
+        {"features": features_of_chance()},
         "twice",
         "two values of loss or psi",
     ),

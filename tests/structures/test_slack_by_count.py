@@ -261,7 +261,7 @@ def test_trees() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("structure", ["independent", "tree"])
 def test_sets_of_labels(structure: str) -> None:
-    features = _rng.normal(size=(8, 2))
+    features = np.random.default_rng(1).normal(size=(8, 2))
     labels = (np.column_stack([features, features.sum(axis=1)]) > 0).astype(int)
     model = MultilabelSVC(C=2.0, structure=structure, rescaling="slack", **RUN)
     model.fit(features, labels)

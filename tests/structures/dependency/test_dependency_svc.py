@@ -19,13 +19,13 @@ SENTENCES = [WORDS, WORDS[1:], WORDS[:3], WORDS[1:3], [WORDS[2]], [WORDS[2], WOR
 HEADS = [[2, 3, 0, 3], [2, 0, 2], [2, 3, 0], [2, 0], [0], [0, 1]]
 
 
-def _arcs(heads):
+def _arcs(heads, rng):
     """Arcs whose first feature says, through noise, whether they are true."""
     truth = np.equal.outer(np.array(heads), np.arange(len(heads) + 1))
-    return truth[:, :, None] * [1.0, 0.0] + 0.3 * _rng.normal(size=(*truth.shape, 2))
+    return truth[:, :, None] * [1.0, 0.0] + 0.3 * rng.normal(size=(*truth.shape, 2))
 
 
-X = [_arcs(heads) for heads in HEADS]
+X = [_arcs(heads, _rng) for heads in HEADS]
 
 
 def fitted(features=X, heads=HEADS, **parameters):

@@ -15,15 +15,15 @@ SIZES = [(2, 3), (3, 2), (1, 1), (3, 3), (2, 2), (3, 1), (2, 3), (3, 3)]
 _rng = np.random.default_rng(0)
 
 
-def _pair(size):
+def _pair(size, rng):
     """Links whose first feature says, through noise, whether they are true; on the diagonal most are."""
     y = np.where(np.arange(size[0]) < size[1], np.arange(size[0]), -1)
-    y[_rng.random(size[0]) < 0.2] = -1
+    y[rng.random(size[0]) < 0.2] = -1
     truth = y[:, None] == np.arange(size[1])
-    return truth[:, :, None] * [1.0, 0.0] + 0.3 * _rng.normal(size=(*size, 2)), y
+    return truth[:, :, None] * [1.0, 0.0] + 0.3 * rng.normal(size=(*size, 2)), y
 
 
-X, Y = (list(side) for side in zip(*map(_pair, SIZES), strict=True))
+X, Y = (list(side) for side in zip(*(_pair(size, _rng) for size in SIZES), strict=True))
 LINKS = [[(j, int(k)) for j, k in enumerate(y) if k >= 0] for y in Y]
 
 

@@ -15,15 +15,15 @@ _rng = np.random.default_rng(0)
 LENGTHS = (5, 1, 4, 2, 5, 3, 6, 4, 5, 3, 5, 6)
 
 
-def _labels(length: int) -> Any:
+def _labels(length: int, rng: np.random.Generator) -> Any:
     """Draw two labels, and go on so that each three in a row add up to a multiple of three."""
-    labels = list(_rng.integers(3, size=2))
+    labels = list(rng.integers(3, size=2))
     while len(labels) < length:
         labels.append(-(labels[-1] + labels[-2]) % 3)
     return np.array(labels[:length])
 
 
-Y = [_labels(length) for length in LENGTHS]
+Y = [_labels(length, _rng) for length in LENGTHS]
 X = [np.eye(4)[labels] + 0.8 * _rng.normal(size=(len(labels), 4)) for labels in Y]
 NAMES = [[("verb", "noun", "adverb")[label] for label in labels] for labels in Y]
 MODEL = ChainSVC(C=1.0, order=2, loss="normalized_hamming", tol=0.02, max_iter=1000, random_state=0)
