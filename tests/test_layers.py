@@ -217,7 +217,7 @@ def _module_at(path):
     return next((m for m in (path, f"{path}/__init__") if m in MODULES), None)
 
 
-def test_no_cycles():
+def test_imports_have_no_cycles():
     done, trail = set(), []
 
     def visit(module):

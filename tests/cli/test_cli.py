@@ -36,7 +36,7 @@ def exit_code(*arguments: str) -> Any:
 
 
 @pytest.mark.slow
-def test_demo_on_all_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_runs_on_all_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plot = tmp_path / "demo.png"
     assert cli.main(["demo", "--plot", str(plot)]) == 0
     text = said(capsys)
@@ -95,7 +95,7 @@ def test_quiet_demo_says_the_result_only(tmp_path: Path, capsys: pytest.CaptureF
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_words")
-def test_demo_without_matplotlib(
+def test_demo_without_matplotlib_says_what_to_install(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
@@ -120,7 +120,7 @@ def test_demo_says_that_it_compiles(
 
 
 @pytest.mark.usefixtures("few_words")
-def test_interrupt_while_training(
+def test_an_interrupt_while_training_ends_the_demo(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(progress: Progress) -> None:
@@ -135,7 +135,9 @@ def test_interrupt_while_training(
     assert not plot.exists()
 
 
-def test_interrupt_elsewhere(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_elsewhere_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
@@ -181,7 +183,7 @@ def test_misuse_is_told_in_one_line(
     assert error.count("\n") == 1
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("--version") == 0
     assert capsys.readouterr().out == f"maxmargin {maxmargin.__version__}\n"
 

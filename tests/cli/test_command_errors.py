@@ -64,7 +64,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("tag python data", "python: expected a model that 'maxmargin train' wrote, got one without"),
     ],
 )
-def test_faults(files: Path, arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_faults_are_one_line(
+    files: Path, arguments: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (files / "bad").write_text("U00:%x[0,0]\nU01:%y[0,0]\n")
     (files / "wide").write_text("U00:%x[0,2]\n")
     (files / "empty").write_text("\n")
@@ -92,7 +94,9 @@ def test_faults(files: Path, arguments: str, message: str, capsys: pytest.Captur
         ("evaluate a b c", "expected one or two files, got 3"),
     ],
 )
-def test_misuse(files: Path, arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_misuse_exits_with_code_2(
+    files: Path, arguments: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments.split())
     assert caught.value.code == 2
@@ -104,7 +108,9 @@ def test_misuse(files: Path, arguments: str, message: str, capsys: pytest.Captur
 @pytest.mark.parametrize(
     "notes", [None, {"task": "Columns", "settings": {}}, {"task": "Trees", "settings": {"tags": 1}}]
 )
-def test_models_with_other_notes(files: Path, notes: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_with_other_notes_load_but_do_not_tag(
+    files: Path, notes: object, capsys: pytest.CaptureFixture[str]
+) -> None:
     maxmargin.MulticlassSVC(random_state=0).fit([[0.0], [1.0]], [0, 1]).save("model", notes=notes)
     assert maxmargin.load("model").notes_ == notes
     assert cli.main(["tag", "model", "data"]) == 1

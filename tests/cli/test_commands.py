@@ -59,7 +59,7 @@ def train(folder: Path, text: str | bytes, *options: str) -> dict[str, Any]:
     return found
 
 
-def test_columns_with_a_template(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_are_trained_with_a_template(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = train(files, COLUMNS, "--template", "template", "-C", "10")
     assert (said["format"], said["estimator"], said["sentences"], said["tokens"]) == (
         "columns",
@@ -92,7 +92,7 @@ def sentences() -> list[list[tuple[str, str, str]]]:
     return [[tuple(row.split()) for row in s.split("\n")] for s in COLUMNS.strip().split("\n\n")]  # type: ignore[misc]
 
 
-def test_columns_without_labels_from_standard_input(
+def test_columns_without_labels_are_tagged_from_standard_input(
     files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(files, gzip.compress(COLUMNS.encode()), "-C", "10")
@@ -120,7 +120,7 @@ def sentence_features() -> list[list[list[str]]]:
     return [word_features([row[:2] for row in sentence]) for sentence in sentences()]
 
 
-def test_segments(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_segments_are_trained_and_evaluated(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(files, COLUMNS, "--estimator", "segments", "-C", "10")["estimator"] == "SegmentSVC"
     assert run("evaluate", "model", "data") == 0
     assert capsys.readouterr().out.splitlines()[1].endswith("FB1: 100.00")
@@ -131,7 +131,7 @@ def test_segments(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[3][-1] == "inf"
 
 
-def test_attributes(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_attributes_are_trained_and_tagged(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = train(files, ATTRIBUTES, "-C", "10")
     assert (said["format"], said["features"], said["labels"]) == ("attributes", 6, ["D", "N"])
     assert run("tag", "model", "data", "-q", "--output", "out") == 0
@@ -143,7 +143,7 @@ def test_attributes(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == expected
 
 
-def test_sequences_of_rows(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sequences_of_rows_are_trained_and_tagged(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = train(files, HMM, "-C", "10")
     assert (said["format"], said["features"], said["labels"]) == ("svmhmm", 5, [1, 2])
     (files / "new").write_text("1 qid:1 1:1 9:1\n1 qid:1 3:1\n")
@@ -163,7 +163,7 @@ def test_classes_and_sets(files: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(scores)["subset_accuracy"] == 1.0
 
 
-def test_trees(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trees_are_trained_and_tagged(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = train(files, TREES, "-C", "1")
     assert (said["format"], said["estimator"], said["words"]) == ("conllu", "DependencySVC", 5)
     assert run("tag", "model", "data", "-q") == 0
@@ -236,7 +236,7 @@ def test_resume_goes_on_from_a_checkpoint(files: Path, capsys: pytest.CaptureFix
     assert (maxmargin.load("model").coef_ == whole.coef_).all()  # type: ignore[attr-defined]
 
 
-def test_evaluation_of_files(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_are_evaluated_without_a_model(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "both").write_text("a B-X B-X\nb O B-X\n\n")
     assert run("evaluate", "both") == 0
     assert "precision:  50.00%; recall: 100.00%; FB1:  66.67" in capsys.readouterr().out
@@ -259,7 +259,9 @@ def test_what_training_says(files: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.skipif(not hasattr(maxmargin.ChainSVC, "top_features"), reason="needs top_features")
-def test_inspection(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspection_lists_the_top_features_of_a_label(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     train(files, COLUMNS, "-t", "template", "-C", "10")
     assert run("inspect", "model", "--label", "B-VP", "-k", "2", "--json") == 0
     data = json.loads(capsys.readouterr().out)

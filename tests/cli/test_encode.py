@@ -39,7 +39,7 @@ def test_encode_train_tag(files: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.startswith("the DT B-NP B-NP\n")
 
 
-def test_json_lines(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lines_are_encoded_and_trained_on(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "lines").write_text(JSON)
     assert cli.main(["encode", "lines", "-o", "corpus"]) == 0
     captured = capsys.readouterr()
@@ -68,7 +68,7 @@ def test_json_lines(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("train corpus -m model --estimator parser", "--estimator: expected chain or segments", 1),
     ],
 )
-def test_faults(
+def test_faults_are_one_line_and_have_a_code(
     files: Path, capsys: pytest.CaptureFixture[str], arguments: str, message: str, code: int
 ) -> None:
     (files / "bad").write_text("the DT B-NP\ndog NN\n")

@@ -111,7 +111,9 @@ def edge_weights(model: Any) -> dict[tuple[str, str, str], float]:
 
 
 @pytest.mark.parametrize("template", PAIRS_ALONE)
-def test_templates_of_pairs_alone(files: Path, capsys: pytest.CaptureFixture[str], template: str) -> None:
+def test_templates_of_pairs_alone_train_as_an_enumeration_does(
+    files: Path, capsys: pytest.CaptureFixture[str], template: str
+) -> None:
     """Scores, labels and the objective are those of an enumeration without weights of tokens."""
     (files / "template").write_text(template)
     assert run(*TRAIN, "--json") == 0
@@ -219,7 +221,9 @@ def test_search_and_resume(files: Path, capsys: pytest.CaptureFixture[str]) -> N
         ),
     ],
 )
-def test_faults(files: Path, capsys: pytest.CaptureFixture[str], command: str, message: str) -> None:
+def test_faults_are_one_line(
+    files: Path, capsys: pytest.CaptureFixture[str], command: str, message: str
+) -> None:
     (files / "plain").write_text("U00:%x[0,0]\nB\n")
     (files / "lone").write_text("B\n")
     (files / "wide").write_text("U00:%x[0,0]\nB01:%x[0,2]\n")

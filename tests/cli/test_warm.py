@@ -189,7 +189,7 @@ def test_afterwards_estimators_compile_nothing():
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=600)
 
 
-def test_without_a_directory(monkeypatch):
+def test_without_a_directory_nothing_is_kept(monkeypatch):
     monkeypatch.setattr(warm, "cache_directory", lambda: None)
     compiled = warm.compile_kernels()
     assert (compiled.kernels, compiled.directory) == (0, None)

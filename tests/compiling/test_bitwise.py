@@ -198,7 +198,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     }
 
 
-def test_loops_in_all_modes(case: Case) -> None:
+def test_loops_have_the_same_bits_in_all_modes(case: Case) -> None:
     cached, compiled, interpreted = (results_of_all_loops(case, mode) for mode in MODES)
     assert sweep.mode(case.problem, METHOD) == "cached"
     assert any(float.fromhex(bit) for bit in cached["push_blocks"])

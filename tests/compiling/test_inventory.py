@@ -74,7 +74,7 @@ def test_kernels_for_another_processor_are_not_ready(places: Path, monkeypatch: 
     assert [each.origin for each in inventories()] == ["this user's cache"]
 
 
-def test_one_line_and_one_for_each_model(tmp_path: Path) -> None:
+def test_inventory_has_one_line_and_one_for_each_model(tmp_path: Path) -> None:
     trained = (
         Trained("Chain", "dense", "BlockFrankWolfe"),
         Trained("Chain", "dense", "Pairwise"),

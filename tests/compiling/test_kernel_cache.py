@@ -171,7 +171,7 @@ def test_helper_of_a_user_is_not_kept():
 
 
 @pytest.mark.slow
-def test_four_cold_processes_at_once(package):
+def test_four_cold_processes_at_once_share_one_cache(package):
     cold(package)
     cache = package / "cache"
     sparse = MEASURED.replace(
@@ -225,7 +225,7 @@ def test_falls_back_to_the_users_cache(package):
 
 
 @pytest.mark.slow
-def test_without_compilation(package):
+def test_without_compilation_numbers_are_the_same(package):
     said = run(package, MEASURED, NUMBA_DISABLE_JIT="1")
     np.testing.assert_allclose(said["numbers"], measured(), rtol=1e-12)
     assert said["signatures"] == 0

@@ -105,7 +105,7 @@ def of_many_paths(arrays, total):
 @pytest.mark.compiled
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 @pytest.mark.parametrize("loop", [calls_apart, has_a_closure, of_many_paths])
-def test_compiled_as_interpreted(loop):
+def test_loops_return_the_same_compiled_as_interpreted(loop):
     arrays = (np.linspace(0.1, 0.7, 7), np.linspace(0.2, 0.3, 5))
     assert loop.mode(arrays, np.ones(1)) != "interpreted"
     assert loop.compiled(arrays, np.ones(1)) == loop.interpreted(arrays, np.ones(1))
@@ -194,7 +194,7 @@ def of_items(arrays, integers, flags, table):
 
 @pytest.mark.compiled
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_items_as_interpreted():
+def test_items_are_the_same_compiled_as_interpreted():
     def data():
         arrays = np.linspace(0.0, 1.0, 9), np.zeros(4, dtype=np.float32)
         integers, flags = np.array([3, -1, 4, -1], dtype=np.int32), np.zeros(4, dtype=bool)

@@ -51,7 +51,7 @@ def test_watchers_are_told_of_the_end_after_an_error():
     assert [each.ended for each in told] == [False, True]
 
 
-def test_a_compilation_in_words():
+def test_a_compilation_is_described_in_words():
     assert str(Compilation("sweep", ("ChainMap", "Pairwise"))) == "sweep for ChainMap, Pairwise"
     assert str(Compilation("add_scaled", ())) == "add_scaled"
 

@@ -79,7 +79,7 @@ def lose(where: int) -> None:
 
 
 @EACH_METHOD
-def test_the_optimum_of_one_machine(client: Client, optimum: float, method: Any) -> None:
+def test_a_cluster_reaches_the_optimum_of_one_machine(client: Client, optimum: float, method: Any) -> None:
     tol = 1e-4 if method is METHODS["accelerated"] else 1e-2
     found = ran(method, tol)
     assert_true(found, optimum, tol)
@@ -105,7 +105,9 @@ def test_a_loss_costs_progress_and_nothing_else(
 
 
 @pytest.mark.long
-def test_a_loss_during_a_certificate(client: Client, optimum: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loss_during_a_certificate_does_no_harm(
+    client: Client, optimum: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hinges, calls = on_dask.rounds.Rounds.hinges, []
 
     def losing(self: Any, w: Any) -> float:
@@ -226,7 +228,7 @@ def test_a_worker_that_joins_is_used(client: Client, cluster: LocalCluster, opti
     assert found.stopped.problem.rounds.fleet.epoch == 0  # nothing was lost
 
 
-def test_chains_of_a_bag(client: Client, tmp_path: Any) -> None:
+def test_chains_of_a_bag_are_trained(client: Client, tmp_path: Any) -> None:
     rng = np.random.default_rng(0)
     words = [rng.integers(9, size=rng.integers(1, 5)).tolist() for _ in range(16)]
     sequences = [[{"w": str(j), "s": {"rest": {f"{j % 3}"}}} for j in each] for each in words]
@@ -249,7 +251,7 @@ def test_chains_of_a_bag(client: Client, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("hash_bits", [None, pytest.param(6, marks=pytest.mark.long)])
-def test_chains_of_a_directory(client: Client, tmp_path: Path, hash_bits: int | None) -> None:
+def test_chains_of_a_directory_are_trained(client: Client, tmp_path: Path, hash_bits: int | None) -> None:
     words = [[0, 1], [2], [3, 4, 1], [0, 2], [5, 4], [1]]
     lines = ["".join(f"w{j} {'AB'[j % 2]}\n" for j in each) for each in words]
     (tmp_path / "data").write_text("\n".join(lines))
@@ -271,7 +273,7 @@ def test_chains_of_a_directory(client: Client, tmp_path: Path, hash_bits: int | 
 
 
 @pytest.mark.long
-def test_classes_of_an_array(client: Client) -> None:
+def test_classes_of_an_array_are_trained(client: Client) -> None:
     weights = np.linspace(0.0, 2.0, len(X))
     options: dict[str, Any] = {"tol": 1e-3, "random_state": 0, "verbose": 0, "class_weight": {0: 2.0}}
     expected = maxmargin.MulticlassSVC(**options).fit(X, Y, weights)
@@ -296,7 +298,7 @@ def test_parameters_that_a_cluster_does_not_serve(client: Client) -> None:
         on_dask.ChainSVC().fit([dask.delayed(([], []))])
 
 
-def test_arguments(client: Client) -> None:
+def test_wrong_arguments_are_refused(client: Client) -> None:
     for options, message in (
         ({"timeout": 0}, "timeout must be a number of seconds > 0"),
         ({"client": 3}, "client must be a synchronous"),
@@ -314,6 +316,6 @@ def test_arguments(client: Client) -> None:
         rounds_of(solve(part(0), Pairwise(LAM), max_passes=1))
 
 
-def test_without_a_client() -> None:
+def test_without_a_client_there_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"there must be a distributed\.Client, got none"):
         on_dask.solve(partitions(), METHODS["plain"])

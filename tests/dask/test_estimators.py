@@ -86,7 +86,7 @@ SOME = [name if name in ("SegmentSVC", "GraphSVC") else pytest.param(name, marks
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_the_model_of_one_machine(client: Client, name: str) -> None:
+def test_a_cluster_trains_the_model_of_one_machine(client: Client, name: str) -> None:
     make, options = CASES[name]
     X, y = make()
     expected = getattr(maxmargin, name)(**OPTIONS, **options).fit(X, y)

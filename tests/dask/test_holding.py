@@ -147,7 +147,7 @@ def test_weights_come_as_differences(worker: list[Held]) -> None:
         bench.adopt(Update(5, 4, difference(new, old)))
 
 
-def test_hinges_in_pieces(worker: list[Held], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hinges_in_pieces_are_those_at_once(worker: list[Held], monkeypatch: pytest.MonkeyPatch) -> None:
     w = np.random.default_rng(1).normal(size=sizes(worker[0].problem).weights)
     expected = sum(float(objective.hinge_losses(held.problem, w).sum()) for held in worker)
     done, found = tasks.hinges(RUN, 0, (0, 1, 2), 1, encoded(w), 10.0)

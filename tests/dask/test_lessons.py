@@ -73,7 +73,7 @@ def test_partitions_must_be_alike(X: Any, y: Any, message: str) -> None:
         merged(first, second)
 
 
-def test_pairs() -> None:
+def test_pairs_of_any_form_become_examples() -> None:
     assert as_examples(iter([(1, "a"), (2, "b")]), None) == ([1, 2], ["a", "b"])
     assert as_examples(([1, 2], ["a", "b"]), None) == ([1, 2], ["a", "b"])
     assert as_examples((1, 2), iter("ab")) == ([1, 2], ["a", "b"])

@@ -99,7 +99,7 @@ def test_a_worker_that_is_stopped_does_not_delay_the_end_of_a_run(
     assert left == set(there)  # time was up before the worker was given up
 
 
-def test_workers_killed_at_random_moments(tmp_path: Path) -> None:
+def test_workers_killed_at_random_moments_leave_results_right(tmp_path: Path) -> None:
     assert kill_workers.main([str(tmp_path), "--runs", "1", "--seed", "3"]) == 0
     journal = (tmp_path / "workers.jsonl").read_text()
     assert journal.count('"right": true') >= 1

@@ -216,7 +216,7 @@ def test_bands_are_below_their_words() -> None:
     assert labels.count("predicted") == labels.count("true") == 2
 
 
-def test_segments_of_models() -> None:
+def test_segments_of_models_are_drawn() -> None:
     model, x = fitted("segments"), KINDS["segments"].X[0]
     display = SegmentsDisplay.from_estimator(model, x)
     assert display.segments == model.predict([x])[0]
@@ -240,7 +240,7 @@ def test_marks_of_links() -> None:
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == WORDS[:4]
 
 
-def test_alignment_of_a_model() -> None:
+def test_alignment_of_a_model_is_drawn() -> None:
     model, x = fitted("matching"), KINDS["matching"].X[0]
     display = AlignmentDisplay.from_estimator(model, x, sure=[0, 1])
     linked = {(j, k) for j, k in enumerate(model.predict([x])[0].tolist()) if k >= 0}
@@ -248,7 +248,7 @@ def test_alignment_of_a_model() -> None:
     np.testing.assert_allclose(display.ax_.images[0].get_array(), x @ model.coef_ + model.intercept_)
 
 
-def test_arcs_and_their_colours() -> None:
+def test_arcs_have_the_colours_of_the_legend() -> None:
     display = DRAWN["dependency"]()
     ends = [(round(note.xy[0]), note.arrow_patch.get_edgecolor()) for note in display.ax_.texts]
     assert [word for word, _ in ends] == [1, 2, 3, 4, 5, 6, 6, 7, 8, 9]
@@ -276,7 +276,7 @@ def test_arcs_that_overlap_have_different_heights() -> None:
         assert height != other or b <= c or d <= a
 
 
-def test_tree_of_a_model() -> None:
+def test_tree_of_a_model_is_drawn() -> None:
     X = [[("the", "DET"), ("dog", "NOUN"), ("barks", "VERB")], [("cats", "NOUN"), ("sleep", "VERB")]]
     model = DependencySVC(C=1.0, verbose=0, random_state=0).fit(X, [[2, 3, 0], [2, 0]])
     display = DependencyDisplay.from_estimator(model, X[0])
@@ -285,14 +285,14 @@ def test_tree_of_a_model() -> None:
     assert display.ax_.get_legend() is None
 
 
-def test_images_and_their_wrong_pixels() -> None:
+def test_images_show_their_wrong_pixels() -> None:
     display = DRAWN["image"]()
     assert display.ax_.images[0].get_array().shape == (5, 5)
     wrong = {tuple(map(int, point)) for line in display.ax_.lines for point in line.get_xydata()}
     assert wrong == {(k, k) for k in range(5)}
 
 
-def test_nodes_and_their_colours() -> None:
+def test_nodes_have_colours_by_their_labels() -> None:
     model, x = fitted("graph"), KINDS["graph"].X[0]
     places = np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 1.0]])
     display = GraphDisplay.from_estimator(model, x, positions=places, y_true=1 - model.predict([x])[0])
@@ -371,7 +371,7 @@ def test_models_must_be_fitted() -> None:
             draw.from_estimator(KINDS["chain"].new())
 
 
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     display = GraphDisplay([0, 1], edges=[(0, 1)])
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"^GraphDisplay.plot needs matplotlib.*maxmargin\[plot\]$"):

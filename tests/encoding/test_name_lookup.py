@@ -39,7 +39,7 @@ def expected(names, bags):
 
 
 @given(st.data(), st.lists(NAMES | SIMPLE, unique=True, min_size=1, max_size=40))
-def test_table_as_dict(data, names):
+def test_the_table_finds_what_a_dict_does(data, names):
     asked = st.sampled_from(names) | NAMES | SIMPLE
     bags = data.draw(st.lists(st.lists(asked, max_size=9), min_size=1, max_size=9))
     bags.append([names[0]])

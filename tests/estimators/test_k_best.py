@@ -85,7 +85,7 @@ Y = [["O", "B-x", "I-x"], ["B-x", "I-x", "O", "O"], ["O"], ["B-x", "O"]]
 
 
 @pytest.mark.parametrize("forbidden", [None, "bio"])
-def test_labellings_and_margins(forbidden: str | None) -> None:
+def test_k_best_labellings_have_the_margins_of_their_scores(forbidden: str | None) -> None:
     model = ChainSVC(C=1.0, forbidden=forbidden, random_state=0).fit(X, Y)
     best = model.predict(X)
     for x, first, (labels, margins) in zip(X, best, model.predict_k_best(X, 5), strict=True):

@@ -18,13 +18,13 @@ def read(path: Path, content: str | bytes, **options: object) -> list[Sequences]
         return list(read_attributes(source, **options))  # type: ignore[arg-type]
 
 
-def test_labels_attributes_and_blank_lines(tmp_path: Path) -> None:
+def test_labels_and_attributes_are_read_between_blank_lines(tmp_path: Path) -> None:
     (found,) = read(tmp_path / "data", "\nB-NP\tw=An\t__BOS__\nI-NP\tw=A.P.\n\n\nO\n")
     assert found.y == [["B-NP", "I-NP"], ["O"]]
     assert found.X.listed() == [[["w=An", "__BOS__"], ["w=A.P."]], [[]]]
 
 
-def test_values_and_escapes(tmp_path: Path) -> None:
+def test_values_and_escapes_are_read(tmp_path: Path) -> None:
     text = "A\tx:2.5\ty\ta\\:b\\\\:-1e-1\tx\nB\\:C\tx:1\ta\\:b\\\\\t\\n\n"
     (found,) = read(tmp_path / "data", text)
     assert found.y == [["A", "B:C"]]

@@ -83,14 +83,14 @@ def test_passes_between_two_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("every", [-1, np.nan, np.inf, "5", "passes", "0 passes", "5 Passes", None, [5]])
-def test_wrong_intervals(every: Any) -> None:
+def test_wrong_intervals_are_refused(every: Any) -> None:
     expected = "Checkpoint: every must be a number of seconds >= 0, or passes such as '5 passes', got "
     with pytest.raises(ValueError, match=expected):
         Checkpoint("run", every)
 
 
 @pytest.mark.parametrize("path", [None, 3, b"run", ""])
-def test_wrong_paths(path: Any) -> None:
+def test_wrong_paths_are_refused(path: Any) -> None:
     with pytest.raises(ValueError, match="Checkpoint: path must be the path of a file, got "):
         Checkpoint(path)
 

@@ -241,7 +241,7 @@ def test_an_interrupted_run_continues(tmp_path: Path) -> None:
 
 @settings(max_examples=12)
 @given(moment=st.integers(0, 200), kind=st.sampled_from(["bcfw", "accelerated cached", "divided"]))
-def test_killed_at_any_moment(moment: int, kind: str, tmp_path_factory: Any) -> None:
+def test_a_run_killed_at_any_moment_continues(moment: int, kind: str, tmp_path_factory: Any) -> None:
     """An error that nothing catches, at any reading of the clock, leaves a file from which to continue."""
     problem, method, file = problem_of(kind), METHODS[kind], tmp_path_factory.mktemp("run") / "run"
     expected = run(problem, method)

@@ -72,7 +72,7 @@ def test_faults_name_file_and_line(tmp_path: Path, content: bytes, message: str)
     assert "\n" not in str(caught.value)
 
 
-def test_default_features_of_words() -> None:
+def test_words_have_default_features() -> None:
     first, _ = word_features([["McDonald's", "NNP"], ["42", "CD"]])
     assert first == [
         "word[-2]=_B-2",

@@ -25,14 +25,14 @@ from maxmargin.files.sources import Malformed, Source
         ("1-2\tw\t_\t_\t_\t_\t_\t_\t_\t_\n1\tw\t_\tX\tX\t_\t0\t_\t_\t_\n", "conllu"),
     ],
 )
-def test_formats(tmp_path: Path, text: str, form: str) -> None:
+def test_formats_are_detected_by_the_first_lines(tmp_path: Path, text: str, form: str) -> None:
     (tmp_path / "data").write_text(text)
     with Source(tmp_path / "data") as source:
         assert detect(source).name == form
         assert source.peek() == text.encode()  # nothing is read
 
 
-def test_no_data(tmp_path: Path) -> None:
+def test_a_file_without_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("\n \n")
     with Source(tmp_path / "data") as source, pytest.raises(Malformed, match="expected data, got no line"):
         detect(source)

@@ -15,7 +15,7 @@ def read(path: Path, text: str, **options: bool) -> list[JsonSequence]:
         return list(read_json_lines(source, **options))
 
 
-def test_strings_and_values(tmp_path: Path) -> None:
+def test_strings_and_values_are_read(tmp_path: Path) -> None:
     text = '\n{"tokens": [["a", "b"], []], "labels": ["X", "Y"], "id": 7}\n{"tokens": [], "labels": []}\n'
     assert read(tmp_path / "data", text) == [([["a", "b"], []], ["X", "Y"], 2), ([], [], 3)]
     text = '{"tokens": [{"a": 0.5, "b": "c", "d": true}], "labels": [3]}'

@@ -28,7 +28,7 @@ TEXTS = st.lists(st.text(st.characters(exclude_categories=()), max_size=4), max_
 
 
 @given(TEXTS)
-def test_texts(texts: list[str]) -> None:
+def test_texts_are_read_back(texts: list[str]) -> None:
     assert as_texts(as_bytes(texts)) == texts
 
 
@@ -39,7 +39,7 @@ def test_bytes_that_are_no_texts(content: bytes) -> None:
 
 
 @given(PLAIN)
-def test_plain_data(value: Any) -> None:
+def test_plain_data_are_read_back(value: Any) -> None:
     found = from_json(json.loads(json.dumps(as_json(value), allow_nan=False)))
     np.testing.assert_equal(found, value)
     assert type(found) is type(value)
@@ -80,7 +80,7 @@ def test_what_is_not_plain(value: Any) -> None:
         {"array": ["float64", [{"dict": []}]]},
     ],
 )
-def test_json_of_no_value(found: Any) -> None:
+def test_json_of_no_value_is_refused(found: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         from_json(found)
 
@@ -98,7 +98,9 @@ SPARSE = hnp.arrays(
 
 
 @given(SPARSE, st.permutations(range(3)))
-def test_arrays_without_zeros(tmp_path_factory: pytest.TempPathFactory, array: Any, axes: list[int]) -> None:
+def test_arrays_without_zeros_are_read_back(
+    tmp_path_factory: pytest.TempPathFactory, array: Any, axes: list[int]
+) -> None:
     turned = array.transpose([axis for axis in axes if axis < array.ndim])  # weights are views like these
     draft, out = (
         Draft(np.float64),

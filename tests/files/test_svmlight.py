@@ -77,7 +77,7 @@ def test_faults_name_file_and_line(tmp_path: Path, text: str, message: str) -> N
     assert message in str(caught.value)
 
 
-def test_links(tmp_path: Path) -> None:
+def test_links_are_sure_or_possible(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("0-0 1-2 2?3\n\n3p1\n")
     with Source(tmp_path / "data") as source:
         found = list(read_links(source))

@@ -33,7 +33,7 @@ SENTENCE = [
         ("U:%x[-2,0]|%x[2,0]|%x[0,0]", "U:He|account|the"),
     ],
 )
-def test_expansion_of_the_third_token(template: str, feature: str) -> None:
+def test_the_third_token_is_expanded_as_documented(template: str, feature: str) -> None:
     assert parse_template(template).features(SENTENCE)[2] == [feature]
 
 
@@ -44,12 +44,12 @@ def test_edges_count_from_the_ends_of_the_sentence() -> None:
     assert second == ["U00:_B-1", "U01:He", "U03:_B+1", "U04:_B+2", "U05:He/runs"]
 
 
-def test_far_edges_of_a_single_token() -> None:
+def test_far_edges_of_a_single_token_have_names() -> None:
     template = parse_template("U0:%x[-8,0]\nU1:%x[8,0]\nU2:%x[-3,1]%x[3,0]")
     assert template.features([["Yes", "UH"]]) == [["U0:_B-8", "U1:_B+8", "U2:_B-3_B+3"]]
 
 
-def test_comments_blank_lines_constants_and_transitions() -> None:
+def test_comments_and_blank_lines_are_skipped_and_constants_kept() -> None:
     template = parse_template("# Unigram\n\nU00:%x[0,0]\n  Ubias  \n# Bigram\nB\n")
     assert template.features([["a"], ["b"]]) == [["U00:a", "Ubias"], ["U00:b", "Ubias"]]
     assert template.transitions
@@ -57,7 +57,7 @@ def test_comments_blank_lines_constants_and_transitions() -> None:
     assert parse_template("U:%x[0,3]/%x[1,1]").n_columns == 4
 
 
-def test_features_of_pairs() -> None:
+def test_features_of_pairs_are_those_of_two_tokens() -> None:
     """They are those of a token and the one before it: rows count from the token, and the first has none."""
     template = parse_template("U:%x[0,0]\nB\nB01:%x[0,1]\nBABC%x[-1,0]/%x[0,0]123\nB03:%x[-2,0]%x[+1,1]\n")
     assert template.transitions
@@ -139,7 +139,7 @@ def test_features_of_many_sentences_are_numbered_as_those_of_each(
 
 
 @pytest.mark.parametrize("text", ["B\n# nothing else", "B01:%x[0,0]", "b:%x[0,0]", "b"])
-def test_lines_for_pairs_alone(text: str) -> None:
+def test_lines_for_pairs_alone_leave_tokens_without_features(text: str) -> None:
     template = parse_template(text)
     assert template.describes_pairs
     assert template.features([["a"], ["b"]]) == [[], []]

@@ -29,11 +29,11 @@ SENTENCE = [["He", "PRP"], ["reckons", "VBZ"], ["U.S.", "NNP"], ["2nd", "JJ"], [
         ("  *both  ", "*both"),
     ],
 )
-def test_expansion_of_the_third_token(pattern: str, feature: str) -> None:
+def test_the_third_token_is_expanded_as_documented(pattern: str, feature: str) -> None:
     assert parse_template(f"b\n{pattern}  # a comment\n").features(SENTENCE)[2] == [feature]
 
 
-def test_edges() -> None:
+def test_edges_of_a_sequence_have_names() -> None:
     template = parse_template("# edges\nu:%x[-1,0] %x[-4,0] %x[-5,0] %x[-9,1]\nu:%x[1,0] %X[5,0] %x[70,0]")
     assert template.features([["a", "b"], ["c", "d"]]) == [
         ["u:_x-1 _x-4 _x-# _x-#", "u:c _x+4 _x+#"],
@@ -41,14 +41,14 @@ def test_edges() -> None:
     ]
 
 
-def test_transitions_and_columns() -> None:
+def test_transitions_and_columns_are_recognised() -> None:
     assert parse_template("u:%x[0,3]\nB").transitions
     assert parse_template("*").transitions
     assert not parse_template("u:%x[0,3]").transitions
     assert parse_template("u:%x[0,3]/%x[@1,5]").n_columns == 6
 
 
-def test_features_of_pairs() -> None:
+def test_features_of_pairs_are_those_of_two_tokens() -> None:
     template = parse_template('u:%x[0,1]\nb  # all\nb:%X[-9,0]/%m[0,0,"^."]\n*:%x[@1,0]%x[0,1]\nB:%x[-1,1]')
     assert template.describes_pairs
     assert template.features(SENTENCE[:2]) == [["u:PRP", "*:HePRP"], ["u:VBZ", "*:HeVBZ"]]

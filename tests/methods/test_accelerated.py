@@ -357,7 +357,7 @@ def first_of(lam: float, n: int, size: float) -> float:
     return float(accelerated._FACTOR * np.sqrt(lam / (n * size)))
 
 
-def test_the_first_kappa(case: Case) -> None:
+def test_the_first_kappa_is_that_of_the_later_half_of_a_pass(case: Case) -> None:
     """Each example in turn takes the longest step that pays, and the later half of them is measured."""
     n, data = len(case.X), case.data
     w, sizes = np.zeros(data.psi[0].shape[1]), []

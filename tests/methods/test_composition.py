@@ -45,7 +45,7 @@ def test_constructors_follow_the_table(wrapper: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(BLOCKS))
-def test_wrappers_of_wrappers(name: str) -> None:
+def test_wrappers_wrap_wrappers_by_the_table(name: str) -> None:
     method = PLAIN[name]
     accelerated = methods.Accelerated(methods.Cached(method))
     own = {"has_step": False, "is_average": True, "projects": True, "weighs": True, "wraps": True}

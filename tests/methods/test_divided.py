@@ -300,7 +300,7 @@ def test_features_that_are_not_finite(method: Any, value: float, n_jobs: int | N
         ((INNER["bcfw"], None), "parts must be an int >= 1, got None"),
     ],
 )
-def test_arguments(arguments: tuple[Any, ...], message: str) -> None:
+def test_wrong_arguments_are_refused(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=rf"^Divided: {message}\.$"):
         Divided(*arguments)
 

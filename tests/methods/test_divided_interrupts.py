@@ -32,7 +32,7 @@ def assert_brackets(case: Case, result: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_interrupted_with_two_threads(method: Any) -> None:
+def test_an_interrupt_with_two_threads_keeps_the_bounds(method: Any) -> None:
     case = multiclass_case(4, n=613, n_labels=4)
 
     def third(progress: Any) -> None:
@@ -47,7 +47,9 @@ def test_interrupted_with_two_threads(method: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("presses", [1, 2])
-def test_interrupted_while_parts_synchronise(presses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_parts_synchronise_keeps_the_bounds(
+    presses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One Ctrl-C stops the run after the current piece; two stop it at once, with the last certificate."""
     case, calls = multiclass_case(4, n=613, n_labels=4), SimpleNamespace(count=0)
     add_up = divided._add_up

@@ -67,7 +67,7 @@ def test_the_start_is_uniform(case: Case) -> None:
 
 
 @pytest.mark.parametrize("lam", [0.01, 0.3])
-def test_every_iterate(case: Case, lam: float) -> None:
+def test_every_iterate_is_that_of_the_naive_method(case: Case, lam: float) -> None:
     """Each visit ends where it does on the dual variables, by as many calls, with the same next step size."""
     order, method = random_order(case.problem, 60, seed=5), ExponentiatedGradient(lam)
     visits = exponentiated_gradient(case.data, lam, order)
@@ -152,7 +152,7 @@ def test_long_runs_stay_in_order() -> None:
     assert gap_of(case.problem, method, state) <= 1e-6 * best.dual
 
 
-def test_an_average_of_its_iterates(case: Case) -> None:
+def test_an_average_has_the_mean_of_the_dual_variables(case: Case) -> None:
     """The means of the states are those of the dual variables, the start's weight included."""
     order, method = random_order(case.problem, 30, seed=1), Averaged(ExponentiatedGradient(0.3), "uniform")
     *_, state = block_states(case.problem, method, order)

@@ -52,7 +52,7 @@ def assert_same_point(case: Case, state: ActiveState, alpha: list[Array], lam: f
 
 @pytest.mark.parametrize("inner_steps", [1, 3, 10])
 @pytest.mark.parametrize("kind", METHODS)
-def test_every_iterate(case: Case, kind: str, inner_steps: int) -> None:
+def test_every_iterate_is_that_of_the_naive_method(case: Case, kind: str, inner_steps: int) -> None:
     """Each visit ends where it does on the dual variables, with the same outputs in the active set."""
     order, method = random_order(case.problem, N_STEPS, seed=5), METHODS[kind](LAM, inner_steps)
     steps, alpha = ActiveSets(kind == "away", inner_steps), naive.truth_alpha(case.data)

@@ -153,7 +153,7 @@ def planes() -> Planes:
     return guarded.planes
 
 
-def test_products_with_planes(planes: Planes) -> None:
+def test_products_with_planes_are_those_of_psi(planes: Planes) -> None:
     rng = np.random.default_rng(0)
     theta, image = rng.normal(size=LENGTH), rng.normal(size=LENGTH)
     for i in range(N_BLOCKS):

@@ -38,7 +38,7 @@ def test_long_vectors_have_several_slices() -> None:
 
 
 @pytest.mark.parametrize("kind", [Scaling, Rotation])
-def test_another_metric(kind: Any) -> None:
+def test_products_are_those_of_another_metric(kind: Any) -> None:
     phi = rebased(PLAIN, kind).map
     w, centre, dual, work = vectors(8)
     d, g = (phi.basis.back(u) for u in (1.5 * w - 0.5 * centre - dual, dual))

@@ -130,7 +130,7 @@ def test_the_first_error_is_raised_and_the_pool_ends() -> None:
     assert n_threads() == 1
 
 
-def test_as_many_as_processors() -> None:
+def test_minus_one_is_as_many_as_processors() -> None:
     assert as_number(-1) >= 1
     assert as_number(None) == 1
     assert as_number(5) == 5
@@ -173,7 +173,7 @@ def test_predictions_are_the_same(case: Case, n_jobs: int) -> None:
         assert (decode_all(case.problem, layout(case.problem, w)) == expected).all()
 
 
-def test_fewer_examples_than_threads() -> None:
+def test_fewer_examples_than_threads_give_the_same_numbers() -> None:
     case = multiclass_case(5, n=2)
     w = layout(case.problem, random_weights(case))
     expected = decode_all(case.problem, w), objective.hinge_losses(case.problem, w)

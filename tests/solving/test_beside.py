@@ -164,7 +164,7 @@ def test_an_error_leaves_no_thread(case: Case) -> None:
     assert (threading.active_count(), n_threads()) == (before, 1)
 
 
-def test_out_of_time(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_out_of_time_is_left_out(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate that cannot be finished is left out; those before it count."""
     finish, count = objective.BesidePass.finish, itertools.count()
 

@@ -207,7 +207,7 @@ def test_signs_of_weights_are_no_defect(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_given_outputs(case: Case) -> None:
+def test_given_outputs_are_compared(case: Case) -> None:
     assert check_problem(case.problem, outputs=case.data.outputs).ok
     own = custom(case)
     everything = [[(i, k) for k in range(len(losses))] for i, losses in enumerate(case.data.losses)]
@@ -313,7 +313,7 @@ OWN_MUTANTS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("name", OWN_MUTANTS)
-def test_functions_of_an_estimator(name: str) -> None:
+def test_functions_of_an_estimator_are_diagnosed(name: str) -> None:
     wrong, check, expected = OWN_MUTANTS[name]
     report = check_problem(StructuredSVC(**(FUNCTIONS | wrong)), *DATA)
     assert expected in str(report)

@@ -46,7 +46,7 @@ def shown(stream: io.StringIO, **options: Any) -> str:
     return stream.getvalue()
 
 
-def test_line_on_a_terminal() -> None:
+def test_a_line_is_shown_on_a_terminal() -> None:
     text = shown(Terminal(), delay=0)
     assert "training: pass 5/100" in text
     assert "training: pass 5/100 [00:00], primal 1 dual 0.2 gap 0.8" in text
@@ -54,7 +54,7 @@ def test_line_on_a_terminal() -> None:
     assert text.rstrip(" ").endswith("\r")  # the line is gone afterwards
 
 
-def test_no_line_before_the_delay() -> None:
+def test_no_line_is_shown_before_the_delay() -> None:
     stream = Terminal()
     with ProgressLine("training", stream=stream) as line:
         line(progress(1, None))
@@ -66,7 +66,7 @@ def test_no_line_where_nobody_looks() -> None:
     assert shown(io.StringIO(), delay=0) == ""
 
 
-def test_no_line_when_not_enabled() -> None:
+def test_no_line_is_shown_when_not_enabled() -> None:
     assert shown(Terminal(), delay=0, enabled=False) == ""
 
 
@@ -94,7 +94,7 @@ class OutStream(io.StringIO):
 OutStream.__module__ = "ipykernel.iostream"
 
 
-def test_line_in_a_notebook() -> None:
+def test_a_line_is_shown_in_a_notebook() -> None:
     assert "training: pass 5/100" in shown(OutStream(), delay=0)
 
 
@@ -143,7 +143,9 @@ def test_log_lines_come_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> 
         (io.StringIO(), 2, LogLines),
     ],
 )
-def test_verbosity(stream: io.StringIO, verbose: int, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verbosity_chooses_the_display(
+    stream: io.StringIO, verbose: int, kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     assert type(shown_progress("training", verbose)) is kind
 
@@ -159,7 +161,7 @@ def test_each_certificate_is_written_once() -> None:
     ]
 
 
-def test_plotted_curves() -> None:
+def test_plotted_curves_are_those_of_the_history() -> None:
     objectives, gap = plot_convergence(History(ROWS))
     primal, dual = objectives.get_lines()
     np.testing.assert_array_equal(primal.get_xdata(), [5, 10, 15])
@@ -172,7 +174,7 @@ def test_plotted_curves() -> None:
     close(objectives)
 
 
-def test_labels_of_the_plot() -> None:
+def test_the_plot_has_labels() -> None:
     objectives, gap = plot_convergence(History(ROWS), tol=0.25)
     assert (objectives.get_ylabel(), gap.get_ylabel()) == ("objective", "certified gap (log)")
     assert gap.get_xlabel() == "passes over the data"
@@ -203,7 +205,7 @@ def test_runs_are_compared_by_name() -> None:
     close(objectives)
 
 
-def test_plot_in_the_users_panels() -> None:
+def test_the_plot_can_be_in_the_users_panels() -> None:
     from matplotlib.figure import Figure
 
     axes = Figure().subplots(2, 1)
@@ -223,7 +225,7 @@ def test_plot_of_an_optimum_found() -> None:
     close(objectives)
 
 
-def test_nothing_to_plot() -> None:
+def test_an_empty_history_cannot_be_plotted() -> None:
     with pytest.raises(ValueError, match=r"^plot_convergence: history must hold .* got an empty one\.$"):
         plot_convergence(History())
     with pytest.raises(ValueError, match=r"^plot_convergence: history must hold .* got an empty one\.$"):
@@ -232,7 +234,7 @@ def test_nothing_to_plot() -> None:
         plot_convergence({"run": 3})  # type: ignore[dict-item]
 
 
-def test_plot_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install maxmargin\[plot\]"):
         plot_convergence(History(ROWS))

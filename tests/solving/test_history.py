@@ -28,14 +28,14 @@ def test_is_a_sequence_of_rows():
     assert repr(history) == "History(2 certificates, last gap 0.5)"
 
 
-def test_empty():
+def test_an_empty_history_has_no_rows():
     assert len(History()) == 0
     assert History().gap.shape == (0,)
     assert repr(History()) == "History(0 certificates)"
     assert repr(History(ROWS[:1])).startswith("History(1 certificate, ")
 
 
-def test_other_columns():
+def test_other_columns_are_refused():
     history = History(ROWS)
     with pytest.raises(KeyError, match=r"column must be one of passes, .*gap, got 'loss'"):
         history["loss"]
@@ -48,7 +48,7 @@ def test_pickle_and_copy():
     assert tuple(again) == ROWS
 
 
-def test_to_frame():
+def test_to_frame_has_all_columns():
     frame = History(ROWS).to_frame()
     assert list(frame.columns) == list(Measurement._fields)
     assert frame.to_numpy().tolist() == [list(row) for row in ROWS]
@@ -56,7 +56,7 @@ def test_to_frame():
     assert History().to_frame().shape == (0, 6)
 
 
-def test_to_frame_without_pandas(monkeypatch):
+def test_to_frame_without_pandas_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"needs pandas.*pip install maxmargin\[frame\]") as caught:
         History(ROWS).to_frame()

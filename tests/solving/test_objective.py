@@ -27,7 +27,7 @@ def random_alpha(case: Case, seed: int) -> list[np.ndarray]:
 
 
 @given(cases, st.integers(0, 1000))
-def test_primal(case: Case, seed: int) -> None:
+def test_primal_is_that_of_all_outputs(case: Case, seed: int) -> None:
     w = random_weights(case, seed)
     found = objective.primal(case.problem, layout(case.problem, w), LAM)
     assert found == pytest.approx(naive.primal(case.data, w, LAM), abs=1e-9)
@@ -35,7 +35,7 @@ def test_primal(case: Case, seed: int) -> None:
 
 @settings(max_examples=30)
 @given(cases, st.integers(0, 1000))
-def test_dual_of_an_iterate(case: Case, seed: int) -> None:
+def test_dual_of_an_iterate_is_its_formula(case: Case, seed: int) -> None:
     order, method = random_order(case.problem, 20, seed), BlockFrankWolfe(LAM)
     *_, state = block_states(case.problem, method, order)
     answer = point(method, state, case.problem)
@@ -45,7 +45,7 @@ def test_dual_of_an_iterate(case: Case, seed: int) -> None:
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
-def test_dual_of_the_variables_behind_an_iterate(seed: int) -> None:
+def test_dual_is_that_of_the_variables_behind_an_iterate(seed: int) -> None:
     """Random costs and features leave no ties, so that the written-out method takes the same steps."""
     case = chain_case(seed)
     order, method = random_order(case.problem, 10, seed), BlockFrankWolfe(LAM)
@@ -68,7 +68,7 @@ def test_hinges_at_zero_are_the_largest_losses(case: Case) -> None:
     assert objective.hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-14)
 
 
-def test_many_examples() -> None:
+def test_many_examples_are_summed_in_pieces() -> None:
     """More than the pieces into which a certificate is cut."""
     rng = np.random.default_rng(0)
     X, y, W = rng.normal(size=(700, 5)), rng.integers(4, size=700), rng.normal(size=(4, 5))

@@ -114,7 +114,7 @@ def test_equal_values_cost_nothing() -> None:
     np.testing.assert_array_equal(path.results[0].weights, path.results[1].weights)
 
 
-def test_to_frame() -> None:
+def test_to_frame_has_a_row_for_each_C() -> None:
     case = growing("multiclass", 9).first(6)
     path = c_path(case.problem, [2, 0.5], tol=1e-2, random_state=0)
     frame = path.to_frame()
@@ -147,7 +147,7 @@ def test_to_frame() -> None:
         (np.ones((2, 3)), "an ndarray of shape (3,)"),
     ],
 )
-def test_values_of_c(Cs: Any, got: str) -> None:
+def test_values_of_c_must_be_positive(Cs: Any, got: str) -> None:
     with pytest.raises(ValueError, match=r"^c_path: ") as caught:
         c_path(growing("multiclass", 9).first(6).problem, Cs)
     assert str(caught.value) == f"c_path: Cs must be a list of one or more numbers > 0, got {got}."

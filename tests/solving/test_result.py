@@ -17,7 +17,7 @@ def result() -> Result:
     return solve(problem, BlockFrankWolfe(0.1), max_passes=3, tol=0.0, check_every=1, random_state=0)
 
 
-def test_a_short_table(result: Result) -> None:
+def test_a_result_prints_a_short_table(result: Result) -> None:
     lines = repr(result).splitlines()
     assert lines[0] == "Result"
     assert [line[2:13].strip() for line in lines[1:]] == [
@@ -38,7 +38,7 @@ def test_a_gap_is_no_share_of_an_objective_of_zero(result: Result) -> None:
     assert repr(nothing).splitlines()[4].split(maxsplit=1)[1] == "0 (guaranteed)"
 
 
-def test_in_a_notebook(result: Result) -> None:
+def test_a_result_in_a_notebook_has_a_table_and_a_plot(result: Result) -> None:
     pytest.importorskip("matplotlib")
     text = result._repr_html_()
     assert text.startswith("<div><table><tr><th>status</th>")
@@ -47,7 +47,9 @@ def test_in_a_notebook(result: Result) -> None:
     assert text.endswith("</div>")
 
 
-def test_in_a_notebook_without_matplotlib(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_in_a_notebook_without_matplotlib_has_a_table(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
     imported = builtins.__import__
 
     def without(name: str, *args: object, **kwargs: object) -> object:

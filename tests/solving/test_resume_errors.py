@@ -60,7 +60,7 @@ def test_keep(keep: Any) -> None:
         ("fw-wavg", "bcfw-wavg"),
     ],
 )
-def test_other_kinds_of_method(before: str, after: str) -> None:
+def test_other_kinds_of_method_are_refused(before: str, after: str) -> None:
     case = growing("multiclass", 0).first(4)
     message = message_of(case, ALL_METHODS[after], some_passes(case, ALL_METHODS[before]))
     assert message.startswith("solve: start must come from the same kind of method, ")
@@ -120,7 +120,7 @@ def test_other_problems_of_the_same_shape(name: str, other: Any, kind: str) -> N
 
 
 @pytest.mark.parametrize("name", ALL_METHODS)
-def test_other_shapes(name: str) -> None:
+def test_other_shapes_are_refused(name: str) -> None:
     examples, method = growing("chain", 31), ALL_METHODS[name]
     result = some_passes(examples.first(8), method)
     shorter = growing("chain", 31, (1,) * 8)
@@ -132,7 +132,7 @@ def test_other_shapes(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL_METHODS)
 @pytest.mark.parametrize("n_labels", [2, 4])
-def test_another_number_of_labels(n_labels: int, name: str) -> None:
+def test_another_number_of_labels_is_refused(n_labels: int, name: str) -> None:
     # Of the same width, so that the weights are as long.
     examples, method = growing("multiclass", 37), ALL_METHODS[name]
     case, y = examples.first(6), np.concatenate(examples.y[:6])

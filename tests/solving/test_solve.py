@@ -165,7 +165,7 @@ def test_forms_of_random_state():
     assert any((other != some[0]).any() for other in some[1:])
 
 
-def test_every_example_once_in_a_permutation():
+def test_every_example_is_visited_once_in_a_permutation():
     visited, draw = [], Permutation.draw
 
     def note(sampler, rng):

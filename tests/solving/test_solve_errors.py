@@ -109,7 +109,7 @@ def message_of(kind, *args, **options):
         ),
     ],
 )
-def test_options(options, expected):
+def test_wrong_options_are_refused(options, expected):
     assert message_of(ValueError, PROBLEM, METHODS["bcfw"], **options) == expected
 
 
@@ -124,7 +124,7 @@ def test_options(options, expected):
         lambda lam: Accelerated(Away(lam)),
     ],
 )
-def test_lam(make, lam):
+def test_wrong_lam_is_refused(make, lam):
     assert message_of(ValueError, PROBLEM, make(lam)).startswith(
         "solve: the method's lam must be a number > 0, got "
     )
@@ -139,7 +139,7 @@ def test_inner_steps(make, steps):
 
 @pytest.mark.parametrize("bytes_", [0, -1, 2.5, None])
 @pytest.mark.parametrize("make", [Pairwise, Away, lambda *args: Accelerated(Pairwise(*args))])
-def test_budget(make, bytes_):
+def test_wrong_budgets_are_refused(make, bytes_):
     expected = f"solve: the method's budget must be an int >= 1, got {bytes_!r}."
     assert message_of(ValueError, PROBLEM, make(0.1, 3, bytes_)) == expected
 
@@ -155,7 +155,7 @@ def test_budget(make, bytes_):
         (np.zeros((2, 2)), "an ndarray of shape (2, 2)"),
     ],
 )
-def test_methods(method, got):
+def test_what_is_no_method_is_refused(method, got):
     expected = "solve: method must be one of maxmargin's methods, such as BlockFrankWolfe(lam=0.01), got "
     assert message_of(TypeError, PROBLEM, method) == f"{expected}{got}."
 
@@ -165,7 +165,7 @@ def test_methods(method, got):
     [("bcfw", "'bcfw'"), (None, "None"), (BlockFrankWolfe, "the class BlockFrankWolfe"), (0.1, "0.1")],
 )
 @pytest.mark.parametrize("wrapper", [Averaged, Accelerated, Cached, Divided])
-def test_methods_within_methods(wrapper, inner, got):
+def test_methods_that_cannot_be_wrapped_are_refused(wrapper, inner, got):
     with pytest.raises(ValueError, match=f"^{wrapper.__name__}: inner must be ") as caught:
         wrapper(inner)
     assert str(caught.value).endswith(f", got {got}.")
@@ -205,7 +205,7 @@ def test_an_array_is_no_problem():
     assert message.endswith("got an ndarray of shape (6, 2).")
 
 
-def test_a_problem_that_lacks_functions():
+def test_a_problem_that_lacks_functions_is_refused():
     class Partial(Plain):
         argmax = None
         push = None
@@ -228,7 +228,7 @@ def registered_loss(problem, i, y):
     return 0.0
 
 
-def test_a_named_tuple_that_lacks_functions():
+def test_a_named_tuple_that_lacks_functions_is_refused():
     names = ", ".join(function.__name__ for function in REQUIRED if function is not loss)
     expected = f"solve: problem must be of a class for which {names} are registered, got a Registered."
     assert message_of(ValueError, Registered(Y), METHODS["bcfw"]) == expected
@@ -241,7 +241,7 @@ def test_a_named_tuple_that_lacks_functions():
         ((6, 8, 4, 1, 2), "solve: sizes(problem) must be a maxmargin.problems.Sizes, got a tuple."),
     ],
 )
-def test_sizes(size, expected):
+def test_wrong_sizes_are_refused(size, expected):
     class Sized(Plain):
         def sizes(self):
             return size

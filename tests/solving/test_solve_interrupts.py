@@ -91,7 +91,7 @@ def assert_brackets(result, optimum):
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_in_a_callback(method, optimum):
+def test_an_interrupt_in_a_callback_keeps_the_bounds(method, optimum):
     def third(progress):
         if progress.passes == 3:
             raise KeyboardInterrupt
@@ -112,7 +112,7 @@ def test_raised_in_the_middle_of_a_step(method, call, optimum):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in METHODS if "accelerated" not in name])
-def test_weights_that_moved_without_their_dual_variables(method, optimum):
+def test_weights_that_moved_without_their_dual_variables_have_bounds(method, optimum):
     # The weights have changed, the dual loss that belongs to them has not: no bound follows from the two.
     # Near the optimum, where losses fall again, the value of such a pair is above it at some of these calls.
     for call in [1, 3, 20, *range(220, 300)]:
@@ -122,7 +122,7 @@ def test_weights_that_moved_without_their_dual_variables(method, optimum):
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_in_a_certificate(method, optimum):
+def test_an_interrupt_in_a_certificate_keeps_the_last_one(method, optimum):
     problem = Watched(interrupt, "argmax", [N + 3])
     result = solve(problem, method, tol=0.0, check_every=1, random_state=0)
     assert_brackets(result, optimum)
@@ -149,7 +149,7 @@ def test_between_the_passes_of_an_accelerated_run(method, optimum, monkeypatch):
         assert_brackets(result, optimum)
 
 
-def test_in_every_certificate():
+def test_an_interrupt_in_every_certificate_is_raised():
     problem = Watched(interrupt, "argmax", range(N + 1, 10**6))
     with pytest.raises(KeyboardInterrupt):
         solve(problem, METHODS["bcfw"], tol=0.0, check_every=1, random_state=0)
@@ -206,7 +206,7 @@ def test_uninterrupted_calls_the_users_handler():
         signal.signal(signal.SIGINT, before)
 
 
-def test_in_another_thread():
+def test_a_run_in_another_thread_is_not_interrupted():
     results = []
     problem = Multiclass.from_arrays(X, Y)
     thread = threading.Thread(

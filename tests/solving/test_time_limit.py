@@ -98,7 +98,7 @@ def test_certificates_count_and_the_last_one_is_made(clock, optimum, method, lim
 
 @pytest.mark.parametrize("limit", [1.5, 10.0, 40.0])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_too_little_time_for_a_certificate(clock, optimum, method, limit):
+def test_too_little_time_for_a_certificate_leaves_bounds_that_hold(clock, optimum, method, limit):
     """The weights are those of the steps made, and the lower bound holds."""
     result = solve(PROBLEM, method, tol=0.0, time_limit=limit, random_state=0)
     assert result.status is Status.TIME_LIMIT

@@ -91,7 +91,7 @@ def test_feature_map_times_statistics_is_the_feature_vector(case: Case) -> None:
 
 
 @given(cases, st.integers(0, 1000))
-def test_compiled_push_of_all_blocks(case: Case, seed: int) -> None:
+def test_compiled_push_adds_all_blocks(case: Case, seed: int) -> None:
     """push_blocks runs the compiled push, on sparse vectors: w += c sum_i Phi_i z_i."""
     rng, size = np.random.default_rng(seed), sizes(case.problem)
     blocks, expected = empty_blocks(size.examples, size.statistics), np.zeros(size.weights)
@@ -131,14 +131,14 @@ def test_dense_sparse_and_indicator_rows_agree(made: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "indicator"])
-def test_gram_of_sequences_too_long_for_a_table(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gram_is_right_for_sequences_too_long_for_a_table(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "_TABULATED", 2)
     case = chain_case(5, (4, 2, 1, 3), rows=kind)
     assert np.diff(case.problem.map.product_spans).ravel().tolist() == [0, 4, 1, 0]
     assert_gram_and_norm2(case)
 
 
-def test_a_sequence_of_300_tokens() -> None:
+def test_a_sequence_of_300_tokens_needs_no_table() -> None:
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(300, 2)), rng.integers(3, size=300)
     problem = Chain.from_encoded(X, np.array([0, 300]), labels, 3)
@@ -154,7 +154,7 @@ def test_a_sequence_of_300_tokens() -> None:
 
 @pytest.mark.parametrize("few", [0.0, 1.0])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "indicator"])
-def test_push_of_whole_rows_and_of_pairs(kind: str, few: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_push_adds_whole_rows_or_pairs(kind: str, few: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row with many nonzeros is pushed as it is, one with few by pairs of them."""
     monkeypatch.setattr(rows, "_FEW", few)
     case, rng = chain_case(7, (3, 1, 2), rows=kind), np.random.default_rng(0)
@@ -166,7 +166,7 @@ def test_push_of_whole_rows_and_of_pairs(kind: str, few: float, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("few", [0, 100])
-def test_gram_by_whole_rows_and_by_entries(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gram_is_the_same_by_whole_rows_and_by_entries(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "_FEW", few)
     case, rng = chain_case(7, (3, 1, 2)), np.random.default_rng(0)
     for i in range(3):
@@ -177,7 +177,7 @@ def test_gram_by_whole_rows_and_by_entries(few: int, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("per_row", [1, 2, 3, 4, 20])
-def test_compiled_push_of_rows_with_so_many_nonzeros(per_row: int) -> None:
+def test_compiled_push_adds_rows_with_so_many_nonzeros(per_row: int) -> None:
     rng = np.random.default_rng(per_row)
     X, n_labels = rng.normal(size=(3, 2)), 20
     problem = Chain.from_encoded(X, np.array([0, 1, 3]), np.arange(3), n_labels)

@@ -38,7 +38,9 @@ def first_row(problem: Any, method: Any, start: Any) -> Any:
 )
 @pytest.mark.parametrize("more", [0, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_going_on_at_another_lam_and_with_more_examples(kind: str, name: str, more: int, keep: str) -> None:
+def test_going_on_at_another_lam_and_with_more_examples_agrees_with_features(
+    kind: str, name: str, more: int, keep: str
+) -> None:
     first, explicit = growing_kernels(kind, 3, SQUARE)
     method, later = RESUMED[name], with_lam(RESUMED[name], 0.06)
     old, old_explicit = first(5), explicit.first(5).problem
@@ -115,7 +117,7 @@ def test_adopted_weights_have_the_scores_of_new_rows() -> None:
     assert adopted(old.map, found, new.map) is None
 
 
-def test_a_path_over_c_with_a_kernel() -> None:
+def test_a_path_over_c_with_a_kernel_agrees_with_features() -> None:
     X = random_rows(13)
     problem, explicit = kernel_problem("chain", X, SQUARE), linear_case("chain", monomials(X, SQUARE)).problem
     options = {"tol": 0.01, "max_passes": 200, "random_state": 0}

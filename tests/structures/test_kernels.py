@@ -87,7 +87,7 @@ def test_a_polynomial_kernel_is_its_explicit_features(model: str, kernel: Polyno
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("model", ["multiclass", "chain"])
-def test_other_methods_with_a_polynomial_kernel(model: str, name: str) -> None:
+def test_other_methods_agree_with_features_of_a_polynomial_kernel(model: str, name: str) -> None:
     X = random_rows(1)
     problem, explicit = kernel_problem(model, X, SQUARE), linear_case(model, monomials(X, SQUARE)).problem
     found, expected = ran(problem, OTHERS[name]), ran(explicit, OTHERS[name])
@@ -169,7 +169,7 @@ def signs_of(model: str, n_features: int) -> Array:
 
 
 @pytest.mark.parametrize("model", ["multiclass", "chain"])
-def test_signs_of_weights_beside_a_kernel(model: str) -> None:
+def test_signs_of_weights_hold_beside_a_kernel(model: str) -> None:
     X, linear = random_rows(8), random_rows(9, 1)
     F = np.hstack([linear, monomials(X, SQUARE)])
     explicit = SignConstrained(linear_case(model, F).problem, signs_of(model, F.shape[1]))

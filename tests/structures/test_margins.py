@@ -113,7 +113,7 @@ def test_one_way_to_write_parts() -> None:
 @pytest.mark.parametrize("order", [1, 2])
 @few
 @given(st.data(), seeds, st.booleans())
-def test_chains(order: int, data: Any, seed: int, whole: bool) -> None:
+def test_margins_of_chains_are_those_of_all_labellings(order: int, data: Any, seed: int, whole: bool) -> None:
     case = data.draw(chain_cases(rows=FEW_ROWS, order=order))
     check(case, weights(case, seed, whole))
 
@@ -121,7 +121,9 @@ def test_chains(order: int, data: Any, seed: int, whole: bool) -> None:
 @pytest.mark.parametrize("order", [1, 2])
 @few
 @given(seeds, st.lists(st.integers(1, 4), min_size=1, max_size=3), st.floats(0.1, 0.7), st.booleans())
-def test_forbidden_transitions(order: int, seed: int, lengths: list[int], share: float, whole: bool) -> None:
+def test_margins_of_chains_know_forbidden_transitions(
+    order: int, seed: int, lengths: list[int], share: float, whole: bool
+) -> None:
     case, rng = chain_case(seed, tuple(lengths), 3, order=order), np.random.default_rng(seed)
     forbidden = rng.random((4, 4)) < share
     forbidden[3, 0] = forbidden[0, 0] = forbidden[0, 3] = False  # zeros are always allowed
@@ -154,32 +156,34 @@ def test_one_label_has_no_other(model: Any) -> None:
 
 @few
 @given(segment_cases(rows=FEW_ROWS), seeds, st.booleans())
-def test_segments(case: Case, seed: int, whole: bool) -> None:
+def test_margins_of_segments_are_those_of_all_segmentations(case: Case, seed: int, whole: bool) -> None:
     check(case, weights(case, seed, whole), segments)
 
 
 @few
 @given(multiclass_cases(rows=FEW_ROWS), seeds, st.booleans())
-def test_classes(case: Case, seed: int, whole: bool) -> None:
+def test_margins_of_classes_are_those_of_all_classes(case: Case, seed: int, whole: bool) -> None:
     check(case, weights(case, seed, whole))
 
 
 @few
 @given(matching_cases(), seeds, st.booleans())
-def test_links(case: Case, seed: int, whole: bool) -> None:
+def test_margins_of_links_are_those_of_all_matchings(case: Case, seed: int, whole: bool) -> None:
     check(case, weights(case, seed, whole), links)
 
 
 @few
 @given(tree_cases(rows=FEW_ROWS), seeds, st.booleans())
-def test_heads(case: Case, seed: int, whole: bool) -> None:
+def test_margins_of_heads_are_those_of_all_trees(case: Case, seed: int, whole: bool) -> None:
     check(case, weights(case, seed, whole))
 
 
 @pytest.mark.parametrize("inference", ["tree", "cut", "messages"])
 @few
 @given(st.data(), seeds, st.booleans())
-def test_labels_of_nodes(inference: str, data: Any, seed: int, whole: bool) -> None:
+def test_margins_of_nodes_are_those_of_all_labellings(
+    inference: str, data: Any, seed: int, whole: bool
+) -> None:
     """On graphs as small as these, messages and search find the best labelling."""
     case = data.draw(graph_cases(inference=(inference,), rows=FEW_ROWS))
     check(case, weights(case, seed, whole))
@@ -206,7 +210,7 @@ def test_smallest_margin_is_that_of_the_second_best(name: str, seed: int, whole:
 
 @few
 @given(tree_cases(rows=FEW_ROWS, projective=(True,)), seeds)
-def test_decoding_again_without_each_part(case: Case, seed: int) -> None:
+def test_decoding_again_without_each_part_gives_the_same_margins(case: Case, seed: int) -> None:
     """The default agrees with the oracle's own way."""
     problem, w = case.problem, weights(case, seed, whole=False)
     found, end = decode_all_with_margins(problem, w), 0
@@ -259,7 +263,9 @@ def _value(places: Array, forced: tuple[int, int] | None = None, banned: Any = N
 
 @few
 @given(seeds, st.integers(1, 5), st.integers(1, 6), st.integers(1, 3), st.booleans())
-def test_links_against_assignment(seed: int, m: int, n: int, n_slots: int, whole: bool) -> None:
+def test_margins_of_links_are_those_of_assignments(
+    seed: int, m: int, n: int, n_slots: int, whole: bool
+) -> None:
     rng = np.random.default_rng(seed)
     scores, bonus = rng.normal(size=(m, n)), np.append(0.0, rng.normal(size=n_slots - 1))
     scores, bonus = (np.round(2 * scores), np.round(bonus)) if whole else (scores, bonus)
@@ -282,7 +288,9 @@ def test_links_against_assignment(seed: int, m: int, n: int, n_slots: int, whole
 
 @few
 @given(seeds, st.integers(1, 8), st.floats(0.0, 1.0), st.booleans())
-def test_cuts_of_larger_graphs(seed: int, n_nodes: int, density: float, whole: bool) -> None:
+def test_margins_of_cuts_are_those_of_larger_graphs(
+    seed: int, n_nodes: int, density: float, whole: bool
+) -> None:
     rng = np.random.default_rng(seed)
     ends = random_graph(rng, n_nodes, density)
     gains, strengths = rng.normal(size=n_nodes), rng.random(len(ends))

@@ -125,7 +125,7 @@ def test_signs_of_signs_are_those_of_both(base: str) -> None:
 
 @pytest.mark.parametrize("names", [("weights",), ("signs",), *SETS[:1]], ids=" ".join)
 @pytest.mark.parametrize("base", BASES)
-def test_some_examples_of_a_wrapped_problem(base: str, names: tuple[str, ...]) -> None:
+def test_some_examples_of_a_wrapped_problem_are_wrapped(base: str, names: tuple[str, ...]) -> None:
     """`take` within all wrappers, and around each of them."""
     chosen = [2, 0]
     wrappers = {
@@ -144,7 +144,7 @@ def test_some_examples_of_a_wrapped_problem(base: str, names: tuple[str, ...]) -
 
 @pytest.mark.parametrize("names", [("slacks",), *SETS[1:]], ids=" ".join)
 @pytest.mark.parametrize("base", RESCALABLE)
-def test_some_examples_of_a_rescaled_problem(base: str, names: tuple[str, ...]) -> None:
+def test_some_examples_of_a_rescaled_problem_are_rescaled(base: str, names: tuple[str, ...]) -> None:
     chosen = [2, 0]
     order = orders(names)[0]
     problem = take(nested(base, ()), chosen)

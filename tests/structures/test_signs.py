@@ -145,7 +145,7 @@ def test_weights_follow_from_the_image() -> None:
     assert not is_projected(case.problem.map)
 
 
-def test_bonds_of_cuts_with_signs() -> None:
+def test_bonds_of_cuts_keep_their_signs() -> None:
     """Where features are not negative either, these are the weights of cuts in the strict sense."""
     case: Case = graph_case(1, (3, 3, 4), 2, inference="cut", density=0.3)
     d = case.data.psi[0].shape[1]
@@ -169,7 +169,7 @@ def test_runs_go_on_at_another_lam() -> None:
 
 
 @pytest.mark.parametrize("form", ["dict", "pairs"])
-def test_three_functions_with_signs(form: str) -> None:
+def test_three_functions_keep_their_signs(form: str) -> None:
     case, where = CASES["multiclass"], SIGNED["multiclass"]
     own = custom(case, form).oracle
     nonnegative = {f"w{p}" for p in where} | {"no such name"} if form == "dict" else where.tolist()

@@ -101,7 +101,7 @@ def random_forest(rng: np.random.Generator, n_nodes: int) -> Array:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))
-def test_labellings_of_every_number_of_wrong_labels(seed: int, n_nodes: int) -> None:
+def test_tables_hold_labellings_of_every_number_of_wrong_labels(seed: int, n_nodes: int) -> None:
     rng = np.random.default_rng(seed)
     ends = random_forest(rng, n_nodes)
     unary, pairs = rng.normal(size=(n_nodes, 4)), rng.normal(size=(len(ends), 3, 4))
@@ -213,7 +213,7 @@ def primal(model: Any, score: Any, size: float) -> float:
     return size / (2 * model.C * len(Y)) + float(np.mean(hinges))
 
 
-def test_chains_of_second_order() -> None:
+def test_chains_of_second_order_reach_the_objective_of_their_formula() -> None:
     model = ChainSVC(C=2.0, order=2, loss="normalized_hamming", rescaling="slack", **RUN).fit(X, Y)
 
     def score(i: int, z: Any) -> float:
@@ -228,7 +228,7 @@ def test_chains_of_second_order() -> None:
     assert 0.0 <= model.gap_ <= model.tol
 
 
-def test_segments() -> None:
+def test_segments_reach_the_objective_of_their_formula() -> None:
     features, tags = X[:3], [["B-x", "I-x", "O", "O"], ["O", "B-x", "I-x"], ["O"]]
     model = SegmentSVC(C=2.0, loss="normalized_hamming", rescaling="slack", **RUN).fit(features, tags)
     parts = model.coef_, model.first_coef_, model.last_coef_, model.start_, model.transitions_, model.lengths_
@@ -241,7 +241,7 @@ def test_segments() -> None:
         SegmentSVC(rescaling="slack", loss="segments").fit(features, tags)
 
 
-def test_trees() -> None:
+def test_trees_reach_the_objective_of_their_formula() -> None:
     model = GraphSVC(C=2.0, loss="normalized_hamming", rescaling="slack", **RUN).fit(TREES, Y)
     assert model.inference_ == "tree"
 
@@ -260,7 +260,7 @@ def test_trees() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("structure", ["independent", "tree"])
-def test_sets_of_labels(structure: str) -> None:
+def test_sets_of_labels_reach_the_objective_of_their_formula(structure: str) -> None:
     features = np.random.default_rng(1).normal(size=(8, 2))
     labels = (np.column_stack([features, features.sum(axis=1)]) > 0).astype(int)
     model = MultilabelSVC(C=2.0, structure=structure, rescaling="slack", **RUN)

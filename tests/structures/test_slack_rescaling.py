@@ -56,7 +56,9 @@ def with_hamming(case: Case) -> Case:
 
 
 @given(st.integers(1, 4), st.integers(2, 3), st.integers(0, 1000))
-def test_paths_of_every_number_of_wrong_labels(length: int, n_labels: int, seed: int) -> None:
+def test_the_best_path_is_found_for_every_number_of_wrong_labels(
+    length: int, n_labels: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     unary, pairwise = rng.normal(size=(length, 4)), rng.normal(size=(n_labels, 4))
     truth, value = rng.integers(n_labels, size=length), np.full((length + 1, length, 4), np.nan)
@@ -154,7 +156,7 @@ def test_features_that_are_not_finite_are_reported(name: str) -> None:
         values[1, 0] = kept
 
 
-def test_estimators() -> None:
+def test_estimators_reach_the_rescaled_optimum() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(12, 3)), np.arange(12) % 3
     cost = rng.uniform(0.5, 2.0, (3, 3)) * (1 - np.eye(3))

@@ -259,7 +259,7 @@ def test_methods_that_look_ahead_or_measure_costs() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_subset_of_a_subset(name: str) -> None:
+def test_a_subset_of_a_subset_is_a_subset(name: str) -> None:
     problem = whole(name)
     twice, once = take(take(problem, CHOSEN), [2, 1]), take(problem, [CHOSEN[2], CHOSEN[1]])
     for j in range(2):

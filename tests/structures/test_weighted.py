@@ -112,7 +112,7 @@ INTERPRETED = {"matching": matching_case(5), "trees": tree_case(6), "graphs": gr
 
 
 @pytest.mark.parametrize("name", INTERPRETED)
-def test_the_optimum_of_a_plain_object(name: str) -> None:
+def test_a_plain_object_reaches_the_weighted_optimum(name: str) -> None:
     case = INTERPRETED[name]
     weights = some_weights(case)
     problem = Weighted(Counting(case.problem), weights)
@@ -121,7 +121,7 @@ def test_the_optimum_of_a_plain_object(name: str) -> None:
     assert problem.oracle.inner.calls["argmax"] > 0
 
 
-def test_the_optimum_of_three_functions() -> None:
+def test_three_functions_reach_the_weighted_optimum() -> None:
     case = chain_case(8, (1, 2, 2), 2)
     weights = some_weights(case)
     assert_optimal(Weighted(custom(case), weights), weighted(case.data, weights))
@@ -166,7 +166,7 @@ def test_a_weight_of_two_is_the_example_twice() -> None:
     assert results[0].weights == pytest.approx(results[1].weights, abs=1e-3)
 
 
-def test_predictions_and_pickles() -> None:
+def test_predictions_do_not_depend_on_weights_of_examples() -> None:
     case = chain_case(3)
     problem = pickle.loads(pickle.dumps(Weighted(case.problem, some_weights(case))))
     w = np.random.default_rng(0).normal(size=sizes(problem).weights)

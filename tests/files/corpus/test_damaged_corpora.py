@@ -49,7 +49,9 @@ def refusal(path: Path) -> str:
     ],
     ids=["cut", "half", "empty", "longer", "flipped", "flipped end", "reversed", "missing"],
 )
-def test_each_file(corpus: Path, name: str, damage: Callable[[bytes], bytes] | None) -> None:
+def test_damage_of_each_file_is_refused(
+    corpus: Path, name: str, damage: Callable[[bytes], bytes] | None
+) -> None:
     content = (corpus / name).read_bytes()
     if damage is None:
         (corpus / name).unlink()
@@ -58,7 +60,7 @@ def test_each_file(corpus: Path, name: str, damage: Callable[[bytes], bytes] | N
     assert refusal(corpus).startswith(str(corpus))
 
 
-def test_swapped_files(corpus: Path) -> None:
+def test_swapped_files_are_refused(corpus: Path) -> None:
     for first in DTYPES:
         for second in DTYPES:
             if first < second:
@@ -71,7 +73,7 @@ def test_swapped_files(corpus: Path) -> None:
     assert len(open_corpus(corpus).X) == 9
 
 
-def test_a_directory_in_the_place_of_a_file(corpus: Path) -> None:
+def test_a_directory_in_the_place_of_a_file_is_refused(corpus: Path) -> None:
     (corpus / "columns").unlink()
     (corpus / "columns").mkdir()
     assert "columns: expected a file of 108 bytes, got none" in refusal(corpus)
@@ -136,12 +138,12 @@ def test_a_manifest_that_does_not_fit(corpus: Path, change: dict[str, object], m
         ("\xff", "expected JSON"),
     ],
 )
-def test_other_manifests(corpus: Path, text: str, message: str) -> None:
+def test_other_manifests_are_refused(corpus: Path, text: str, message: str) -> None:
     (corpus / "manifest.json").write_text(text)
     assert message in refusal(corpus)
 
 
-def test_an_array_of_a_later_version(corpus: Path) -> None:
+def test_an_array_of_a_later_version_is_refused(corpus: Path) -> None:
     found = read_manifest(corpus)
     write_manifest(corpus, found._replace(arrays=found.arrays | {"more": found.arrays["columns"]}))
     assert "expected the arrays columns, starts" in refusal(corpus)
@@ -149,6 +151,6 @@ def test_an_array_of_a_later_version(corpus: Path) -> None:
     assert text["kind"] == "corpus"
 
 
-def test_other_places(tmp_path: Path) -> None:
+def test_other_places_are_refused(tmp_path: Path) -> None:
     assert "nowhere: expected a directory with manifest.json" in refusal(tmp_path / "nowhere")
     assert "got an encoding that was interrupted" in refusal(tmp_path)

@@ -64,7 +64,9 @@ STAGES = [
 
 @pytest.mark.parametrize("min_count", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("module", "name"), STAGES, ids=lambda stage: getattr(stage, "__name__", stage))
-def test_interruptions_at_every_stage(tmp_path: Path, module: Any, name: str, min_count: int) -> None:
+def test_interruptions_at_every_stage_leave_the_same_files(
+    tmp_path: Path, module: Any, name: str, min_count: int
+) -> None:
     files = [tmp_path / "one", tmp_path / "two"]
     for file in files:
         file.write_text(TEXT)
@@ -157,7 +159,7 @@ encode_files(sys.argv[1], sys.argv[2], verbose=0)
 """
 
 
-def test_kill(tmp_path: Path) -> None:
+def test_a_killed_encoding_goes_on(tmp_path: Path) -> None:
     (tmp_path / "data").write_text(TEXT)
     expected = contents(Path(encode_files(tmp_path / "data", tmp_path / "whole").path))
     arguments = [sys.executable, "-c", KILLED, str(tmp_path / "data"), str(tmp_path / "out")]
@@ -176,7 +178,9 @@ def test_kill(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-def test_kills_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kills_at_random_moments_leave_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A few of those of ``tests/kill_encodings.py``, which sets the sizes of blocks itself."""
     monkeypatch.setattr(reading, "_TOKENS", reading._TOKENS)
     done, faults = kill_encodings.faults(tmp_path, kills=3, seed=5)

@@ -75,7 +75,7 @@ def assert_same(corpus: Corpus, X: list[Any], y: list[Any], min_count: int = 1) 
     min_count=st.integers(1, 2),
     size=st.integers(1, 5),
 )
-def test_any_sequences(
+def test_any_sequences_are_read_back(
     tmp_path_factory: pytest.TempPathFactory, sequences: list[Any], min_count: int, size: int
 ) -> None:
     folder = tmp_path_factory.mktemp("corpus")
@@ -101,7 +101,7 @@ COLUMNS = "-DOCSTART- -X- O\n\nthe DT B-NP\ndog NN I-NP\n\n\nruns VB B-VP\n\nEU 
 
 
 @pytest.mark.parametrize("template", [None, "U00:%x[0,0]\nU01:%x[-1,1]/%x[0,1]"])
-def test_column_files_and_templates(tmp_path: Path, template: str | None) -> None:
+def test_column_files_are_encoded_by_templates(tmp_path: Path, template: str | None) -> None:
     (tmp_path / "data").write_text(COLUMNS)
     (tmp_path / "more.gz").write_bytes(gzip.compress(COLUMNS.encode()))
     given = None
@@ -118,7 +118,7 @@ def test_column_files_and_templates(tmp_path: Path, template: str | None) -> Non
     assert corpus.manifest.recipe.settings == {"template": template, "columns": 3}
 
 
-def test_attribute_files_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attribute_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_BYTES", 8)
     (tmp_path / "data").write_text("A\tw=x\tcap\nB\tw=y\n\nA\tw=x\n\nB\n\nA\tw=x:2.5\n")
     corpus = encode_files(tmp_path / "data", tmp_path / "out")
@@ -197,7 +197,7 @@ def test_values_that_share_a_column_are_added() -> None:
     assert set(rows.data.tolist()) == {1.0}
 
 
-def test_segments(tmp_path: Path) -> None:
+def test_segments_train_as_from_memory(tmp_path: Path) -> None:
     (tmp_path / "data").write_text(COLUMNS * 3)
     corpus = encode_files(tmp_path / "data", tmp_path / "out")
     model = SegmentSVC(random_state=0).fit(corpus)
@@ -224,7 +224,7 @@ def test_estimators_without_sequences_refuse_a_corpus_in_one_line(corpus: Corpus
         assert "\n" not in str(caught.value)
 
 
-def test_progress(
+def test_progress_grows_to_all_of_the_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Both stages show what share of the bytes is done, which grows to all of it."""

@@ -48,7 +48,7 @@ def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
 
 
 @given(multiclass_cases())
-def test_loss_and_statistics_of_every_class(case: Case) -> None:
+def test_loss_and_statistics_are_those_of_every_class(case: Case) -> None:
     where, value = np.zeros(2, dtype=np.uint32), np.zeros(2)
     one_hot = np.eye(case.problem.map.width)
     for i, truth in enumerate(case.data.truths):
@@ -74,7 +74,7 @@ def test_ties_go_to_the_smaller_class() -> None:
 
 @pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.coo_matrix])
 @pytest.mark.parametrize("shape", [(4, 4), (6, 3)])
-def test_squared_norms_of_sparse_rows(kind, shape: tuple[int, int]) -> None:
+def test_squared_norms_of_sparse_rows_are_right(kind, shape: tuple[int, int]) -> None:
     # Between matrices, unlike arrays, * is the matrix product.
     X = np.random.default_rng(0).normal(size=shape)
     problem = Multiclass.from_arrays(kind(X), np.arange(shape[0]) % 3)

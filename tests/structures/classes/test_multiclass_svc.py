@@ -48,7 +48,7 @@ def objective(coef, C, cost=ZERO_ONE):
     return (coef**2).sum() / (2 * C * len(X)) + hinge.mean()
 
 
-def test_optimum_against_liblinear():
+def test_the_optimum_is_that_of_liblinear():
     C = 0.01
     reference = LinearSVC(multi_class="crammer_singer", C=C, fit_intercept=False, tol=1e-10, max_iter=10**6)
     best = objective(reference.fit(X, Y).coef_, C)
@@ -125,7 +125,7 @@ def test_predictions_have_the_highest_score():
     np.testing.assert_array_equal(model.predict(X), scores.argmax(axis=1))
 
 
-def test_two_classes():
+def test_two_classes_have_one_decision_value():
     two = Y < 2
     model = MulticlassSVC(tol=0.01, random_state=0).fit(X[two], NAMES[two])
     decision = model.decision_function(X[two])
@@ -177,7 +177,7 @@ def test_a_costly_mistake_is_avoided():
     assert mistakes[0] < mistakes[1]
 
 
-def test_clone_and_parameters():
+def test_clones_keep_the_parameters():
     model = MulticlassSVC(C=3.0, loss=1.0 - np.eye(3), method="fw", verbose=0, random_state=7)
     assert clone(model).get_params().keys() == model.get_params().keys()
     assert clone(model).get_params()["C"] == 3.0
@@ -193,7 +193,7 @@ def test_pickle():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_model_selection():
+def test_model_selection_finds_the_best_C():
     search = GridSearchCV(MulticlassSVC(max_iter=20, random_state=0), {"C": [1e-4, 0.1]}, cv=3).fit(X, NAMES)
     assert search.best_params_ == {"C": 0.1}
     assert search.score(X, NAMES) > 0.9
@@ -201,7 +201,7 @@ def test_model_selection():
     assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.9
 
 
-def test_no_warning_if_converged():
+def test_no_warning_is_given_if_converged():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert fitted(X).gap_ <= 0.01
@@ -222,7 +222,7 @@ def test_warning_names_the_gap_and_the_line():
     assert warning.filename == __file__
 
 
-def test_not_fitted():
+def test_an_estimator_must_be_fitted():
     with pytest.raises(NotFittedError, match="This MulticlassSVC instance is not fitted yet") as caught:
         MulticlassSVC().predict(X)
     assert "\n" not in str(caught.value)
@@ -254,7 +254,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("features", "labels", "expected"), BAD.values(), ids=BAD)
-def test_bad_data(features, labels, expected):
+def test_bad_data_are_refused(features, labels, expected):
     with pytest.raises(ValueError, match=f"^MulticlassSVC: .*{expected}") as caught:
         MulticlassSVC().fit(features, labels)
     assert "\n" not in str(caught.value)
@@ -293,7 +293,7 @@ PARAMETERS = {
 
 
 @pytest.mark.parametrize(("parameters", "expected"), PARAMETERS.values(), ids=PARAMETERS)
-def test_bad_parameters(parameters, expected):
+def test_bad_parameters_are_refused(parameters, expected):
     with pytest.raises(ValueError, match=expected) as caught:
         MulticlassSVC(**parameters).fit(X, Y)
     assert "\n" not in str(caught.value)

@@ -107,7 +107,7 @@ def test_the_dual_rises_by_what_pairwise_steps_say() -> None:
 
 
 @given(st.integers(0, 10_000))
-def test_differences_of_sparse_vectors(seed: int) -> None:
+def test_differences_of_sparse_vectors_are_exact(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = 6
     where, value, other, less = (

@@ -243,7 +243,7 @@ def test_flaws_are_told_in_one_line(name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_answer_of_another_shape() -> None:
+def test_an_answer_of_another_shape_is_refused() -> None:
     labels = [np.array([0, 1]), np.array([1, 1]), np.array([1, 0])]
     flawed = StructuredSVC(
         lambda x, y: np.ones(2), lambda t, y: 0.0, lambda x, w, y_true=None: np.zeros(3), random_state=0
@@ -279,7 +279,7 @@ def test_errors_of_the_functions_name_the_example() -> None:
 
 
 @pytest.mark.parametrize("features", [lambda x, y: {"a": 1.0}, lambda x, y: np.zeros(0)])
-def test_no_features_at_all(features: Any) -> None:
+def test_no_features_at_all_leave_all_weights_zero(features: Any) -> None:
     """All outputs have the score zero, and the objective is the mean of the largest losses."""
     named = isinstance(features(0, 0), dict)
     model = StructuredSVC(

@@ -84,7 +84,9 @@ def corpora(draw: Any) -> tuple[list[Sentence], list[tuple[int, ...]]]:
 
 @pytest.mark.long
 @given(corpora(), st.integers(1, 2))
-def test_features_of_all_arcs(corpus: tuple[list[Sentence], list[tuple[int, ...]]], min_count: int) -> None:
+def test_features_of_all_arcs_are_those_of_tuples(
+    corpus: tuple[list[Sentence], list[tuple[int, ...]]], min_count: int
+) -> None:
     sentences, trees = corpus
     true_arcs = [(i, h, j) for i, tree in enumerate(trees) for j, h in enumerate(tree, start=1)]
     counts = Counter(name for i, h, j in true_arcs for name in named_features(sentences[i], h, j))
@@ -153,7 +155,7 @@ def test_refuses(X: Any, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_tagged_words() -> None:
+def test_tagged_words_are_split_from_their_tags() -> None:
     tagged = encode_tagged([[("The", "DET"), ["dog", "NOUN"]], (("Hi", "INTJ"),)], owner="test")
     assert tagged == Tagged(["the", "dog", "hi"], ["DET", "NOUN", "INTJ"], tagged.offsets)
     assert tagged.offsets.tolist() == [0, 2, 3]

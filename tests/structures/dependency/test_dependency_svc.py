@@ -48,7 +48,7 @@ def test_predictions_have_the_highest_score(kind):
 
 
 @pytest.mark.parametrize("loss", ["hamming", "normalized_hamming"])
-def test_certificate_by_enumeration(loss):
+def test_the_certificate_is_that_of_an_enumeration(loss):
     C = 0.5
     model = fitted(C=C, loss=loss, tol=1e-3)
     hinges = []
@@ -108,7 +108,7 @@ def test_clone_pickle_and_threads():
         np.testing.assert_array_equal(one, third)
 
 
-def test_grid_search():
+def test_grid_search_works():
     search = GridSearchCV(DependencySVC(tol=0.1, random_state=0), {"C": [0.01, 1.0]}, cv=KFold(2))
     search.fit(SENTENCES, HEADS)
     assert search.best_score_ > 0.3
@@ -158,7 +158,7 @@ def test_refuses_other_features_than_those_of_fit():
         fitted(SENTENCES).predict(X)
 
 
-def test_real_sentences(real_data):
+def test_real_sentences_are_parsed(real_data):
     if not (real_data / "ud_ewt").is_dir():
         pytest.skip("needs the English Web Treebank: set MAXMARGIN_DATA")
     train, dev, _ = load_ud_ewt(data_home=real_data)

@@ -42,7 +42,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @given(seeds, st.integers(1, 5), st.booleans(), st.sampled_from(KINDS))
-def test_best_of_all_trees(seed: int, m: int, whole: bool, kind: Trees) -> None:
+def test_the_tree_found_is_the_best_of_all(seed: int, m: int, whole: bool, kind: Trees) -> None:
     scores = random_scores(seed, m, whole)
     allowed = all_trees(m, single_root=kind.single_root, projective=isinstance(kind, ProjectiveTrees))
     found = run(kind, scores)
@@ -50,7 +50,7 @@ def test_best_of_all_trees(seed: int, m: int, whole: bool, kind: Trees) -> None:
     assert value(scores, found) == pytest.approx(max(value(scores, list(y)) for y in allowed), abs=1e-12)
 
 
-def test_number_of_trees() -> None:
+def test_the_number_of_trees_is_cayleys() -> None:
     """Cayley's formula, and as many with one root as roots times trees on the others."""
     for m in range(1, 6):
         assert len(all_trees(m)) == (m + 1) ** (m - 1)
@@ -59,7 +59,7 @@ def test_number_of_trees() -> None:
 
 
 @given(seeds, st.integers(1, 25), st.booleans())
-def test_against_networkx(seed: int, m: int, whole: bool) -> None:
+def test_the_best_tree_is_that_of_networkx(seed: int, m: int, whole: bool) -> None:
     scores = random_scores(seed, m, whole)
     graph = networkx.DiGraph()
     for j in range(m):
@@ -70,7 +70,7 @@ def test_against_networkx(seed: int, m: int, whole: bool) -> None:
 
 @pytest.mark.parametrize("single_root", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_against_an_integer_program(seed: int, single_root: bool) -> None:
+def test_the_best_tree_is_that_of_an_integer_program(seed: int, single_root: bool) -> None:
     """Each word has one head and takes one unit of a flow from the root, which arcs of the tree can carry."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(4, 10))

@@ -55,7 +55,7 @@ def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
 
 
 @given(tree_cases(("dense",)))
-def test_loss_and_statistics_of_every_tree(case: Case) -> None:
+def test_loss_and_statistics_are_those_of_every_tree(case: Case) -> None:
     assert_loss_and_statistics(case)
 
 
@@ -84,7 +84,7 @@ X = [np.arange(12.0).reshape(2, 3, 2), np.ones((1, 2, 2))]
 Y = [[2, 0], [0]]
 
 
-def test_losses() -> None:
+def test_losses_count_wrong_heads() -> None:
     for name, expected in (("hamming", [0, 1, 2]), ("normalized_hamming", [0, 0.5, 1])):
         problem = Dependency.from_arcs(X, Y, loss=name)
         assert [loss(problem.oracle, 0, np.array(y)) for y in ([2, 0], [0, 0], [0, 1])] == expected
@@ -101,7 +101,7 @@ def test_forms_of_features(convert: Any) -> None:
     assert problem.map.rows.values.tolist() == expected.map.rows.values.tolist()
 
 
-def test_sparse_features() -> None:
+def test_sparse_features_score_as_dense() -> None:
     matrices = [scipy.sparse.coo_array(x.reshape(-1, 2)) for x in X]
     problem = Dependency.from_arcs(matrices, Y)
     w, theta = np.array([1.0, -2.0]), np.zeros(6)

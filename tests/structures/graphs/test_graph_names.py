@@ -76,7 +76,7 @@ def test_predictions_have_the_highest_score_of_all_labellings() -> None:
         )
 
 
-def test_empty_graphs() -> None:
+def test_empty_graphs_change_nothing() -> None:
     """They have empty outputs, and change nothing in training, whatever their weight is."""
     empty: Any = ([], [], [])
     model = GraphSVC(**RUN).fit(X, Y)

@@ -77,7 +77,7 @@ def test_certificate_brackets_the_optimum(
     assert [labels.shape for labels in model.predict(X)] == [y.shape for y in Y]
 
 
-def test_threads_and_more_graphs() -> None:
+def test_threads_and_more_graphs_give_the_same_model() -> None:
     model = model_of("cut").fit(X, Y)
     np.testing.assert_array_equal(weights_of(model_of("cut", n_jobs=2).fit(X, Y)), weights_of(model))
     more = model_of("cut").partial_fit(X[:2], Y[:2]).partial_fit(X[2:], Y[2:])

@@ -81,7 +81,7 @@ def test_predictions_have_the_highest_score(graphs, inference):
         assert score_of(model, graph, y) == pytest.approx(best, abs=1e-12)
 
 
-def test_certificate_by_enumeration():
+def test_the_certificate_is_that_of_an_enumeration():
     rng = np.random.default_rng(2)
     C, weights = 0.5, [rng.uniform(0.5, 2.0, y.size) for y in Y]
     model = fitted(TREES, node_weights=weights, C=C, loss="normalized_hamming", tol=1e-3)
@@ -144,7 +144,7 @@ def test_inference_is_chosen_with_void_nodes():
     assert model.predict([X[3]])[0].shape == (4,)
 
 
-def test_class_weights_by_enumeration():
+def test_class_weights_are_those_of_an_enumeration():
     factors = {"light": 3.0}
     model = fitted(TREES, class_weight=factors, C=0.5, loss="normalized_hamming", tol=1e-3)
     codes = [np.searchsorted(model.classes_, y.ravel()) for y in Y]
@@ -188,7 +188,7 @@ def test_learns_and_scores():
     assert model.score(X, unseen) < model.score(X, Y)
 
 
-def test_messages_on_graphs_with_cycles():
+def test_messages_train_on_graphs_with_cycles():
     labels = [np.arange(y.size) % 3 for y in Y]
     model = fitted(labels=labels, max_iter=50, tol=0.1)
     assert model.inference_ == "messages"
@@ -205,7 +205,7 @@ def test_clone_pickle_and_threads():
         np.testing.assert_array_equal(one, alone)
 
 
-def test_grid_search():
+def test_grid_search_works():
     search = GridSearchCV(GraphSVC(tol=0.1, random_state=0), {"C": [0.01, 1.0]}, cv=KFold(2))
     search.fit(X, Y, node_weights=[np.ones(y.size) for y in Y])
     assert search.best_score_ == search.cv_results_["mean_test_score"].max() > 0.5

@@ -31,7 +31,7 @@ def test_directions_are_those_of_the_edges() -> None:
         assert direction.tolist() == [float(step == other) for other in steps]
 
 
-def test_differences_of_colours() -> None:
+def test_differences_of_colours_are_absolute() -> None:
     image = np.array([[[1, 5], [3, 0]], [[0, 0], [3, 9]]], dtype=np.uint8)
     found = edge_differences(image, grid_edges((2, 2)))
     assert found.tolist() == [[2.0, 5.0], [3.0, 9.0], [1.0, 5.0], [0.0, 9.0]]

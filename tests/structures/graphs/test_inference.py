@@ -82,7 +82,7 @@ def cut_of(gains: Array, strengths: Array, ends: Array, work: CutWork | None = N
 
 
 @given(seeds, st.integers(1, 6), st.booleans())
-def test_trees_against_all_labellings(seed: int, n_nodes: int, whole: bool) -> None:
+def test_the_labelling_of_a_tree_is_the_best_of_all(seed: int, n_nodes: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)
     joined = [(int(rng.integers(v)), v)[:: rng.choice([-1, 1])] for v in range(1, n_nodes)]
     kept = [edge for edge in joined if rng.random() < 0.8]
@@ -148,7 +148,7 @@ def test_searches_bracket_the_best_labelling_and_find_it(
 
 
 @given(seeds, st.integers(1, 7), st.booleans())
-def test_subsets_against_all_labellings(seed: int, n_nodes: int, whole: bool) -> None:
+def test_the_labelling_by_subsets_is_the_best_of_all(seed: int, n_nodes: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)
     ends = random_graph(rng, n_nodes, 0.7)
     unary, tables = random_scores(rng, n_nodes, len(ends), whole)
@@ -178,7 +178,7 @@ def relaxed_and_whole(unary: Array, tables: Array, ends: Array) -> list[float]:
     ]
 
 
-def test_messages_against_linear_programs_on_grids() -> None:
+def test_messages_have_bounds_of_linear_programs_on_grids() -> None:
     """The bound is never below that of the relaxation; where it is reached the labelling is the best.
 
     A search finds the best everywhere, in far fewer steps than there are labellings.
@@ -217,7 +217,7 @@ def test_one_pass_of_messages_is_exact_on_a_path() -> None:
 
 
 @given(seeds, st.integers(1, 8), st.booleans())
-def test_cuts_against_all_labellings(seed: int, n_nodes: int, whole: bool) -> None:
+def test_the_labelling_by_a_cut_is_the_best_of_all(seed: int, n_nodes: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)
     ends = random_graph(rng, n_nodes, 0.5)
     gains, strengths = 2.0 * rng.normal(size=n_nodes), 2.0 * rng.random(len(ends))
@@ -244,7 +244,7 @@ def minimum_by_scipy(gains: Array, strengths: Array, ends: Array) -> float:
 
 
 @pytest.mark.parametrize("strength", [2, 6, 20])
-def test_cuts_of_large_graphs_against_scipy(strength: int) -> None:
+def test_cuts_of_large_graphs_are_those_of_scipy(strength: int) -> None:
     rng, work = np.random.default_rng(strength), cut_work(400, 2000)  # used again and again
     for density in (0.005, 0.01, 0.02):
         ends = random_graph(rng, 400, density)
@@ -254,7 +254,7 @@ def test_cuts_of_large_graphs_against_scipy(strength: int) -> None:
         assert cut_score(gains, strengths, ends, y) == minimum_by_scipy(gains, strengths, ends)
 
 
-def test_labels_without_edges() -> None:
+def test_nodes_without_edges_have_their_best_labels() -> None:
     none: Any = np.zeros((0, 2), dtype=np.int64)
     assert cut_of(np.array([1.0, -1.0, 0.0]), np.zeros(0), none).tolist() == [1, 0, 0]
     unary = np.array([[0.0, 2.0, 1.0, 9.0], [3.0, 2.0, 3.0, 9.0]])

@@ -72,7 +72,7 @@ def test_predictions_have_the_highest_score(structure, n_edges):
 
 @pytest.mark.parametrize("structure", ["tree", "full"])
 @pytest.mark.parametrize(("loss", "unit"), [("hamming", 1.0), ("normalized_hamming", 0.25)])
-def test_certificate_by_enumeration(structure, loss, unit):
+def test_the_certificate_is_that_of_an_enumeration(structure, loss, unit):
     model = fitted(C=0.1, structure=structure, loss=loss)
     hinges = [
         max(
@@ -101,7 +101,7 @@ def test_decision_function_is_the_difference_of_best_sets(structure):
             assert margin == pytest.approx(best[1] - best[0], abs=1e-9)
 
 
-def test_decision_function_of_kernels_and_vectors():
+def test_decision_function_agrees_with_predictions():
     model = fitted(X[:20], Y[:20], kernel="rbf", tol=0.1)
     np.testing.assert_array_equal(model.decision_function(X) > 0, model.predict(X) == 1)
     names = np.where(Y[:, 0] == 1, "yes", "no")

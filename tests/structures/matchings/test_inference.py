@@ -44,7 +44,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @given(seeds, st.integers(1, 4), st.integers(1, 4), st.integers(1, 2), st.booleans())
-def test_best_of_all_matchings(seed: int, m: int, n: int, n_slots: int, whole: bool) -> None:
+def test_the_matching_found_is_the_best_of_all(seed: int, m: int, n: int, n_slots: int, whole: bool) -> None:
     m = m if n_slots == 1 else min(m, 2)
     scores, bonus = random_scores(seed, m, n, n_slots, whole)
     places = table(scores, bonus)
@@ -64,7 +64,7 @@ def test_against_assignment_with_negative_scores_cut(
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_against_an_integer_program(seed: int) -> None:
+def test_the_best_matching_is_that_of_an_integer_program(seed: int) -> None:
     """Each row has so many links, each column one; further links of a row count as further places."""
     rng = np.random.default_rng(seed)
     m, n = (int(size) for size in rng.integers(3, 9, 2))
@@ -102,7 +102,7 @@ def test_ties_are_broken_in_order() -> None:
     assert run(np.ones((2, 4)), np.zeros(2)) == [0, 1, 2, 3]
 
 
-def test_further_links_of_a_row_at_their_price() -> None:
+def test_further_links_of_a_row_have_their_price() -> None:
     scores = np.array([[3.0, 2.0, 1.0]])
     assert run(scores, np.array([0.0, -1.5, -1.5])) == [0, 1, -1]
     assert run(scores, np.array([0.0, -2.0, -2.0])) == [0, -1, -1]

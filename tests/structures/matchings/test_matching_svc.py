@@ -72,7 +72,7 @@ def test_more_places_than_targets_count_as_the_targets(size):
     assert all(isinstance(links, list) for links in model.predict(data[0]))
 
 
-def test_later_pairs_with_more_links_than_places():
+def test_later_pairs_with_more_links_than_places_are_refused():
     model = MatchingSVC(fertility=9, random_state=0, verbose=0).partial_fit([np.ones((2, 3, 1))], [[0, 1]])
     model.partial_fit([np.ones((1, 5, 1))], [[(0, 1), (0, 2), (0, 4)]])
     with pytest.raises(ValueError, match="pair 0 of y has 4 links, but the pairs of the first"):
@@ -80,7 +80,7 @@ def test_later_pairs_with_more_links_than_places():
 
 
 @pytest.mark.parametrize("possible", [None, [[(0, 0)]] * len(X)])
-def test_certificate_by_enumeration(possible):
+def test_the_certificate_is_that_of_an_enumeration(possible):
     C, wrong, missed = 0.5, 0.7, 2.0
     model = fitted(C=C, wrong=wrong, missed=missed, possible=possible, tol=1e-3)
     squares, hinges = (model.coef_**2).sum() + model.intercept_**2, []
@@ -143,7 +143,7 @@ def test_clone_pickle_and_threads():
         np.testing.assert_array_equal(one, alone)
 
 
-def test_grid_search_and_cross_validation():
+def test_grid_search_and_cross_validation_work():
     search = GridSearchCV(MatchingSVC(tol=0.1, random_state=0), {"C": [0.01, 1.0]}, cv=KFold(2))
     search.fit(X, Y, possible=[[(0, 0)]] * len(X))
     scores = search.cv_results_["mean_test_score"]
@@ -166,7 +166,7 @@ def test_no_convergence_is_said():
         fitted(tol=0.0, max_iter=1, C=100.0)
 
 
-def test_not_fitted():
+def test_an_estimator_must_be_fitted():
     with pytest.raises(NotFittedError):
         MatchingSVC().predict(X)
 
@@ -179,12 +179,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("parameters", "message"), REFUSED)
-def test_refused_parameters(parameters, message):
+def test_wrong_parameters_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         fitted(**parameters)
 
 
-def test_refused_data():
+def test_wrong_data_are_refused():
     with pytest.raises(ValueError, match=r"^MatchingSVC: target 0 of pair 0 of y has 2 links"):
         fitted(matchings=[[0, 0], *Y[1:]])
     with pytest.raises(

@@ -59,7 +59,7 @@ def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
 
 
 @given(matching_cases())
-def test_loss_and_statistics_of_every_matching(case: Case) -> None:
+def test_loss_and_statistics_are_those_of_every_matching(case: Case) -> None:
     assert_loss_and_statistics(case)
 
 

@@ -76,7 +76,7 @@ def best_score(theta: Array, pairs: Array, lengths: Array, limits: list[int]) ->
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_long_segments(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_segments_skip_most_starts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, length, limits, calls = np.random.default_rng(seed), 180, [150, 40, 1], []
     found = EncodedSegments(np.repeat([1, 0, 3, 2], [1, 139, 1, 39]), np.arange(3), 3)
     offsets = np.array([0, length])
@@ -127,7 +127,7 @@ def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
 
 
 @given(segment_cases(rows=ROWS))
-def test_loss_and_statistics_of_every_segmentation(case: Case) -> None:
+def test_loss_and_statistics_are_those_of_every_segmentation(case: Case) -> None:
     assert_loss_and_statistics(case)
 
 
@@ -141,7 +141,7 @@ def test_parts_that_agree_are_not_told() -> None:
     assert psi(oracle, 0, np.array([1, 0, 3, 1]), where, value) == 10
 
 
-def test_gram_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gram_is_right_for_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "_TABULATED", 2)
     case = segment_case(5, (4, 2, 1, 3))
     assert np.diff(case.problem.map.product_spans).ravel().tolist() == [0, 4, 1, 0]
@@ -192,7 +192,7 @@ def test_segments_and_tags_are_the_same_problem() -> None:
     assert np.isneginf(problem.oracle.limits[:, :3]).tolist() == [[False] * 3, [False, False, True]]
 
 
-def test_losses() -> None:
+def test_losses_are_those_worked_out_by_hand() -> None:
     # The first segment is found, the second has another stop; token 2 is outside, token 4 is now.
     y = np.array([1, 0, 5, 3, 5])
     for name, expected in (("hamming", 1.0), ("normalized_hamming", 0.2), ("segments", 2.0)):
@@ -202,7 +202,7 @@ def test_losses() -> None:
         assert loss(Segments.from_sequences(X, Y, loss=name).oracle, 0, np.array([1, 0, 5, 3, 3])) == expected
 
 
-def test_largest_lengths() -> None:
+def test_largest_lengths_are_learnt_or_given() -> None:
     for given_length, expected in ((None, [2, 2, 1]), (4, [4, 4, 1]), ({"b": 3}, [2, 3, 1])):
         limits = Segments.from_sequences(X, Y, max_length=given_length).oracle.limits[:, :3]
         assert (limits == 0.0).sum(axis=0).tolist() == expected

@@ -59,7 +59,7 @@ def test_segments_and_tags_train_the_same_model(learnt):
     assert from_tags.predict(X) == SEGMENTS
 
 
-def test_shapes_of_weights(learnt):
+def test_weights_have_their_shapes(learnt):
     model, n_features = learnt, len({name for x in X for token in x for name in token})
     assert model.n_features_in_ == n_features == len(model.feature_names_)
     for coef in (model.coef_, model.first_coef_, model.last_coef_):
@@ -114,7 +114,7 @@ def test_objective_is_the_documented_one(loss):
 
 
 @pytest.mark.long
-def test_k_best_segmentations_and_margins(learnt):
+def test_k_best_segmentations_have_the_margins_of_their_scores(learnt):
     model, few = learnt, [X[2], X[5], X[0]]  # the others have too many segmentations to list
     for x, first, (segments, margins) in zip(
         few, model.predict(few), model.predict_k_best(few, 20), strict=True
@@ -150,7 +150,7 @@ def test_score_counts_whole_segments(learnt):
     assert model.score(X, tags) == chunk_f1(tags, model.predict_tags(X)) == pytest.approx((n - 1) / n)
 
 
-def test_one_label_without_tokens_outside():
+def test_one_label_without_tokens_outside_learns_the_borders():
     """Word segmentation: what is to be learnt are the borders."""
     text, words = ["abab", "aba", "bababa"], [[(0, 2, 1), (2, 4, 1)], [(0, 2, 1), (2, 3, 1)], [(0, 1, 1)]]
     words[2] += [(1, 3, 1), (3, 5, 1), (5, 6, 1)]
@@ -164,7 +164,7 @@ def test_clone_pickle_and_threads():
     assert clone(model).fit(X, SEGMENTS).predict(X) == SEGMENTS
 
 
-def test_grid_search():
+def test_grid_search_works():
     search = GridSearchCV(SegmentSVC(tol=0.1, random_state=0), {"C": [0.1, 10.0]}, cv=KFold(2))
     search.fit(X, TAGS)
     assert search.best_score_ > 0.3
@@ -221,7 +221,7 @@ def test_refuses_parameters_and_use_before_fit(learnt):
         learnt.predict([np.ones((2, 2))])
 
 
-def test_real_chunks(real_data):
+def test_real_chunks_are_found(real_data):
     if not (real_data / "conll2000").is_dir():
         pytest.skip("needs CoNLL-2000: set MAXMARGIN_DATA")
     train_X, train_y, test_X, test_y = load_conll2000(data_home=real_data)

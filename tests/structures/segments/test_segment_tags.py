@@ -38,7 +38,7 @@ def test_tags_and_back(drawn: list[tuple[int, str]]) -> None:
 
 
 @given(st.lists(pieces, min_size=1, max_size=4))
-def test_codes_and_back(drawn: list[Any]) -> None:
+def test_segments_are_the_same_after_coding(drawn: list[Any]) -> None:
     listed, lengths = map(list, zip(*map(laid_out, [*drawn, [(1, "NP")]]), strict=True))
     offsets = np.append(0, np.cumsum(lengths))
     found = encode_segments(listed, offsets, owner="test")
@@ -60,7 +60,7 @@ def test_tags_that_continue_nothing_start_a_segment() -> None:
     ]
 
 
-def test_ints_arrays_and_tokens_outside() -> None:
+def test_ints_and_arrays_are_coded_with_tokens_outside() -> None:
     y = [np.array([[0, 2, 7], [2, 3, 5]]), []]
     found = encode_segments(y, np.array([0, 3, 4]), owner="test")
     assert found.classes.tolist() == [5, 7]

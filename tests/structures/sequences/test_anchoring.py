@@ -80,7 +80,9 @@ def _empty_chain(lengths: list[int], order: int) -> Any:
 @pytest.mark.parametrize("loss", ["matrix", "hamming"])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("length", [1, 2])
-def test_hinges_of_blocks_by_enumeration(order: int, length: int, loss: str, weighted: bool) -> None:
+def test_hinges_of_blocks_are_those_of_an_enumeration(
+    order: int, length: int, loss: str, weighted: bool
+) -> None:
     case, factors = case_of(order, loss=loss), np.array([2.0, 0.5, 1.0, 3.0])
     problem = Weighted(case.problem, factors) if weighted else case.problem
     anchors = first_anchors(problem, length)

@@ -133,7 +133,7 @@ LOSSES = {
 
 @pytest.mark.long
 @pytest.mark.parametrize(("loss", "loss_of"), LOSSES.values(), ids=LOSSES)
-def test_certificate_by_enumeration(loss, loss_of):
+def test_the_certificate_is_that_of_an_enumeration(loss, loss_of):
     C, n = 0.5, len(X)
     model = fitted(C=C, loss=loss, tol=5e-3, max_iter=5000)
     squares = sum((part**2).sum() for part in (model.coef_, model.transitions_, model.start_, model.end_))
@@ -218,7 +218,7 @@ def test_data_are_not_changed():
         np.testing.assert_array_equal(before, after)
 
 
-def test_clone_and_parameters():
+def test_clones_keep_the_parameters():
     model = ChainSVC(C=3.0, loss="hamming", min_count=2, method="fw", sampling="uniform", verbose=0)
     assert clone(model).get_params() == model.get_params()
     assert not hasattr(clone(fitted()), "coef_")
@@ -235,7 +235,7 @@ def test_pickle():
     assert list(again.history_) == list(model.history_)
 
 
-def test_grid_search():
+def test_grid_search_scores_as_by_hand():
     model = ChainSVC(tol=0.1, max_iter=1000, random_state=0)
     search = GridSearchCV(model, {"C": [1e-3, 1.0]}, cv=3).fit(X, Y)
     by_hand = []
@@ -246,7 +246,7 @@ def test_grid_search():
     assert len(search.predict(X[:2])) == 2
 
 
-def test_folds_that_lack_a_label():
+def test_folds_that_lack_a_label_have_scores():
     # The only sequences with label 3 are the last two: one fold trains without it.
     labels = [*Y[:-2], np.full(4, 3), np.full(2, 3)]
     scores = cross_val_score(ChainSVC(tol=0.1, max_iter=1000, random_state=0), X, labels, cv=KFold(6))
@@ -258,7 +258,7 @@ def words_of(sentences):
     return [[[f"w{label}"] for label in sentence] for sentence in sentences]
 
 
-def test_pipeline():
+def test_a_pipeline_trains_the_same_model():
     pipeline = make_pipeline(FunctionTransformer(words_of), ChainSVC(C=1.0, tol=0.05, random_state=0))
     pipeline.fit(Y, NAMES)
     assert_same_model(pipeline[-1], fitted(WORDS_AS_TOKENS, NAMES))
@@ -279,7 +279,7 @@ def test_warning_names_the_gap_and_the_line():
     assert warning.filename == __file__
 
 
-def test_warning_of_the_time_limit():
+def test_the_time_limit_warns():
     with pytest.warns(
         ConvergenceWarning,
         match=r"after 0 passes there is no certificate; raise time_limit or tol, or lower C",
@@ -288,14 +288,14 @@ def test_warning_of_the_time_limit():
     assert str(caught[0].message).startswith("ChainSVC: the time limit was reached before")
 
 
-def test_no_warning_if_converged():
+def test_no_warning_is_given_if_converged():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert fitted().gap_ <= 0.05
 
 
 @pytest.mark.parametrize("use", [lambda m: m.predict(X), lambda m: m.score(X, Y), lambda m: m.coef_])
-def test_not_fitted(use):
+def test_an_estimator_must_be_fitted(use):
     with pytest.raises((NotFittedError, AttributeError), match=r"ChainSVC.* not fitted yet") as caught:
         use(ChainSVC())
     assert "\n" not in str(caught.value)

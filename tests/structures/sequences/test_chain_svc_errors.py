@@ -88,7 +88,7 @@ FEATURES = {
 
 
 @pytest.mark.parametrize(("features", "kind", "expected"), FEATURES.values(), ids=FEATURES)
-def test_bad_features(features, kind, expected):
+def test_bad_features_are_refused(features, kind, expected):
     message = message_of(kind, ChainSVC().fit, features, Y)
     assert message.startswith("ChainSVC: ")
     assert re.search(expected, message)
@@ -115,7 +115,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize(("labels", "kind", "expected"), LABELS.values(), ids=LABELS)
-def test_bad_labels(labels, kind, expected):
+def test_bad_labels_are_refused(labels, kind, expected):
     message = message_of(kind, ChainSVC().fit, X, labels)
     assert message.startswith("ChainSVC: ")
     assert re.search(expected, message)
@@ -173,10 +173,10 @@ PARAMETERS = {
 
 
 @pytest.mark.parametrize(("parameters", "expected"), PARAMETERS.values(), ids=PARAMETERS)
-def test_bad_parameters(parameters, expected):
+def test_bad_parameters_are_refused(parameters, expected):
     assert re.search(expected, message_of(ValueError, ChainSVC(**parameters).fit, X, Y))
 
 
-def test_too_rare_features():
+def test_too_rare_features_are_refused():
     message = message_of(ValueError, ChainSVC(min_count=9).fit, TOKENS, Y)
     assert "no token of X has a feature that occurs in min_count=9 tokens" in message

@@ -113,7 +113,7 @@ def test_certificates_bracket_the_optimum(seed: int) -> None:
 TAGS = ["B-NP", "B-VP", "I-NP", "I-VP", "O"]
 
 
-def test_bio() -> None:
+def test_bio_forbids_what_cannot_follow() -> None:
     matrix = encode_forbidden("bio", TAGS, owner="test")
     assert matrix is not None
     allowed = {

@@ -94,7 +94,7 @@ def test_of_equal_scores() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(0, 3), st.sampled_from([1.0, 1e3, 1e300]))
-def test_softmax(seed: int, K: int, padding: int, size: float) -> None:
+def test_softmax_is_that_of_the_odds(seed: int, K: int, padding: int, size: float) -> None:
     scores = size * np.random.default_rng(seed).normal(size=K)
     odds = np.array([[math.exp(min(b - a, 700.0)) for b in scores] for a in scores])
     p = np.concatenate([scores, np.full(padding, 1e301)])

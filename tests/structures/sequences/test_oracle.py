@@ -44,7 +44,7 @@ def test_compiled_hinges_are_the_largest_margins(case: Case, seed: int) -> None:
 
 
 @given(chain_cases())
-def test_loss_and_statistics_of_every_labelling(case: Case) -> None:
+def test_loss_and_statistics_are_those_of_every_labelling(case: Case) -> None:
     assert_loss_and_statistics(case)
 
 
@@ -74,7 +74,7 @@ def test_weights_have_the_dimension_of_the_authors_code() -> None:
     assert sum(part.size for part in weights) == 26 * 129 + 26 + 26 + 26 * 26 == 4082
 
 
-def test_inner_products_of_tokens() -> None:
+def test_inner_products_of_tokens_are_tabulated() -> None:
     case = chain_case(4, (3, 1, 4))
     squares = [(x @ x.T).ravel() for x in case.X]
     assert case.problem.map.products == pytest.approx(np.concatenate(squares), abs=1e-14)

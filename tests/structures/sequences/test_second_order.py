@@ -61,14 +61,14 @@ def test_oracles_maximise_over_all_labellings(case: Case, seed: int, whole: bool
 
 
 @given(dense_cases, st.integers(0, 1000))
-def test_compiled_oracles(case: Case, seed: int) -> None:
+def test_compiled_oracles_give_the_same(case: Case, seed: int) -> None:
     w = draw_weights(case, seed, whole=False)
     assert_compiled_hinges(case, w)
     assert_compiled_predictions(case, w)
 
 
 @given(cases)
-def test_loss_and_statistics_of_every_labelling(case: Case) -> None:
+def test_loss_and_statistics_are_those_of_every_labelling(case: Case) -> None:
     assert_loss_and_statistics(case)
 
 
@@ -81,7 +81,7 @@ def test_ties_go_to_the_smaller_label() -> None:
         assert found_output(case.problem, i, w, argmax) == tuple(1 if label == 0 else 0 for label in truth)
 
 
-def test_gram_and_norm2_of_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gram_and_norm2_are_right_for_sequences_too_long_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "_TABULATED", 2)
     assert_gram_and_norm2(chain_case(5, (4, 2, 1, 3), order=2))
 

@@ -53,7 +53,7 @@ def flat(sequences: Any) -> list[Any]:
 
 
 @pytest.mark.long
-def test_certificate_and_predictions_by_enumeration() -> None:
+def test_certificate_and_predictions_are_those_of_an_enumeration() -> None:
     model = clone(MODEL).fit(X[:6], Y[:6])
     assert objective(model, 6) == pytest.approx(model.history_.primal.min(), rel=1e-9)
     assert 0.0 <= model.gap_ <= model.tol
@@ -131,7 +131,7 @@ def test_refuses_orders(order: Any) -> None:
 
 
 @pytest.mark.long
-def test_k_best_labellings_and_margins() -> None:
+def test_k_best_labellings_have_the_margins_of_their_scores() -> None:
     model, few = clone(MODEL).fit(X[:6], Y[:6]), X[:6]
     for x, first, (labels, margins) in zip(
         few, model.predict(few), model.predict_k_best(few, 30), strict=True
