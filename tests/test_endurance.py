@@ -20,7 +20,7 @@ def test_sixteen_threads_at_once_agree() -> None:
     assert endurance.threads(16, max_iter=2)
 
 
-def test_many_partial_fits() -> None:
+def test_many_partial_fits_do_not_drift() -> None:
     gap, kept = endurance.partial(8)
     assert gap < 1.0
     assert 0.0 < kept < 10**4
@@ -54,7 +54,7 @@ def test_sweeps_go_on_where_they_stopped(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.long
-def test_memory_that_runs_out_for_real() -> None:
+def test_memory_may_run_out_for_real() -> None:
     """Of one stage without kernels, at few limits."""
     assert memory_limits.main(["encode", "--step", str(4 << 20)]) == 0
 

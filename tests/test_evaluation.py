@@ -71,7 +71,7 @@ def test_phrases_follow_the_rules_of_conlleval(tags: list[str]) -> None:
     ),
     st.data(),
 )
-def test_scores_of_seqeval(truth: list[list[str]], data: st.DataObject) -> None:
+def test_scores_are_those_of_seqeval(truth: list[list[str]], data: st.DataObject) -> None:
     metrics = pytest.importorskip("seqeval.metrics")
     tags = TAGS.filter(lambda tag: tag[0] != "E")
     predicted = [data.draw(st.lists(tags, min_size=len(t), max_size=len(t))) for t in truth]
@@ -83,7 +83,7 @@ def test_scores_of_seqeval(truth: list[list[str]], data: st.DataObject) -> None:
     assert [overall.precision, overall.recall, overall.f1] == pytest.approx(expected)
 
 
-def test_scores_by_type_in_the_layout_of_conlleval() -> None:
+def test_scores_by_type_have_the_layout_of_conlleval() -> None:
     truth = [["B-NP", "I-NP", "B-VP", "O"], ["B-NP"]]
     predicted = [["B-NP", "I-NP", "O", "B-PP"], ["I-NP"]]
     scores = phrase_scores(truth, predicted)
@@ -108,7 +108,7 @@ def test_without_phrases_scores_are_zero() -> None:
     )
 
 
-def test_tags_of_phrases() -> None:
+def test_tags_of_phrases_are_recognised() -> None:
     assert are_phrase_tags(["O", "I-x", "E-y"])
     assert not are_phrase_tags(["O", "B"])
     assert not are_phrase_tags(["B-x", "X-y"])
@@ -127,7 +127,7 @@ def test_alignment_error_rate_is_that_counted_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.sets(st.integers(0, 3)), st.sets(st.integers(0, 3))), min_size=1, max_size=6))
-def test_sets_of_labels_as_scikit_learn(pairs: list[tuple[set[int], set[int]]]) -> None:
+def test_sets_of_labels_are_scored_as_by_scikit_learn(pairs: list[tuple[set[int], set[int]]]) -> None:
     truth, predicted = zip(*pairs, strict=True)
     a, b = (
         np.array([[label in labels for label in range(4)] for labels in side]) for side in (truth, predicted)
@@ -146,6 +146,6 @@ def test_sets_of_labels_as_scikit_learn(pairs: list[tuple[set[int], set[int]]]) 
         ([[1], [2, 3]], [[1], [2]], "expected 2 predictions for sequence 1, got 1"),
     ],
 )
-def test_pairs_that_do_not_match(truth: list[list[int]], predicted: list[list[int]], message: str) -> None:
+def test_pairs_must_match(truth: list[list[int]], predicted: list[list[int]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         list(paired(truth, predicted))

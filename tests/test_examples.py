@@ -83,7 +83,7 @@ def test_kernels_run_without_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Nystroem, 100 components: " in text
 
 
-def test_own_problem(capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_problem_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed("own_problem.py", capsys)
     assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.01
     # Guessing one digit for all costs more than 0.7.
@@ -91,7 +91,7 @@ def test_own_problem(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-def test_own_model(capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_model_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed("own_model.py", capsys)
     assert "nothing wrong with the 10 examples" in text
     assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.01
@@ -100,7 +100,7 @@ def test_own_model(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-def test_own_method(capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_method_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed("own_method.py", capsys)
     least = number(r"is between ([\d.]+) and", text)
     last, average = (number(name + r": ([\d.]+) after", text) for name in ("PassiveAggressive", "Averaged"))
@@ -135,7 +135,7 @@ def test_alignment_runs_without_data(
 
 
 @pytest.mark.slow
-def test_own_oracle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_oracle_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import matplotlib.pyplot as plt
 
     shown: list[Any] = []

@@ -81,7 +81,7 @@ def test_a_chain_needs_no_other_estimator():
     assert not loaded & unused
 
 
-def test_unknown_names():
+def test_unknown_names_are_errors():
     with pytest.raises(AttributeError, match="ChainSVM"):
         maxmargin.ChainSVM  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'ChainSVM'"):

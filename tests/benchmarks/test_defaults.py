@@ -37,7 +37,7 @@ def random_tags(rng, n):
     return [[TAGS[k] for k in rng.integers(len(TAGS), size=length)] for length in rng.integers(1, 9, size=n)]
 
 
-def test_f1_of_counts():
+def test_f1_is_computed_from_counts():
     from _scores import CHUNKS
 
     rng = np.random.default_rng(0)
@@ -48,7 +48,7 @@ def test_f1_of_counts():
     assert found == pytest.approx(chunk_f1(truth, predicted))
 
 
-def test_error_rate_of_counts():
+def test_error_rate_is_computed_from_counts():
     from _scores import LINKS
 
     sure, possible = [[(0, 0), (1, 2)], [(0, 1)]], [[(0, 0), (1, 2), (1, 1)], [(0, 1)]]

@@ -151,7 +151,7 @@ def test_sequences_of_rows_are_trained_and_tagged(files: Path, capsys: pytest.Ca
     assert capsys.readouterr().out == "1\n2\n"
 
 
-def test_classes_and_sets(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_classes_and_sets_are_trained_and_tagged(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(files, CLASSES, "-C", "10")["estimator"] == "MulticlassSVC"
     assert run("tag", "model", "data", "-q") == run("evaluate", "model", "data") == 0
     assert capsys.readouterr().out == "1\n2\n3\n1\n2\n3\naccuracy: 100.00% of 6 examples\n"
@@ -173,7 +173,7 @@ def test_trees_are_trained_and_tagged(files: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("options", [[], ["--jobs", "1"]])
-def test_tagging_streams(
+def test_tagging_reads_no_more_than_it_needs(
     files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
     """Only as many sentences are read before some are written as a batch has, however long the file is."""
@@ -246,7 +246,7 @@ def test_files_are_evaluated_without_a_model(files: Path, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out) == {"aer": pytest.approx(1 - 3 / 5), "pairs": 1}
 
 
-def test_what_training_says(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_says_what_it_reads(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "data").write_text(COLUMNS)
     assert run("train", "data", "-m", "model", "-t", "template", "--max-iter", "1") == 0
     out, err = capsys.readouterr()

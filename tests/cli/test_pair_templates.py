@@ -145,7 +145,9 @@ def test_templates_of_pairs_alone_train_as_an_enumeration_does(
     assert said["objective"] == pytest.approx(objective, rel=1e-9)
 
 
-def test_new_sentences_margins_scores_and_weights(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_sentences_have_margins_scores_and_weights(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(*TRAIN, "-q") == 0
     (files / "new").write_text("the DT\nbird NN\n\nbird NN\n")
     capsys.readouterr()
@@ -166,7 +168,7 @@ def test_new_sentences_margins_scores_and_weights(files: Path, capsys: pytest.Ca
     )
 
 
-def test_search_and_resume(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_and_resume_work(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """C is "scale" by default: the search is around the number that it stands for."""
     (files / "data").write_text(2 * COLUMNS)
     assert run("train", "data", "-m", "model", "-t", "template", "--search", "--min-count", "2") == 0

@@ -231,7 +231,7 @@ def swept_by_gap(problem: Any, method: Any, mode: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACTIVE)
-def test_active_sets_in_all_modes(name: str) -> None:
+def test_active_sets_are_the_same_in_all_modes(name: str) -> None:
     made, method = ACTIVE[name]
     problem = made().problem
     cached, compiled, interpreted = (swept_by_gap(problem, method, mode) for mode in MODES)

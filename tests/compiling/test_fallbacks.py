@@ -91,7 +91,7 @@ def package(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("removal", "lost"), REMOVALS.values(), ids=REMOVALS)
-def test_without_one_name(package, removal, lost):
+def test_without_one_name_runs_are_the_same(package, removal, lost):
     # One small kernel shows that it compiles; the test below has sweeps, which prefetch.
     said = run(package, WARNED + removal + MEASURED)
     assert said["numbers"] == measured()

@@ -54,7 +54,7 @@ def places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_on_disk_and_for_what(places: Path) -> None:
+def test_the_inventory_says_what_is_on_disk_and_for_what(places: Path) -> None:
     kept, shipped = inventories()
     both = (Trained("Chain", "dense", "Pairwise"), Trained("Matching", "", "Pairwise"))
     assert kept == ("this user's cache", places / "kept", 4, 2_000_017, both)

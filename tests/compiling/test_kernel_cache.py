@@ -248,7 +248,7 @@ def test_damaged_files_are_compiled_anew(package):
 
 
 @pytest.mark.slow
-def test_directory_removed_while_running(package):
+def test_directory_can_be_removed_while_running(package):
     removal = "import shutil\nshutil.rmtree(cache_directory())\n"
     said = run(package, MEASURED.replace("report(measure(", removal + "report(measure("))
     assert said["numbers"] == measured()

@@ -36,7 +36,7 @@ def test_a_difference_makes_the_old_vector_the_new_one(given_vectors: list[np.nd
 
 
 @given(vectors(3), st.integers(-3, 3))
-def test_sums(given_vectors: list[np.ndarray], scale: int) -> None:
+def test_changes_add_up(given_vectors: list[np.ndarray], scale: int) -> None:
     first, second, vector = given_vectors
     found = total(encoded(first), encoded(second))
     np.testing.assert_array_equal(dense(found), first + second)

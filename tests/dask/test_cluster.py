@@ -141,7 +141,7 @@ def test_a_partition_that_fails_is_named(client: Client) -> None:
         on_dask.solve(other, METHODS["plain"])
 
 
-def test_a_partition_that_is_another_when_computed_again(client: Client) -> None:
+def test_a_partition_must_be_the_same_when_computed_again(client: Client) -> None:
     def random() -> Any:
         return Multiclass.from_arrays(np.random.default_rng().normal(size=(6, 4)), np.arange(6) % 3)
 
@@ -152,7 +152,7 @@ def test_a_partition_that_is_another_when_computed_again(client: Client) -> None
         on_dask.solve([dask.delayed(random)()], METHODS["plain"], tol=0.0, callbacks=[lose_all])
 
 
-def test_a_partition_that_is_lost_again_and_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_cannot_be_lost_again_and_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def losing(*arguments: Any) -> bool:
         raise tasks.Lost("again")
 

@@ -131,7 +131,7 @@ def test_encoding_and_building_count_towards_the_time_limit(
     assert model.gap_ == np.inf
 
 
-def test_what_is_for_one_machine(client: Client) -> None:
+def test_options_for_one_machine_are_refused(client: Client) -> None:
     X, y = label_sets()
     with pytest.raises(PartitionError, match="structure must be 'independent' or 'full' for 3 labels"):
         on_dask.MultilabelSVC(structure="tree").fit(delayed(X, y))

@@ -55,5 +55,5 @@ def test_parts_meet_as_often_as_it_pays(cost: float, parts: int) -> None:
     assert seconds(best_rounds(log, 100 * parts)) <= 1.001 * min(map(seconds, range(1, 257)))
 
 
-def test_rounds_that_cost_nothing() -> None:
+def test_rounds_may_cost_nothing() -> None:
     assert best_rounds([Round(50, 2, 0.5, 0.5, 0, 0, 0)], 100) == 256

@@ -51,7 +51,7 @@ def client() -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_a_worker_that_is_lost(client: Client, number: int) -> None:
+def test_a_lost_worker_does_no_harm(client: Client, number: int) -> None:
     victim = min(client.run(os.getpid).values())
 
     def strike(progress: Progress) -> None:

@@ -33,14 +33,16 @@ def put(folder: Path, name: str) -> Path:
     return path
 
 
-def test_order_of_the_directories(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_are_searched_in_order(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MAXMARGIN_DATA", str(tmp_path / "named"))
     for folder in (cache, tmp_path / "named", tmp_path / "home"):
         path = put(folder, "sub/b.gz")
         assert locate(SOURCE, tmp_path / "home", "f") == path
 
 
-def test_order_of_the_names(tmp_path: Path) -> None:
+def test_names_are_searched_in_order(tmp_path: Path) -> None:
     for name in ("sub/b.gz", "a.npz"):
         path = put(tmp_path, name)
         assert locate(SOURCE, str(tmp_path), "f") == path
@@ -139,7 +141,7 @@ def test_a_directory_of_two_lines_is_named_in_one() -> None:
         locate(SOURCE._replace(sha256=None), "two\nlines", "f")
 
 
-def test_a_directory_whose_name_is_too_long() -> None:
+def test_a_long_name_of_a_directory_is_shortened() -> None:
     with pytest.raises(FileNotFoundError, match=r"^f: no .* in a+\.\.\., .*data_home=\.$") as caught:
         locate(SOURCE._replace(sha256=None), "a" * 5000, "f")
     assert len(str(caught.value)) < 700

@@ -41,7 +41,7 @@ def test_all_eight_digits_occur_on_both_sides() -> None:
     assert set(np.concatenate(y_train)) == set(range(2, 10)) == set(np.concatenate(y_test))
 
 
-def test_same_seed_same_words_other_seed_other_words() -> None:
+def test_the_seed_decides_the_words() -> None:
     first, again, other = (load_digit_words(n_train=9, n_test=9, random_state=s) for s in (3, 3, 4))
     for side in (0, 2):
         np.testing.assert_array_equal(np.vstack(first[side]), np.vstack(again[side]))

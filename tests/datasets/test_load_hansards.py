@@ -90,7 +90,7 @@ def test_error_rate_is_one_minus_its_shares(sure: Any, possible: Any, predicted:
     assert alignment_error_rate(sure, possible, predicted) == pytest.approx(expected)
 
 
-def test_error_rate_of_numbers_that_are_too_large() -> None:
+def test_numbers_that_are_too_large_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^alignment_error_rate: links must be pairs of numbers of words"):
         alignment_error_rate([[(0, 10**30)]], [[]], [[]])
 

@@ -152,7 +152,7 @@ def test_a_truncated_npz_is_refused(tmp_path: Path, keep: int) -> None:
     assert_damaged(path, "zip")
 
 
-def test_npz_that_is_something_else(tmp_path: Path) -> None:
+def test_an_npz_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ocr.npz"
     with path.open("wb") as stream:
         np.save(stream, PIXELS)

@@ -29,7 +29,7 @@ PARTS = ("train", "dev", "test")
         ("xpos", ["VB", "RB", "VB"]),
     ],
 )
-def test_words_tags_and_heads(tmp_path: Path, tags: str, expected: list[str]) -> None:
+def test_words_tags_and_heads_are_read(tmp_path: Path, tags: str, expected: list[str]) -> None:
     (tmp_path / "some.conllu").write_text(LINES)
     X, y = read_conllu(tmp_path / "some.conllu", tags=tags)
     assert X[0] == list(zip(["do", "n't", "go"], expected, strict=True))

@@ -138,7 +138,7 @@ def test_transitions_of_chains_have_a_start_and_an_end() -> None:
     np.testing.assert_allclose(numbers, shown[np.isfinite(shown)], atol=0.05)
 
 
-def test_transitions_of_edges_by_name() -> None:
+def test_transitions_of_edges_are_drawn_by_name() -> None:
     graph = samples()["graph-names"].fitted()
     number = graph.edge_feature_names_.index("then dog")
     display = TransitionsDisplay.from_estimator(graph, feature="then dog")
@@ -148,7 +148,7 @@ def test_transitions_of_edges_by_name() -> None:
     np.testing.assert_array_equal(by_number.weights, display.weights)
 
 
-def test_transitions_of_segments_edges_and_pairs() -> None:
+def test_transitions_of_segments_edges_and_pairs_are_drawn() -> None:
     segments, graph, sets = (fitted(name) for name in ("segments", "graph", "multilabel"))
     weights = TransitionsDisplay.from_estimator(segments).weights
     np.testing.assert_array_equal(weights, np.vstack([segments.start_, segments.transitions_]))
@@ -186,7 +186,7 @@ def test_names_of_bars_are_shortened() -> None:
     assert max(lengths) == 60
 
 
-def test_pipelines() -> None:
+def test_displays_accept_pipelines() -> None:
     X, y = KINDS["multiclass"].X, KINDS["multiclass"].y
     model = make_pipeline(StandardScaler(), MulticlassSVC(verbose=0, random_state=0)).fit(X, y)
     assert len(FeaturesDisplay.from_estimator(model, k=2).rows) == 2
@@ -226,7 +226,7 @@ def test_segments_of_models_are_drawn() -> None:
     assert tags.true_segments == [(0, 2, "A")]
 
 
-def test_marks_of_links() -> None:
+def test_links_have_marks() -> None:
     display = DRAWN["alignment"]()
     marks = {
         line.get_label(): set(zip(*map(list, line.get_data()), strict=True)) for line in display.ax_.lines

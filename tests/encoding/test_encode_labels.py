@@ -42,7 +42,7 @@ def test_codes_are_those_of_numpy_unique(y):
     ],
     ids=["lists", "tuples", "arrays", "series", "scalars", "iterators"],
 )
-def test_forms_of_text_labels(y):
+def test_text_labels_have_many_forms(y):
     codes, classes = encode_labels(y, OFFSETS)
     assert codes.tolist() == [1, 0, 1]
     assert classes.tolist() == ["a", "b"]
@@ -57,7 +57,7 @@ def test_forms_of_text_labels(y):
         [[np.int64(7), -1], [np.uint8(7)]],
     ],
 )
-def test_forms_of_integer_labels(y):
+def test_integer_labels_have_many_forms(y):
     codes, classes = encode_labels(y, OFFSETS)
     assert codes.tolist() == [1, 0, 1]
     assert classes.tolist() == [-1, 7]

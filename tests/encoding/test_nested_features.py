@@ -118,7 +118,7 @@ def crfsuite_reads(items: list[Any]) -> list[dict[str, float]]:
 
 
 @pytest.mark.parametrize(("item", "expected"), [*CASES.values(), *MORE.values()], ids=[*CASES, *MORE])
-def test_names_and_values(item: Any, expected: dict[str, float]) -> None:
+def test_names_and_values_are_those_of_python_crfsuite(item: Any, expected: dict[str, float]) -> None:
     assert encoded([item]) == [expected]
 
 

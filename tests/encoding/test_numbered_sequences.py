@@ -21,7 +21,9 @@ def numbered(X: list[list[list[str]]]) -> NumberedSequences:
 
 
 @given(st.lists(TOKENS, max_size=3), st.lists(TOKENS, max_size=3), st.integers(1, 2))
-def test_as_lists(X: list[list[list[str]]], new: list[list[list[str]]], min_count: int) -> None:
+def test_numbered_sequences_are_encoded_as_lists(
+    X: list[list[list[str]]], new: list[list[list[str]]], min_count: int
+) -> None:
     X = [*X, [["a"], ["a", "e"]]]
     assert numbered(X).listed() == X
     encoders = SequenceEncoder(min_count=min_count), SequenceEncoder(min_count=min_count)

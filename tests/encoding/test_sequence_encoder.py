@@ -114,7 +114,7 @@ def test_mappings_other_than_dicts_are_encoded():
     assert rows.toarray().tolist() == [[2, 0, 0], [0, 1, 0], [2, 0, 1]]
 
 
-def test_numeric_dicts_of_unseen_names():
+def test_unseen_names_of_numeric_dicts_are_left_out():
     encoder = SequenceEncoder().fit([[{"b": 2.0, "a": 1.0}]])
     rows = encoder.transform([[{"a": 3, "new": 9, "b": -1}, {"new": 1}]]).rows
     assert encoder.feature_names_ == ["b", "a"]
@@ -128,7 +128,7 @@ def test_text_dicts_name_indicators():
     assert rows.toarray().tolist() == [[1, 1, 0], [0, 0, 1]]
 
 
-def test_sets_as_multi_label_binarizer():
+def test_sets_are_encoded_as_by_multi_label_binarizer():
     X = [[{"b", "a"}, frozenset({"c"})], [{"a", "d", "c"}]]
     encoder = SequenceEncoder()
     rows = encoder.fit_transform(X).rows
@@ -136,7 +136,7 @@ def test_sets_as_multi_label_binarizer():
     assert np.array_equal(rows.toarray(), MultiLabelBinarizer().fit_transform(flat(X)))
 
 
-def test_many_tokens_in_several_runs():
+def test_many_tokens_are_encoded_in_several_runs():
     rng = np.random.default_rng(0)
     X = [[[f"f{k}" for k in rng.integers(0, 3000, 30)] for _ in range(20)] for _ in range(100)]
     encoder = SequenceEncoder()
@@ -285,7 +285,7 @@ def test_dicts_and_strings_serve_each_other():
 
 
 @pytest.mark.parametrize("few", [0, 10**9], ids=["table", "dict"])
-def test_pickle_round_trip(few, monkeypatch):
+def test_a_pickle_encodes_the_same(few, monkeypatch):
     monkeypatch.setattr(lookup, "FEW", few)
     encoder = SequenceEncoder(min_count=1, owner="Chain").fit([*WORDS, [["end"] * 9]])
     copy = pickle.loads(pickle.dumps(encoder))

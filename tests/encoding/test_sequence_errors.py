@@ -138,7 +138,7 @@ def test_a_wrong_number_of_features_is_refused():
         encoder.transform([sparse.csr_array((2, 3))])
 
 
-def test_arrays_for_names_and_names_for_arrays():
+def test_arrays_for_names_and_names_for_arrays_are_refused():
     with pytest.raises(TypeError, match="sequence 0 of X is a list of dicts, but ChainSVC was fit"):
         SequenceEncoder().fit([A]).transform([DICTS])
     with pytest.raises(TypeError, match="is a sparse matrix, but ChainSVC was fitted on sequences"):
@@ -156,12 +156,12 @@ def test_numbers_among_the_strings_to_transform(few, monkeypatch):
 
 
 @pytest.mark.parametrize("min_count", [0, -1, 1.5, True, "1", None])
-def test_wrong_min_count(min_count):
+def test_a_wrong_min_count_is_refused(min_count):
     with pytest.raises(ValueError, match=f"at least 1, got {min_count!r}; use 1 to keep all"):
         SequenceEncoder(min_count=min_count).fit([WORDS])
 
 
-def test_min_count_that_drops_everything():
+def test_a_min_count_must_leave_something():
     with pytest.raises(ValueError, match="occurs in min_count=3 tokens; give the tokens features or"):
         SequenceEncoder(min_count=3).fit([WORDS])
 

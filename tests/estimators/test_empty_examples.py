@@ -161,7 +161,7 @@ def test_pipelines_pass_empty_sequences_on() -> None:
         assert model.predict([X[0], [], *X[1:]]) == [first, [], *others]
 
 
-def test_tags_of_empty_sequences() -> None:
+def test_empty_sequences_have_no_tags() -> None:
     kind = KINDS["segments"]
     model = kind.new().fit(kind.X, kind.y)
     assert model.predict_tags([]) == []

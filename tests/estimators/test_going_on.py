@@ -197,7 +197,7 @@ def test_nothing_is_kept_without_warm_start(either: Setting) -> None:
     assert model.n_iter_ > 0
 
 
-def test_clone_and_pickle(either: Setting) -> None:
+def test_clones_start_afresh_and_pickles_go_on(either: Setting) -> None:
     model = clone(either.estimator).set_params(warm_start=True).fit(either.X, either.y)
     assert clone(model).fit(either.X, either.y).n_iter_ == model.n_iter_ > 0
     with pickle_training_data():
@@ -241,7 +241,7 @@ def test_the_first_partial_fit_is_a_fit(setting: Setting) -> None:
     assert_same_fit(model, clone(setting.estimator).fit(setting.X, setting.y))
 
 
-def test_pickled_between_partial_fits(either: Setting) -> None:
+def test_pickling_between_partial_fits_is_possible(either: Setting) -> None:
     first, second, _ = parts_of(either)
     model = clone(either.estimator).partial_fit(*first)
     with pickle_training_data():
@@ -281,7 +281,7 @@ def without_label_2(setting: Setting) -> tuple[Any, Any]:
     return setting.X[setting.y < 2], setting.y[setting.y < 2]
 
 
-def test_labels_unknown_to_the_first_call(setting: Setting) -> None:
+def test_labels_unknown_to_the_first_call_are_refused(setting: Setting) -> None:
     X, y = without_label_2(setting)
     model = clone(setting.estimator).partial_fit(X, y)
     name = type(model).__name__
@@ -293,7 +293,7 @@ def test_labels_unknown_to_the_first_call(setting: Setting) -> None:
     assert model.gap_ <= model.tol
 
 
-def test_classes_that_the_first_call_lacks(either: Setting) -> None:
+def test_classes_may_be_missing_in_the_first_call(either: Setting) -> None:
     refused(clone(either.estimator).partial_fit, either.X, either.y, classes=[0, 1])
     refused(clone(either.estimator).partial_fit, either.X, either.y, classes=[0])
 
@@ -352,7 +352,7 @@ def test_training_with_threads_goes_on(either: Setting, method: str) -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "two"])
-def test_numbers_of_threads_that_are_refused(either: Setting, n_jobs: Any) -> None:
+def test_wrong_numbers_of_threads_are_refused(either: Setting, n_jobs: Any) -> None:
     model = clone(either.estimator).set_params(n_jobs=n_jobs)
     assert f"The 'n_jobs' parameter of {type(model).__name__} must be" in refused(
         model.fit, either.X, either.y

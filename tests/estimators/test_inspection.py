@@ -120,7 +120,7 @@ def test_names_are_those_of_the_data() -> None:
     assert set(multilabel.top_transitions()["before"]) <= {"p", "q"}
 
 
-def test_second_order() -> None:
+def test_weights_of_second_order_are_listed() -> None:
     model = fitted("chain", order=2)
     frame = model.top_transitions(10_000)
     rows = frame[frame["kind"] == "trigram"]

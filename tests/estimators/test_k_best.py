@@ -31,7 +31,7 @@ def value(unary: Array, pairwise: Array, y: Output, triples: Array | None = None
 
 @pytest.mark.parametrize("order", [1, 2])
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(2, 3), st.integers(1, 9), st.booleans())
-def test_paths_in_order(order: int, seed: int, length: int, n_labels: int, k: int, whole: bool) -> None:
+def test_paths_come_in_order(order: int, seed: int, length: int, n_labels: int, k: int, whole: bool) -> None:
     rng, width = np.random.default_rng(seed), n_labels + 1
     shapes = (length, width), (n_labels, width), (n_labels, n_labels, width)
     unary, pairwise, triples = (
@@ -60,7 +60,7 @@ def test_paths_in_order(order: int, seed: int, length: int, n_labels: int, k: in
 
 
 @given(segment_cases(rows=("dense", "whole")), st.integers(0, 1000), st.integers(1, 9), st.booleans())
-def test_segmentations_in_order(case: Case, seed: int, k: int, whole: bool) -> None:
+def test_segmentations_come_in_order(case: Case, seed: int, k: int, whole: bool) -> None:
     rng, problem, size = np.random.default_rng(seed), case.problem, sizes(case.problem)
     weights = rng.normal(size=case.data.psi[0].shape[1])
     w = layout(problem, np.round(weights) if whole else weights)

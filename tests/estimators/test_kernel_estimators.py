@@ -319,7 +319,7 @@ def test_callables_get_arrays_and_sparse_matrices() -> None:
         (lambda a, b: a[:, :1] - b[:, 0], "a kernel matrix must be symmetric, got"),
     ],
 )
-def test_callables_that_are_refused(kernel: Any, message: str) -> None:
+def test_wrong_callables_are_refused(kernel: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"^MulticlassSVC: {message}") as caught:
         MulticlassSVC(kernel=kernel, **OPTIONS).fit(IRIS[FEW], SPECIES[FEW])
     assert "\n" not in str(caught.value)
@@ -343,7 +343,7 @@ def test_a_kernel_that_is_not_semidefinite_is_an_error() -> None:
     assert not model.certified_
 
 
-def test_parameters_that_are_refused() -> None:
+def test_wrong_parameters_are_refused() -> None:
     for name, value in (
         ("kernel", "gaussian"),
         ("degree", -1),
@@ -421,7 +421,7 @@ def test_the_kernel_of_parts_is_that_of_the_first() -> None:
 
 
 @pytest.mark.long
-def test_warm_starts_along_c(setting: Setting) -> None:
+def test_warm_starts_work_along_c(setting: Setting) -> None:
     _, X, y, _ = setting
     model = setting.new(kernel="rbf", warm_start=True)
     for C in (0.1, 1.0, 10.0):

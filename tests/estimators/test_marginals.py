@@ -43,7 +43,7 @@ def kernel_values(model: Any, X: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_form_of_the_answer(name: str) -> None:
+def test_the_answer_has_the_form_of_the_examples(name: str) -> None:
     kind = KINDS[name]
     model = (
         kind.new(**({"structure": "tree"} if name == "multilabel" else {}))

@@ -191,7 +191,7 @@ def test_parts_of_other_features_are_refused() -> None:
         (MulticlassSVC(), np.eye(2), ["a", "b"]),
     ],
 )
-def test_classes_that_are_refused(model: Any, X: Any, y: Any, classes: Any, got: str) -> None:
+def test_wrong_classes_are_refused(model: Any, X: Any, y: Any, classes: Any, got: str) -> None:
     owner = type(model).__name__
     with pytest.raises(TypeError, match=f"^{owner}: classes must be a list of all labels, .* got {got}") as e:
         clone(model).partial_fit(X, y, classes=classes)
@@ -207,7 +207,7 @@ def test_classes_become_labels_of_the_kind_that_fit_learns() -> None:
         ChainSVC().partial_fit(X, y, classes=[0.0, 1.0])
 
 
-def test_words_and_tags_in_parts() -> None:
+def test_words_and_tags_are_learnt_in_parts() -> None:
     X = [[("the", "DET"), ("dog", "NOUN")], [("dogs", "NOUN"), ("bark", "VERB")], [("sleep", "VERB")]]
     model = DependencySVC(C=1.0, random_state=0).partial_fit(X[:2], [[2, 0], [2, 0]])
     n_features = model.n_features_in_

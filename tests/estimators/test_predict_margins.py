@@ -58,7 +58,7 @@ def test_no_other_label_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("parameters", [{}, {"max_length": 3}])
-def test_segments_that_are_predicted(parameters: dict[str, Any]) -> None:
+def test_predicted_segments_have_margins(parameters: dict[str, Any]) -> None:
     kind = KINDS["segments"]
     model = fitted("segments", **parameters)
     predicted = model.predict(kind.X)
@@ -187,7 +187,7 @@ def test_needs_a_fitted_model(name: str) -> None:
         KINDS[name].new().predict_margins(KINDS[name].X)
 
 
-def test_only_where_all_outputs_are_known() -> None:
+def test_margins_are_given_only_where_all_outputs_are_known() -> None:
     """A user's argmax finds the best output, but not the best that differs in a part."""
     assert not hasattr(StructuredSVC, "predict_margins")
     margined = (ChainSVC, SegmentSVC, GraphSVC, DependencySVC, MatchingSVC, MultilabelSVC, MulticlassSVC)

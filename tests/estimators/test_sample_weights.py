@@ -227,14 +227,14 @@ def test_the_tree_of_labels_counts_rows_by_their_weights() -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_weights_that_are_refused(name: str, weights: Any, message: str, method: str) -> None:
+def test_wrong_weights_are_refused(name: str, weights: Any, message: str, method: str) -> None:
     model, X, y = EVERY[name]
     with pytest.raises(ValueError, match=f"^{type(model).__name__}: .*{message}") as caught:
         getattr(clone(model), method)(X, y, sample_weight=weights(len(y)))
     assert "\n" not in str(caught.value)
 
 
-def test_weights_of_examples_that_are_read_once() -> None:
+def test_weights_work_with_examples_read_once() -> None:
     model, X, y = SETTINGS["chain"]
     weights = np.arange(len(y)) % 3
     expected = clone(model).fit(X, y, sample_weight=weights)
@@ -243,7 +243,7 @@ def test_weights_of_examples_that_are_read_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["chain", "multiclass"])
-def test_weights_of_labels_that_are_refused(name: str) -> None:
+def test_wrong_weights_of_labels_are_refused(name: str) -> None:
     model, X, y = SETTINGS[name]
     owner = type(model).__name__
     for class_weight, message in (
@@ -265,7 +265,7 @@ def test_slack_rescaling_knows_no_weights_of_labels() -> None:
         ChainSVC(class_weight="balanced", rescaling="slack").fit(TOKENS, LABELS)
 
 
-def test_weighted_scores() -> None:
+def test_scores_are_weighted() -> None:
     weights = np.random.default_rng(7).uniform(0.0, 2.0, 40)
     model = MulticlassSVC(tol=0.1, random_state=0).fit(IRIS[FEW], SPECIES[FEW])
     right = model.predict(IRIS[FEW]) == SPECIES[FEW]

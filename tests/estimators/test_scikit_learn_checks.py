@@ -77,7 +77,7 @@ def failing_checks(estimator):
 @parametrize_with_checks(
     [cls(max_iter=20, random_state=0) for cls in ADAPTED], expected_failed_checks=failing_checks
 )
-def test_estimators_over_lists(estimator, check):
+def test_estimators_over_lists_pass_the_checks(estimator, check):
     name = check.func.__name__
     if name in ABOUT_TABLES:
         pytest.skip(ABOUT_TABLES[name])
@@ -97,7 +97,7 @@ def test_estimators_over_lists_do_not_claim_to_take_tables(name):
         check(estimator)
 
 
-def test_multilabel_tags_and_classes():
+def test_multilabel_has_its_tags_and_classes():
     tags = get_tags(MultilabelSVC())
     assert tags.target_tags.multi_output
     assert tags.classifier_tags.multi_label

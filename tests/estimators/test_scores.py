@@ -76,7 +76,7 @@ def test_a_loss_that_is_not_a_number_is_refused() -> None:
 
 
 @pytest.mark.parametrize("which", ["multiclass", "multilabel"])
-def test_weights_of_scores(which: str) -> None:
+def test_scores_have_weights(which: str) -> None:
     X, y = KINDS[which].X, KINDS[which].y
     model = KINDS[which].new(C=0.01).fit(X, y)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))

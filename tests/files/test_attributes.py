@@ -39,7 +39,7 @@ def test_names_without_values_have_none(tmp_path: Path) -> None:
     assert found.X.listed() == [[["w:1", "w"]], [["w", "w"]]]
 
 
-def test_two_texts_of_one_name(tmp_path: Path) -> None:
+def test_a_name_can_have_two_texts(tmp_path: Path) -> None:
     (found,) = read(tmp_path / "data", "A\t\\n\t\\\\n\tn\nB\t\\\\n\n")
     assert found.X.names == ["\\n", "n"]
     assert found.X.listed() == [[["\\n", "\\n", "n"], ["\\n"]]]

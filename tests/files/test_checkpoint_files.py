@@ -151,7 +151,7 @@ def refused(**options: Any) -> str:
     return message
 
 
-def test_files_that_are_not_replaced(tmp_path: Path) -> None:
+def test_other_files_are_not_replaced(tmp_path: Path) -> None:
     file, other = tmp_path / "run", tmp_path / "other"
     run(PROBLEM, METHOD, checkpoint=file)
     os.link(file, other)
@@ -165,7 +165,7 @@ def test_files_that_are_not_replaced(tmp_path: Path) -> None:
     run(PROBLEM, METHOD, start=str(other), checkpoint=file)
 
 
-def test_files_of_other_runs(tmp_path: Path) -> None:
+def test_files_of_other_runs_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "run"
     run(PROBLEM, METHOD, checkpoint=file)
     X, y = PROBLEM.map.rows.values.copy(), PROBLEM.oracle.labels
@@ -181,7 +181,7 @@ def test_files_of_other_runs(tmp_path: Path) -> None:
         assert "got one of maxmargin '0." in refused(start=file)
 
 
-def test_files_that_are_no_checkpoints(tmp_path: Path) -> None:
+def test_files_that_are_no_checkpoints_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "run"
     run(PROBLEM, METHOD, checkpoint=file)
     whole = file.read_bytes()
@@ -255,7 +255,7 @@ def test_fingerprints_tell_problems_apart() -> None:
     assert fingerprint((0.0,)) != fingerprint((-0.0,))
 
 
-def test_the_same_file_from_the_same_run(tmp_path: Path) -> None:
+def test_the_same_run_writes_the_same_file(tmp_path: Path) -> None:
     """Files depend on the run alone, and so do the digests in them, whatever the process."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

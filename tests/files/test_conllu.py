@@ -24,7 +24,7 @@ def read(path: Path, text: str, labelled: bool = True) -> list[Sentence]:
         return list(read_conllu(source, labelled=labelled))
 
 
-def test_words_tags_and_heads(tmp_path: Path) -> None:
+def test_words_tags_and_heads_are_read(tmp_path: Path) -> None:
     first, second = read(tmp_path / "data", SENTENCE + "\n\n" + SENTENCE)
     assert first.tagged("both") == [("do", "AUX-VB"), ("n't", "PART-RB"), ("go", "VERB-VB"), (".", "PUNCT-.")]
     assert first.tagged("upos")[1] == ("n't", "PART")

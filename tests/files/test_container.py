@@ -126,7 +126,7 @@ def test_other_files_get_one_line(tmp_path, said, header, body):
 
 
 @pytest.mark.parametrize("length", [0, 1, 2**20, 2**40, 2**63, 2**64 - 1])
-def test_lengths_that_are_not_those_of_the_file(tmp_path, length):
+def test_lengths_must_be_those_of_the_file(tmp_path, length):
     with pytest.raises(FileError, match="expected a whole safetensors file"):
         read(raw(tmp_path / "file", described(a=FLOAT), EIGHT, length), MODEL)
 

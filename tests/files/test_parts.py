@@ -33,7 +33,7 @@ def test_texts_are_read_back(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("content", [b"a", b"\xffa", b"\xc3\xff", b"\xed\xa0\xff", b"\xc0\x80\xff"])
-def test_bytes_that_are_no_texts(content: bytes) -> None:
+def test_bytes_that_are_no_texts_are_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"do not end|decode"):
         as_texts(np.frombuffer(content, np.uint8))
 
@@ -55,7 +55,7 @@ def test_numbers_of_numpy_become_those_of_python() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), len, np.random.default_rng(0), [{1: object()}], b"bytes", 1j])
-def test_what_is_not_plain(value: Any) -> None:
+def test_only_plain_data_are_stored(value: Any) -> None:
     with pytest.raises(NotPlain):
         as_json(value)
 

@@ -43,7 +43,7 @@ def test_queries_are_sequences_however_they_are_read(tmp_path: Path, size: int |
     assert X[2] == [[0, 0, 0, 0, 0.5]]
 
 
-def test_sets_of_labels(tmp_path: Path) -> None:
+def test_sets_of_labels_are_read(tmp_path: Path) -> None:
     (found,) = read(tmp_path / "data", "1,3 1:1\n2 1:1\n 2:1\n")
     assert found.y == [(1.0, 3.0), (2.0,), ()]
     with (

@@ -30,7 +30,7 @@ SPARSE = scipy.sparse.csr_array(np.eye(3))
 
 @pytest.mark.parametrize("inner", [Pairwise, Away])
 @pytest.mark.parametrize("k", [-480, -300, 300, 480])
-def test_the_first_kappa_at_the_ends_of_the_range(inner: Any, k: int) -> None:
+def test_the_first_kappa_scales_to_the_ends_of_the_range(inner: Any, k: int) -> None:
     """Squares of lam overflowed, and the steps that are measured were too long or too short."""
     expected, found = (
         solve(

@@ -96,7 +96,7 @@ def test_weights_belong_to_the_dual_variables_at_every_visit(case: Case, method:
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_extrapolation_after_each_pass(case: Case, method: Accelerated) -> None:
+def test_weights_are_extrapolated_after_each_pass(case: Case, method: Accelerated) -> None:
     """After the first, an adapted method's centre makes a part of its way only."""
     n, seen = len(case.X), before(case, start(method, case.problem))
     for visits, state in one_by_one(case, method, passes=15):
@@ -398,7 +398,7 @@ def test_the_first_kappa_has_the_right_units() -> None:
         assert kappa_of(scaled(1.0, s), LAM / s) == pytest.approx(kappa / s, rel=1e-12)
 
 
-def test_the_first_kappa_of_exact_steps() -> None:
+def test_exact_steps_have_a_first_kappa() -> None:
     """It is that of the corners at zero: the classes of largest cost, at a distance of twice ||x||^2.
 
     Of 8 examples all are measured.
@@ -447,7 +447,7 @@ def test_methods_that_cannot_be_accelerated(inner: Any) -> None:
 
 
 @pytest.mark.parametrize("kappa", [-1.0, -1e-300, np.nan, np.inf, "large", [0.1]])
-def test_kappas_that_are_none(kappa: Any) -> None:
+def test_wrong_kappas_are_refused(kappa: Any) -> None:
     with pytest.raises(ValueError, match=r"^Accelerated: kappa must be a number >= 0 or None, got ") as e:
         Accelerated(Pairwise(LAM), kappa)
     assert str(e.value).endswith(f"got {shown(kappa)}.")

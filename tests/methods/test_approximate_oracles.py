@@ -102,14 +102,14 @@ def test_additive_quality_bounds_the_error(name: str, delta: float, rule: str) -
     assert_bounded(runs, n, 1.0, (1 + delta) * curvatures.sum())
 
 
-def test_predefined_steps() -> None:
+def test_predefined_steps_are_longer_at_a_lower_quality() -> None:
     assert step_size(Predefined(0.5), 9.0, 9.0, 30, 10) == 20 / (0.5 * 30 + 20)
     assert step_size(Predefined(), 9.0, 9.0, 30, 10) == 20 / (30 + 20)
     assert Predefined(1).nu.hex() == (1.0).hex()
 
 
 @pytest.mark.parametrize("nu", [0, 1.5, -1, np.nan, "half"])
-def test_qualities_that_are_none(nu: Any) -> None:
+def test_wrong_qualities_are_refused(nu: Any) -> None:
     with pytest.raises(ValueError, match=r"^Predefined: nu must be a number > 0 and at most 1, got"):
         Predefined(nu)
 

@@ -37,7 +37,7 @@ def check(case: Case, method: Averaged, states: Any, averaged: Any) -> None:
         assert objective.dual(answer, LAM) == pytest.approx(ell - 0.5 * LAM * w @ w, abs=1e-12)
 
 
-def test_average_of_visits_of_several_steps() -> None:
+def test_a_visit_of_several_steps_is_one_iterate() -> None:
     """A visit of pairwise steps counts as one iterate."""
     case, inner = multiclass_case(7, n=6), Pairwise(LAM)
     order, method = random_order(case.problem, N_STEPS, seed=8), Averaged(inner)
@@ -65,7 +65,7 @@ def test_average_of_a_batch_method_is_that_of_its_iterates(case: Case, scheme: s
     check(case, method, batch_states(case.problem, inner, 20), batch_states(case.problem, method, 20))
 
 
-def test_average_under_predefined_steps() -> None:
+def test_averages_are_right_under_predefined_steps() -> None:
     case, inner = multiclass_case(7, n=6), BlockFrankWolfe(LAM, Predefined())
     order, method = random_order(case.problem, N_STEPS, seed=9), Averaged(inner)
     check(case, method, block_states(case.problem, inner, order), block_states(case.problem, method, order))

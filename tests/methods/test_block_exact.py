@@ -133,7 +133,7 @@ positive = st.floats(1e-3, 10.0)
     st.lists(st.tuples(positive, st.floats(0.01, 1.0)), min_size=1, max_size=4),
     st.sampled_from([1e-12, 0.01, 0.3, 1.0, 50.0]),
 )
-def test_the_best_point_of_a_scaled_simplex(pairs: list[tuple[float, float]], total: float) -> None:
+def test_the_best_point_of_a_scaled_simplex_is_found(pairs: list[tuple[float, float]], total: float) -> None:
     """It satisfies the conditions of optimality: u - sigma - mu r is x where x > 0, and else not positive."""
     u, r = np.array(pairs).T
     e, shares, where, largest_ratio = u.copy(), r.copy(), np.arange(len(u)), (u / r).max()

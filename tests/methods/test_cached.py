@@ -255,7 +255,7 @@ def test_a_warm_start_keeps_the_planes() -> None:
 
 
 @pytest.mark.parametrize("inner", INNER)
-def test_off_where_the_oracle_is_cheap(inner: str) -> None:
+def test_the_cache_is_off_where_the_oracle_is_cheap(inner: str) -> None:
     problem, method = Counting(many_alike().problem), Cached(INNER[inner], oracle_cost=1.9)
     assert len(start(method, as_problem(problem)).working.cache.gap) == 0
     assert_same_bits(ran(problem, method), ran(problem, method.inner))

@@ -106,7 +106,7 @@ def test_the_number_of_parts_matters(case: Case) -> None:
 @pytest.mark.parametrize("rounds", [1, 2, 5])
 @pytest.mark.parametrize("length", [1, 5, 26])
 @pytest.mark.parametrize("parts", [1, 2, 5, 20])
-def test_every_stretch_against_naive_rounds(
+def test_every_stretch_is_that_of_naive_rounds(
     case: Case, parts: int, length: int, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stretches of a fixed length, with repeated examples; there may be more parts than examples."""
@@ -234,7 +234,7 @@ def test_interpreted_problems_get_the_same_steps(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inner", INNER)
-def test_pools_that_become_full_within_a_round(inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pools_may_become_full_within_a_round(inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many labels and repeated visits: what was in the pools is there when they have grown."""
     monkeypatch.setattr(planes, "_FEW_PLANES", 0)  # pools of few examples begin with much space
     case, method = multiclass_case(8, n=30, n_labels=60, n_features=12), Divided(INNER[inner])
@@ -274,7 +274,7 @@ def test_broken_oracles_are_named(method: Any) -> None:
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_features_that_are_not_finite(method: Any, value: float, n_jobs: int | None) -> None:
+def test_features_must_be_finite(method: Any, value: float, n_jobs: int | None) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(13, 3)), rng.integers(4, size=13)
     X[3, 1], y[3] = value, 2

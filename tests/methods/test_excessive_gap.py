@@ -88,7 +88,7 @@ def half_diameter(psi: Array) -> float:
     return 0.5 * max(float(np.linalg.norm(a - b)) for a in psi for b in psi)
 
 
-def test_the_longest_step_allowed() -> None:
+def test_steps_are_the_longest_allowed() -> None:
     for ratio in (1e-12, 1e-3, 1.0, 40.0):
         tau = _step(ratio)
         assert 0.0 < tau < 1.0

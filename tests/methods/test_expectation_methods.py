@@ -106,7 +106,7 @@ def test_a_problem_without_the_oracle_is_refused(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("made", [chain_case, multiclass_case])
-def test_features_that_are_not_finite(method: str, made: Any) -> None:
+def test_features_must_be_finite(method: str, made: Any) -> None:
     """It is the example that has them which is named, whichever is visited first."""
     for bad in (np.nan, np.inf):
         case = made(0)

@@ -92,7 +92,7 @@ def test_a_step_too_long_is_taken_back(case: Case) -> None:
     assert (hasty.W == 0.0).all()  # nothing was changed in place
 
 
-def test_the_answer_before_the_first_step(case: Case) -> None:
+def test_the_answer_before_the_first_step_is_the_start(case: Case) -> None:
     method = Extragradient(0.1)
     answer = point(method, start(method, case.problem), case.problem)
     assert (answer.ell, answer.norm2) == (0.0, 0.0)

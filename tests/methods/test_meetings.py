@@ -72,7 +72,7 @@ def part_task(meetings: Meetings, moves: Array) -> Generator[None, None, Array]:
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 @pytest.mark.parametrize("parts", [2, 3, 7])
-def test_sums_against_naive_ones(parts: int, n_jobs: int) -> None:
+def test_sums_are_those_of_naive_loops(parts: int, n_jobs: int) -> None:
     """A part has all its own moves, sigma times, and those of the others but for the last two rounds."""
     moves, meetings = moves_of(parts), meetings_of(parts)
     with threads(n_jobs):

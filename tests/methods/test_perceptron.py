@@ -151,6 +151,6 @@ def test_going_on_keeps_the_weights() -> None:
     assert (before.stopped.state.w == known).all()
 
 
-def test_wrappers_that_need_dual_variables() -> None:
+def test_wrappers_that_need_dual_variables_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^Divided: inner must be .* got Perceptron"):
         Divided(METHOD)

@@ -179,7 +179,7 @@ def test_gaps_are_noted_as_they_are_found(method: Any) -> None:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_a_run_by_gap_written_out(wrapped: bool) -> None:
+def test_a_run_by_gap_is_that_written_out(wrapped: bool) -> None:
     """Frank-Wolfe on the dual variables, with each example drawn by cumulative sums of the gaps noted."""
     case = multiclass_case(1, n=6, n_labels=5)
     block = BlockFrankWolfe(LAM)

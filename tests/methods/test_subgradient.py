@@ -117,7 +117,7 @@ def test_the_start_is_zero_and_has_no_bound_but_zero() -> None:
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_no_step_without_a_violation(kind: str) -> None:
+def test_no_step_is_made_without_a_violation(kind: str) -> None:
     """Where the truth wins by a margin the sum stays as it is."""
     case, method = CASES[kind](5), Subgradient(1e-6)
     state = start(method, case.problem)
@@ -212,7 +212,7 @@ def test_where_the_statistics_of_an_example_end(case: Case) -> None:
 
 @pytest.mark.parametrize("wrapper", [Accelerated, Divided, Cached])
 @pytest.mark.parametrize("inner", [METHOD, Averaged(METHOD)])
-def test_wrappers_that_need_dual_variables(wrapper: Any, inner: Any) -> None:
+def test_wrappers_that_need_dual_variables_are_refused(wrapper: Any, inner: Any) -> None:
     with pytest.raises(ValueError, match=f"^{wrapper.__name__}: inner must be .*got {type(inner).__name__}"):
         wrapper(inner)
 

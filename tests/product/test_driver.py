@@ -100,7 +100,7 @@ def test_a_run_can_be_continued(name: str) -> None:
     assert solve(problem, method, tol=half.gap, start=half).history.oracle_calls.tolist() == [0]
 
 
-def test_a_start_at_a_point() -> None:
+def test_a_run_can_start_at_a_point() -> None:
     x0 = np.tile([0.2, 0.5, 0.3], N)
     problem = ProductProblem(Quadratic(np.eye(3 * N), x0), Product([Simplex(3)] * N), x0)
     result = solve(problem, METHODS["blocks"], tol=1e-9, max_passes=1)
@@ -108,7 +108,7 @@ def test_a_start_at_a_point() -> None:
     np.testing.assert_allclose(result.w, x0, atol=1e-12)
 
 
-def test_interrupts() -> None:
+def test_interrupts_end_a_run_with_bounds() -> None:
     """The first Ctrl-C ends the run after the piece of a pass under way, with a certificate."""
     calls = []
 

@@ -78,7 +78,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
 
 @pytest.mark.parametrize("n_jobs", [2000, 10**9])
 @pytest.mark.parametrize("n_parts", [0, 1, 2, 4, 1000])
-def test_no_more_threads_than_parts_of_work(
+def test_there_are_no_more_threads_than_parts_of_work(
     started: list[threading.Thread], n_jobs: int, n_parts: int
 ) -> None:
     with threads(n_jobs):
@@ -88,7 +88,7 @@ def test_no_more_threads_than_parts_of_work(
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_no_more_threads_than_examples_to_predict(started: list[threading.Thread], n: int) -> None:
+def test_there_are_no_more_threads_than_examples_to_predict(started: list[threading.Thread], n: int) -> None:
     case = multiclass_case(5, n=n)
     w = layout(case.problem, random_weights(case))
     expected = decode_all(case.problem, w)
@@ -108,7 +108,7 @@ def test_a_model_with_many_threads_predicts_a_few_examples(started: list[threadi
     assert not started
 
 
-def test_nested_use() -> None:
+def test_threads_can_be_nested() -> None:
     with threads(3):
         with threads(2):
             assert n_threads() == 2

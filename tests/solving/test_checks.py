@@ -321,7 +321,7 @@ def test_functions_of_an_estimator_are_diagnosed(name: str) -> None:
     assert (report.findings[0].check if report.findings else "") == check
 
 
-def test_what_is_no_problem() -> None:
+def test_what_is_no_problem_is_refused() -> None:
     (finding,) = check_problem(object()).findings
     assert finding.check == "functions"
     assert "define sizes, score" in finding.message

@@ -43,7 +43,7 @@ def test_other_columns_are_refused():
         _ = history.loss
 
 
-def test_pickle_and_copy():
+def test_pickles_and_copies_are_equal():
     again = pickle.loads(pickle.dumps(History(ROWS)))
     assert tuple(again) == ROWS
 

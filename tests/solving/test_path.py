@@ -154,11 +154,11 @@ def test_values_of_c_must_be_positive(Cs: Any, got: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["bcfw", BlockFrankWolfe, 0.1])
-def test_methods_that_are_none(method: Any) -> None:
+def test_what_is_no_method_is_refused(method: Any) -> None:
     with pytest.raises(TypeError, match=r"^solve: method must be one of maxmargin's methods, [^\n]*$"):
         c_path(growing("multiclass", 9).first(6).problem, [1.0], method=method)
 
 
-def test_a_problem_that_is_none() -> None:
+def test_what_is_no_problem_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^solve: problem must be made by maxmargin.problems [^\n]*$"):
         c_path(None, [1.0])

@@ -124,7 +124,7 @@ def test_the_gap_follows_exactly_when_weights_are_kept(name: str, rho: float, ki
 @pytest.mark.parametrize("more", [0, 2])
 @pytest.mark.parametrize("factor", [0.1, 0.7, 1.0, 2.0, 10.0])
 @pytest.mark.parametrize("name", ITERATES)
-def test_the_dual_of_each_share(name: str, factor: float, more: int, kind: str) -> None:
+def test_each_share_has_its_dual(name: str, factor: float, more: int, kind: str) -> None:
     examples, lam = growing(kind, 7), factor * LAM
     old = examples.first(5)
     new = examples.first(5 + more) if more else old

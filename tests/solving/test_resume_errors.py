@@ -33,7 +33,7 @@ def message_of(case: Case, method: Any, start: Any) -> str:
         ((1, 2), "tuple"),
     ],
 )
-def test_starts_that_are_none(start: Any, got: str) -> None:
+def test_what_is_no_start_is_refused(start: Any, got: str) -> None:
     kinds = "a Result of solve, a WarmStart of one or the file of a checkpoint"
     expected = f"solve: start must be {kinds}, got {got}."
     assert message_of(growing("multiclass", 0).first(4), BlockFrankWolfe(LAM), start) == expected
@@ -110,7 +110,7 @@ def in_another_order(examples: Growing) -> Growing:
     ],
 )
 @pytest.mark.parametrize("name", ALL_METHODS)
-def test_other_problems_of_the_same_shape(name: str, other: Any, kind: str) -> None:
+def test_other_problems_of_the_same_shape_are_refused(name: str, other: Any, kind: str) -> None:
     examples, method = growing(kind, 29, (2,) * 8), ALL_METHODS[name]
     message = message_of(other(examples).first(8), method, some_passes(examples.first(8), method))
     assert message == (
@@ -143,7 +143,7 @@ def test_another_number_of_labels_is_refused(n_labels: int, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL_METHODS)
-def test_a_run_cut_off_within_a_step(name: str) -> None:
+def test_a_run_cut_off_within_a_step_cannot_go_on(name: str) -> None:
     class CutOff(Counted):
         def push(self, *args: Any) -> None:
             super().push(*args)  # type: ignore[misc]

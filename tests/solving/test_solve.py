@@ -84,7 +84,7 @@ def test_a_run_without_signal_ends_at_zero_weights(method):
     assert 1.0 - before > 0.01
 
 
-def test_no_pass_beyond_the_one_that_converged():
+def test_no_pass_is_made_beyond_the_one_that_converged():
     result = solve(PROBLEM, METHOD, tol=0.05, max_passes=1000, check_every=1, random_state=0)
     assert (result.history.gap[:-1] > 0.05).all()
     assert result.gap <= 0.05
@@ -93,7 +93,7 @@ def test_no_pass_beyond_the_one_that_converged():
 @pytest.mark.parametrize(
     ("check_every", "measured"), [(1, [1, 2, 3, 4, 5, 6, 7]), (3, [3, 6, 7]), (7, [7]), (100, [7])]
 )
-def test_certificates_every_so_many_passes_and_at_the_end(check_every, measured):
+def test_certificates_come_every_so_many_passes_and_at_the_end(check_every, measured):
     result = solve(PROBLEM, METHOD, tol=0.0, max_passes=7, check_every=check_every, random_state=0)
     assert result.status is Status.MAX_PASSES
     assert result.history.passes.tolist() == measured
@@ -155,7 +155,7 @@ def test_samplings_differ():
     assert (run_once(3, sampling="permutation") != run_once(3, sampling="uniform")).any()
 
 
-def test_forms_of_random_state():
+def test_random_state_has_many_forms():
     np.testing.assert_array_equal(run_once(np.random.default_rng(5)), run_once(5))
     np.testing.assert_array_equal(run_once(np.random.RandomState(5)), run_once(np.random.RandomState(5)))
     one, other = np.random.RandomState(5), np.random.RandomState(6)

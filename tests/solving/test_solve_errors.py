@@ -132,7 +132,7 @@ def test_wrong_lam_is_refused(make, lam):
 
 @pytest.mark.parametrize("steps", [0, -3, 2.5, None, "many"])
 @pytest.mark.parametrize("make", [Pairwise, Away, lambda *args: Accelerated(Pairwise(*args))])
-def test_inner_steps(make, steps):
+def test_wrong_inner_steps_are_refused(make, steps):
     expected = f"solve: the method's inner_steps must be an int >= 1, got {steps!r}."
     assert message_of(ValueError, PROBLEM, make(0.1, steps)) == expected
 
@@ -176,7 +176,7 @@ def test_methods_that_cannot_be_wrapped_are_refused(wrapper, inner, got):
     ("step", "got"),
     [(None, "None"), ("line", "'line'"), (LineSearch, "the class LineSearch"), (0.5, "0.5")],
 )
-def test_step_rules(step, got):
+def test_wrong_step_rules_are_refused(step, got):
     expected = f"solve: the method's step must be LineSearch() or Predefined(), got {got}."
     assert message_of(ValueError, PROBLEM, BlockFrankWolfe(0.1, step)) == expected
 
@@ -192,7 +192,7 @@ def test_step_rules(step, got):
         (object(), "an object"),
     ],
 )
-def test_problems_that_are_none(problem, got):
+def test_what_is_no_problem_is_refused(problem, got):
     names = "sizes, score, gram, push, argmax, decode, loss, psi"
     names = names if not isinstance(problem, tuple) else ", ".join(f.__name__ for f in REQUIRED)
     expected = f"solve: problem must be made by maxmargin.problems or define {names}, got {got}."
@@ -313,7 +313,7 @@ def test_a_dual_above_the_objective_tells_of_a_broken_oracle():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_features_that_are_not_finite(method, value):
+def test_features_must_be_finite(method, value):
     features = X.copy()
     features[3, 1] = value
     problem = Multiclass.from_encoded(features, Y, 3)

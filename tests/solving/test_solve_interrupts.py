@@ -104,7 +104,7 @@ def test_an_interrupt_in_a_callback_keeps_the_bounds(method, optimum):
 
 @pytest.mark.parametrize("call", [1, 2, N, N + 5, 3 * N + 1])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_raised_in_the_middle_of_a_step(method, call, optimum):
+def test_an_interrupt_in_the_middle_of_a_step_keeps_the_bounds(method, call, optimum):
     problem = Watched(interrupt, "argmax", [call])
     result = solve(problem, method, tol=0.0, check_every=2, random_state=0)
     assert_brackets(result, optimum)
@@ -130,7 +130,7 @@ def test_an_interrupt_in_a_certificate_keeps_the_last_one(method, optimum):
 
 
 @pytest.mark.parametrize("method", ["accelerated", "accelerated bcfw"])
-def test_between_the_passes_of_an_accelerated_run(method, optimum, monkeypatch):
+def test_an_interrupt_between_accelerated_passes_keeps_the_bounds(method, optimum, monkeypatch):
     # In the middle of the vectors, so that one half of a mean is of this pass and the other of the last.
     # Three walks in turn: every other number meets each of them.
     for last in range(1, 40, 2):

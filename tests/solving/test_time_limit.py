@@ -109,7 +109,7 @@ def test_too_little_time_for_a_certificate_leaves_bounds_that_hold(clock, optimu
     assert len(result.history) == 1
 
 
-def test_a_start_without_time_for_its_certificate(clock, optimum):
+def test_a_start_may_have_no_time_for_its_certificate(clock, optimum):
     before = solve(PROBLEM, METHODS["bcfw"], tol=0.0, max_passes=3, random_state=0)
     other = Multiclass.from_arrays(np.vstack([X, X[:1]]), np.append(Y, Y[:1]))
     clock.now = 0.0
@@ -130,7 +130,7 @@ def test_converged_at_the_time_limit_is_converged(clock):
     assert result.status is Status.CONVERGED
 
 
-def test_a_clock_that_stands_still(monkeypatch):
+def test_a_clock_may_stand_still(monkeypatch):
     # As a coarse one does during a short piece.
     monkeypatch.setattr(limits, "time", SimpleNamespace(perf_counter=lambda: 5.0))
     result = solve(PROBLEM, METHODS["bcfw"], tol=0.0, max_passes=3, time_limit=1.0, random_state=0)
@@ -208,7 +208,7 @@ def test_everything_counts(ticks, optimum, method, limit):
 
 
 @pytest.mark.parametrize("method", [ExcessiveGap(LAM), Extragradient(LAM)], ids=lambda m: type(m).__name__)
-def test_methods_that_start_with_passes(ticks, optimum, method):
+def test_passes_at_the_start_of_methods_count(ticks, optimum, method):
     """Nothing can be returned before the start is complete; from there on, the limit holds."""
     protocol.start(method, SLOW)
     least = ticks.now
@@ -235,7 +235,7 @@ def test_a_pass_given_up_leaves_a_state_to_continue_from(ticks, optimum):
     assert cut.dual <= later.dual <= optimum
 
 
-def test_oracle_calls_of_a_pass_cut_short(ticks):
+def test_oracle_calls_are_counted_if_a_pass_is_cut_short(ticks):
     result = solve(SLOW, NSlackCuttingPlane(LAM), tol=0.0, time_limit=17.0, random_state=0)
     assert result.history.oracle_calls.tolist() == [17]
 

@@ -52,7 +52,7 @@ def csr(data, indices, indptr, shape):
     return matrix
 
 
-def test_what_is_frozen(tmp_path):
+def test_only_what_nobody_can_change_is_frozen(tmp_path):
     whole = np.ones((4, 3))
     view = whole[1:]
     view.flags.writeable = False

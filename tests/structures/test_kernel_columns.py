@@ -149,7 +149,7 @@ def test_a_column_gives_way_to_one_that_moves_more_often() -> None:
 
 @settings(max_examples=30)
 @given(st.integers(1, 40), st.integers(0, 4), st.integers(0, 1000))
-def test_sums_of_more_columns_than_a_group(count: int, n_kept: int, seed: int) -> None:
+def test_sums_are_right_for_more_columns_than_a_group(count: int, n_kept: int, seed: int) -> None:
     rng, rows = np.random.default_rng(seed), as_rows(table("dense", 12), "test")
     K = all_columns(rows, GaussianKernel(0.3), np.float64)
     some = some_columns(rows, GaussianKernel(0.3), np.float64, (n_kept + GROUP) * 12 * 8)

@@ -90,7 +90,7 @@ def test_certificates_converge_to_the_optimum_of_a_quadratic_program(model: str,
 
 @pytest.mark.parametrize("method", [NSlackCuttingPlane(1.0), Cached(Pairwise(1.0), oracle_cost=4.0)])
 @pytest.mark.parametrize("model", ["chain", "segments", "cut"])
-def test_methods_that_choose_between_equal_planes(model: str, method: Any) -> None:
+def test_methods_may_choose_between_equal_planes(model: str, method: Any) -> None:
     """Rounding decides between planes of the same value, so runs differ; what they converge to does not."""
     function, X, K = KERNELS["Gaussian"]
     best = naive.optimum(linear_case(model, factors(K)).data, 1.0)
@@ -214,13 +214,13 @@ def test_the_checks_of_a_users_problem_hold() -> None:
     ],
 )
 @pytest.mark.parametrize("model", ["multiclass", "chain", "segments", "tree"])
-def test_features_that_are_refused(model: str, features: Array, kernel: Any, message: str) -> None:
+def test_wrong_features_are_refused(model: str, features: Array, kernel: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"^Kernelised: {message}") as caught:
         kernel_problem(model, features, kernel)
     assert "\n" not in str(caught.value)
 
 
-def test_kernels_and_types_that_are_refused() -> None:
+def test_wrong_kernels_and_types_are_refused() -> None:
     with pytest.raises(TypeError, match=r"^Kernelised: kernel must be a GaussianKernel, .* got 'rbf'"):
         kernel_problem("chain", random_rows(0), "rbf")
     with pytest.raises(ValueError, match=r"^Kernelised: dtype must be float64 or float32, got .*int64"):

@@ -63,7 +63,7 @@ def test_methods_without_dual_variables_go_on_at_another_lam_only() -> None:
         ran(first(8), later, 3, start=found)
 
 
-def test_signs_beside_a_kernel_when_examples_are_added() -> None:
+def test_signs_beside_a_kernel_hold_when_examples_are_added() -> None:
     first, explicit = growing_kernels("chain", 4, SQUARE)
     signs, method = np.arange(6, 15, 3), METHODS["BCFW"]  # of transitions, behind start and end
     shift = 3 * explicit.X[0].shape[1]

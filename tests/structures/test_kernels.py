@@ -134,7 +134,7 @@ WEIGHTS = {3: [0.5, 2.0, 1.5], 4: [0.5, 2.0, 1.5, 0.7], 7: [0.5, 2.0, 1.5, 0.7, 
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_weighted_examples_in_either_order(model: str) -> None:
+def test_weights_of_examples_wrap_kernels_in_either_order(model: str) -> None:
     X, blank = random_rows(6), linear_case(model, np.zeros((N_ROWS, 0))).problem
     weights = WEIGHTS[sizes(blank).examples]
     explicit = Weighted(linear_case(model, monomials(X, SQUARE)).problem, weights)
@@ -149,7 +149,7 @@ def test_weighted_examples_in_either_order(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["multiclass", "chain", "second order", "segments", "tree"])
-def test_rescaled_slacks_in_either_order(model: str) -> None:
+def test_rescaled_slacks_wrap_kernels_in_either_order(model: str) -> None:
     X, blank = random_rows(7), linear_case(model, np.zeros((N_ROWS, 0)), hamming=True).problem
     weights = WEIGHTS[sizes(blank).examples]
     explicit = SlackRescaled(linear_case(model, monomials(X, SQUARE), hamming=True).problem)

@@ -103,7 +103,7 @@ def weights(case: Case, seed: int, whole: bool) -> Array:
     return layout(case.problem, np.round(drawn) if whole else drawn)
 
 
-def test_one_way_to_write_parts() -> None:
+def test_expected_margins_are_those_of_the_best_without_a_part() -> None:
     assert expected_margins([["a", "b"], ["a", "c"], ["a", "d"]], np.array([3.0, 1.0, 2.5]), 0) == [
         np.inf,
         0.5,

@@ -55,7 +55,7 @@ class Cancelling(OwnObject):
 
 
 @pytest.mark.parametrize("method", [Pairwise(0.1), Accelerated(Pairwise(0.1)), BlockFrankWolfe(0.1)])
-def test_entries_that_repeat_or_cancel(method: Any) -> None:
+def test_entries_may_repeat_or_cancel(method: Any) -> None:
     """The run is another one, as the truth may stand twice in an active set, but not a worse one."""
     plain, cancelling = ran(OwnObject(*data()), method), ran(Cancelling(*data()), method)
     assert cancelling.dual <= plain.primal

@@ -193,7 +193,7 @@ def test_predictions_refuse_matrices_with_indices_outside(place):
 
 
 @given(st.integers(1, 11), st.integers(1, 6), st.integers(0, 2**32), st.sampled_from(["f8", "f4"]))
-def test_scores_and_moves_of_dense_rows(n_columns, n_labels, seed, dtype):
+def test_dense_rows_are_scored_and_moved(n_columns, n_labels, seed, dtype):
     rng = np.random.default_rng(seed)
     values = rng.integers(-3, 4, (2, n_columns)).astype(dtype)
     rows, W, scores = (

@@ -252,7 +252,7 @@ def test_solving_is_that_of_the_problem_built_from_these_examples(name: str) -> 
         np.testing.assert_array_equal(decode_all(part, found.w), decode_all(built, found.w))
 
 
-def test_methods_that_look_ahead_or_measure_costs() -> None:
+def test_methods_may_look_ahead_or_measure_costs() -> None:
     part, built = take(whole("multiclass"), CHOSEN), multiclass(CHOSEN)
     method = Accelerated(Pairwise(LAM))
     assert_same_bits(ran(part, method), ran(built, method))
@@ -344,7 +344,7 @@ def test_no_kernel_is_compiled_for_a_subset() -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["chain", "object"])
-def test_indices_that_are_refused(name: str, indices: Any, message: str) -> None:
+def test_wrong_indices_are_refused(name: str, indices: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"^take: {message}") as caught:
         take(whole(name), indices)
     assert "\n" not in str(caught.value)

@@ -193,7 +193,7 @@ def test_predictions_do_not_depend_on_weights_of_examples() -> None:
         ([1.0, 1.0, 1.0, np.inf], "must be finite and > 0, got inf for example 3"),
     ],
 )
-def test_weights_that_are_refused(weights: Any, message: str) -> None:
+def test_wrong_weights_are_refused(weights: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"^Weighted: .*{message}") as caught:
         Weighted(chain_case(3).problem, weights)
     assert "\n" not in str(caught.value)

@@ -38,7 +38,7 @@ def test_numbers_stand_for_the_words_and_pairs_of_words_they_came_from():
         assert found == [numbers[pair] for pair in product(a.split(), b.split())]
 
 
-def test_counts_of_sentences():
+def test_sentences_are_counted():
     counts = sentence_counts(*TEXT.source, len(WORDS.source))
     assert dict(zip(WORDS.source, counts.tolist(), strict=True)) == Counter(
         word for a, _ in PAIRS for word in set(a.split())

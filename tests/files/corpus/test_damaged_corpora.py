@@ -123,7 +123,7 @@ def test_indices_of_large_files_are_checked_without_digests(
         ({"n_columns": 99}, "expected 99 distinct names, got 14"),
     ],
 )
-def test_a_manifest_that_does_not_fit(corpus: Path, change: dict[str, object], message: str) -> None:
+def test_a_manifest_must_fit_the_arrays(corpus: Path, change: dict[str, object], message: str) -> None:
     write_manifest(corpus, read_manifest(corpus)._replace(**change))
     assert message in refusal(corpus)
 

@@ -123,7 +123,7 @@ def test_a_file_that_was_cut_begins_again(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == expected
 
 
-def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_must_not_change_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "data"
     path.write_text(TEXT)
     append = writing.CorpusWriter.append

@@ -173,7 +173,7 @@ def test_nothing_is_copied(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> N
             mapped[0] = 1
 
 
-def test_hashed_names(tmp_path: Path) -> None:
+def test_hashed_names_are_read_back(tmp_path: Path) -> None:
     sequences = words(20)
     X = [[token for token, _ in x] for x in sequences]
     corpus = encode_files(write_json(tmp_path / "data", sequences), tmp_path / "out", hash_bits=5)
@@ -205,7 +205,7 @@ def test_segments_train_as_from_memory(tmp_path: Path) -> None:
     assert np.array_equal(model._w, expected._w)
 
 
-def test_second_order(corpus: Corpus) -> None:
+def test_second_order_chains_train_as_from_memory(corpus: Corpus) -> None:
     model = ChainSVC(order=2, random_state=0).fit(corpus.path)
     expected = ChainSVC(order=2, random_state=0).fit(corpus.X[:], corpus.y[:])
     assert np.array_equal(model._w, expected._w)

@@ -38,7 +38,7 @@ def failing_checks(estimator):
     [MulticlassSVC(tol=1e-2), MulticlassSVC(method="fw", fit_intercept=False, tol=0.1)],
     expected_failed_checks=failing_checks,
 )
-def test_scikit_learn_contract(estimator, check):
+def test_the_contract_of_scikit_learn_holds(estimator, check):
     check(estimator)
 
 
@@ -102,7 +102,7 @@ def fitted(features, labels=Y, **parameters):
         np.ndarray.tolist,
     ],
 )
-def test_forms_of_features(convert, fit_intercept):
+def test_features_have_many_forms(convert, fit_intercept):
     features, labels = X[::3], Y[::3]
     expected = fitted(features, labels, fit_intercept=fit_intercept)
     model = fitted(convert(features), labels, fit_intercept=fit_intercept)
@@ -110,7 +110,7 @@ def test_forms_of_features(convert, fit_intercept):
     np.testing.assert_array_equal(model.predict(convert(X)), expected.predict(X))
 
 
-def test_forms_of_labels():
+def test_labels_have_many_forms():
     numbers, names = fitted(X, Y), fitted(X, NAMES)
     np.testing.assert_array_equal(numbers.coef_, names.coef_)
     assert names.classes_.tolist() == ["setosa", "versicolor", "virginica"]
@@ -184,7 +184,7 @@ def test_clones_keep_the_parameters():
     assert not hasattr(clone(fitted(X)), "coef_")
 
 
-def test_pickle():
+def test_a_pickle_predicts_the_same():
     model = fitted(X, NAMES)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -268,7 +268,7 @@ PREDICTED = {
 
 
 @pytest.mark.parametrize(("features", "expected"), PREDICTED.values(), ids=PREDICTED)
-def test_bad_data_at_predict(features, expected):
+def test_bad_data_at_predict_are_refused(features, expected):
     with pytest.raises(ValueError, match=f"^MulticlassSVC: .*{expected}") as caught:
         fitted(X).predict(features)
     assert "\n" not in str(caught.value)

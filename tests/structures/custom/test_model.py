@@ -189,7 +189,7 @@ def test_weights_are_not_to_be_written_to() -> None:
     assert caught.value.__notes__ == ["Custom: raised by argmax for example 0"]
 
 
-def test_weights_by_name() -> None:
+def test_weights_are_found_by_name() -> None:
     w = NamedWeights({"a": 0, ("b", 1): 1}, np.array([2.0, 3.0]))
     assert (w["a"], w["b", 1], w["c"]) == (2.0, 3.0, 0.0)
     assert w.dot({"a": 2.0, "c": 5.0, ("b", 1): 1.0}) == 7.0

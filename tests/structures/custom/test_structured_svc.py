@@ -66,7 +66,7 @@ def test_it_learns_and_its_objective_is_that_of_a_quadratic_program() -> None:
     assert fitted.n_iter_ == fitted.history_.passes[-1]
 
 
-def test_predictions_and_score() -> None:
+def test_predictions_have_a_score() -> None:
     X, y = data()
     fitted = model().fit(X, y)
     test, truth = data(10, seed=1)
@@ -93,7 +93,7 @@ def test_methods_of_the_estimators_are_those_of_solve() -> None:
     np.testing.assert_array_equal(fitted.coef_, run.w)
 
 
-def test_names_that_get_a_weight() -> None:
+def test_weights_belong_to_the_names_that_occur() -> None:
     X, y = data()
     names = [(word, tag) for word in WORDS for tag in TAGS]
     fitted = model(feature_names=names).fit(X, y)
@@ -102,7 +102,7 @@ def test_names_that_get_a_weight() -> None:
 
 
 @pytest.mark.long
-def test_clone_pickle_and_grid_search() -> None:
+def test_clones_pickles_and_grid_searches_work() -> None:
     X, y = data()
     fitted = model(method="bcfw", tol=0.05).fit(X, y)
     copied = clone(fitted)
@@ -264,7 +264,7 @@ def test_an_answer_of_another_shape_is_refused() -> None:
         (POINTS, "011", TypeError, "y must be a list with one object per example, got '011'"),
     ],
 )
-def test_data_that_are_no_lists(X: Any, y: Any, kind: type[Exception], expected: str) -> None:
+def test_data_must_be_lists(X: Any, y: Any, kind: type[Exception], expected: str) -> None:
     with pytest.raises(kind, match=f"^StructuredSVC: .*{expected}"):
         StructuredSVC(dense, wrong, best).fit(X, y)
 

@@ -146,7 +146,7 @@ def test_a_time_limit_counts_the_checks(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("argmax", [worst, truth])
-def test_an_approximate_oracle_that_returns_the_truth(argmax: Function) -> None:
+def test_an_approximate_oracle_that_returns_the_truth_is_noticed(argmax: Function) -> None:
     """It may be beaten, so that only the answer shows that something is wrong."""
     with pytest.warns(UserWarning, match=NOTHING.format("StructuredSVC")) as c:
         fitted = model(argmax=argmax, exact=False).fit(X, Y)
@@ -231,7 +231,7 @@ def test_the_models_of_the_package_may_have_nothing_to_learn() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_an_oracle_that_is_wrong_on_one_example() -> None:
+def test_an_oracle_wrong_on_one_example_is_found() -> None:
     """It is not among the few that are compared before training; afterwards, there is time for all."""
     labels = [(y + (i == 4)) % 3 for i, y in enumerate(Y)]
 
@@ -246,7 +246,7 @@ def test_an_oracle_that_is_wrong_on_one_example() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_an_oracle_that_fails_at_the_last_weights() -> None:
+def test_an_oracle_that_fails_at_the_last_weights_is_found() -> None:
     labels = [(y + (i % 3 == 0)) % 3 for i, y in enumerate(Y)]  # noise, so that some hinges are positive
     # The dual is far below the objective, so that no bound gives the oracle away.
     one_pass = {"method": "bcfw", "max_iter": 1, "check_every": 1, "C": 1.0}
@@ -333,7 +333,7 @@ def test_errors_of_functions_name_the_example(name: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [None, "much", np.ones(2), np.nan, -1.0])
-def test_losses_that_are_no_numbers(bad: Any) -> None:
+def test_losses_must_be_numbers(bad: Any) -> None:
     with pytest.raises(
         ValueError, match=r"^StructuredSVC: loss must be a finite number >= 0, got .* for exam"
     ) as caught:

@@ -99,7 +99,7 @@ def test_settings_changed_after_the_fit_do_not_disturb_it():
         np.testing.assert_array_equal(found, same)
 
 
-def test_clone_pickle_and_threads():
+def test_clones_pickles_and_threads_agree():
     model = fitted(SENTENCES, n_jobs=2)
     again = pickle.loads(pickle.dumps(model))
     same = clone(model).fit(SENTENCES, HEADS)

@@ -96,7 +96,7 @@ def test_the_best_tree_is_that_of_an_integer_program(seed: int, single_root: boo
 
 
 @given(seeds, st.integers(6, 40), st.booleans())
-def test_kinds_of_trees_in_their_order(seed: int, m: int, whole: bool) -> None:
+def test_more_trees_to_choose_from_have_no_lower_score(seed: int, m: int, whole: bool) -> None:
     """The more trees there are to choose from, the better the best; and each is of its kind."""
     scores = random_scores(seed, m, whole)
     found = {kind: run(kind, scores) for kind in KINDS}

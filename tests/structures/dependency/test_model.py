@@ -95,7 +95,7 @@ def test_losses_count_wrong_heads() -> None:
     [np.ndarray.tolist, np.asfortranarray, lambda x: x.astype(np.int16)],
     ids=["list", "F", "int"],
 )
-def test_forms_of_features(convert: Any) -> None:
+def test_features_have_many_forms(convert: Any) -> None:
     problem, expected = Dependency.from_arcs([convert(x) for x in X], Y), Dependency.from_arcs(X, Y)
     assert numba.typeof(problem) == numba.typeof(expected)
     assert problem.map.rows.values.tolist() == expected.map.rows.values.tolist()
@@ -156,6 +156,6 @@ def test_refuses(features: Any, y: Any, options: dict[str, Any], message: str) -
     assert "\n" not in str(caught.value)
 
 
-def test_trees_that_are_allowed() -> None:
+def test_allowed_trees_are_accepted() -> None:
     assert Dependency.from_arcs(X, [[0, 0], [0]], single_root=False).oracle.heads.tolist() == [0, 0, 0]
     assert Dependency.from_arcs(CROSSING, [[3, 4, 0, 3]]).oracle.heads.tolist() == [3, 4, 0, 3]

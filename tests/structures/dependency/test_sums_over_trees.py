@@ -56,7 +56,7 @@ def test_a_cycle_of_strong_arcs_loses_no_digits(size: float) -> None:
 
 @pytest.mark.parametrize("single_root", [True, False])
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e3, 1e6])
-def test_long_sentences_of_large_scores(single_root: bool, size: float) -> None:
+def test_sums_are_right_for_long_sentences_of_large_scores(single_root: bool, size: float) -> None:
     """Every word has one head, and with a single root one word has it."""
     n = 25
     scores = size * np.random.default_rng(0).normal(size=(n, n + 1))

@@ -165,7 +165,7 @@ def test_pickles_and_files_have_the_names(tmp_path: Any) -> None:
             other.predict([([["a"]] * 3, [(0, 1), (1, 2)], [["B"], ["B", 3]])])
 
 
-def test_what_is_refused() -> None:
+def test_wrong_names_are_refused() -> None:
     model = GraphSVC(**RUN).fit(X, Y)
     refused = [
         (

@@ -122,7 +122,7 @@ def test_void_nodes_are_not_there(void, label):
     assert model.score(TREES, truths) == right.mean()
 
 
-def test_void_nodes_with_weights_and_further_calls():
+def test_void_nodes_can_have_weights_and_further_calls():
     truths = with_void(255, lambda y: (y == "light") * 1)
     some = fitted(TREES, truths, void=255, C=0.5)
     weighted = GraphSVC(C=0.5, tol=0.02, random_state=0, void=255)
@@ -196,7 +196,7 @@ def test_messages_train_on_graphs_with_cycles():
     assert model.predict(X)[0].dtype == np.int64
 
 
-def test_clone_pickle_and_threads():
+def test_clones_pickles_and_threads_agree():
     model = fitted(n_jobs=2)
     assert clone(model).get_params() == model.get_params()
     other = pickle.loads(pickle.dumps(model))

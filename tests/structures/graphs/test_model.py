@@ -206,7 +206,7 @@ X = [(np.arange(6.0).reshape(3, 2), [[0, 1], [2, 1]]), (np.ones((2, 2)), np.arra
 Y: list[Any] = [["a", "b", "b"], ["a", "a"]]
 
 
-def test_forms_of_graphs() -> None:
+def test_graphs_have_many_forms() -> None:
     expected = Graph.from_graphs(X, Y)
     given: list[Any] = [
         (scipy.sparse.csr_array(X[0][0]), np.array(X[0][1]), scipy.sparse.csr_array(np.ones((2, 1)))),

@@ -33,7 +33,7 @@ def score_of(model, x, y):
     )
 
 
-def test_information_that_labels_share():
+def test_information_shared_by_labels_is_measured():
     found = mutual_information(Y)
     for a, b in combinations(range(4), 2):
         assert found[a, b] == pytest.approx(mutual_info_score(Y[:, a], Y[:, b]), abs=1e-12)
@@ -110,7 +110,7 @@ def test_decision_function_agrees_with_predictions():
     np.testing.assert_array_equal(vector.classes_[(vector.decision_function(X) > 0) * 1], vector.predict(X))
 
 
-def test_decision_function_of_more_labels_than_are_enumerated():
+def test_decision_function_works_for_more_labels_than_are_enumerated():
     features, labels = X[:3], np.random.default_rng(3).integers(2, size=(3, 13))
     with pytest.warns(ConvergenceWarning):
         model = fitted(features, labels, structure="full", max_iter=1, tol=0.0)
@@ -118,7 +118,7 @@ def test_decision_function_of_more_labels_than_are_enumerated():
     assert fitted(features, labels).structure_ == "tree"
 
 
-def test_names_of_features_and_labels():
+def test_features_and_labels_have_names():
     pandas = pytest.importorskip("pandas")
     few = slice(0, 12)
     table = pandas.DataFrame(X[few], columns=list("abc"))
@@ -183,7 +183,7 @@ def test_without_pairs_each_label_has_a_binary_svm(loss, factor):
 
 
 @pytest.mark.long
-def test_sparse_features_clone_pickle_and_grid_search():
+def test_sparse_features_clones_pickles_and_grid_searches_work():
     model, sparse = fitted(), fitted(scipy.sparse.csr_array(X))
     np.testing.assert_allclose(model.coef_, sparse.coef_)
     assert clone(model).get_params() == model.get_params()

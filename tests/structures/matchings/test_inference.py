@@ -53,7 +53,7 @@ def test_the_matching_found_is_the_best_of_all(seed: int, m: int, n: int, n_slot
 
 
 @given(seeds, st.integers(1, 12), st.integers(1, 12), st.integers(1, 3), st.booleans())
-def test_against_assignment_with_negative_scores_cut(
+def test_matchings_are_assignments_with_negative_scores_cut(
     seed: int, m: int, n: int, n_slots: int, whole: bool
 ) -> None:
     scores, bonus = random_scores(seed, m, n, n_slots, whole)

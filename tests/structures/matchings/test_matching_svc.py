@@ -118,7 +118,7 @@ def test_learns_and_scores():
     assert model.score(X, LINKS) == model.score(X, Y) > 0.8
 
 
-def test_no_links_where_there_are_none():
+def test_truths_without_links_give_models_without_links():
     unlinked = [[-1] * len(x) for x in X]
     model = fitted(matchings=unlinked, C=10.0)
     assert [y.tolist() for y in model.predict(X)] == unlinked
@@ -134,7 +134,7 @@ def test_settings_changed_after_the_fit_do_not_disturb_it():
         np.testing.assert_array_equal(found, same)
 
 
-def test_clone_pickle_and_threads():
+def test_clones_pickles_and_threads_agree():
     model = fitted(n_jobs=2, tol=1e-3)
     assert clone(model).get_params() == model.get_params()
     other = pickle.loads(pickle.dumps(model))

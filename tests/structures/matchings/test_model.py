@@ -100,7 +100,7 @@ def test_wrong_links_cost_one_and_missed_ones_three() -> None:
     assert [loss(problem.oracle, 0, np.array(y)) for y in ([2, 0], [-1, 1], [1, 0])] == [0, 2.5, 2.5]
 
 
-def test_forms_of_matchings() -> None:
+def test_matchings_have_many_forms() -> None:
     expected = Matching.from_links(X, [[2, -1], [0]])
     others = [
         [np.array([2, -1], dtype=np.int8), np.array([0])],
@@ -120,7 +120,7 @@ def test_forms_of_matchings() -> None:
 @pytest.mark.parametrize(
     "convert", [np.ndarray.tolist, np.asfortranarray, lambda x: x.astype(np.int16)], ids=["list", "F", "int"]
 )
-def test_forms_of_features(convert: Any) -> None:
+def test_features_have_many_forms(convert: Any) -> None:
     problem = Matching.from_links([convert(x) for x in X], [[2, -1], [0]])
     assert numba.typeof(problem) == numba.typeof(Matching.from_links(X, [[2, -1], [0]]))
     assert problem.map.features[:6].tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]

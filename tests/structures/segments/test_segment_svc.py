@@ -158,7 +158,7 @@ def test_one_label_without_tokens_outside_learns_the_borders():
     assert model.predict([[["b"], ["a"], ["b"], ["a"], ["b"]]]) == [[(0, 1, 1), (1, 3, 1), (3, 5, 1)]]
 
 
-def test_clone_pickle_and_threads():
+def test_clones_pickles_and_threads_agree():
     model = fitted(n_jobs=2)
     assert pickle.loads(pickle.dumps(model)).predict(X) == SEGMENTS
     assert clone(model).fit(X, SEGMENTS).predict(X) == SEGMENTS

@@ -29,7 +29,7 @@ def laid_out(drawn: list[tuple[int, str]]) -> tuple[list[Any], int]:
 
 
 @given(pieces)
-def test_tags_and_back(drawn: list[tuple[int, str]]) -> None:
+def test_segments_are_the_same_after_tagging(drawn: list[tuple[int, str]]) -> None:
     segments, length = laid_out(drawn)
     tags = tags_of_segments(segments, length)
     assert len(tags) == length

@@ -59,7 +59,7 @@ def assert_same_model(model, expected):
     ],
     ids=["lists", "csr", "csr_matrix", "coo", "fortran", "dicts"],
 )
-def test_forms_of_real_features(convert):
+def test_real_features_have_many_forms(convert):
     assert_same_model(fitted([convert(x) for x in X]), expected_of("real"))
 
 
@@ -74,12 +74,12 @@ def test_forms_of_real_features(convert):
     ],
     ids=["strings", "sets", "flags", "values", "csr"],
 )
-def test_forms_of_indicators(convert):
+def test_indicators_have_many_forms(convert):
     # Names are numbered as they come, and so are the columns: the first sequence holds all, in order.
     assert_same_model(fitted([convert(x) for x in INDICATORS]), expected_of("indicators"))
 
 
-def test_forms_of_labels():
+def test_labels_have_many_forms():
     expected = expected_of("real")
     for labels in (
         [y.tolist() for y in Y],
@@ -157,7 +157,7 @@ def test_learns_what_follows_what():
     assert model.score(X, Y) > 0.9
 
 
-def test_shapes_and_names():
+def test_weights_have_shapes_and_names():
     model = fitted(WORDS_AS_TOKENS, NAMES)
     assert model.feature_names_ == ["w0", "w1", "w2"]
     assert model.n_features_in_ == 3
@@ -178,7 +178,7 @@ def test_rare_names_are_ignored():
     assert_same_model(fitted(odd, min_count=2), fitted(WORDS_AS_TOKENS))
 
 
-def test_losses_that_are_the_same():
+def test_equal_losses_train_the_same():
     assert_same_model(fitted(loss=1.0 - np.eye(3)), fitted(loss="normalized_hamming"))
 
 
@@ -225,7 +225,7 @@ def test_clones_keep_the_parameters():
     assert repr(ChainSVC(C=3.0)) == "ChainSVC(C=3.0)"
 
 
-def test_pickle():
+def test_a_pickle_predicts_the_same():
     model = fitted(WORDS_AS_TOKENS, NAMES)
     again = pickle.loads(pickle.dumps(model))
     for one, other in zip(again.predict(WORDS_AS_TOKENS), model.predict(WORDS_AS_TOKENS), strict=True):
@@ -302,6 +302,6 @@ def test_an_estimator_must_be_fitted(use):
 
 
 @pytest.mark.parametrize("X", [np.str_("a"), np.array("a"), np.float64(3.0)])
-def test_weights_of_what_is_no_list(X: object) -> None:
+def test_weights_must_be_a_list(X: object) -> None:
     with pytest.raises(TypeError, match=r"^ChainSVC: .+$"):
         ChainSVC().fit(X, [["A"]], sample_weight=[1.0])

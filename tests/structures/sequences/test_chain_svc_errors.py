@@ -144,12 +144,12 @@ def model():
 
 
 @pytest.mark.parametrize(("features", "kind", "expected"), PREDICTED.values(), ids=PREDICTED)
-def test_bad_features_at_predict(model, features, kind, expected):
+def test_bad_features_at_predict_are_refused(model, features, kind, expected):
     assert re.search(expected, message_of(kind, model.predict, features))
 
 
 @pytest.mark.parametrize("name", ["too few", "lengths", "floats", "a none", "none", "flat", "mixed"])
-def test_bad_labels_at_score(model, name):
+def test_bad_labels_at_score_are_refused(model, name):
     labels, kind, expected = LABELS[name]
     assert re.search(expected, message_of(kind, model.score, X, labels))
 

@@ -61,7 +61,7 @@ def test_sums_and_means_are_those_of_all_paths(trellis: tuple[int, int, int, int
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e3, 1e8])
-def test_long_chains_of_large_scores(size: float) -> None:
+def test_sums_are_right_for_long_chains_of_large_scores(size: float) -> None:
     """Nothing overflows or is lost: every position has mass one, every pair the mass of its ends."""
     rng, length, K = np.random.default_rng(0), 3000, 6
     unary, pairwise = size * rng.normal(size=(length, K)), size * rng.normal(size=(K, K))
@@ -74,7 +74,7 @@ def test_long_chains_of_large_scores(size: float) -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(2, 4), st.sampled_from([299.0, 301.0]))
-def test_scores_of_pairs_as_far_apart_as_is_near(seed: int, length: int, K: int, apart: float) -> None:
+def test_sums_are_right_for_scores_far_apart(seed: int, length: int, K: int, apart: float) -> None:
     """Exponentials of pairs are shared by all positions or not: on both sides nothing is lost."""
     rng = np.random.default_rng(seed)
     unary, pairwise = 2.0 * apart * rng.normal(size=(length, K)), apart * rng.integers(0, 2, (K, K))

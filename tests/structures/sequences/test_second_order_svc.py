@@ -71,7 +71,7 @@ def test_learns_what_follows_two_labels() -> None:
     assert second.score(X, Y) > clone(MODEL).set_params(order=1).fit(X, Y).score(X, Y)
 
 
-def test_labels_that_are_strings() -> None:
+def test_labels_may_be_strings() -> None:
     model, expected = (
         clone(MODEL).set_params(tol=0.2).fit(X, labels) for labels in (NAMES, [2 - y for y in Y])
     )
@@ -82,7 +82,7 @@ def test_labels_that_are_strings() -> None:
 
 
 @pytest.mark.long
-def test_clone_pickle_and_grid_search() -> None:
+def test_clones_pickles_and_grid_searches_work() -> None:
     model = clone(MODEL).fit(X, Y)
     assert clone(model).get_params() == MODEL.get_params()
     assert repr(ChainSVC(order=2)) == "ChainSVC(order=2)"
