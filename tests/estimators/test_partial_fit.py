@@ -36,17 +36,13 @@ def _noise(i: int, *shape: int) -> Any:
 
 def _pair(i: int) -> tuple[Any, Any]:
     truth = np.eye(2 + i % 2, 3, dtype=bool)
-    return truth[:, :, None] * [1.0, 0.0] + 0.4 * np.random.default_rng(i).normal(
-        size=(*truth.shape, 2)
-    ), truth.astype(int)
+    return truth[:, :, None] * [1.0, 0.0] + 0.4 * _noise(i, *truth.shape, 2), truth.astype(int)
 
 
 def _sentence(i: int) -> tuple[Any, Any]:
     heads = np.arange(1 + i % 3)
     truth = np.equal.outer(heads, np.arange(len(heads) + 1))
-    return truth[:, :, None] * [1.0, 0.0] + 0.4 * np.random.default_rng(i).normal(
-        size=(*truth.shape, 2)
-    ), heads
+    return truth[:, :, None] * [1.0, 0.0] + 0.4 * _noise(i, *truth.shape, 2), heads
 
 
 def _image(i: int) -> tuple[Any, Any]:
