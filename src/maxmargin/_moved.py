@@ -10,24 +10,24 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _PACKAGE = __name__.rpartition(".")[0]
-_GONE = {
+# Those of the version before. The ones that still exist are found without this.
+_MODULES = {
     "": """_arguments _probe _spot_check arrays checks corpus decoding display driver formats history
         inference kinds limits loops marginals objective path persistence plotting result resume rows run
         run_state states wording""",
-    "compiling": """addresses baseline collection exchange interrupts inventory named_tuples prefetch threads
-        trust views""",
+    "compiling": """addresses ahead baseline collection exchange generics interpreting interrupts inventory
+        kernel_cache named_tuples object_code places prefetch progress threads trust views""",
     "corpus": "encoding finishing hashing manifest opening reading sequences writing",
-    "dask": "changes holding lessons partitions problem rounds",
-    "datasets": "_files _images nuclei scene snakes",
-    "displays": "_canvas convergence features transitions",
-    "encoding": """_arc_names _arc_templates arc_features arcs chunks forbidden graph_features graph_parts
-        graphs grids joined joint label_sets links lookup nested numbered objects parts segments sentences
-        signs sparse_rows stacking tokens""",
+    "datasets": "conll2000 digit_words hansards nuclei ocr scene snakes ud_ewt",
+    "displays": "_canvas alignment convergence dependency features graph segments transitions",
+    "encoding": """_arc_names _arc_templates arc_features arcs checked chunks fields forbidden graph_features
+        graph_parts graphs grids joined joint kinds label_sets labels links lookup matrices names nested
+        numbered objects packed parts segments sentences sequences signs sparse_rows stacking tokens""",
     "estimators": """_base _calibration _chain_weights _confidence _documentation _encoders _errors _examples
         _explaining _explanation _fields _graph_labels _graphs _inspection _kernels _label_readers _label_sets
         _label_structures _marginals _parameters _pickles _problems _readers _saving _scaled _scales _scores
         _sequences _single _sklearn_private _state _support _tables _training chain dependency graph loading
-        matching multiclass multilabel segments structured""",
+        matching multiclass multilabel segments structured token_transformer""",
     "formats": """attributes column_features columns conllu detection json_lines links macros
         numbered_features regexps sources svmlight templates wapiti word_features""",
     "inference": """arborescence assignment assignment_margins chow_liu counted counted_segments counted_tree
@@ -35,7 +35,9 @@ _GONE = {
         messages projective_means scaled_simplex search second_order second_order_means segment_margins
         segment_means segments simplex softmax spanning_tree_means subsets tree tree_means viterbi""",
     "methods": """_blocks _cache _cost _cuts _first_kappa _gibbs _merging _momentum _plane_pools _planes _pool
-        _stretches _walks alone composition""",
+        _stretches _walks accelerated alone anchored averaged block_exact block_frank_wolfe bmrm cached
+        composition cutting_plane divided excessive_gap exponentiated_gradient extragradient frank_wolfe
+        meetings n_slack pairwise perceptron protocol sampling scratch steps subgradient sweep""",
     "persistence": "atomic checkpoint container parts plain seals texts version",
     "problems": """_labels anchoring arborescence bare chain contents custom feature_map graph halves kernels
         label_sets layouts maps margins matching moves multiclass oracle oracles problem second_order segments
@@ -45,9 +47,9 @@ _GONE = {
     "problems.oracles": """_alternatives _graph_margins _k_best _labelling _margins _means _segment_parts
         _sequence_margins _slack_classes _slack_graph _slack_oracles _transitions anchored arborescence chain
         custom graph matching multiclass second_order segments slack weighted""",
-    "product": "matrices",
+    "product": "domains matrices methods objectives problem",
     "rows": "_access _shared _storage kernel_functions",
-    "tagging": "arguments interpreted kernels",
+    "tagging": "arguments interpreted kernels lines loops making model table tagger",
 }
 # Where to look first, if not in the room of the old name.
 _ROOMS = {
@@ -140,8 +142,8 @@ class Finder:
         folder, _, stem = name.rpartition(".")
         if not folder.startswith(_PACKAGE):
             return None
-        gone = _GONE.get(folder.removeprefix(_PACKAGE).removeprefix("."), "").split()
-        return ModuleSpec(name, Finder, is_package=True) if stem in gone else None  # type: ignore[arg-type]
+        listed = _MODULES.get(folder.removeprefix(_PACKAGE).removeprefix("."), "").split()
+        return ModuleSpec(name, Finder, is_package=True) if stem in listed else None  # type: ignore[arg-type]
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> Moved:

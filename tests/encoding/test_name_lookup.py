@@ -39,7 +39,7 @@ def expected(names, bags):
 
 
 @given(st.data(), st.lists(NAMES | SIMPLE, unique=True, min_size=1, max_size=40))
-def test_the_table_finds_what_a_dict_does(data, names):
+def test_table_as_dict(data, names):
     asked = st.sampled_from(names) | NAMES | SIMPLE
     bags = data.draw(st.lists(st.lists(asked, max_size=9), min_size=1, max_size=9))
     bags.append([names[0]])
@@ -47,7 +47,7 @@ def test_the_table_finds_what_a_dict_does(data, names):
 
 
 @given(st.lists(SIMPLE, unique=True, min_size=1, max_size=40), st.lists(SIMPLE, min_size=1))
-def test_names_are_found_if_all_have_one_slot(names, asked):
+def test_every_name_at_one_slot(names, asked):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packed, "MULTIPLIERS", np.zeros(8, np.uint64))
         assert look_up(names, [asked]) == expected(names, [asked])
@@ -64,7 +64,7 @@ def test_search_goes_on_at_the_start_of_the_table(names, asked):
 
 
 @pytest.mark.parametrize("width", packed.WIDTHS)
-def test_names_as_long_as_a_row_and_longer_are_found(width):
+def test_names_as_long_as_a_row_and_longer(width):
     names = ["x" * (width - 1), "x" * width, "y" * width, "é" * (width // 2), "z"]
     longer = ["x" * (width + 1), "x" * width + "\0", "é" * (width // 2) + "x"]
     assert packed.PackedTable(names).width == width
@@ -76,7 +76,7 @@ def test_names_as_long_as_a_row_and_longer_are_found(width):
     assert look_up(more, bags) == expected(more, bags)
 
 
-def test_names_with_the_separator_only_are_found():
+def test_names_with_the_separator_only():
     names = ["\0", "a\0b"]
     bags = [["a\0b", "a", "b"], ["\0", "\0\0"]]
     assert look_up(names, bags) == expected(names, bags)
@@ -103,7 +103,7 @@ def test_chunks_cover_all_items_once(sizes, limit):
         assert sum(sizes[start : stop - 1]) <= limit
 
 
-def test_conll_names_are_found_by_table_as_by_dict():
+def test_conll_names_by_table_and_by_dict():
     root = Path(__file__).resolve().parents[3] / "shared" / "data"
     path = Path(os.environ.get("MAXMARGIN_DATA", root)) / "conll2000" / "test.txt.gz"
     if not path.exists():

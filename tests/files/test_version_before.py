@@ -74,14 +74,14 @@ def nothing_moved_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_continues_from_its_checkpoint(name: str) -> None:
     problem, method = RUNS[name]
-    found = earlier.run(problem, method, 5, start=earlier.FOLDER / f"{name}.run")
+    found = earlier.run(problem, method, 5, start=earlier.FOLDER / f"{name}.run.checkpoint")
     assert_same_run(found, earlier.run(problem, method, 5))
 
 
 @pytest.mark.parametrize("name", earlier.FITS)
 def test_a_fit_continues_from_its_checkpoint(name: str, tmp_path: Path) -> None:
     file = tmp_path / "fit"
-    file.write_bytes((earlier.FOLDER / f"{name}.fit").read_bytes())
+    file.write_bytes((earlier.FOLDER / f"{name}.fit.checkpoint").read_bytes())
     found, expected = earlier.fitted(name, 5, file), earlier.fitted(name, 5, tmp_path / "new")
     assert bits(found._w) == bits(expected._w)
     assert (found.gap_, found.n_iter_) == (expected.gap_, expected.n_iter_)
@@ -89,7 +89,7 @@ def test_a_fit_continues_from_its_checkpoint(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_problem_is_unpickled_with_its_weights_and_result(name: str) -> None:
-    problem, weights, result = unpickled(f"{name}.problem").values()
+    problem, weights, result = unpickled(f"{name}.problem.pickle").values()
     assert fingerprint(problem) == fingerprint(PROBLEMS[name])
     for given, made in zip(weights, problem.unpack(result.w), strict=True):
         np.testing.assert_array_equal(given, made)
@@ -102,18 +102,18 @@ def test_a_problem_is_unpickled_with_its_weights_and_result(name: str) -> None:
 
 
 def test_a_problem_of_functions_is_unpickled() -> None:
-    problem, weights, result = unpickled("custom.problem").values()
+    problem, weights, result = unpickled("custom.problem.pickle").values()
     assert_same_state(weights, problem.unpack(result.w))
     assert earlier.run(problem, earlier.METHODS["bcfw"], 3, start=result).dual >= result.dual
 
 
 def test_methods_are_unpickled() -> None:
-    assert pickle.loads((earlier.FOLDER / "all.methods").read_bytes()) == earlier.METHODS
+    assert pickle.loads((earlier.FOLDER / "methods.pickle").read_bytes()) == earlier.METHODS
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_an_estimator_is_unpickled_and_predicts_the_same(name: str) -> None:
-    model, X, y = unpickled(f"{name}.estimator"), SAMPLES[name].X, SAMPLES[name].y
+    model, X, y = unpickled(f"{name}.estimator.pickle"), SAMPLES[name].X, SAMPLES[name].y
     expected = json.loads((model_files.FOLDER / "before" / f"{name}.json").read_text())
     assert model_files.outputs(model, X)["predict"] == expected["predict"]
     passes = model.n_iter_
@@ -126,6 +126,12 @@ def test_names_for_own_models_and_methods_are_found(path: str) -> None:
     with pytest.warns(FutureWarning, match=rf"^{path} is now maxmargin\."):
         found = getattr(import_module(module), name)
     assert getattr(import_module(module), name) is found  # without a warning
+
+
+def test_every_module_of_the_version_before_can_be_imported() -> None:
+    for folder, modules in _moved._MODULES.items():
+        for name in modules.split():
+            import_module(".".join(filter(None, ["maxmargin", folder, name])))
 
 
 def test_names_that_never_were_are_not_found() -> None:

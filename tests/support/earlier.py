@@ -97,7 +97,9 @@ def runs() -> dict[str, tuple[Any, Any]]:
     """Return the problem and the method of each run that a checkpoint is of."""
     found = {name: (problem, METHODS["bcfw"]) for name, problem in problems().items()}
     multiclass = found["multiclass"][0]
-    return found | {f"method-{name}": (multiclass, method) for name, method in METHODS.items()}
+    return found | {
+        f"method-{name}": (multiclass, method) for name, method in METHODS.items() if name != "bcfw"
+    }
 
 
 def fitted(name: str, passes: int, checkpoint: Path | Checkpoint) -> Any:
@@ -118,18 +120,18 @@ def main() -> None:
     with interpreted():
         model_files.main()
         for name, (problem, method) in runs().items():
-            run(problem, method, 2, checkpoint=FOLDER / f"{name}.run")
+            run(problem, method, 2, checkpoint=FOLDER / f"{name}.run.checkpoint")
         for name in FITS:
-            fitted(name, 2, Checkpoint(FOLDER / f"{name}.fit", every=0))
+            fitted(name, 2, Checkpoint(FOLDER / f"{name}.fit.checkpoint", every=0))
         for name, problem in (problems() | {"custom": custom()}).items():
             result = run(problem, METHODS["bcfw"], 2)
             held = {"problem": problem, "weights": problem.unpack(result.w), "result": result}
-            (FOLDER / f"{name}.problem").write_bytes(pickle.dumps(held))
-        (FOLDER / "all.methods").write_bytes(pickle.dumps(METHODS))
+            (FOLDER / f"{name}.problem.pickle").write_bytes(pickle.dumps(held))
+        (FOLDER / "methods.pickle").write_bytes(pickle.dumps(METHODS))
         for name, sample in model_files.samples().items():
             sample.model.set_params(warm_start=name in FITS)
             with pickle_training_data() if name in FITS else nullcontext():
-                (FOLDER / f"{name}.estimator").write_bytes(pickle.dumps(sample.fitted()))
+                (FOLDER / f"{name}.estimator.pickle").write_bytes(pickle.dumps(sample.fitted()))
 
 
 if __name__ == "__main__":

@@ -57,8 +57,8 @@ class DependencyWeights(NamedTuple):
     arcs: FloatArray
 
 
-@written_as("ArborescenceMap")
 @indexed_by_example("arcs")
+@written_as("ArborescenceMap")
 class DependencyMap(NamedTuple):
     """Features of arcs.
 
@@ -146,8 +146,8 @@ def dependency_unpack(phi: DependencyMap, w: FloatArray) -> DependencyWeights:
 # An output is the head of each word.
 
 
-@written_as("ArborescenceOracle")
 @indexed_by_example("words", "scale")
+@written_as("ArborescenceOracle")
 class DependencyOracle(NamedTuple):
     """True heads, costs, and the trees to choose from.
 
