@@ -7,7 +7,7 @@ features, or little memory. Otherwise the table of a sequence is computed when a
 sequences, :math:`X^\top D` is computed first, in an array like that of the weights.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -177,6 +177,10 @@ _FEW = 10
 _SCALAR = 16
 
 
+# A named tuple with the fields rows, tokens, products, product_spans and table_room.
+TokenMap = TypeVar("TokenMap", bound=tuple)  # type: ignore[type-arg]
+
+
 class Products(NamedTuple):
     """The inner products of the tokens of each sequence.
 
@@ -224,6 +228,12 @@ def tabulated(rows: Rows, tokens: IntArray) -> Products:
     return products
 
 
+def with_tables(phi: TokenMap) -> TokenMap:
+    """Return a map of tokens with the tables of its sequences."""
+    found = tabulated(phi.rows, phi.tokens)  # type: ignore[attr-defined]
+    return phi._replace(products=found.values, product_spans=found.spans, table_room=found.room)  # type: ignore[attr-defined, no-any-return]
+
+
 def _room(rows: Rows, tokens: IntArray, places: IntArray) -> IntArray:
     """Return the sizes of the largest table that is computed, for which workspaces are allocated.
 
@@ -232,11 +242,6 @@ def _room(rows: Rows, tokens: IntArray, places: IntArray) -> IntArray:
     lengths = tokens[:, 1] - tokens[:, 0]
     computed = (lengths <= _TABULATED) & (places[:, 0] == places[:, 1])
     return table_room(rows, tokens[computed])
-
-
-def stream_buffer(rows: Rows, longest: int, width: int) -> FloatArray:
-    """Return the work array of `stream_products` for rows of this width; empty if all have a table."""
-    return aligned_zeros(rows.n_columns if longest > _TABULATED else 0, width)
 
 
 @kernel
@@ -456,3 +461,9 @@ class TokenMapWork(NamedTuple):
     stream: FloatArray
     nonzero: UIntArray
     table: TableWork
+
+
+def token_map_work(rows: Rows, longest: int, width: int, room: IntArray) -> TokenMapWork:
+    """Return the workspace of a map of tokens with rows of this width."""
+    stream = aligned_zeros(rows.n_columns if longest > _TABULATED else 0, width)
+    return TokenMapWork(stream, np.zeros(max(longest, width) + 1, dtype=np.uint32), new_table_work(room))

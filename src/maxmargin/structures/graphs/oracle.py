@@ -1,8 +1,9 @@
 """The oracles of graphs: the best labelling for scores of labels of nodes and of edges.
 
 An output is the labels of the nodes, followed by the bonds of the edges if they have bonds. See
-`maxmargin.structures.graphs.model` for the layout of its statistics, and `maxmargin.structures.graphs.oracle`
-for the kinds of inference.
+`maxmargin.structures.graphs.model` for the layout of its statistics. There is a type for each kind of search
+for the best labelling. It determines the statistics of an edge: a table over the labels of its two ends, or a
+*bond*, which is possible only between ends of the same label.
 """
 
 from typing import NamedTuple
@@ -51,21 +52,15 @@ from maxmargin.structures.margins import (
     DecodingAgain,
     decode_again,
     decode_with_margins,
+    decoding_again,
     forbid,
-    margin_workspace,
     n_parts,
     output_score,
-    part_entry,
 )
-from maxmargin.structures.means import PartRows, find_means, has_means, means_space, part_rows
+from maxmargin.structures.means import WORKSPACES, PartRows, Workspaces, find_means, part_rows
 from maxmargin.structures.oracle import decode, oracle_workspace
 from maxmargin.structures.problem import indexed_by_example
 from maxmargin.structures.slack import check_counts, check_rescalable, slack_argmax, slack_workspace
-
-# Inference for graphs: a type for each kind of search for the best labelling.
-#
-# The kind determines the statistics of an edge: a table over the labels of its two ends, or a *bond*, which
-# is possible only between ends of the same label.
 
 
 class Neighbours(NamedTuple):
@@ -188,17 +183,6 @@ def _walked(graphs: Graphs, arcs: Neighbours, owner: str) -> Tree:
 
 
 @generic_with_default
-def edge_size(kind, n_labels, width):
-    """Return the number of statistics of an edge."""
-    return n_labels * width
-
-
-@edge_size.register(Cut)
-def cut_edge_size(kind, n_labels, width):
-    return 1
-
-
-@generic_with_default
 def n_bonds(kind, n_edges):
     """Return the number of bonds, which follow the labels in an output."""
     return 0
@@ -209,57 +193,27 @@ def cut_n_bonds(kind, n_edges):
     return n_edges
 
 
-@generic_with_default
-def finds_best(kind):
-    """Whether the search always finds a best labelling."""
-    return True
+@subroutine
+def edge_size(kind, n_labels, width):
+    """Return the number of statistics of an edge."""
+    return 1 if n_bonds(kind, 1) == 1 else n_labels * width
 
 
-@finds_best.register(Messages)
-def messages_finds_best(kind):
-    return False
-
-
-@generic_with_default
-def labelling_shortfall(kind, work):
-    """Return an upper bound on how far the last labelling is below the best."""
-    return 0.0
-
-
-@labelling_shortfall.register(Messages)
-def messages_labelling_shortfall(kind, work):
-    return work.shortfall[0]
-
-
-@generic
-def labelling_work(kind, n_nodes, n_edges, width):
+def labelling_work(kind: Labelling, n_nodes: int, n_edges: int, width: int) -> LabellingWork:
     """Return a workspace for graphs of at most this many nodes and edges."""
-    raise NotImplementedError
-
-
-@labelling_work.register(Tree)
-def tree_labelling_work(kind: Tree, n_nodes: int, n_edges: int, width: int) -> TreeWork:
-    return TreeWork(np.zeros((n_nodes, width)), np.zeros(width))
-
-
-@labelling_work.register(Cut)
-def cut_labelling_work(kind: Cut, n_nodes: int, n_edges: int, width: int) -> CutWork:
-    return cut_work(n_nodes, n_edges)
-
-
-@labelling_work.register(Subsets)
-def subsets_labelling_work(kind: Subsets, n_nodes: int, n_edges: int, width: int) -> SubsetWork:
-    return subset_work(n_nodes)
-
-
-@labelling_work.register(Messages)
-def messages_labelling_work(kind: Messages, n_nodes: int, n_edges: int, width: int) -> SearchWork:
-    return search_work(n_nodes, n_edges, width)
+    if isinstance(kind, Tree):
+        return TreeWork(np.zeros((n_nodes, width)), np.zeros(width))
+    if isinstance(kind, Cut):
+        return cut_work(n_nodes, n_edges)
+    return subset_work(n_nodes) if isinstance(kind, Subsets) else search_work(n_nodes, n_edges, width)
 
 
 @generic
 def find_labels(kind, graph, i, unary, pairs, work, y):
-    """Write the best output of graph i of a `GraphOracle` to ``y``, for scores of its nodes and edges."""
+    """Write the best output of graph i to ``y``, for scores of its nodes and edges.
+
+    Return an upper bound on how far its score is below the best.
+    """
     raise NotImplementedError
 
 
@@ -279,6 +233,7 @@ def tree_find_labels(kind, graph, i, unary, pairs, work, y):
         work.message,
         y,
     )
+    return 0.0
 
 
 @find_labels.register(Subsets)
@@ -287,6 +242,7 @@ def subsets_find_labels(kind, graph, i, unary, pairs, work, y):
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
     tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
     best_subset(unary, tables, start, graph.arcs, heads, work, y)
+    return 0.0
 
 
 @find_labels.register(Messages)
@@ -303,7 +259,7 @@ def messages_find_labels(kind, graph, i, unary, pairs, work, y):
             unary, tables, start, graph.arcs, heads, graph.n_labels, score, kind.steps, work, y
         )
         bound = min(bound, reached)
-    work.shortfall[0] = max(bound - score, 0.0)
+    return max(bound - score, 0.0)
 
 
 @find_labels.register(Cut)
@@ -314,6 +270,7 @@ def cut_find_labels(kind, graph, i, unary, pairs, work, y):
     _load_terms(unary, pairs, work.excess, work.residual)
     cut(start, graph.arcs, heads, unary.shape[0], work, y)
     _make_bonds(pairs, heads, unary.shape[0], y)
+    return 0.0
 
 
 @helper
@@ -333,8 +290,8 @@ def _make_bonds(pairs, heads, n_nodes, y):
         y[n_nodes + e] = 1 if same and pairs[e, 0] >= 0.0 else 0
 
 
-@generic_with_default
-def edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
+@subroutine
+def _table_psi(graph, i, e, y, n_nodes, count, index, value):
     """Write the entries of psi for edge e of graph i after the first ``count``; return the new count."""
     edge, truth, width = graph.edges[i, 0] + e, graph.truth[i], graph.width
     b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
@@ -347,8 +304,9 @@ def edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
     return count + 2
 
 
-@edge_psi.register(Cut)
-def cut_edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
+@subroutine
+def _bond_psi(graph, i, e, y, n_nodes, count, index, value):
+    """Do the same for an edge with a bond."""
     edge, truth = graph.edges[i, 0] + e, graph.truth[i]
     b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
     bond = 1 if graph.labels[truth + a] == graph.labels[truth + b] else 0
@@ -397,10 +355,11 @@ class GraphOracle(NamedTuple):
 
 
 class GraphOracleWork(NamedTuple):
-    """Workspace: scores of labels with their costs, and the arrays of the inference."""
+    """Workspace: scores of labels with their costs, the arrays of the inference, and its last shortfall."""
 
     unary: FloatArray
     inference: LabellingWork
+    shortfall: FloatArray
 
 
 @oracle.output_sizes.register(GraphOracle)
@@ -412,8 +371,8 @@ def graph_output_sizes(graph):
 @oracle.oracle_workspace.register(GraphOracle)
 def graph_oracle_workspace(graph: GraphOracle) -> GraphOracleWork:
     nodes, edges, width = graph.most_nodes, graph.most_edges, graph.width
-    inference: LabellingWork = labelling_work(graph.inference, nodes, edges, width)
-    return GraphOracleWork(aligned_zeros(nodes, width), inference)
+    inference = labelling_work(graph.inference, nodes, edges, width)
+    return GraphOracleWork(aligned_zeros(nodes, width), inference, np.zeros(1))
 
 
 @oracle.output_size.register(GraphOracle)
@@ -424,12 +383,12 @@ def graph_output_size(graph, i):
 
 @oracle.is_exact.register(GraphOracle)
 def graph_is_exact(graph: GraphOracle) -> bool:
-    return bool(finds_best(graph.inference))
+    return not isinstance(graph.inference, Messages)
 
 
 @oracle.shortfall.register(GraphOracle)
 def graph_shortfall(graph, i, work):
-    return labelling_shortfall(graph.inference, work.inference)
+    return work.shortfall[0]
 
 
 @oracle.argmax.register(GraphOracle)
@@ -454,7 +413,7 @@ def _label(graph, i, unary, theta, y, work):
     edges, begin = graph.edges[i, 1] - graph.edges[i, 0], unary.shape[0] * graph.width
     per_edge = edge_size(graph.inference, graph.n_labels, graph.width)
     pairs = table(theta[begin : begin + edges * per_edge], per_edge)
-    find_labels(graph.inference, graph, i, unary, pairs, work.inference, y)
+    work.shortfall[0] = find_labels(graph.inference, graph, i, unary, pairs, work.inference, y)
 
 
 @oracle.loss.register(GraphOracle)
@@ -475,7 +434,10 @@ def graph_psi(graph, i, y, index, value):
             index[count + 1], value[count + 1] = v * width + y[v], -1.0
             count += 2
     for e in range(graph.edges[i, 1] - graph.edges[i, 0]):
-        count = edge_psi(graph.inference, graph, i, e, y, nodes, count, index, value)
+        if n_bonds(graph.inference, 1) == 1:
+            count = _bond_psi(graph, i, e, y, nodes, count, index, value)
+        else:
+            count = _table_psi(graph, i, e, y, nodes, count, index, value)
     return count
 
 
@@ -499,16 +461,13 @@ class CutLabelMarginWork(NamedTuple):
     search: CutMarginWork
 
 
-@margin_workspace.register(GraphOracle)
-def graph_margin_workspace(
-    graph: GraphOracle,
-) -> TreeLabelMarginWork | CutLabelMarginWork | DecodingAgain:
-    work, kind = oracle_workspace(graph), graph.inference
-    if isinstance(kind, Tree):
-        return TreeLabelMarginWork(work, aligned_zeros(2, graph.width))
-    if isinstance(kind, Cut):
-        return CutLabelMarginWork(work, cut_margin_work(graph.most_nodes, graph.most_edges))
-    return DecodingAgain(work, np.zeros(graph.most_nodes, dtype=np.int64))
+def _margin_work(graph: GraphOracle) -> TreeLabelMarginWork | CutLabelMarginWork | DecodingAgain:
+    if isinstance(graph.inference, Tree):
+        return TreeLabelMarginWork(oracle_workspace(graph), aligned_zeros(2, graph.width))
+    if isinstance(graph.inference, Cut):
+        search = cut_margin_work(graph.most_nodes, graph.most_edges)
+        return CutLabelMarginWork(oracle_workspace(graph), search)
+    return decoding_again(graph)
 
 
 @n_parts.register(GraphOracle)
@@ -522,10 +481,10 @@ def graph_decode_with_margins(graph, i, theta, y, margins, work):
     _labels_with_margins(graph.inference, graph, i, theta, y, margins, work)
 
 
-@generic
+@generic_with_default
 def _labels_with_margins(kind, graph, i, theta, y, margins, work):
     """Write the labels of nodes and their margins."""
-    raise NotImplementedError
+    decode_again(graph, i, theta, y, margins, work)
 
 
 @_labels_with_margins.register(Tree)
@@ -545,16 +504,6 @@ def cut_labels_with_margins(kind, graph, i, theta, y, margins, work):
     start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
     cut_margins(start, graph.arcs, heads, work.oracle.inference, work.search, y, margins)
-
-
-@_labels_with_margins.register(Subsets)
-def subsets_labels_with_margins(kind, graph, i, theta, y, margins, work):
-    decode_again(graph, i, theta, y, margins, work)
-
-
-@_labels_with_margins.register(Messages)
-def messages_labels_with_margins(kind, graph, i, theta, y, margins, work):
-    decode_again(graph, i, theta, y, margins, work)
 
 
 @output_score.register(GraphOracle)
@@ -592,9 +541,6 @@ def _range_of_rows(rows, n_labels):
         for k in range(n_labels):
             low, high = min(low, rows[j, k]), max(high, rows[j, k])
     return high - low
-
-
-# The oracle of slack rescaling for graphs without cycles; `_slack_oracles` explains how it works.
 
 
 @check_rescalable.register(GraphOracle)
@@ -639,11 +585,6 @@ def graph_slack_argmax(graph, i, theta, y, work, own):
     trace_tree_back(pairs, order, parent, heads, m, K, own, y)
 
 
-@part_entry.register(GraphOracle)
-def graph_part_entry(graph: GraphOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
-    return p * graph.width + int(y[p]), 1.0
-
-
 class TreeMeansWork(NamedTuple):
     """Workspace: exponentials of the step from a node to its parent, and the table of their edge."""
 
@@ -651,15 +592,14 @@ class TreeMeansWork(NamedTuple):
     oriented: FloatArray
 
 
-@means_space.register(GraphOracle)
-def graph_means_space(graph: GraphOracle) -> TreeMeansWork:
+def _means_work(graph: GraphOracle) -> TreeMeansWork | None:
+    if not isinstance(graph.inference, Tree):
+        return None
     K, width = graph.n_labels, graph.width
     return TreeMeansWork(aligned_zeros(2 * K + 2, width), aligned_zeros(K, width))
 
 
-@has_means.register(GraphOracle)
-def graph_has_means(graph: GraphOracle) -> bool:
-    return isinstance(graph.inference, Tree)
+WORKSPACES[GraphOracle] = Workspaces(margins=_margin_work, means=_means_work)
 
 
 @find_means.register(GraphOracle)

@@ -9,9 +9,9 @@ from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import add_scaled, clear, fill
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures import counted
-from maxmargin.structures.k_best import find_k_best, search_space
-from maxmargin.structures.margins import _enough, decode_differing, decode_with_margins, margin_workspace
-from maxmargin.structures.means import PartRows, find_means, means_space, part_rows
+from maxmargin.structures.k_best import find_k_best
+from maxmargin.structures.margins import decode_differing, decode_with_margins, enough
+from maxmargin.structures.means import WORKSPACES, PartRows, Workspaces, find_means, part_rows
 from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.recursions import (
     KBestWork,
@@ -58,17 +58,12 @@ def segments_decode_differing(
     last = (int(starts[n]) if n < len(starts) else len(y)) - 1
     marked = np.zeros(len(y), dtype=np.int64)
     marked[last] = last + 1 - starts[n - 1]
-    fines = np.full(segments.width, _enough(theta, margin))
+    fines = np.full(segments.width, enough(theta, margin))
     pairs = table(theta[: segments.n_labels * segments.width], segments.width)
     parts = table(theta[head_size(segments) :], SEGMENT_ROWS * segments.width)
     lay_out_segments(segments, i, theta, work)
     segment_viterbi(parts[: len(y)], pairs, segments.n_labels, Marked(marked, y, fines), work.trellis, other)
     return other
-
-
-@means_space.register(SegmentsOracle)
-def segments_means_space(segments: SegmentsOracle) -> FloatArray:
-    return aligned_zeros(2 * segments.n_labels + 2, segments.width)
 
 
 @find_means.register(SegmentsOracle)
@@ -229,8 +224,7 @@ class SegmentsMarginWork(NamedTuple):
     search: SegmentMarginWork
 
 
-@margin_workspace.register(SegmentsOracle)
-def segments_margin_workspace(segments: SegmentsOracle) -> SegmentsMarginWork:
+def _margin_work(segments: SegmentsOracle) -> SegmentsMarginWork:
     search = segment_margin_work(segments.longest, segments.n_labels, segments.width)
     return SegmentsMarginWork(oracle_workspace(segments), search)
 
@@ -354,9 +348,11 @@ class KBestSegments(NamedTuple):
     margins: FloatArray
 
 
-@search_space.register(SegmentsOracle)
-def segments_search_space(segments: SegmentsOracle, k: int) -> KBestTrellis:
-    return k_best_trellis(segments.longest, segments.n_labels, segments.n_lengths, k)
+WORKSPACES[SegmentsOracle] = Workspaces(
+    margins=_margin_work,
+    means=lambda segments: aligned_zeros(2 * segments.n_labels + 2, segments.width),
+    k_best=lambda segments, k: k_best_trellis(segments.longest, segments.n_labels, segments.n_lengths, k),
+)
 
 
 @find_k_best.register(SegmentsOracle)
