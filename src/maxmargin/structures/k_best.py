@@ -40,7 +40,7 @@ def check_k(k: object, owner: str) -> int:
 def find_k_best(oracle, i, theta, work, search, y, scores):
     """Write the k best outputs of sequence i to ``y``, and their scores to ``scores``, which has length k.
 
-    ``work`` is the workspace of the oracle, ``search`` that of its `Workspaces`.
+    ``work`` is the workspace of the oracle, ``search`` that of `search_space`.
     """
     raise NotImplementedError
 
@@ -61,7 +61,8 @@ def _most_outputs(oracle: Any) -> int:
     return (2 * int(labelled.n_labels)) ** int(labelled.longest)
 
 
-def _search_space(oracle: object, k: int) -> object:
+def search_space(oracle: object, k: int) -> object:
+    """Return a workspace for the k best outputs of a sequence, in addition to that of the oracle."""
     known, make = workspaces(oracle)
     if make.k_best is None:
         raise NotImplementedError
@@ -72,7 +73,7 @@ def k_best_outputs(problem: AnyProblem, w: FloatArray, k: int) -> list[KBest]:
     """Return the k best outputs for each sequence, or all outputs if there are fewer."""
     oracle, size, found = problem.oracle, sizes(problem), []
     k, w = min(k, _most_outputs(oracle)), checked_weights(problem, w)
-    theta, work, search = np.zeros(size.statistics), oracle_workspace(oracle), _search_space(oracle, k)
+    theta, work, search = np.zeros(size.statistics), oracle_workspace(oracle), search_space(oracle, k)
     y, scores = np.zeros((k, size.output), dtype=np.int64), np.zeros(k)
     for i in range(size.examples):
         _find(problem, i, w, theta, work, search, y, scores)

@@ -10,7 +10,14 @@ from maxmargin.compiling import generic, generic_with_default, subroutine
 from maxmargin.compiling.intrinsics import prefetch
 from maxmargin.compiling.loops import add_four, add_scaled, clear, list_nonzero
 from maxmargin.encoding.kinds import is_numeric, pieces, row_pieces
-from maxmargin.encoding.matrices import check_indices, checked_csr, checked_length, in_order, is_canonical
+from maxmargin.encoding.matrices import (
+    check_indices,
+    checked_csr,
+    checked_length,
+    in_order,
+    is_canonical,
+    is_encoded,
+)
 from maxmargin.runtime.arrays import (
     CsrMatrix,
     FloatArray,
@@ -65,11 +72,13 @@ Rows = DenseRows | SparseRows | IndicatorRows
 def as_rows(X: ArrayLike | SparseMatrix, owner: str = "as_rows") -> Rows:
     """Return the rows of an array or sparse matrix, with checked indices and safe from changes by callers.
 
-    All features pass through this function before kernels, which do not check indices, read them. Values of
-    type float32 keep their type. Frozen arrays, such as files mapped for reading, are used in place. Repeated
-    entries of a row are summed. An array with many zeros is stored sparsely, unless it is mapped, as a mapped
-    array may be larger than memory.
+    All features pass through this function before kernels, which do not check indices, read them. A matrix
+    that an encoder made is not checked again. Values of type float32 keep their type. Frozen arrays, such as
+    files mapped for reading, are used in place. Repeated entries of a row are summed. An array with many
+    zeros is stored sparsely, unless it is mapped, as a mapped array may be larger than memory.
     """
+    if is_encoded(X):
+        return _stored(X, owner)
     if is_sparse(X):
         _check_numbers(X, owner)
         return _stored(_canonical(checked_csr(X, f"{owner}: the matrix of features")), owner)
