@@ -9,7 +9,7 @@ from maxmargin.compiling import generic, kernel
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import shown
 from maxmargin.structures.feature_map import score
-from maxmargin.structures.means import workspaces
+from maxmargin.structures.means import answers_of
 from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.problem import AnyProblem, checked_weights, sizes
 from maxmargin.structures.recursions import LEAST
@@ -63,7 +63,7 @@ def _most_outputs(oracle: Any) -> int:
 
 def search_space(oracle: object, k: int) -> object:
     """Return a workspace for the k best outputs of a sequence, in addition to that of the oracle."""
-    known, make = workspaces(oracle)
+    known, make = answers_of(oracle)
     if make.k_best is None:
         raise NotImplementedError
     return make.k_best(known, k)

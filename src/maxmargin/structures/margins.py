@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic, subroutine
+from maxmargin.compiling import generic, generic_with_default, is_wrapper, subroutine
 from maxmargin.compiling.generics import InnerWork
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.structures.means import WORKSPACES, Workspaces, part_rows
+from maxmargin.structures.means import ANSWERS, Answers, part_rows
 from maxmargin.structures.oracle import decode, oracle_workspace, output_size, output_sizes
 
 
@@ -25,9 +25,9 @@ def decoding_again(oracle: object) -> DecodingAgain:
 
 def margin_workspace(oracle: object) -> object:
     """Return work arrays for `decode_with_margins`; each thread has its own."""
-    if type(oracle) not in WORKSPACES and is_wrapper(type(oracle)):
+    if type(oracle) not in ANSWERS and is_wrapper(type(oracle)):
         return InnerWork(margin_workspace(oracle.inner))  # type: ignore[attr-defined]
-    return (WORKSPACES.get(type(oracle), Workspaces()).margins or decoding_again)(oracle)
+    return (ANSWERS.get(type(oracle), Answers()).margins or decoding_again)(oracle)
 
 
 @generic_with_default
@@ -68,6 +68,12 @@ def decode_with_margins(oracle, i, theta, y, margins, work):
     decode_again(oracle, i, theta, y, margins, work)
 
 
+@generic_with_default
+def margins_by(kind, oracle, i, theta, y, margins, work):
+    """Do the same by a kind of inference, for an oracle that has several; most of them decode again."""
+    decode_again(oracle, i, theta, y, margins, work)
+
+
 @subroutine
 def decode_again(oracle, i, theta, y, margins, work):
     """Find the margins by decoding once more for each part.
@@ -93,11 +99,13 @@ def enough(theta: FloatArray, margin: float) -> float:
     return 2.0 * margin + (float(np.abs(theta).max(initial=0.0)) or 1.0)
 
 
-@python_generic
 def decode_differing(
     oracle: object, i: int, theta: FloatArray, y: IntArray, p: int, margin: float, work: object
 ) -> IntArray:
     """Return the best output that differs from the prediction y in part p, whose margin is finite."""
+    own = ANSWERS.get(type(oracle), Answers()).differing
+    if own is not None:
+        return own(oracle, i, theta, y, p, margin, work)
     rows = part_rows(oracle, i)
     index = rows.first + p * rows.step + int(y[p])
     return decode_rescored(oracle, i, theta, y, index, -enough(theta, margin), work)

@@ -8,13 +8,14 @@ The expectation oracle of `maxmargin.structures.oracle` is for training: it need
 to scores. The means here need neither.
 
 What an oracle may be asked beyond the functions of `maxmargin.structures.oracle` (means, margins, the k best
-outputs) takes workspaces of its own. Their makers are in one table, `WORKSPACES`.
+outputs) takes workspaces of its own. The functions that make them are in one table, `ANSWERS`.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from maxmargin.compiling import generic, is_wrapper
+from maxmargin.runtime.arrays import IntArray
 
 
 class PartRows(NamedTuple):
@@ -44,8 +45,8 @@ def find_means(oracle, i, theta, work, own, mean):
     raise NotImplementedError
 
 
-class Workspaces(NamedTuple):
-    """Functions of an oracle that make workspaces; each thread has its own.
+class Answers(NamedTuple):
+    """Functions of an oracle that are called from Python; workspaces are made for each thread.
 
     Attributes
     ----------
@@ -56,26 +57,29 @@ class Workspaces(NamedTuple):
         there are no means: for matchings, users' oracles and graphs with cycles.
     k_best : callable, optional
         ``k_best(oracle, k)``, for `find_k_best`, beside the workspace of the oracle.
+    differing : callable, optional
+        `decode_differing`, if it is not done by lowering a single score.
     """
 
     margins: Callable[[Any], object] | None = None
     means: Callable[[Any], object] | None = None
     k_best: Callable[[Any, int], object] | None = None
+    differing: Callable[..., IntArray] | None = None
 
 
-WORKSPACES: dict[type, Workspaces] = {}
+ANSWERS: dict[type, Answers] = {}
 
 
-def workspaces(oracle: Any) -> tuple[Any, Workspaces]:
+def answers_of(oracle: Any) -> tuple[Any, Answers]:
     """Return the oracle, or that within wrappers which the table knows, and its functions."""
-    while type(oracle) not in WORKSPACES and is_wrapper(type(oracle)):
+    while type(oracle) not in ANSWERS and is_wrapper(type(oracle)):
         oracle = oracle.inner
-    return oracle, WORKSPACES.get(type(oracle), Workspaces())
+    return oracle, ANSWERS.get(type(oracle), Answers())
 
 
 def means_space(oracle: object) -> object:
     """Return a workspace for the means; None if there are none."""
-    known, make = workspaces(oracle)
+    known, make = answers_of(oracle)
     return make.means(known) if make.means else None
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from maxmargin.compiling import generic, helper, kernel, subroutine
+from maxmargin.compiling import generic_with_default, helper, kernel, subroutine
 from maxmargin.compiling.intrinsics import prefetch
 from maxmargin.compiling.loops import add_product, add_scaled, clear, count_nonzero
 from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
@@ -19,14 +19,14 @@ from maxmargin.runtime.limits import OutOfTime, Pace
 from maxmargin.structures.problem import spans
 from maxmargin.structures.rows import (
     DenseRows,
-    IndicatorRows,
     Rows,
-    SparseRows,
     row_add,
     row_clear,
     row_dot,
+    row_entry,
     row_push,
     row_scores,
+    row_span,
     rows_prefetch,
 )
 
@@ -91,10 +91,21 @@ def compute_table(rows, first, stop, work):
     work.span[0], work.span[1] = first, stop
 
 
-@generic
+@generic_with_default
 def fill_table(rows, first, stop, work):
     """Write the inner products of the rows first, ..., stop - 1."""
-    raise NotImplementedError
+    _clear(work, stop - first)
+    begin, length = row_span(rows, first)[1], stop - first
+    for t in range(length):
+        s, start, end, _ = row_span(rows, first + t)
+        for p in range(start, end):
+            x, e = row_entry(rows, s, p)[1], _enter(rows.columns, begin, p, t, work)
+            work.values[t * length + t] += x * x
+            while e > 0:
+                other = row_entry(rows, s, begin + e - 1)[1]
+                work.values[work.owner[e - 1] * length + t] += x * other
+                e = work.before[e - 1]
+    _mirror(work.values, length)
 
 
 @fill_table.register(DenseRows)
@@ -106,35 +117,6 @@ def dense_rows_fill_table(rows, first, stop, work):
             for f in range(rows.n_columns):
                 total += np.float64(rows.values[first + t, f]) * np.float64(rows.values[first + s, f])
             work.values[s * length + t] = total
-
-
-@fill_table.register(SparseRows)
-def sparse_rows_fill_table(rows, first, stop, work):
-    _clear(work, stop - first)
-    begin, length = rows.start[first], stop - first
-    for t in range(length):
-        for p in range(rows.start[first + t], rows.start[first + t + 1]):
-            x = np.float64(rows.values[p])
-            e = _enter(rows.columns, begin, p, t, work)
-            work.values[t * length + t] += x * x
-            while e > 0:
-                work.values[work.owner[e - 1] * length + t] += x * np.float64(rows.values[begin + e - 1])
-                e = work.before[e - 1]
-    _mirror(work.values, length)
-
-
-@fill_table.register(IndicatorRows)
-def indicator_rows_fill_table(rows, first, stop, work):
-    _clear(work, stop - first)
-    begin, length = rows.start[first], stop - first
-    for t in range(length):
-        for p in range(rows.start[first + t], rows.start[first + t + 1]):
-            e = _enter(rows.columns, begin, p, t, work)
-            while e > 0:
-                work.values[work.owner[e - 1] * length + t] += 1.0
-                e = work.before[e - 1]
-        work.values[t * length + t] = 1.0 * (rows.start[first + t + 1] - rows.start[first + t])
-    _mirror(work.values, length)
 
 
 @helper

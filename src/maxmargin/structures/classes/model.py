@@ -22,7 +22,7 @@ from maxmargin.runtime.wording import on_one_line
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.classes.inference import list_near, scaled_simplex, simplex_threshold, weighed
 from maxmargin.structures.margins import decode_with_margins
-from maxmargin.structures.means import WORKSPACES, PartRows, Workspaces, find_means, part_rows
+from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import decode
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded
 from maxmargin.structures.recursions import lead, softmax
@@ -328,7 +328,7 @@ def multiclass_decode_with_margins(classes, i, theta, y, margins, work):
     margins[0] = lead(theta, classes.n_labels, y[0])
 
 
-WORKSPACES[MulticlassOracle] = Workspaces(means=lambda classes: np.zeros(0))
+ANSWERS[MulticlassOracle] = Answers(means=lambda classes: np.zeros(0))
 
 
 @find_means.register(MulticlassOracle)

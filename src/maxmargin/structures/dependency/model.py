@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import generic_with_default, helper, subroutine
+from maxmargin.compiling import helper, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.encoding.checked import checked_offsets
 from maxmargin.runtime.arrays import FloatArray, IntArray
@@ -34,13 +34,13 @@ from maxmargin.structures.dependency.inference import (
 )
 from maxmargin.structures.margins import (
     DecodingAgain,
-    decode_again,
     decode_with_margins,
     decoding_again,
     forbid,
+    margins_by,
     output_score,
 )
-from maxmargin.structures.means import WORKSPACES, PartRows, Workspaces, find_means, part_rows
+from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import decode, oracle_workspace, output_size
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans
 from maxmargin.structures.rows import Rows, as_indicators, as_rows, n_rows, row_add, row_dot, row_wipe
@@ -238,24 +238,18 @@ def _margin_work(sentences: DependencyOracle) -> DependencyMarginWork | Decoding
     return decoding_again(sentences)
 
 
-WORKSPACES[DependencyOracle] = Workspaces(
+ANSWERS[DependencyOracle] = Answers(
     margins=_margin_work, means=lambda sentences: arc_sums(sentences.trees, sentences.longest)
 )
 
 
 @decode_with_margins.register(DependencyOracle)
 def dependency_decode_with_margins(sentences, i, theta, y, margins, work):
-    _heads_with_margins(sentences.trees, sentences, i, theta, y, margins, work)
+    margins_by(sentences.trees, sentences, i, theta, y, margins, work)
 
 
-@generic_with_default
-def _heads_with_margins(trees, sentences, i, theta, y, margins, work):
-    """Write the best heads and their margins."""
-    decode_again(sentences, i, theta, y, margins, work)
-
-
-@_heads_with_margins.register(ProjectiveTrees)
-def projective_heads_with_margins(trees, sentences, i, theta, y, margins, work):
+@margins_by.register(ProjectiveTrees)
+def projective_margins_by(trees, sentences, i, theta, y, margins, work):
     decode(sentences, i, theta, y, work.oracle)
     n_words = margins.shape[0]
     scores = table(theta[: n_words * (n_words + 1)], n_words + 1)

@@ -50,14 +50,14 @@ from maxmargin.structures.graphs.loopy import (
 )
 from maxmargin.structures.margins import (
     DecodingAgain,
-    decode_again,
     decode_with_margins,
     decoding_again,
     forbid,
+    margins_by,
     n_parts,
     output_score,
 )
-from maxmargin.structures.means import WORKSPACES, PartRows, Workspaces, find_means, part_rows
+from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import decode, oracle_workspace
 from maxmargin.structures.problem import indexed_by_example
 from maxmargin.structures.slack import check_counts, check_rescalable, slack_argmax, slack_workspace
@@ -478,17 +478,11 @@ def graph_n_parts(graph, i):
 
 @decode_with_margins.register(GraphOracle)
 def graph_decode_with_margins(graph, i, theta, y, margins, work):
-    _labels_with_margins(graph.inference, graph, i, theta, y, margins, work)
+    margins_by(graph.inference, graph, i, theta, y, margins, work)
 
 
-@generic_with_default
-def _labels_with_margins(kind, graph, i, theta, y, margins, work):
-    """Write the labels of nodes and their margins."""
-    decode_again(graph, i, theta, y, margins, work)
-
-
-@_labels_with_margins.register(Tree)
-def tree_labels_with_margins(kind, graph, i, theta, y, margins, work):
+@margins_by.register(Tree)
+def tree_margins_by(kind, graph, i, theta, y, margins, work):
     decode(graph, i, theta, y, work.oracle)
     first, stop, K, width = graph.nodes[i, 0], graph.nodes[i, 1], graph.n_labels, graph.width
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
@@ -498,8 +492,8 @@ def tree_labels_with_margins(kind, graph, i, theta, y, margins, work):
     tree_margins(tables, order, parent, heads, K, value, work.rows, y, margins)
 
 
-@_labels_with_margins.register(Cut)
-def cut_labels_with_margins(kind, graph, i, theta, y, margins, work):
+@margins_by.register(Cut)
+def cut_margins_by(kind, graph, i, theta, y, margins, work):
     decode(graph, i, theta, y, work.oracle)
     start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
@@ -599,7 +593,7 @@ def _means_work(graph: GraphOracle) -> TreeMeansWork | None:
     return TreeMeansWork(aligned_zeros(2 * K + 2, width), aligned_zeros(K, width))
 
 
-WORKSPACES[GraphOracle] = Workspaces(margins=_margin_work, means=_means_work)
+ANSWERS[GraphOracle] = Answers(margins=_margin_work, means=_means_work)
 
 
 @find_means.register(GraphOracle)

@@ -26,7 +26,6 @@ from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, plain
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.margins import (
-    decode_differing,
     decode_rescored,
     decode_with_margins,
     enough,
@@ -47,7 +46,7 @@ from maxmargin.structures.matchings.inference import (
     assignment_work,
     exchange_work,
 )
-from maxmargin.structures.means import WORKSPACES, Workspaces
+from maxmargin.structures.means import ANSWERS, Answers
 from maxmargin.structures.oracle import decode, oracle_workspace
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans
 
@@ -331,9 +330,6 @@ def _margin_work(pairs: MatchingOracle) -> MatchingMarginWork:
     return MatchingMarginWork(oracle_workspace(pairs), exchanges)
 
 
-WORKSPACES[MatchingOracle] = Workspaces(margins=_margin_work)
-
-
 @n_parts.register(MatchingOracle)
 def matching_n_parts(pairs, i):
     """Return the number of links that could be made."""
@@ -350,8 +346,7 @@ def matching_decode_with_margins(pairs, i, theta, y, margins, work):
     assignment_margins(scores, bonus, prices, work.exchanges, y, margins.reshape(shape))
 
 
-@decode_differing.register(MatchingOracle)
-def matching_decode_differing(
+def _differing(
     pairs: MatchingOracle,
     i: int,
     theta: FloatArray,
@@ -365,6 +360,9 @@ def matching_decode_differing(
     is_linked = target in y[source * pairs.fertility : (source + 1) * pairs.fertility]
     change = -enough(theta, margin) if is_linked else enough(theta, margin)
     return decode_rescored(pairs, i, theta, y, pairs.fertility - 1 + p, change, work)
+
+
+ANSWERS[MatchingOracle] = Answers(margins=_margin_work, differing=_differing)
 
 
 MatchingProblem = Problem[MatchingMap, MatchingOracle]

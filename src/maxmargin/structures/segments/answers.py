@@ -10,8 +10,8 @@ from maxmargin.compiling.loops import add_scaled, clear, fill
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures import counted
 from maxmargin.structures.k_best import find_k_best
-from maxmargin.structures.margins import decode_differing, decode_with_margins, enough
-from maxmargin.structures.means import WORKSPACES, PartRows, Workspaces, find_means, part_rows
+from maxmargin.structures.margins import decode_with_margins, enough
+from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.recursions import (
     KBestWork,
@@ -42,8 +42,7 @@ from maxmargin.structures.segments.model import (
 from maxmargin.structures.slack import check_rescalable, slack_argmax, slack_workspace
 
 
-@decode_differing.register(SegmentsOracle)
-def segments_decode_differing(
+def _differing(
     segments: SegmentsOracle,
     i: int,
     theta: FloatArray,
@@ -348,10 +347,11 @@ class KBestSegments(NamedTuple):
     margins: FloatArray
 
 
-WORKSPACES[SegmentsOracle] = Workspaces(
+ANSWERS[SegmentsOracle] = Answers(
     margins=_margin_work,
     means=lambda segments: aligned_zeros(2 * segments.n_labels + 2, segments.width),
     k_best=lambda segments, k: k_best_trellis(segments.longest, segments.n_labels, segments.n_lengths, k),
+    differing=_differing,
 )
 
 

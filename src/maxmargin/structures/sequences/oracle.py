@@ -19,7 +19,7 @@ from maxmargin.structures import counted, oracle
 from maxmargin.structures.counted import Counted
 from maxmargin.structures.k_best import find_k_best
 from maxmargin.structures.margins import decode_with_margins
-from maxmargin.structures.means import WORKSPACES, PartRows, Workspaces, find_means, part_rows
+from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.problem import indexed_by_example
 from maxmargin.structures.recursions import BARRIER, LEAST, k_best_work
@@ -271,7 +271,7 @@ def _margin_work(chain: ChainOracle) -> ChainMarginWork:
     return ChainMarginWork(oracle_workspace(chain), turned, aligned_zeros(2, chain.width))
 
 
-WORKSPACES[ChainOracle] = Workspaces(
+ANSWERS[ChainOracle] = Answers(
     margins=_margin_work,
     means=lambda chain: np.zeros(0),
     k_best=lambda chain, k: k_best_work(chain.longest, chain.n_labels, k),
@@ -434,7 +434,7 @@ def _second_order_margin_work(chain: SecondOrderOracle) -> SecondOrderMarginWork
     return SecondOrderMarginWork(oracle_workspace(chain), turned, behind, aligned_zeros(2, width))
 
 
-WORKSPACES[SecondOrderOracle] = Workspaces(
+ANSWERS[SecondOrderOracle] = Answers(
     margins=_second_order_margin_work,
     means=lambda chain: pair_sums(chain.inner.n_labels, chain.inner.width),
     k_best=lambda chain, k: k_best_work(chain.inner.longest, chain.inner.n_labels**2, k),
