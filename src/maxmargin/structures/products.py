@@ -250,7 +250,7 @@ def prefetch_tokens(phi, i):
 
 
 @subroutine
-def has_table(phi, i):
+def _has_table(phi, i):
     """Whether the inner products of sequence i are tabulated."""
     return phi.product_spans[i, 0] < phi.product_spans[i, 1]
 
@@ -261,7 +261,7 @@ def products_norm2(phi, i, D, G, sums, work):
 
     ``sums``, with one entry for each label, and G are workspace.
     """
-    if has_table(phi, i):
+    if _has_table(phi, i):
         return table_norm2(phi, i, D, sums, work.nonzero)
     if D.shape[0] <= _TABULATED:
         compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
@@ -314,12 +314,6 @@ def _list_positions(D, out):
     return count
 
 
-@subroutine
-def transitions_norm2(phi, move):
-    """Return the squared length of delta's counts of transitions."""
-    return head_norm2(phi.n_labels * phi.width, move)
-
-
 @helper
 def head_norm2(head, move):
     """Return the squared length of the first ``head`` entries of delta."""
@@ -329,12 +323,6 @@ def head_norm2(head, move):
             entry = move.delta[move.support[c]]
             total += entry * entry  # the interpreter would round a power differently
     return total
-
-
-@subroutine
-def push_transitions(phi, move, scale, A):
-    """``A += scale * delta``, for the counts of transitions only."""
-    push_head(phi.n_labels * phi.width, move, scale, A)
 
 
 @helper
@@ -349,21 +337,9 @@ def push_head(head, move, scale, out):
             out[p] += scale * move.delta[p]
 
 
-@subroutine
-def multiply_products(phi, i, move, D, G):
-    """``G = X_i X_i^T D``, from the table."""
-    multiply_products_behind(phi.n_labels * phi.width, phi, i, move, D, G)
-
-
-@subroutine
-def multiply_products_behind(head, phi, i, move, D, G):
-    """``G = X_i X_i^T D``, from the table; D follows ``head`` other entries of the move."""
-    _multiply_table(head, phi.products, phi.product_spans[i, 0], move, D, G)
-
-
 @helper
-def _multiply_table(head, products, begin, move, D, G):
-    """``G = X X^T D``, from the table that begins at ``products[begin]``."""
+def multiply_table(head, products, begin, move, D, G):
+    """``G = X X^T D``, from a table at ``products[begin]``; D follows ``head`` other entries of the move."""
     for t in range(G.shape[0]):
         clear(G[t])
     if move.size[0] <= _FEW * G.shape[0]:
@@ -397,11 +373,13 @@ def _multiply_rows(products, begin, D, G):
 
 
 @subroutine
-def compute_products(head, phi, i, move, D, G, work):
-    """``G = X_i X_i^T D``, without a table; D follows ``head`` other entries of the move."""
-    if D.shape[0] <= _TABULATED:
+def multiply_products(head, phi, i, move, D, G, work):
+    """``G = X_i X_i^T D``; D follows ``head`` other entries of the move."""
+    if _has_table(phi, i):
+        multiply_table(head, phi.products, phi.product_spans[i, 0], move, D, G)
+    elif D.shape[0] <= _TABULATED:
         compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
-        _multiply_table(head, work.table.values, 0, move, D, G)
+        multiply_table(head, work.table.values, 0, move, D, G)
     else:
         _stream_products(phi, i, D, G, work)
 

@@ -208,6 +208,29 @@ def labelling_work(kind: Labelling, n_nodes: int, n_edges: int, width: int) -> L
     return subset_work(n_nodes) if isinstance(kind, Subsets) else search_work(n_nodes, n_edges, width)
 
 
+@subroutine
+def _arcs_of(graph, i):
+    """Return where the arcs of each node of graph i begin, and the nodes that its arcs lead to."""
+    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
+    return start, graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+
+
+@subroutine
+def _forest(kind, graph, i):
+    """Return the order of the nodes of graph i, the arcs to their parents, and where arcs lead to."""
+    first, stop = graph.nodes[i, 0], graph.nodes[i, 1]
+    return kind.order[first:stop], kind.parent[first:stop], _arcs_of(graph, i)[1]
+
+
+@subroutine
+def _split(graph, i, theta):
+    """Return the scores of the labels of nodes, and the tables of edges."""
+    nodes, edges = graph.nodes[i, 1] - graph.nodes[i, 0], graph.edges[i, 1] - graph.edges[i, 0]
+    K, width, begin = graph.n_labels, graph.width, nodes * graph.width
+    tables = theta[begin : begin + edges * K * width].reshape((edges, K, width))
+    return table(theta[:begin], width), tables
+
+
 @generic
 def find_labels(kind, graph, i, unary, pairs, work, y):
     """Write the best output of graph i to ``y``, for scores of its nodes and edges.
@@ -219,27 +242,15 @@ def find_labels(kind, graph, i, unary, pairs, work, y):
 
 @find_labels.register(Tree)
 def tree_find_labels(kind, graph, i, unary, pairs, work, y):
-    first, stop = graph.nodes[i, 0], graph.nodes[i, 1]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
-    tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
-    best_on_tree(
-        unary,
-        tables,
-        kind.order[first:stop],
-        kind.parent[first:stop],
-        heads,
-        graph.n_labels,
-        work.value,
-        work.message,
-        y,
-    )
+    tables, K = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width)), graph.n_labels
+    order, parent, heads = _forest(kind, graph, i)
+    best_on_tree(unary, tables, order, parent, heads, K, work.value, work.message, y)
     return 0.0
 
 
 @find_labels.register(Subsets)
 def subsets_find_labels(kind, graph, i, unary, pairs, work, y):
-    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    start, heads = _arcs_of(graph, i)
     tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
     best_subset(unary, tables, start, graph.arcs, heads, work, y)
     return 0.0
@@ -248,8 +259,7 @@ def subsets_find_labels(kind, graph, i, unary, pairs, work, y):
 @find_labels.register(Messages)
 @apart
 def messages_find_labels(kind, graph, i, unary, pairs, work, y):
-    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    start, heads = _arcs_of(graph, i)
     tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
     score, bound = best_by_messages(
         unary, tables, start, graph.arcs, heads, graph.n_labels, kind.passes, work.messages, y
@@ -265,8 +275,7 @@ def messages_find_labels(kind, graph, i, unary, pairs, work, y):
 @find_labels.register(Cut)
 @apart
 def cut_find_labels(kind, graph, i, unary, pairs, work, y):
-    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    start, heads = _arcs_of(graph, i)
     _load_terms(unary, pairs, work.excess, work.residual)
     cut(start, graph.arcs, heads, unary.shape[0], work, y)
     _make_bonds(pairs, heads, unary.shape[0], y)
@@ -484,19 +493,15 @@ def graph_decode_with_margins(graph, i, theta, y, margins, work):
 @margins_by.register(Tree)
 def tree_margins_by(kind, graph, i, theta, y, margins, work):
     decode(graph, i, theta, y, work.oracle)
-    first, stop, K, width = graph.nodes[i, 0], graph.nodes[i, 1], graph.n_labels, graph.width
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
-    edges, begin = heads.shape[0] // 2, (stop - first) * width
-    tables = theta[begin : begin + edges * K * width].reshape((edges, K, width))
-    order, parent, value = kind.order[first:stop], kind.parent[first:stop], work.oracle.inference.value
-    tree_margins(tables, order, parent, heads, K, value, work.rows, y, margins)
+    (_, tables), (order, parent, heads) = _split(graph, i, theta), _forest(kind, graph, i)
+    value = work.oracle.inference.value
+    tree_margins(tables, order, parent, heads, graph.n_labels, value, work.rows, y, margins)
 
 
 @margins_by.register(Cut)
 def cut_margins_by(kind, graph, i, theta, y, margins, work):
     decode(graph, i, theta, y, work.oracle)
-    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    start, heads = _arcs_of(graph, i)
     cut_margins(start, graph.arcs, heads, work.oracle.inference, work.search, y, margins)
 
 
@@ -567,16 +572,12 @@ def graph_slack_workspace(graph: GraphOracle, length: int) -> CountedTree:
 
 @slack_argmax.register(GraphOracle)
 def graph_slack_argmax(graph, i, theta, y, work, own):
-    first, stop, width, K = graph.nodes[i, 0], graph.nodes[i, 1], graph.width, graph.n_labels
-    n_nodes, n_edges = stop - first, graph.edges[i, 1] - graph.edges[i, 0]
-    order, parent = graph.inference.order[first:stop], graph.inference.parent[first:stop]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
-    unary = table(theta[: n_nodes * width], width)
-    pairs = theta[n_nodes * width : (n_nodes + n_edges * K) * width].reshape((n_edges, K, width))
+    (unary, tables), (order, parent, heads) = _split(graph, i, theta), _forest(graph.inference, graph, i)
+    n_nodes, K = unary.shape[0], graph.n_labels
     truth = graph.labels[graph.truth[i] : graph.truth[i] + n_nodes]
-    best_on_tree_by_count(unary, pairs, order, parent, heads, truth, K, own)
+    best_on_tree_by_count(unary, tables, order, parent, heads, truth, K, own)
     m = costliest_count(own.scores[: n_nodes + 1])
-    trace_tree_back(pairs, order, parent, heads, m, K, own, y)
+    trace_tree_back(tables, order, parent, heads, m, K, own, y)
 
 
 class TreeMeansWork(NamedTuple):
@@ -599,22 +600,14 @@ ANSWERS[GraphOracle] = Answers(margins=_margin_work, means=_means_work)
 @find_means.register(GraphOracle)
 def graph_find_means(graph, i, theta, work, own, mean):
     """Compute the means of a graph without cycles, for the inference `Tree`."""
-    first, stop, K, width = graph.nodes[i, 0], graph.nodes[i, 1], graph.n_labels, graph.width
-    edges, begin = graph.edges[i, 1] - graph.edges[i, 0], (stop - first) * width
-    end = begin + edges * K * width
-    return tree_means(
-        table(theta[:begin], width),
-        theta[begin:end].reshape((edges, K, width)),
-        graph.inference.order[first:stop],
-        graph.inference.parent[first:stop],
-        graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]],
-        K,
+    (unary, tables), (marginals, pairs) = _split(graph, i, theta), _split(graph, i, mean)
+    (order, parent, heads), K, value = (
+        _forest(graph.inference, graph, i),
+        graph.n_labels,
         work.inference.value,
-        own.joint,
-        own.oriented,
-        table(mean[:begin], width),
-        mean[begin:end].reshape((edges, K, width)),
     )
+    joint, oriented = own.joint, own.oriented
+    return tree_means(unary, tables, order, parent, heads, K, value, joint, oriented, marginals, pairs)
 
 
 @part_rows.register(GraphOracle)

@@ -38,6 +38,7 @@ from maxmargin.structures.segments.model import (
     SegmentsOracleWork,
     head_size,
     lay_out_segments,
+    scores_of_segments,
 )
 from maxmargin.structures.slack import check_rescalable, slack_argmax, slack_workspace
 
@@ -58,10 +59,9 @@ def _differing(
     marked = np.zeros(len(y), dtype=np.int64)
     marked[last] = last + 1 - starts[n - 1]
     fines = np.full(segments.width, enough(theta, margin))
-    pairs = table(theta[: segments.n_labels * segments.width], segments.width)
-    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * segments.width)
+    parts, pairs = scores_of_segments(segments, i, theta)
     lay_out_segments(segments, i, theta, work)
-    segment_viterbi(parts[: len(y)], pairs, segments.n_labels, Marked(marked, y, fines), work.trellis, other)
+    segment_viterbi(parts, pairs, segments.n_labels, Marked(marked, y, fines), work.trellis, other)
     return other
 
 
@@ -69,14 +69,14 @@ def _differing(
 def segments_find_means(segments, i, theta, work, own, mean):
     K, width, head = segments.n_labels, segments.width, head_size(segments)
     lay_out_segments(segments, i, theta, work)
-    length, size = output_size(segments, i), SEGMENT_ROWS * width
+    parts, pairs = scores_of_segments(segments, i, theta)
     return segment_means(
-        table(theta[head : head + length * size], size),
-        table(theta[: K * width], width),
+        parts,
+        pairs,
         K,
         work.trellis,
         own,
-        table(mean[head:], size),
+        table(mean[head:], SEGMENT_ROWS * width),
         table(mean[: K * width], width),
         table(mean[K * width : head], width),
     )
@@ -105,9 +105,8 @@ def segments_slack_workspace(segments: SegmentsOracle, length: int) -> CountedSe
 @slack_argmax.register(SegmentsOracle)
 def segments_slack_argmax(segments, i, theta, y, work, own):
     truth = segments.truth[segments.tokens[i, 0] : segments.tokens[i, 1]]
-    length, width, K = truth.shape[0], segments.width, segments.n_labels
-    pairs = table(theta[: K * width], width)
-    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * width)[:length]
+    length, K = truth.shape[0], segments.n_labels
+    parts, pairs = scores_of_segments(segments, i, theta)
     lay_out_segments(segments, i, theta, work)
     best_segments_by_count(parts, pairs, K, truth, work.trellis, own)
     m = counted.costliest_count(own.scores[: length + 1])
@@ -231,11 +230,10 @@ def _margin_work(segments: SegmentsOracle) -> SegmentsMarginWork:
 @decode_with_margins.register(SegmentsOracle)
 def segments_decode_with_margins(segments, i, theta, y, margins, work):
     """Write, for each token, the margin of its segment."""
-    length, K, found = output_size(segments, i), segments.n_labels, work.oracle
-    pairs = table(theta[: K * segments.width], segments.width)
-    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * segments.width)[:length]
+    K, found = segments.n_labels, work.oracle
+    parts, pairs = scores_of_segments(segments, i, theta)
     lay_out_segments(segments, i, theta, found)
-    none = Marked(found.unmarked[:length], segments.truth, found.fines)
+    none = Marked(found.unmarked[: parts.shape[0]], segments.truth, found.fines)
     score = segment_viterbi(parts, pairs, K, none, found.trellis, y)
     segment_margins(parts, pairs, K, score, found.trellis, work.search, y, margins)
 
@@ -357,8 +355,6 @@ ANSWERS[SegmentsOracle] = Answers(
 
 @find_k_best.register(SegmentsOracle)
 def segments_find_k_best(segments, i, theta, work, search, y, scores):
-    width, K = segments.width, segments.n_labels
-    pairs = table(theta[: K * width], width)
-    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * width)
+    parts, pairs = scores_of_segments(segments, i, theta)
     lay_out_segments(segments, i, theta, work)
-    k_best_segmentations(parts[: output_size(segments, i)], pairs, K, work.trellis, search, y, scores)
+    k_best_segmentations(parts, pairs, segments.n_labels, work.trellis, search, y, scores)

@@ -28,10 +28,8 @@ from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded, spans
 from maxmargin.structures.products import (
     TokenMapWork,
-    compute_products,
-    has_table,
     head_norm2,
-    multiply_products_behind,
+    multiply_products,
     no_products,
     prefetch_tokens,
     products_norm2,
@@ -248,10 +246,7 @@ def segments_gram(phi, i, move, image, work):
     copy(move.delta[:head], image[:head])
     D = table(move.delta[head:], SEGMENT_ROWS * width)[:length]
     G = table(image[head:], SEGMENT_ROWS * width)[:length]
-    if has_table(phi, i):
-        multiply_products_behind(head, phi, i, move, D, G)
-    else:
-        compute_products(head, phi, i, move, D, G, work)
+    multiply_products(head, phi, i, move, D, G, work)
     add_scaled(1.0, D[0][width : 2 * width], G[0][width : 2 * width])
 
 
@@ -380,14 +375,17 @@ def segments_argmax(segments, i, theta, y, work):
         add_scaled(1.0, segments.segment_cost, work.trellis.lengths[d])
     # Every segment is charged as if wrong. A true one is neither wrong nor missed: deduct twice the cost.
     scaled_copy(2.0, segments.segment_cost, work.fines)
-    _best_segments(segments, theta, Marked(segments.sizes[first:stop], truth, work.fines), work, y)
+    parts, pairs = scores_of_segments(segments, i, theta)
+    marked = Marked(segments.sizes[first:stop], truth, work.fines)
+    segment_viterbi(parts, pairs, segments.n_labels, marked, work.trellis, y)
 
 
 @oracle.decode.register(SegmentsOracle)
 def segments_decode(segments, i, theta, y, work):
-    length = segments.tokens[i, 1] - segments.tokens[i, 0]
+    parts, pairs = scores_of_segments(segments, i, theta)
+    marked = Marked(work.unmarked[: parts.shape[0]], segments.truth, work.fines)
     lay_out_segments(segments, i, theta, work)
-    _best_segments(segments, theta, Marked(work.unmarked[:length], segments.truth, work.fines), work, y)
+    segment_viterbi(parts, pairs, segments.n_labels, marked, work.trellis, y)
 
 
 @subroutine
@@ -423,12 +421,11 @@ def _charge_tokens(truth, cost, trellis):
 
 
 @subroutine
-def _best_segments(segments, theta, marked, work, y):
-    """Write the best segmentation to ``y``."""
-    width, K = segments.width, segments.n_labels
-    pairs = table(theta[: K * width], width)
-    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * width)
-    segment_viterbi(parts[: marked.sizes.shape[0]], pairs, K, marked, work.trellis, y)
+def scores_of_segments(segments, i, theta):
+    """Return the scores of tokens, as rows, and of transitions."""
+    width, length = segments.width, segments.tokens[i, 1] - segments.tokens[i, 0]
+    tokens = table(theta[head_size(segments) :], SEGMENT_ROWS * width)[:length]
+    return tokens, table(theta[: segments.n_labels * width], width)
 
 
 @oracle.loss.register(SegmentsOracle)

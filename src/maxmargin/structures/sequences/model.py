@@ -27,15 +27,13 @@ from maxmargin.structures import feature_map
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded, spans
 from maxmargin.structures.products import (
     TokenMapWork,
-    compute_products,
-    has_table,
+    head_norm2,
     multiply_products,
     no_products,
     prefetch_tokens,
     products_norm2,
-    push_transitions,
+    push_head,
     token_map_work,
-    transitions_norm2,
     with_tables,
 )
 from maxmargin.structures.rows import Rows, as_rows, n_rows, row_push_few, row_scores
@@ -130,10 +128,7 @@ def chain_gram(phi, i, move, image, work):
     delta, parts = table(move.delta, phi.width), table(image, phi.width)
     copy(move.delta[: K * phi.width], image[: K * phi.width])
     D, G = delta[K : K + length], parts[K : K + length]
-    if has_table(phi, i):
-        multiply_products(phi, i, move, D, G)
-    else:
-        compute_products(K * phi.width, phi, i, move, D, G, work)
+    multiply_products(K * phi.width, phi, i, move, D, G, work)
     add_scaled(1.0, D[0], G[0])
     add_scaled(1.0, D[length - 1], G[length - 1])
 
@@ -146,7 +141,7 @@ def chain_norm2(phi, i, move, image, work):
     clear(sums)
     add_product(1.0, D[0], D[0], sums)
     add_product(1.0, D[length - 1], D[length - 1], sums)
-    return products_norm2(phi, i, D, G, sums, work) + transitions_norm2(phi, move)
+    return products_norm2(phi, i, D, G, sums, work) + head_norm2(K * phi.width, move)
 
 
 @feature_map.push.register(ChainMap)
@@ -158,7 +153,7 @@ def chain_push(phi, i, move, scale, w, work):
         row_push_few(phi.rows, first + t, scale, D[K + t], W, work.nonzero)
     add_scaled(scale, D[K], W[F])
     add_scaled(scale, D[K + length - 1], W[F + 1])
-    push_transitions(phi, move, scale, w[(F + 2) * phi.width :])
+    push_head(K * phi.width, move, scale, w[(F + 2) * phi.width :])
 
 
 @feature_map.row_layout.register(ChainMap)

@@ -379,25 +379,26 @@ def trigram_span(chain, i):
 
 
 @subroutine
-def _trigrams(chain, i, theta):
-    """Return the scores of trigrams, or their means."""
-    first, stop = trigram_span(chain, i)
-    return theta[first:stop].reshape((chain.inner.n_labels, chain.inner.n_labels, chain.inner.width))
+def _scores_with_trigrams(chain, i, theta, unary, work):
+    """Return the scores of labels, which are ``unary``, of transitions and of trigrams."""
+    K, width, (first, stop) = chain.inner.n_labels, chain.inner.width, trigram_span(chain, i)
+    transitions, pairs = chain.inner.transitions, table(theta, width)[:K]
+    unary, pairs = allowed(transitions, unary[: output_size(chain, i)], pairs, K, work.inner)
+    return unary, pairs, theta[first:stop].reshape((K, K, width))
 
 
 @oracle.argmax.register(SecondOrderOracle)
 def second_order_argmax(chain, i, theta, y, work):
-    inner, parts = chain.inner, table(theta, chain.inner.width)
-    add_costs(inner, i, parts, 1.0, work.inner)
-    unary = work.inner.unary[: output_size(inner, i)]
-    unary, pairs = allowed(inner.transitions, unary, parts[: inner.n_labels], inner.n_labels, work.inner)
-    second_order_viterbi(unary, pairs, _trigrams(chain, i, theta), inner.n_labels, work.value, y)
+    add_costs(chain.inner, i, table(theta, chain.inner.width), 1.0, work.inner)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, work.inner.unary, work)
+    second_order_viterbi(unary, pairs, triples, chain.inner.n_labels, work.value, y)
 
 
 @oracle.decode.register(SecondOrderOracle)
 def second_order_decode(chain, i, theta, y, work):
-    unary, pairs = _allowed_scores(chain.inner, i, theta, work.inner)
-    second_order_viterbi(unary, pairs, _trigrams(chain, i, theta), chain.inner.n_labels, work.value, y)
+    K, parts = chain.inner.n_labels, table(theta, chain.inner.width)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work)
+    second_order_viterbi(unary, pairs, triples, K, work.value, y)
 
 
 @oracle.psi.register(SecondOrderOracle)
@@ -443,8 +444,8 @@ ANSWERS[SecondOrderOracle] = Answers(
 
 @decode_with_margins.register(SecondOrderOracle)
 def second_order_decode_with_margins(chain, i, theta, y, margins, work):
-    K, value, triples = chain.inner.n_labels, work.oracle.value, _trigrams(chain, i, theta)
-    unary, pairs = _allowed_scores(chain.inner, i, theta, work.oracle.inner)
+    K, value, parts = chain.inner.n_labels, work.oracle.value, table(theta, chain.inner.width)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work.oracle)
     second_order_viterbi(unary, pairs, triples, K, value, y)
     second_order_margins(unary, pairs, triples, K, value, work.turned, work.behind, work.rows, y, margins)
     lift_barriers(margins)
@@ -452,17 +453,18 @@ def second_order_decode_with_margins(chain, i, theta, y, margins, work):
 
 @find_k_best.register(SecondOrderOracle)
 def second_order_find_k_best(chain, i, theta, work, search, y, scores):
-    unary, pairs = _allowed_scores(chain.inner, i, theta, work.inner)
-    k_best_second_order(unary, pairs, _trigrams(chain, i, theta), chain.inner.n_labels, search, y, scores)
+    K, parts = chain.inner.n_labels, table(theta, chain.inner.width)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work)
+    k_best_second_order(unary, pairs, triples, K, search, y, scores)
 
 
 @find_means.register(SecondOrderOracle)
 def second_order_find_means(chain, i, theta, work, own, mean):
-    length, K, means = output_size(chain, i), chain.inner.n_labels, table(mean, chain.inner.width)
-    unary, pairs = _allowed_scores(chain.inner, i, theta, work.inner)
-    triples, trigrams = _trigrams(chain, i, theta), _trigrams(chain, i, mean)
-    marginals, counts = means[K : K + length], means[:K]
-    return second_order_means(unary, pairs, triples, K, work.value, own, marginals, counts, trigrams)
+    length, K, width = output_size(chain, i), chain.inner.n_labels, chain.inner.width
+    parts, means, (first, stop) = table(theta, width), table(mean, width), trigram_span(chain, i)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work)
+    marginals, trigrams = means[K : K + length], mean[first:stop].reshape((K, K, width))
+    return second_order_means(unary, pairs, triples, K, work.value, own, marginals, means[:K], trigrams)
 
 
 @slack_workspace.register(SecondOrderOracle)
@@ -473,8 +475,8 @@ def second_order_slack_workspace(chain: SecondOrderOracle, length: int) -> Count
 @slack_argmax.register(SecondOrderOracle)
 def second_order_slack_argmax(chain, i, theta, y, work, own):
     truth = chain.inner.labels[chain.inner.tokens[i, 0] : chain.inner.tokens[i, 1]]
-    length, K, triples = truth.shape[0], chain.inner.n_labels, _trigrams(chain, i, theta)
-    unary, pairs = _allowed_scores(chain.inner, i, theta, work.inner)
+    length, K, parts = truth.shape[0], chain.inner.n_labels, table(theta, chain.inner.width)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work)
     scores = own.scores[: length + 1]
     counted.best_pairs_by_count(unary, pairs, triples, truth, K, own.value)
     counted.best_scores_of_pairs(own.value, length, K, scores)
