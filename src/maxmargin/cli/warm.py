@@ -41,8 +41,7 @@ from maxmargin.structures.matchings.encode import encode_links
 from maxmargin.structures.matchings.model import Matching
 from maxmargin.structures.problem import AnyProblem, sizes
 from maxmargin.structures.segments.model import Segments
-from maxmargin.structures.sequences.model import Chain
-from maxmargin.structures.sequences.second_order import SecondOrderChain
+from maxmargin.structures.sequences.model import Chain, SecondOrderChain
 from maxmargin.tagging.loops import ready_loops
 
 # Tiny fits that need the same kernels as users' fits: what `maxmargin.warm` runs to compile them.

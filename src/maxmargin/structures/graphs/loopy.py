@@ -202,18 +202,15 @@ class SearchWork(NamedTuple):
     messages : MessageWork
     reached : array of shape (n_nodes, width)
         Bound for each label of a node, given the labels before; minus infinity once it has been explored.
-    shortfall : array of shape (1,)
-        How far the score of the last labelling may be below the maximum.
     """
 
     messages: MessageWork
     reached: FloatArray
-    shortfall: FloatArray
 
 
 def search_work(n_nodes: int, n_edges: int, width: int) -> SearchWork:
     """Return a workspace for up to ``n_nodes`` nodes and ``n_edges`` edges."""
-    return SearchWork(message_work(n_nodes, n_edges, width), np.zeros((n_nodes, width)), np.zeros(1))
+    return SearchWork(message_work(n_nodes, n_edges, width), np.zeros((n_nodes, width)))
 
 
 @helper
