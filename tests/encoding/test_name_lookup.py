@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from maxmargin.encoding import names as lookup
 from maxmargin.encoding import table
 from maxmargin.encoding.kinds import chunk_edges
+from maxmargin.files.parts import as_bytes, as_texts
 
 # All characters, lone surrogates and NUL too, and repeats that make names of all lengths.
 PIECES = st.text(st.characters(exclude_categories=()), max_size=5)
@@ -71,7 +72,7 @@ def test_the_table_grows():
     codes, counts = found.learn(text, 10**4, 1)
     assert codes.tolist() == 2 * list(range(5000))
     assert counts.tolist() == [10**4]
-    assert table.as_texts(found.names) == names
+    assert as_texts(found.names) == names
 
 
 def test_names_with_the_separator_only():
@@ -82,7 +83,7 @@ def test_names_with_the_separator_only():
 
 def test_hash_spreads_names_that_differ_little():
     names = [f"{a}{b}{c}" for a in range(10, 99) for b in range(10, 60) for c in range(10, 20)]
-    text, slots = table.as_bytes(names), 1 << 17
+    text, slots = as_bytes(names), 1 << 17
     keys = [int(table.hash_of(text, 7 * k, 6)) for k in range(len(names))]
     distinct = len({key % slots for key in keys})
     # What names thrown at random would take, and a little less.

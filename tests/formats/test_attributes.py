@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.encoding.sequences import SequenceEncoder
-from maxmargin.encoding.table import as_texts, number_fields
+from maxmargin.encoding.table import number_fields
 from maxmargin.files.attributes import Sequences, read_attributes
+from maxmargin.files.parts import as_texts
 from maxmargin.files.sources import Malformed, Source
 
 

@@ -1,15 +1,14 @@
 """The table of names: a hash table of texts, which compiled code fills and searches.
 
-Names are kept in UTF-8 in one array of bytes, each followed by a byte that UTF-8 never contains; files hold
-them in the same way. They are hashed and compared eight bytes at a time, and found in batches: the slots of a
-batch are prefetched, as otherwise most of the time would be spent waiting for them. Answers are exact, as
-bytes are compared. No Python object is made per name.
+Names are kept in one array of bytes, as files hold them: in UTF-8, each followed by a byte that UTF-8 never
+contains. They are hashed and compared eight bytes at a time, and found in batches: the slots of a batch are
+prefetched, as otherwise most of the time would be spent waiting for them. Answers are exact, as bytes are
+compared. No Python object is made per name.
 
 Reading attribute files, encoding named features and fast tagging all use this table. Its loops take only
 arrays and numbers, so that tagging can run them without Numba.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,31 +21,7 @@ from maxmargin.runtime.arrays import IntArray
 Bytes = NDArray[np.uint8]
 Codes = NDArray[np.int32]
 
-# Ends a name. UTF-8 never contains this byte, so names may contain any character.
 END_OF_NAME = 0xFF
-_END, _NUL = bytes([END_OF_NAME]), b"\0"
-
-
-def as_bytes(texts: Iterable[str]) -> Bytes:
-    """Return texts as an array: each in UTF-8, followed by one byte that ends it."""
-    texts = [*texts, ""]
-    joined = "\0".join(texts).encode("utf-8", "surrogatepass")
-    if joined.count(_NUL) < len(texts):  # no text has one
-        return np.frombuffer(joined.replace(_NUL, _END), dtype=np.uint8)
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    return np.frombuffer(_END.join(encoded), dtype=np.uint8)
-
-
-def as_texts(array: Bytes) -> list[str]:
-    """Return the texts of an array made by `as_bytes`; raise ValueError if it is not valid."""
-    content = array.tobytes()
-    if content and not content.endswith(_END):
-        raise ValueError("texts that do not end")
-    if _NUL in content:
-        return [str(text, "utf-8", "surrogatepass") for text in content.split(_END)[:-1]]
-    # One call for all texts is three times as fast as one for each.
-    return str(content.replace(_END, _NUL), "utf-8", "surrogatepass").split("\0")[:-1]
-
 
 # A slot is a pair: zero, or the upper half of a hash above the number of a name plus one; and where the name
 # starts. The number of slots is a power of two, and half of them stay empty.
@@ -166,11 +141,12 @@ _TAB, _NEWLINE = 9, 10
 
 
 @helper
-def number_parts(text, mark, end, names, slots, codes, counts, scan, batch, is_fixed):
+def number_parts(text, mark, end, names, room, slots, codes, counts, scan, batch, is_fixed):
     """Number the parts of a text, from the state of the scan on, to its end or until the table is half full.
 
     Parts end with the byte ``mark``, or with ``end``, which also ends a line. New names are written to the
-    table; if it is fixed, they get the number after the last one instead.
+    table; if it is fixed, they get the number after the last one instead. ``room`` is the memory of
+    ``names``. Neither these nor the text can be written to, so that what reads both is compiled only once.
     """
     most = scan[_NAMES] if is_fixed else slots.shape[0] // 4 - batch.shape[0]
     while scan[_PLACE] < text.shape[0] and scan[_NAMES] <= most:
@@ -183,7 +159,7 @@ def number_parts(text, mark, end, names, slots, codes, counts, scan, batch, is_f
             if number < 0:
                 number = scan[_NAMES]
                 if not is_fixed:
-                    _add_name(text, batch[k], names, slots, slot, scan)
+                    _add_name(text, batch[k], room, slots, slot, scan)
             codes[scan[_PARTS] + k] = number
         scan[_PARTS] += n
 
@@ -211,12 +187,12 @@ def _find_parts(text, mark, end, slots, counts, scan, batch):
 
 
 @helper
-def _add_name(text, part, names, slots, slot, scan):
+def _add_name(text, part, room, slots, slot, scan):
     """Append a part of a text to the names, and give it a slot."""
     first, length = scan[_USED], part[LENGTH]
     for k in range(length):
-        names[first + k] = text[part[START] + k]
-    names[first + length] = END_OF_NAME
+        room[first + k] = text[part[START] + k]
+    room[first + length] = END_OF_NAME
     write_slot(slots, slot, part[HASH], scan[_NAMES], first)
     scan[_USED] += length + 1
     scan[_NAMES] += 1
@@ -247,21 +223,22 @@ class NameTable:
 
     def __init__(self, n_bytes: int, n_names: int = 0) -> None:
         n_slots = max(_FIRST_SLOTS, 1 << (2 * (n_names + _BATCH)).bit_length())
-        self._names, self._slots = np.empty(n_bytes, dtype=np.uint8), np.zeros(2 * n_slots, dtype=np.uint64)
+        self._room, self._slots = np.empty(n_bytes, dtype=np.uint8), np.zeros(2 * n_slots, dtype=np.uint64)
         self._n_names = self._used = 0
 
     @classmethod
     def of(cls, names: list[str]) -> "NameTable":
         """Return the table of some names, which are distinct."""
-        text = as_bytes(names)
+        encoded = [name.encode("utf-8", "surrogatepass") for name in names]
+        text = np.frombuffer(bytes([END_OF_NAME]).join([*encoded, b""]), np.uint8)
         table = cls(len(text), len(names))
         table._scan(text, END_OF_NAME, END_OF_NAME, np.empty(len(names), np.int32), len(names), False)
         return table
 
     @property
     def names(self) -> Bytes:
-        """The names, as `as_bytes` returns them."""
-        return self._names[: self._used]
+        """The names, each followed by `END_OF_NAME`."""
+        return self._room[: self._used]
 
     def learn(self, text: Bytes, n_parts: int, n_lines: int) -> tuple[Codes, IntArray]:
         """Return the numbers of the fields of lines, which end with tabs and line ends, and their counts."""
@@ -276,10 +253,13 @@ class NameTable:
         """Number the parts of a text, and return how many each line has."""
         counts, batch = np.zeros(n_lines, dtype=np.int64), np.empty((_BATCH, 3), dtype=np.int64)
         scan = np.array([0, 0, 0, self._n_names, self._used])
-        ends = np.uint8(mark), np.uint8(end)
+        ends, names = (np.uint8(mark), np.uint8(end)), self._room[:]
+        names.flags.writeable = False
         with np.errstate(over="ignore"):  # products wrap around; NumPy's scalars would warn
             while True:
-                number_parts(text, *ends, self._names, self._slots, codes, counts, scan, batch, is_fixed)
+                number_parts(
+                    text, *ends, names, self._room, self._slots, codes, counts, scan, batch, is_fixed
+                )
                 if scan[_PLACE] == len(text):
                     break
                 more = np.zeros(2 * len(self._slots), dtype=np.uint64)
@@ -299,7 +279,7 @@ class Fields(NamedTuple):
     counts : ndarray of int64
         The number of fields of each line; an empty line has one, which is empty.
     names : ndarray of uint8
-        The distinct fields, as `as_bytes` returns texts.
+        The distinct fields, each followed by `END_OF_NAME`.
     """
 
     codes: Codes
@@ -318,13 +298,14 @@ def number_fields(text: bytes) -> Fields:
     Examples
     --------
     >>> fields = number_fields(b"a\\tb\\nb\\n")
-    >>> fields.codes.tolist(), fields.counts.tolist(), as_texts(fields.names)
-    ([0, 1, 1], [2, 1], ['a', 'b'])
+    >>> fields.codes.tolist(), fields.counts.tolist(), fields.names.tobytes()
+    ([0, 1, 1], [2, 1], b'a\\xffb\\xff')
     """
     if text and not text.endswith(b"\n"):
         raise ValueError("number_fields: the last line must end with a line end.")
-    data = np.frombuffer(text.replace(b"\r\n", b"\n"), dtype=np.uint8)
-    n_lines = text.count(b"\n")
+    if b"\r" in text:  # the search for one byte is much faster than for two
+        text = text.replace(b"\r\n", b"\n")
+    data, n_lines = np.frombuffer(text, dtype=np.uint8), text.count(b"\n")
     table = NameTable(len(data))
     codes, counts = table.learn(data, n_lines + _n_tabs(data), n_lines)
     return Fields(codes, counts, table.names)
