@@ -25,8 +25,8 @@ from tqdm import tqdm
 from maxmargin import estimators
 from maxmargin.compiling import KERNELS, places
 from maxmargin.compiling.kernel_cache import cache_directory
-from maxmargin.encoding.fields import number_fields
 from maxmargin.encoding.sequences import NumberedSequences
+from maxmargin.encoding.table import number_fields
 from maxmargin.estimators.parameters import DUAL_METHODS
 from maxmargin.runtime.arrays import CsrMatrix, FloatArray
 from maxmargin.runtime.wording import counted
@@ -103,7 +103,7 @@ def _attributes() -> tuple[object, object]:
     Tagging such files needs loops of its own, which are compiled here too.
     """
     ready_loops()
-    codes, counts, _, _ = number_fields(b"a\tb\nb\n")
+    codes, counts, _ = number_fields(b"a\tb\nb\n")
     return NumberedSequences(["a", "b"], codes, None, counts, np.array([0, 2])), [[0, 1]]
 
 
