@@ -13,7 +13,7 @@ from maxmargin.product.domains import Domain, Product
 from maxmargin.product.objectives import Smooth
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.wording import described, shown
-from maxmargin.solving import kinds
+from maxmargin.solving.kinds import Kind, kind_of
 from maxmargin.solving.objective import Certificate, certificate
 from maxmargin.solving.resume import Beginning, UnfitStart, WarmStart
 from maxmargin.structures.problem import essence, unproved
@@ -74,91 +74,80 @@ def product_problem_essence(problem: ProductProblem) -> tuple[object, ...]:
     return problem.objective, problem.domain, problem.x0
 
 
-@kinds.checked.register(ProductProblem)
-def product_checked(problem: ProductProblem, method: object) -> tuple[ProductProblem, object]:
-    certify = certificate.dispatch(type(method))
-    if not protocol.is_method(method) or certify is certificate.dispatch(object):
-        raise TypeError(
-            f"solve: method must be ConditionalGradient() or BlockConditionalGradient() of "
-            f"maxmargin.product for a ProductProblem, got {shown(method)}."
-        )
-    step, nu = getattr(method, "step", None), problem.domain.nu
-    if isinstance(step, Predefined) and step.nu > nu:
-        raise ValueError(f"solve: the method's step must be Predefined({nu:g}) for this oracle, got {step}.")
-    return problem, method
+class ProductKind(Kind):
+    """A `ProductProblem` and a method for it."""
+
+    problem: ProductProblem  # type: ignore[assignment]
+    certifies_during_passes = False
+    notes = ()
+
+    def __init__(self, problem: ProductProblem, method: object) -> None:
+        certify = certificate.dispatch(type(method))
+        if not protocol.is_method(method) or certify is certificate.dispatch(object):
+            raise TypeError(
+                f"solve: method must be ConditionalGradient() or BlockConditionalGradient() of "
+                f"maxmargin.product for a ProductProblem, got {shown(method)}."
+            )
+        step, nu = getattr(method, "step", None), problem.domain.nu
+        if isinstance(step, Predefined) and step.nu > nu:
+            raise ValueError(
+                f"solve: the method's step must be Predefined({nu:g}) for this oracle, got {step}."
+            )
+        self.problem, self.method = problem, method
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self.problem.domain.blocks)
+
+    def begin(self, warm: WarmStart | None) -> Beginning:
+        """Return the starting point, or the state of a run on the same problem."""
+        if warm is None:
+            return Beginning(protocol.start(self.method, self.problem), self.problem.x0, None, -math.inf)
+        result, before = warm.result, warm.result.stopped
+        known: object = before.problem
+        if known is not self.problem or type(before.method) is not type(self.method):
+            raise UnfitStart(
+                "solve: start must come from the same problem and the same kind of method, got another; "
+                "give the point as x0 of a new ProductProblem."
+            )
+        state = protocol.carried(self.method, before.state, self.problem, Carry(1.0, 1.0, 1.0, 1))
+        return Beginning(state, result.w, result.primal, result.dual)
+
+    def first_certificate(self, beginning: Beginning) -> Certificate:
+        """Return what is known of the point."""
+        primal = math.inf if beginning.primal is None else beginning.primal
+        return Certificate(beginning.w, primal, beginning.dual, math.inf, False)
+
+    def check_bounds(self, primal: float, dual: float) -> None:
+        """Raise if the lower bound is above the objective."""
+        if dual - primal > ROUNDING * (1.0 + abs(primal) + abs(dual)):
+            raise BrokenOracle(
+                f"solve: the lower bound must be at most the objective, got {dual:.9g} above {primal:.9g}: "
+                f"the objective is not convex, its gradient is wrong, or some lmo's answer is not the best."
+            )
+
+    def no_worse(self, w: FloatArray, primal: float) -> tuple[FloatArray, float]:
+        """Return the answer as it is: zero may not be in the domain."""
+        return w, primal
+
+    def rebuilt(self, w: FloatArray, primal: float) -> tuple[FloatArray, float]:
+        """Return the answer as it is: no entry is redundant."""
+        return w, primal
+
+    def as_weights(self, w: FloatArray) -> FloatArray:
+        """Return the point."""
+        return w
+
+    def warning(self, w: FloatArray, primal: float, dual: float) -> str | None:
+        """Return None: zero may well be the minimum."""
 
 
-@kinds.n_blocks.register(ProductProblem)
-def product_n_blocks(problem: ProductProblem) -> int:
-    return len(problem.domain.blocks)
-
-
-@kinds.begin.register(ProductProblem)
-def product_begin(problem: ProductProblem, method: object, warm: WarmStart | None) -> Beginning:
-    if warm is None:
-        return Beginning(protocol.start(method, problem), problem.x0, None, -math.inf)
-    result, before = warm.result, warm.result.stopped
-    known: object = before.problem
-    if known is not problem or type(before.method) is not type(method):
-        raise UnfitStart(
-            "solve: start must come from the same problem and the same kind of method, got another; "
-            "give the point as x0 of a new ProductProblem."
-        )
-    state = protocol.carried(method, before.state, problem, Carry(1.0, 1.0, 1.0, 1))
-    return Beginning(state, result.w, result.primal, result.dual)
-
-
-@kinds.notes.register(ProductProblem)
-def product_notes(problem: ProductProblem) -> tuple[FloatArray, ...]:
-    return ()
-
-
-@kinds.can_be_beside.register(ProductProblem)
-def product_can_be_beside(problem: ProductProblem) -> bool:
-    return False
-
-
-@kinds.first_certificate.register(ProductProblem)
-def product_first_certificate(problem: ProductProblem, method: object, beginning: Beginning) -> Certificate:
-    primal = math.inf if beginning.primal is None else beginning.primal
-    return Certificate(beginning.w, primal, beginning.dual, math.inf, False)
-
-
-@kinds.check_bounds.register(ProductProblem)
-def product_check_bounds(problem: ProductProblem, primal: float, dual: float) -> None:
-    if dual - primal > ROUNDING * (1.0 + abs(primal) + abs(dual)):
-        raise BrokenOracle(
-            f"solve: the lower bound must be at most the objective, got {dual:.9g} above {primal:.9g}: the "
-            f"objective is not convex, its gradient is wrong, or some lmo's answer is not the best."
-        )
-
-
-@kinds.no_worse.register(ProductProblem)
-def product_no_worse(
-    problem: ProductProblem, method: object, w: FloatArray, primal: float
-) -> tuple[FloatArray, float]:
-    return w, primal
-
-
-@kinds.rebuilt.register(ProductProblem)
-def product_rebuilt(
-    problem: ProductProblem, method: object, w: FloatArray, primal: float
-) -> tuple[FloatArray, float]:
-    """Return the answer as it is: no entry is redundant."""
-    return w, primal
-
-
-@kinds.as_weights.register(ProductProblem)
-def product_as_weights(problem: ProductProblem, w: FloatArray) -> FloatArray:
-    return w
+@kind_of.register(ProductProblem)
+def product_kind(problem: ProductProblem, method: object) -> ProductKind:
+    return ProductKind(problem, method)
 
 
 @unproved.register(ProductProblem)
 def product_unproved(problem: ProductProblem) -> str | None:
     is_convex = bool(getattr(problem.objective, "convex", False))
     return None if is_convex else "the objective is not known to be convex"
-
-
-@kinds.doubt.register(ProductProblem)
-def product_doubt(problem: ProductProblem, x: FloatArray, primal: float, dual: float) -> None:
-    """Return None: zero may well be the minimum."""

@@ -14,9 +14,10 @@ from maxmargin.runtime.interrupts import listening
 from maxmargin.runtime.limits import kept_pace, now, until
 from maxmargin.runtime.threads import threads
 from maxmargin.runtime.wording import frames_to_user, shown
-from maxmargin.solving import arguments, kinds
+from maxmargin.solving import arguments
 from maxmargin.solving.arguments import checked_method, checked_problem
 from maxmargin.solving.history import as_frame
+from maxmargin.solving.kinds import kind_of
 from maxmargin.solving.result import Callback, Result, Status
 from maxmargin.solving.resume import as_warm_start
 from maxmargin.solving.run import Run
@@ -125,23 +126,23 @@ def solve(
     >>> result.dual <= result.primal <= result.dual + 1e-3
     True
     """
-    checked, method = kinds.checked(problem, method)
+    kind = kind_of(problem, method)
     limits = arguments.checked_limits(tol, rtol, max_passes, time_limit)
     arguments.check_count("check_every", check_every)
     arguments.check_n_jobs(n_jobs)
-    arguments.check_sampling(sampling, method)
-    sampler, rng = kinds.sampler(checked, sampling), arguments.generator(random_state)
+    arguments.check_sampling(sampling, kind.method)
+    sampler, rng = kind.sampler(sampling), arguments.generator(random_state)
     called = arguments.checked_callbacks(callbacks)
     settings = {"sampling": sampling, "check_every": int(check_every), "random_state": random_state}
-    files = files_of(*arguments.checked_files(checkpoint, start), checked, method, settings)
+    files = files_of(*arguments.checked_files(checkpoint, start), kind.problem, kind.method, settings)
     warm = None if start is None or files.start else as_warm_start(start)
     begin_time = now()
     deadline = begin_time + _GRACE * limits.time_limit
     with listening(), threads(n_jobs), kept_scratch(), kept_pace(), until(deadline):
-        beginning = kinds.begin(checked, method, warm)
-        at = files.continued(new_run_state(checked, beginning, sampler, rng))
+        beginning = kind.begin(warm)
+        at = files.continued(new_run_state(kind.notes, beginning, sampler, rng))
         keeper = files.keeper(at)
-        with closing(Run(checked, method, at, limits, called, int(check_every), keeper, begin_time)) as run:
+        with closing(Run(kind, at, limits, called, int(check_every), keeper, begin_time)) as run:
             status = run.begin(beginning) if warm else run.resume()
             try:
                 while status is None:
@@ -156,14 +157,10 @@ def solve(
                 run.finish()
             run.compare_with_zero(status)
             run.rebuild()
-    return _doubted(checked, run.result(status))
-
-
-def _doubted(problem: AnyProblem, result: Result) -> Result:
-    """Return the result, after a warning if it indicates that the user's functions are wrong."""
-    doubt = kinds.doubt(problem, result.w, result.primal, result.dual)
-    if doubt is not None:
-        warnings.warn(doubt, UserWarning, stacklevel=frames_to_user())
+    result = run.result(status)
+    warning = kind.warning(result.w, result.primal, result.dual)
+    if warning is not None:
+        warnings.warn(warning, UserWarning, stacklevel=frames_to_user())
     return result
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 
 from maxmargin.methods import protocol
-from maxmargin.methods.protocol import Carry, Point, start
+from maxmargin.methods.protocol import Carry, Point
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import until
 from maxmargin.runtime.wording import shown
@@ -161,12 +161,6 @@ def first_certificate(beginning: Beginning, problem: AnyProblem, method: object)
     found: Certificate = certificate(method, beginning.state, problem, True)
     carried_over = primal(problem, w, lam)
     return found._replace(w=w, primal=carried_over) if carried_over <= found.primal else found
-
-
-def begin_anew(problem: AnyProblem, method: object) -> Beginning:
-    """Return the state at zero weights."""
-    state = start(method, problem)
-    return Beginning(state, np.zeros(sizes(problem).weights))
 
 
 def _carry(warm: WarmStart, problem: AnyProblem, method: object) -> Carry:

@@ -12,8 +12,9 @@ from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.interrupts import uninterrupted
 from maxmargin.runtime.limits import Limits, OutOfTime, Pace, now, until
 from maxmargin.runtime.threads import n_threads
-from maxmargin.solving import kinds, objective
+from maxmargin.solving import objective
 from maxmargin.solving.history import Measurement
+from maxmargin.solving.kinds import Kind
 from maxmargin.solving.result import Callback, Progress, Result, Status
 from maxmargin.solving.resume import Beginning, Stopped
 from maxmargin.solving.run_state import Place, RunState
@@ -34,8 +35,7 @@ class Run:
 
     def __init__(
         self,
-        problem: AnyProblem,
-        method: object,
+        kind: Kind,
         at: RunState,
         limits: Limits,
         callbacks: tuple[Callback, ...],
@@ -43,18 +43,18 @@ class Run:
         keeper: Keeper | NoKeeper,
         begin_time: float,
     ) -> None:
-        self.problem, self.method, self.callbacks = problem, method, callbacks
+        self.kind, self.problem, self.method, self.callbacks = kind, kind.problem, kind.method, callbacks
         self.at, self.limits, self.check_every, self.keeper = at, limits, check_every, keeper
-        self.n, self.whole, self.can_cut = kinds.n_blocks(problem), True, traits(method).moves_blocks
+        self.n, self.whole, self.can_cut = kind.n_blocks, True, traits(kind.method).moves_blocks
         self.begin_time, self.pace = begin_time, Pace("visits")
-        free = n_threads() - n_parts(method)
-        self.free_threads = max(free, 0) if kinds.can_be_beside(problem) else 0
+        free = n_threads() - n_parts(kind.method)
+        self.free_threads = max(free, 0) if kind.certifies_during_passes else 0
         self.due: _Due | None = None
 
     def begin(self, beginning: Beginning) -> Status | None:
         """Certify a warm-started state; return a status if its gap is small enough."""
         try:
-            found = kinds.first_certificate(self.problem, self.method, beginning)
+            found = self.kind.first_certificate(beginning)
         except OutOfTime:
             found = objective.unmeasured(self.method, self.at.state, self.problem)
         self._note(found, self._place())
@@ -216,7 +216,7 @@ class Run:
         self._check_bounds()
 
     def _check_bounds(self) -> None:
-        kinds.check_bounds(self.problem, self.at.best_primal, self.at.best_dual)
+        self.kind.check_bounds(self.at.best_primal, self.at.best_dual)
 
     def stop_at_zero(self) -> None:
         """End the run at zero weights if they are good enough, as on data without signal.
@@ -227,7 +227,7 @@ class Run:
         if self.converged() or not self.limits.are_met(at.best_ell, at.best_dual):
             return
         try:
-            w, primal = kinds.no_worse(self.problem, self.method, at.best_w, at.best_primal)
+            w, primal = self.kind.no_worse(at.best_w, at.best_primal)
         except OutOfTime:
             return
         at.best_ell = max(at.best_ell, primal)
@@ -245,7 +245,7 @@ class Run:
         if at.best_primal <= at.best_ell or (is_known and status is Status.CONVERGED):
             return
         try:
-            found = kinds.no_worse(self.problem, self.method, at.best_w, at.best_primal)
+            found = self.kind.no_worse(at.best_w, at.best_primal)
         except OutOfTime:
             return
         except KeyboardInterrupt:
@@ -264,7 +264,7 @@ class Run:
         """Measure the best weights again if rounding errors have built up in their redundant entries."""
         at = self.at
         try:
-            w, primal = kinds.rebuilt(self.problem, self.method, at.best_w, at.best_primal)
+            w, primal = self.kind.rebuilt(at.best_w, at.best_primal)
         except (KeyboardInterrupt, OutOfTime):
             return  # the weights have a certificate already
         at.correct_best(w, primal)
@@ -333,7 +333,7 @@ class Run:
 
     def result(self, status: Status) -> Result:
         at, w = self.at, self.at.best_w
-        weights, gap = kinds.as_weights(self.problem, w), at.best_primal - at.best_dual
+        weights, gap = self.kind.as_weights(w), at.best_primal - at.best_dual
         stopped = Stopped(self.problem, self.method, at.state if self.whole else None)
         certified = unproved(self.problem) is None
         if self.has_missed() and status not in (Status.INTERRUPTED, Status.STOPPED):

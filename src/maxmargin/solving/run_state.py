@@ -11,7 +11,6 @@ from maxmargin.files.checkpoint import Checkpoint, Identity, Keeper, NoKeeper, r
 from maxmargin.files.container import Json, installed_version
 from maxmargin.methods.sampling import Sampler, Visits, n_visits
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.solving import kinds
 from maxmargin.solving.history import History, Measurement
 from maxmargin.solving.objective import Certificate
 from maxmargin.solving.resume import Beginning
@@ -146,11 +145,10 @@ class RunState:
 
 
 def new_run_state(
-    problem: AnyProblem, beginning: Beginning, sampler: Sampler, rng: np.random.Generator
+    notes: tuple[FloatArray, ...], beginning: Beginning, sampler: Sampler, rng: np.random.Generator
 ) -> RunState:
     """Return the state before the first pass. The lower bound is zero without a warm start."""
     w, dual = beginning.w, beginning.dual
-    notes = kinds.notes(problem)
     return RunState(
         beginning.state, notes, sampler, rng, sampler.none(), w, dual, dual, first_calls=beginning.calls
     )
