@@ -21,8 +21,9 @@ from maxmargin.methods.planes import Planes
 from maxmargin.methods.protocol import DONE, start
 from maxmargin.methods.sampling import ByGap, Listed
 from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.sweep import batch_corner, hinges, predictions, push_blocks, sweep
+from maxmargin.methods.sweep import batch_corner, hinges, push_blocks, sweep
 from maxmargin.methods.walks import NO_MEETINGS, Alone
+from maxmargin.solving.decoding import decoding_work, predictions
 from maxmargin.structures.feature_map import score
 from maxmargin.structures.oracle import argmax
 from maxmargin.structures.problem import as_problem, sizes
@@ -189,7 +190,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     called(hinges, mode, problem, w, 0, out, new_scratch(problem))
     total = called(batch_corner, mode, problem, w, 0.1, 0, size.examples, 0.0, corner, new_scratch(problem))
     called(push_blocks, mode, problem.map, state.z, 0.1, rebuilt, new_scratch(problem).block)
-    called(predictions, mode, problem, w, 0, size.examples, labels, new_scratch(problem))
+    called(predictions, mode, problem, w, 0, size.examples, labels, *decoding_work(problem))
     return found | {
         "hinges": numbers(out),
         "batch_corner": numbers((total, corner)),

@@ -19,7 +19,7 @@ from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.limits import OutOfTime, Pace, is_limited, now
 from maxmargin.runtime.threads import to_its_end
 from maxmargin.structures.feature_map import foresee, is_euclidean, map_sizes, push, reset, score
-from maxmargin.structures.oracle import decode, foresee_truth, is_exact, output_size, shortfall
+from maxmargin.structures.oracle import foresee_truth, is_exact, shortfall
 from maxmargin.structures.problem import AnyProblem
 from maxmargin.structures.slack import Bare, bared
 
@@ -120,18 +120,6 @@ def push_planes(phi, planes, scale, w, work):
             add_plane(planes, i, c, planes.alpha[planes.extent[i, START] + c], work.move)
         push(phi, i, work.move, scale, w, work.map)
         reset(work.move)
-
-
-@kernel
-def predictions(problem, w, first, stop, out, scratch):
-    """Decode the examples first, ..., stop - 1; write their outputs one after another to ``out``."""
-    end = 0
-    for i in range(first, stop):
-        score(problem.map, i, w, scratch.block.theta)
-        decode(problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
-        for t in range(output_size(problem.oracle, i)):
-            out[end] = scratch.y[t]
-            end += 1
 
 
 def sweep_all(
