@@ -10,7 +10,7 @@ examples, in `maxmargin.methods.sweep`, finds the corner of each visited example
 `maxmargin.methods.sweep`.
 
 A method may also be a Python object with methods of these names (`PlainMethod`). `traits` describes a method;
-the table in `maxmargin.methods.composition` says which methods may wrap which. A wrapper is a method with a
+the table at the end says which methods may wrap which. A wrapper is a method with a
 field ``inner``. Functions that it does not define are forwarded to the inner method, with the inner state.
 """
 
@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
+from maxmargin import methods
 from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic, subroutine
 from maxmargin.compiling.intrinsics import adding
 from maxmargin.compiling.places import is_ours
@@ -446,6 +447,8 @@ def check_inner(wrapper: str, method: object) -> None:
 
 def _plain_methods() -> list[type]:
     """Return the classes of all methods that are not wrappers, sorted by name."""
+    for name in dir(methods):
+        getattr(methods, name)  # imported when first used
     known = [cls for cls in traits.registry if is_ours(cls) and not is_wrapper(cls)]
     return sorted(known, key=lambda cls: cls.__name__)
 

@@ -21,7 +21,6 @@ from maxmargin.runtime.threads import to_its_end
 from maxmargin.structures.feature_map import foresee, is_euclidean, map_sizes, push, reset, score
 from maxmargin.structures.oracle import foresee_truth, is_exact, shortfall
 from maxmargin.structures.problem import AnyProblem
-from maxmargin.structures.slack import Bare, bared
 
 State = TypeVar("State")
 
@@ -149,10 +148,9 @@ def sweep_in_turns(
     done, left, w, traits = 0, as_visits(visits), protocol.weights(method, state), protocol.traits(method)
     # Scores may be the weights themselves, but not if these are scaled.
     own = w if traits.has_dual else None
-    bare = bared(problem)._replace(solves=traits.solves) if traits.weighs else Bare(problem)
-    with scratch_for(bare, own) as scratch:
+    with scratch_for(problem, own, weighs=traits.weighs, solves=traits.solves) as (inner, scratch):
         while True:
-            moved, report = sweep(bare.problem, method, state, w, left, scratch, meetings)
+            moved, report = sweep(inner, method, state, w, left, scratch, meetings)
             if report == protocol.DONE:
                 protocol.notice(method, state)
                 return state
@@ -206,10 +204,10 @@ def corners_of_all(problem: AnyProblem, w: FloatArray, scale: float, w_s: FloatA
 
     `OutOfTime` is raised at the deadline.
     """
-    bare, total = bared(problem), 0.0
-    with scratch_for(bare, w) as scratch:
+    total = 0.0
+    with scratch_for(problem, w) as (inner, scratch):
         for first, stop in Pace().pieces(0, scratch.block.sizes.examples):
-            total, broken = batch_corner(bare.problem, w, scale, first, stop, total, w_s, scratch)
+            total, broken = batch_corner(inner, w, scale, first, stop, total, w_s, scratch)
             if broken >= 0:
                 raise fault(problem, broken, w)
     return total

@@ -40,7 +40,6 @@ from maxmargin.runtime.threads import Shared, n_threads
 from maxmargin.structures.feature_map import NegativeCurvature, check_metric, inner, is_euclidean, map_sizes
 from maxmargin.structures.oracle import is_bounded, is_exact
 from maxmargin.structures.problem import AnyProblem, checked_weights
-from maxmargin.structures.slack import bared
 
 # Number of examples in a piece of a certificate: at least this, more if they have few statistics, and enough
 # that each thread has only this number of pieces, as each piece needs workspace.
@@ -199,11 +198,10 @@ def reaches(problem: AnyProblem, zero: FloatArray, objective: float) -> bool:
     fewer examples this takes.
     """
     n, total = int(map_sizes(problem.map).examples), 0.0
-    bare = bared(problem)
-    with scratch_for(bare, zero) as scratch:
+    with scratch_for(problem, zero) as (inner, scratch):
         for first, stop in Pace().pieces(0, n):
             out = np.empty(stop - first)
-            hinges(bare.problem, zero, first, out, scratch)
+            hinges(inner, zero, first, out, scratch)
             total += float(np.maximum(out, 0.0).sum())
             if total >= n * objective:
                 break
@@ -245,7 +243,7 @@ class _Hinges:
         size, self._pace = map_sizes(problem.map), Pace("hinges")
         stop = int(size.examples) if end is None else end
         self._problem, self._w, self._start, self._stop = problem, checked_weights(problem, w), start, stop
-        self._bare, self._out, self.end = bared(problem), np.empty(stop - start), now()
+        self._out, self.end = np.empty(stop - start), now()
         share = (stop - start) // (_PIECES * n_threads())
         self._chunk = max(_CHUNK, _CHUNK_STATISTICS // max(size.statistics, 1), share)
         self.pieces = range(start, stop, self._chunk)
@@ -253,9 +251,9 @@ class _Hinges:
     def measure(self, first: int) -> None:
         """Measure the piece that begins with this example."""
         start = self._start
-        with scratch_for(self._bare, self._w) as scratch:
+        with scratch_for(self._problem, self._w) as (inner, scratch):
             for begin, stop in self._pace.pieces(first, min(first + self._chunk, self._stop)):
-                hinges(self._bare.problem, self._w, begin, self._out[begin - start : stop - start], scratch)
+                hinges(inner, self._w, begin, self._out[begin - start : stop - start], scratch)
         self.end = max(self.end, now())
 
     def checked(self) -> FloatArray:
