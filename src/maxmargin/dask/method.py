@@ -34,8 +34,8 @@ from maxmargin.methods.walks import affordable_walks
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.limits import OutOfTime, uncounted
 from maxmargin.runtime.wording import shown
-from maxmargin.solving import arguments, objective
-from maxmargin.solving.kinds import Kind, kind_of
+from maxmargin.solving import objective
+from maxmargin.solving.kinds import Kind, check_scale, checked_method, kind_of, named_sampler
 from maxmargin.solving.resume import Beginning, UnfitStart, WarmStart
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.feature_map import MapSizes, inner
@@ -214,20 +214,20 @@ class PartitionedKind(Kind):
     problem: Partitioned  # type: ignore[assignment]
 
     def __init__(self, problem: Partitioned, method: object) -> None:
-        innermost = checked = arguments.checked_method(method)
+        innermost = checked = checked_method(method)
         while is_wrapper(type(innermost)) and not isinstance(innermost, Distributed):
-            innermost = innermost.inner
+            innermost = innermost.inner  # type: ignore[attr-defined]
         if not isinstance(innermost, Distributed):
             raise ValueError(
                 f"solve: method must be Distributed, accelerated or not, for a Partitioned problem, got "
                 f"{shown(method)}; use maxmargin.dask.solve."
             )
-        arguments.check_scale(problem, checked)  # type: ignore[arg-type]
+        check_scale(problem, checked)  # type: ignore[arg-type]
         self.problem, self.method = problem, checked
 
     def sampler(self, sampling: str) -> FarSampler:  # type: ignore[override]
         """Return a sampler of seeds."""
-        arguments.named_sampler(sampling, 1)  # raises if there is no such sampling
+        named_sampler(sampling, 1)  # raises if there is no such sampling
         return FarSampler(self.problem.map.sizes.examples, sampling)
 
     def begin(self, warm: WarmStart | None) -> Beginning:

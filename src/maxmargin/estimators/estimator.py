@@ -52,12 +52,11 @@ from maxmargin.runtime.arrays import FloatArray, IntArray, kept, lent
 from maxmargin.runtime.limits import Shares, until
 from maxmargin.runtime.threads import as_number, threads
 from maxmargin.runtime.wording import counted, frames_to_user, shown
-from maxmargin.solving.arguments import checked_method
 from maxmargin.solving.decoding import decode_all
 from maxmargin.solving.display import shown_progress
 from maxmargin.solving.driver import solve
-from maxmargin.solving.history import History
-from maxmargin.solving.result import Callback, Progress, Result, Status
+from maxmargin.solving.kinds import checked_method
+from maxmargin.solving.result import Callback, History, Progress, Result, Status
 from maxmargin.solving.resume import UnfitStart
 from maxmargin.structures.wrappers import Weighted
 

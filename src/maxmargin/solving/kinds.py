@@ -5,17 +5,37 @@ and `maxmargin.structures.problem.unproved` for its class, and `maxmargin.solvin
 its methods. `maxmargin.product` is such a kind.
 """
 
+import math
+from numbers import Integral, Real
+from typing import cast
+
 import numpy as np
 
-from maxmargin.compiling import can_compile, python_generic
-from maxmargin.methods.protocol import regularisation, start
-from maxmargin.methods.sampling import Sampler
+from maxmargin.compiling import can_compile, is_wrapper, python_generic
+from maxmargin.compiling.places import is_ours
+from maxmargin.methods.protocol import (
+    ROUNDING,
+    NamedMethod,
+    is_method,
+    regularisation,
+    scale_error,
+    start,
+    traits,
+)
+from maxmargin.methods.sampling import SAMPLINGS, Sampler
+from maxmargin.methods.steps import step_size
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.solving import arguments, objective, resume, spot_check
-from maxmargin.solving.objective import Certificate
+from maxmargin.runtime.wording import shown
+from maxmargin.solving import objective, resume
+from maxmargin.solving.objective import Certificate, exceeds
 from maxmargin.solving.resume import Beginning, WarmStart
 from maxmargin.structures import feature_map
-from maxmargin.structures.problem import AnyProblem, sizes
+from maxmargin.structures.custom.oracle import CustomOracle
+from maxmargin.structures.feature_map import MapSizes, is_projected, map_sizes
+from maxmargin.structures.oracle import OutputSizes, output_sizes
+from maxmargin.structures.problem import AnyProblem, Problem, as_problem, missing_functions, sizes
+
+_LEAST_LAM = 1e-305
 
 
 class Kind:
@@ -31,9 +51,9 @@ class Kind:
     method: object
 
     def __init__(self, problem: object, method: object) -> None:
-        self.problem, self.method = arguments.checked_problem(problem), arguments.checked_method(method)
-        arguments.check_scale(self.problem, self.method)
-        arguments.check_projection(self.problem, self.method)
+        self.problem, self.method = checked_problem(problem), checked_method(method)
+        check_scale(self.problem, self.method)
+        check_projection(self.problem, self.method)
 
     @property
     def n_blocks(self) -> int:
@@ -53,7 +73,7 @@ class Kind:
 
     def sampler(self, sampling: str) -> Sampler:
         """Return the sampler that draws the visits of passes; ``sampling`` is the user's name for it."""
-        return arguments.named_sampler(sampling, self.n_blocks)
+        return named_sampler(sampling, self.n_blocks)
 
     def begin(self, warm: WarmStart | None) -> Beginning:
         """Return the initial state, carried over from ``warm`` if it is given."""
@@ -92,11 +112,155 @@ class Kind:
 
     def warning(self, w: FloatArray, primal: float, dual: float) -> str | None:
         """Return a warning if the answer indicates that the user's functions are wrong, else None."""
-        missed = spot_check.missed_maxima(self.problem, primal, dual)
-        return missed or spot_check.nothing_learnt(self.problem, w, primal, dual)
+        missed = _missed_maxima(self.problem, primal, dual)
+        return missed or _nothing_learnt(self.problem, w, primal, dual)
 
 
 @python_generic
 def kind_of(problem: object, method: object) -> Kind:
     """Return the problem and the method as one `Kind`; raise unless they fit each other."""
     return Kind(problem, method)
+
+
+# Whether a problem and a method are complete and fit each other. An error is one line that says what was
+# expected and what was got.
+
+
+def checked_problem(problem: object) -> AnyProblem:
+    """Return the problem as a pair; raise unless it is complete and has an example."""
+    pair = as_problem(problem)
+    missing = ", ".join(missing_functions(pair))
+    if isinstance(problem, tuple) and type(problem) not in (tuple, Problem):
+        expect(not missing, "problem", f"of a class for which {missing} are registered", problem)
+    expect(not missing, "problem", f"made by maxmargin.problems or define {missing}", problem)
+    names = ("Sizes", "Sizes") if pair.map is pair.oracle else ("MapSizes", "OutputSizes")
+    _check_sizes(map_sizes(pair.map), MapSizes._fields, names[0])
+    _check_sizes(output_sizes(pair.oracle), OutputSizes._fields, names[1])
+    expect(sizes(pair).examples >= 1, "problem", "of one example or more", sizes(pair).examples)
+    return pair
+
+
+def _check_sizes(size: object, fields: tuple[str, ...], expected: str) -> None:
+    known = all(hasattr(size, field) for field in fields)
+    expect(known, "sizes(problem)", f"a maxmargin.problems.{expected}", size)
+
+
+def checked_method(method: object) -> NamedMethod:
+    """Return ``method`` with its numbers in the types that kernels expect; raise if it is not a method."""
+    if not is_method(method):
+        raise TypeError(
+            f"solve: method must be one of maxmargin's methods, such as BlockFrankWolfe(lam=0.01), "
+            f"got {shown(method)}."
+        )
+    if is_wrapper(type(method)):
+        return method._replace(inner=checked_method(method.inner))  # type: ignore[attr-defined]
+    if hasattr(method, "step"):
+        known = step_size.dispatch(type(method.step)) is not step_size.dispatch(object)
+        expect(known, "the method's step", "LineSearch() or Predefined()", method.step)
+    numbers = _checked_numbers(method)
+    return cast("NamedMethod", method._replace(**numbers) if hasattr(method, "_replace") else method)
+
+
+def _checked_numbers(method: object) -> dict[str, float]:
+    """Return the method with its numbers in the types that kernels expect; raise if one is out of range."""
+    lam: float = method.lam if hasattr(method, "lam") else regularisation(method)
+    expect(is_positive(lam), "the method's lam", "a number > 0", lam)
+    numbers: dict[str, float] = {"lam": float(lam)} if hasattr(method, "lam") else {}
+    for name in ("inner_steps", "budget"):
+        if hasattr(method, name):
+            count = getattr(method, name)
+            expect(is_count(count), f"the method's {name}", "an int >= 1", count)
+            numbers[name] = int(count)
+    return numbers
+
+
+def check_scale(problem: AnyProblem, method: object) -> None:
+    """Raise unless lam n and its inverse are in the range of float64, with a margin for the methods."""
+    lam, n = regularisation(method), sizes(problem).examples
+    if not (lam >= _LEAST_LAM and lam * n <= 1.0 / _LEAST_LAM):
+        raise scale_error(f"lam = {lam:g} for {n} examples, and its inverse,")
+
+
+def check_projection(problem: AnyProblem, method: object) -> None:
+    """Raise if weights are a projection that the method cannot handle."""
+    expected = (
+        "FrankWolfe, BlockFrankWolfe, Pairwise, Away or Subgradient, averaged, cached, accelerated or not, "
+        "for sign-constrained weights"
+    )
+    expect(traits(method).projects or not is_projected(problem.map), "method", expected, method)
+
+
+def named_sampler(sampling: str, n: int) -> Sampler:
+    """Return the sampler that draws the visits of passes over n examples."""
+    known = isinstance(sampling, str) and sampling in SAMPLINGS
+    expect(known, "sampling", f"one of {', '.join(map(repr, SAMPLINGS))}", sampling)
+    return SAMPLINGS[sampling](n)
+
+
+def is_positive(value: object) -> bool:
+    """Whether a value is a finite number > 0."""
+    return isinstance(value, Real) and 0 < float(value) < math.inf
+
+
+def is_count(value: object) -> bool:
+    """Whether a value is an int >= 1."""
+    return isinstance(value, Integral) and int(value) >= 1
+
+
+def expect(holds: bool, name: str, expected: str, value: object, owner: str = "solve") -> None:
+    """Raise unless an argument is as expected."""
+    if not holds:
+        raise ValueError(message(name, expected, value, owner))
+
+
+def message(name: str, expected: str, value: object, owner: str) -> str:
+    """Return the one line of an error: what was expected, and what was got."""
+    return f"{owner}: {name} must be {expected}, got {shown(value)}."
+
+
+# Warnings after a run: no oracle is called, as the bounds alone show that something is wrong.
+
+
+def _missed_maxima(problem: AnyProblem, primal: float, dual: float) -> str | None:
+    """Return a warning if the lower bound is above the objective that an approximate oracle shows, else None.
+
+    The objective is at least every lower bound, so the oracle's answers are below the maxima by at least the
+    difference, in the mean over examples.
+    """
+    if not exceeds(dual, primal):
+        return None
+    owner, least = _owner_of(problem.oracle) or "solve", dual - primal
+    return (
+        f"{owner}: answers of argmax are below the maxima by at least {least:.3g} in the mean, as the "
+        f"objective that they show, {primal:.6g}, is below its lower bound, {dual:.6g}; the distance from "
+        "the optimum is not known: improve argmax."
+    )
+
+
+def _nothing_learnt(problem: AnyProblem, w: FloatArray, primal: float, dual: float) -> str | None:
+    """Return a warning if a run with a user's oracle found nothing to learn, else None.
+
+    No oracle is called: the bounds alone indicate which function may be wrong.
+    """
+    owner = _owner_of(problem.oracle) if is_idle(w, primal, dual) else None
+    if owner is None:
+        return None
+    cause = "argmax never returned an output of loss above 0; it must return one of largest loss plus score"
+    if primal > 0.0:
+        cause = "features do not tell the truths from the outputs that argmax returned"
+    found = f"all weights are zero after training (gap 0), as {cause}"
+    return f"{owner}: {found}: run check_problem to find out whether a function is wrong."
+
+
+def is_idle(w: FloatArray, primal: float, dual: float) -> bool:
+    """Whether a run ended where it began: zero weights are optimal, and its gap is zero."""
+    return primal - dual <= ROUNDING * abs(primal) < np.inf and not w.any()
+
+
+def _owner_of(oracle: object) -> str | None:
+    """Return the name that messages about a user's oracle begin with; None if it is the package's own."""
+    while is_wrapper(type(oracle)):
+        oracle = oracle.inner  # type: ignore[attr-defined]
+    if isinstance(oracle, CustomOracle):
+        return oracle.owner
+    return None if is_ours(type(oracle)) else type(oracle).__name__

@@ -13,11 +13,9 @@ from maxmargin.runtime.interrupts import uninterrupted
 from maxmargin.runtime.limits import Limits, OutOfTime, Pace, now, until
 from maxmargin.runtime.threads import n_threads
 from maxmargin.solving import objective
-from maxmargin.solving.history import Measurement
 from maxmargin.solving.kinds import Kind
-from maxmargin.solving.result import Callback, Progress, Result, Status
-from maxmargin.solving.resume import Beginning, Stopped
-from maxmargin.solving.run_state import Place, RunState
+from maxmargin.solving.result import Callback, Measurement, Progress, Result, Status, Stopped
+from maxmargin.solving.resume import Beginning, Place, RunState
 from maxmargin.structures.problem import AnyProblem, unproved
 
 _NEARLY = 1.1  # a gap within this factor of its target is considered almost small enough
