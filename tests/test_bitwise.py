@@ -90,7 +90,7 @@ def by_numba_alone(request: pytest.FixtureRequest) -> dict[str, dict[str, list[s
     before = (
         "import numba, warnings\nnumba.__version__ = '0.1'\n"
         "warnings.filterwarnings('ignore', 'maxmargin: Numba is 0.1')\n"
-        "from maxmargin.compiling.numba_private import ARE_WHOLE, KERNEL, PART\n"
+        "from maxmargin.compiling.numba_private.pipeline import ARE_WHOLE, KERNEL, PART\n"
         "assert not ARE_WHOLE and 'pipeline_class' not in {*KERNEL, *PART}"
     )
     return bits_of_another_process(request, test_solve_by_our_pipeline_and_by_that_of_numba, before)

@@ -39,8 +39,7 @@ from numba.extending import overload, register_jitable
 from maxmargin.compiling.interpreting import SWITCH, THREAD, quiet
 from maxmargin.compiling.kernel_cache import PackageCache
 from maxmargin.compiling.numba_private.instructions import CAN_KEEP, keep_in
-from maxmargin.compiling.numba_private.lowering import APART
-from maxmargin.compiling.numba_private.pipeline import KERNEL, PART
+from maxmargin.compiling.numba_private.pipeline import KERNEL, NOT_INLINED, PART
 from maxmargin.compiling.numba_private.versions import warn_of_losses
 from maxmargin.compiling.places import is_ours
 from maxmargin.compiling.progress import announced
@@ -164,13 +163,13 @@ def subroutine(function: Function) -> Function:
     return marked
 
 
-def apart(function: Function) -> Function:
+def not_inlined(function: Function) -> Function:
     """Mark a large part of kernels that is called, not inlined, so that kernels compile in less time.
 
     The time to optimise a function grows faster than its size. A call costs some tens of nanoseconds, so the
     part should do much more than that, or be called rarely. Write it below other decorators.
     """
-    setattr(function, APART, True)
+    setattr(function, NOT_INLINED, True)
     return function
 
 

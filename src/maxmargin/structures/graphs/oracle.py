@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import apart, generic, generic_with_default, helper, subroutine
+from maxmargin.compiling import generic, generic_with_default, helper, not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import weighted_sum
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, plain
@@ -290,7 +290,7 @@ def subsets_find_labels(kind, graph, i, unary, pairs, work, y):
 
 
 @find_labels.register(Messages)
-@apart
+@not_inlined
 def messages_find_labels(kind, graph, i, unary, pairs, work, y):
     start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
@@ -307,7 +307,7 @@ def messages_find_labels(kind, graph, i, unary, pairs, work, y):
 
 
 @find_labels.register(Cut)
-@apart
+@not_inlined
 def cut_find_labels(kind, graph, i, unary, pairs, work, y):
     start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
     heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
