@@ -16,13 +16,13 @@ from maxmargin import Away, BlockFrankWolfe, Pairwise
 from maxmargin.compiling import is_wrapper, kernel
 from maxmargin.compiling.numba_private.pipeline import ARE_WHOLE, PART
 from maxmargin.compiling.places import is_ours
+from maxmargin.methods.between_visits import NO_ACCELERATION, Acceleration
 from maxmargin.methods.blocks import Blocks, empty_blocks
 from maxmargin.methods.planes import Planes
 from maxmargin.methods.protocol import DONE, start
-from maxmargin.methods.sampling import ByGap, Listed
+from maxmargin.methods.rules import ByGap, Listed
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import batch_corner, hinges, push_blocks, sweep
-from maxmargin.methods.walks import NO_MEETINGS, Alone
 from maxmargin.solving.decoding import decoding_work, predictions
 from maxmargin.structures.feature_map import score
 from maxmargin.structures.oracle import argmax
@@ -165,7 +165,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     w = layout(problem, np.random.default_rng(0).normal(size=case.data.psi[0].shape[1]))
     order, state = random_order(problem, 25, seed=2), start(METHOD, problem)
     state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # enough for the whole sweep
-    alone = Alone(
+    alone = Acceleration(
         every=3,
         stretch=5,
         end=25,
@@ -225,7 +225,9 @@ def swept_by_gap(problem: Any, method: Any, mode: str) -> list[str]:
     """Return the bits of the state, of the tree of gaps and of what the loop returned."""
     state, visits = start(method, problem), visits_by_gap(sizes(problem).examples)
     state = state._replace(planes=with_room(state.planes))
-    moved = called(sweep, mode, problem, method, state, state.w, visits, new_scratch(problem), NO_MEETINGS)
+    moved = called(
+        sweep, mode, problem, method, state, state.w, visits, new_scratch(problem), NO_ACCELERATION
+    )
     assert tuple(moved) == (40, DONE)
     return numbers((state, visits, moved))
 

@@ -26,7 +26,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.methods import protocol
-from maxmargin.methods.sampling import n_visits
+from maxmargin.methods.rules import n_visits
 from maxmargin.problems import Multiclass
 from maxmargin.runtime import limits
 from maxmargin.runtime.limits import Pace, kept_pace, now, uncounted

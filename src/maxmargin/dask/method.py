@@ -27,10 +27,10 @@ from maxmargin.dask.messages import Report, Turn, add, dense
 from maxmargin.methods import protocol
 from maxmargin.methods.accelerated import kappa_of
 from maxmargin.methods.divided import Divided, mean_interaction, sigma_for
+from maxmargin.methods.momentum import affordable_updates
 from maxmargin.methods.protocol import Point, Traits, needs
-from maxmargin.methods.sampling import Listed, Visits, n_visits, some_visits
+from maxmargin.methods.rules import Listed, Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance
-from maxmargin.methods.walks import affordable_walks
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.limits import OutOfTime, uncounted
 from maxmargin.runtime.wording import shown
@@ -322,7 +322,7 @@ def _measured(
 @protocol.grain.register(Distributed)
 def distributed_grain(method: Distributed, problem: Partitioned) -> int:
     n, log = problem.map.sizes.examples, problem.rounds.earlier
-    first = affordable_walks(problem, _FIRST_ROUNDS)  # type: ignore[arg-type]
+    first = affordable_updates(problem, _FIRST_ROUNDS)  # type: ignore[arg-type]
     in_a_pass = method.rounds or (best_rounds(log, n) if log else first)
     return -(-n // min(in_a_pass, n))
 

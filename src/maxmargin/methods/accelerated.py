@@ -52,25 +52,23 @@ import numpy as np
 from maxmargin.compiling import is_wrapper, python_generic
 from maxmargin.compiling.loops import add_scaled
 from maxmargin.methods import protocol
+from maxmargin.methods.between_visits import NO_ACCELERATION, Acceleration
 from maxmargin.methods.block_exact import BlockExact, squared_lengths
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe
-from maxmargin.methods.pairwise import Away, Pairwise
-from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
-from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.methods.sweep import advance, is_swept, sweep_all, sweep_in_time
-from maxmargin.methods.walks import (
-    NO_MEETINGS,
-    Alone,
+from maxmargin.methods.momentum import (
     Momentum,
     adapted_kappa,
-    affordable_walks,
+    affordable_updates,
     difference_products,
     mix_in_slices,
     move_on,
     noted,
     snapshot_share,
 )
+from maxmargin.methods.pairwise import Away, Pairwise
+from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
+from maxmargin.methods.rules import LineSearch, Visits, n_visits, some_visits, step_size
+from maxmargin.methods.sweep import advance, is_swept, sweep_all, sweep_in_time
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.limits import share_of_time, until
 from maxmargin.runtime.wording import shown
@@ -97,7 +95,7 @@ def stretch_length(method: "Accelerated", momentum: Momentum, problem: AnyProble
     _, few, many = _EARLY
     part = momentum.passes + 1
     most = few // part if has_stretches_inside(method, problem) else max(many // part, _SNAPSHOTS)
-    return _length(method, part, affordable_walks(problem, most), problem)
+    return _length(method, part, affordable_updates(problem, most), problem)
 
 
 def _length(method: "Accelerated", part: int, walks: int, problem: AnyProblem) -> int:
@@ -107,15 +105,15 @@ def _length(method: "Accelerated", part: int, walks: int, problem: AnyProblem) -
     return -(-length // grain) * grain
 
 
-def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyProblem) -> Alone:
+def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyProblem) -> Acceleration:
     """Return what kernels do in the rest of this pass, at the beginnings of stretches and between them."""
     momentum, n = state.momentum, map_sizes(problem.map).examples
     part, begin = momentum.passes + 1, momentum.passes * n
-    length = _length(method, part, affordable_walks(problem, _EARLY[1] // part), problem)
+    length = _length(method, part, affordable_updates(problem, _EARLY[1] // part), problem)
     last = [round(momentum.time * n), begin + momentum.visits // length * length]
-    alone = Alone(
+    alone = Acceleration(
         before=begin + momentum.visits,
-        every=-(-n // affordable_walks(problem, _IN_KERNELS)),
+        interval=-(-n // affordable_updates(problem, _IN_KERNELS)),
         stretch=length,
         end=begin + n,
         examples=n,
@@ -128,8 +126,8 @@ def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyP
     lam = protocol.regularisation(method)
     if momentum.passes == 0:
         return alone._replace(growth=lam)
-    pull = momentum.kappa / (lam + momentum.kappa)
-    return alone._replace(centre=state.centre, way=state.difference, pull=pull)
+    follow = momentum.kappa / (lam + momentum.kappa)
+    return alone._replace(centre=state.centre, centre_move=state.difference, follow=follow)
 
 
 def has_stretches_inside(method: "Accelerated", problem: AnyProblem) -> bool:
@@ -226,7 +224,7 @@ def _step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: float)
     n = map_sizes(problem.map).examples
     small, gamma = max(_SMALL * _power_below(lam * n), _SMALLEST), np.zeros(n)
     tiny = protocol.with_lam(method, small / n)
-    _, examples = _after_steps(tiny, problem, examples, Alone(gamma=gamma))
+    _, examples = _after_steps(tiny, problem, examples, Acceleration(gamma=gamma))
     sizes: list[float] = gamma[examples].tolist()  # so few numbers take less time without NumPy
     # An output that ties with the truth may seem the better one by rounding.
     least = _ROUNDING * max(sizes, default=0.0)
@@ -243,7 +241,7 @@ def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: 
 
 
 def _after_steps(
-    method: object, problem: AnyProblem, examples: IntArray, alone: Alone = NO_MEETINGS
+    method: object, problem: AnyProblem, examples: IntArray, alone: Acceleration = NO_ACCELERATION
 ) -> tuple[Any, IntArray]:
     """Return the state after a step of some blocks, from the truth, and which."""
     with until(share_of_time(_SHARE)):
@@ -363,7 +361,7 @@ def _advance_inside(
 ) -> AcceleratedState:
     """Make visits within one pass, where kernels begin the stretches."""
     stretches = stretches_of(method, state, problem)
-    moved = sweep_all(problem, method.inner, state.inner, visits, meetings=stretches)
+    moved = sweep_all(problem, method.inner, state.inner, visits, between=stretches)
     time = int(stretches.last[0]) / stretches.examples
     done = state.momentum.visits + n_visits(visits)
     momentum = state.momentum._replace(kappa=float(stretches.kappa[0]), visits=done, time=time)

@@ -23,7 +23,7 @@ import numpy as np
 from maxmargin.methods import cutting_plane, protocol
 from maxmargin.methods.cutting_plane import Cuts
 from maxmargin.methods.protocol import Carry, Point, Traits
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.rules import Visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import shown

@@ -23,9 +23,8 @@ import numpy as np
 
 from maxmargin.compiling import helper
 from maxmargin.methods import protocol
+from maxmargin.methods.blocks import SIZE, START
 from maxmargin.methods.planes import (
-    SIZE,
-    START,
     Planes,
     copied_planes,
     dot_plane,
@@ -36,7 +35,7 @@ from maxmargin.methods.planes import (
     plane_entries,
 )
 from maxmargin.methods.protocol import Carry, Traits, check_inner, start
-from maxmargin.methods.sampling import Visits, n_visits, some_visits
+from maxmargin.methods.rules import Visits, n_visits, some_visits
 from maxmargin.methods.scratch import corner_at_scores, scratch_for
 from maxmargin.methods.sweep import advance, hinges, scores, sweep_all, sweep_in_time
 from maxmargin.runtime.arrays import FloatArray, IntArray

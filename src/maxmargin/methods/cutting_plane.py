@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from maxmargin.compiling import helper
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits, scale_error
-from maxmargin.methods.sampling import Visits
-from maxmargin.methods.steps import LineSearch, step_size
+from maxmargin.methods.rules import LineSearch, Visits, step_size
 from maxmargin.methods.sweep import advance, corners_of_all
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures.feature_map import inner, map_sizes

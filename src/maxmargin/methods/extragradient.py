@@ -46,9 +46,9 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.methods import protocol
-from maxmargin.methods.gibbs import GibbsMean, check_expectations, gibbs_mean
+from maxmargin.methods.exponentiated_gradient import GibbsMean, check_expectations, gibbs_mean
 from maxmargin.methods.protocol import Point, Traits
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.rules import Visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.limits import until

@@ -23,7 +23,7 @@ from maxmargin import methods
 from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic, subroutine
 from maxmargin.compiling.intrinsics import adding
 from maxmargin.compiling.places import is_ours
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.rules import Visits
 from maxmargin.methods.scratch import find_corner, score_terms
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import shown
@@ -34,7 +34,7 @@ State = TypeVar("State")
 Method = TypeVar("Method", bound="NamedMethod")
 
 # Reports of a step or a sweep. BROKEN: a wrong gap, perhaps because the oracle is wrong. UNDEFINED: a number
-# that is not finite, whatever the oracle answers. WAITING: other parts have not reached a meeting.
+# that is not finite, whatever the oracle answers. WAITING: other parts have not reached an exchange.
 DONE, FULL, BROKEN, UNDEFINED, WAITING = 0, 1, 2, 3, 4
 
 # Tolerance for rounding in a gap or a hinge, which are nonnegative, relative to its terms.

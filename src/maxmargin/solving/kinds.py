@@ -22,8 +22,7 @@ from maxmargin.methods.protocol import (
     start,
     traits,
 )
-from maxmargin.methods.sampling import SAMPLINGS, Sampler
-from maxmargin.methods.steps import step_size
+from maxmargin.methods.rules import SAMPLINGS, Sampler, step_size
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.wording import shown
 from maxmargin.solving import objective, resume

@@ -28,7 +28,7 @@ from maxmargin.files.checkpoint import Checkpoint, Identity, Keeper, NoKeeper, r
 from maxmargin.files.container import Json, installed_version
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point
-from maxmargin.methods.sampling import Sampler, Visits, n_visits
+from maxmargin.methods.rules import Sampler, Visits, n_visits
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import until
 from maxmargin.runtime.wording import shown

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from maxmargin.files.checkpoint import Keeper, NoKeeper
 from maxmargin.methods.protocol import grain, n_parts, oracle_calls, traits
-from maxmargin.methods.sampling import some_visits
+from maxmargin.methods.rules import some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.interrupts import uninterrupted
