@@ -85,7 +85,7 @@ def certificate(method: NamedMethod, state: State, problem: AnyProblem, compare:
     return _best_of(answer, [primal(problem, w, lam) for w in (answer.w, *answer.others)], lam)
 
 
-class BesidePass:
+class ConcurrentCertificate:
     """A certificate of the answer so far, computed by other threads while the method continues.
 
     Parameters are those of `certificate`, and the number of threads. The weights are copied.

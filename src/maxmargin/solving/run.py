@@ -24,7 +24,7 @@ _NEARLY = 1.1  # a gap within this factor of its target is considered almost sma
 class _Due(NamedTuple):
     """A pending certificate, and the progress of the run when it began."""
 
-    beside: objective.BesidePass
+    certificate: objective.ConcurrentCertificate
     place: Place
 
 
@@ -108,8 +108,10 @@ class Run:
         if self.at.passes % self.check_every == 0 and is_new and not self.converged():
             if self.free_threads and not self._is_near_end():
                 with uninterrupted():
-                    beside = objective.BesidePass(*self._certificate_arguments(), self.free_threads)
-                    self.due = _Due(beside, self._place())
+                    certificate = objective.ConcurrentCertificate(
+                        *self._certificate_arguments(), self.free_threads
+                    )
+                    self.due = _Due(certificate, self._place())
             else:
                 self.certify()
                 self.stop_at_zero()
@@ -136,14 +138,14 @@ class Run:
         """Finish the pending certificate, if any, and record it."""
         if self.due is not None:
             due, self.due = self.due, None
-            self._note_found(due.beside.finish, due.place)
-            self.at.certificate_seconds = due.beside.seconds
+            self._note_found(due.certificate.finish, due.place)
+            self.at.certificate_seconds = due.certificate.seconds
             self.stop_at_zero()
 
     def close(self) -> None:
         """Abandon the pending certificate."""
         if self.due is not None:
-            self.due.beside.abandon()
+            self.due.certificate.abandon()
 
     def _certificate_arguments(self) -> tuple[object, object, AnyProblem, bool]:
         """Return method, state, problem, and whether to compare all weights of the answer.
