@@ -19,8 +19,7 @@ The certificate is always that of P, because :math:`\alpha` is feasible for the 
   the bound never decreases;
 * the primal from the mean of the weights over time t, in passes, with density :math:`t^2`. It is made from
   snapshots: as many per pass as cost little, and a few more in the first passes, when weights change most.
-  Kernels take them between two visits, where possible (``alone.py``); otherwise each snapshot needs a return
-  to Python.
+  Kernels take them between two visits, where possible; otherwise each snapshot needs a return to Python.
 
 **The choice of kappa.** A long step of the line search shows that the last pass made much progress, and that
 a larger :math:`\kappa` would be faster. A short step shows that passes fluctuate around their mean, and that
@@ -98,10 +97,10 @@ def stretch_length(method: "Accelerated", momentum: Momentum, problem: AnyProble
     return _length(method, part, affordable_updates(problem, most), problem)
 
 
-def _length(method: "Accelerated", part: int, walks: int, problem: AnyProblem) -> int:
-    """Return the number of visits in a stretch of pass ``part``, which can afford ``walks`` stretches."""
+def _length(method: "Accelerated", part: int, most: int, problem: AnyProblem) -> int:
+    """Return the number of visits in a stretch of pass ``part``, which can afford ``most`` stretches."""
     n = map_sizes(problem.map).examples
-    length, grain = -(-n // max(walks, min(_EARLY[0] // part, n))), protocol.grain(method, problem)
+    length, grain = -(-n // max(most, min(_EARLY[0] // part, n))), protocol.grain(method, problem)
     return -(-length // grain) * grain
 
 
@@ -111,7 +110,7 @@ def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyP
     part, begin = momentum.passes + 1, momentum.passes * n
     length = _length(method, part, affordable_updates(problem, _EARLY[1] // part), problem)
     last = [round(momentum.time * n), begin + momentum.visits // length * length]
-    alone = Acceleration(
+    usual = Acceleration(
         before=begin + momentum.visits,
         interval=-(-n // affordable_updates(problem, _IN_KERNELS)),
         stretch=length,
@@ -122,12 +121,12 @@ def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyP
         kappa=np.array([momentum.kappa]),
     )
     if method.kappa is not None or momentum.passes > 1:
-        return alone
+        return usual
     lam = protocol.regularisation(method)
     if momentum.passes == 0:
-        return alone._replace(growth=lam)
+        return usual._replace(growth=lam)
     follow = momentum.kappa / (lam + momentum.kappa)
-    return alone._replace(centre=state.centre, centre_move=state.difference, follow=follow)
+    return usual._replace(centre=state.centre, centre_move=state.difference, follow=follow)
 
 
 def has_stretches_inside(method: "Accelerated", problem: AnyProblem) -> bool:
@@ -241,11 +240,13 @@ def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: 
 
 
 def _after_steps(
-    method: object, problem: AnyProblem, examples: IntArray, alone: Acceleration = NO_ACCELERATION
+    method: object, problem: AnyProblem, examples: IntArray, between: Acceleration = NO_ACCELERATION
 ) -> tuple[Any, IntArray]:
     """Return the state after a step of some blocks, from the truth, and which."""
     with until(share_of_time(_SHARE)):
-        state, done = sweep_in_time(problem, method, protocol.start(method, problem), examples, alone=alone)
+        state, done = sweep_in_time(
+            problem, method, protocol.start(method, problem), examples, between=between
+        )
     return state, examples[:done]
 
 

@@ -1,7 +1,7 @@
 r"""The 1-slack cutting-plane method (Joachims, Finley and Yu 2009, Algorithm 3, margin rescaling).
 
 A pass calls the oracle of every example at w, adds the resulting plane under the risk, and moves w to the
-minimum of :math:`\frac{\lambda}{2} \|w\|^2` plus the maximum of all planes (formulas: `methods._cuts`).
+minimum of :math:`\frac{\lambda}{2} \|w\|^2` plus the maximum of all planes (formulas below).
 """
 
 from typing import Any, NamedTuple

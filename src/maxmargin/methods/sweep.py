@@ -189,19 +189,19 @@ def sweep_in_time(
     method: object,
     state: State,
     visits: Visits | IntArray,
-    alone: Acceleration = NO_ACCELERATION,
+    between: Acceleration = NO_ACCELERATION,
 ) -> tuple[State, int]:
     """Make visits until the deadline, as `sweep_all` does; return the state, and how many were made."""
     done, total = 0, n_visits(visits)
     if not is_limited():  # one piece, which shows a run how long its own pieces should be
         begin = now()
-        state = sweep_all(problem, method, state, visits, between=alone)
+        state = sweep_all(problem, method, state, visits, between=between)
         Pace("visits").note(total, now() - begin)
         return state, total
     with suppress(OutOfTime):
         for first, stop in Pace().pieces(0, total):
             some = some_visits(visits, first, stop)
-            state, done = sweep_all(problem, method, state, some, between=alone), stop
+            state, done = sweep_all(problem, method, state, some, between=between), stop
     return state, done
 
 

@@ -36,7 +36,7 @@ from maxmargin.methods.scratch import scratch_for
 from maxmargin.methods.sweep import broken_example, fault, hinges
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import Pace, now
-from maxmargin.runtime.threads import Shared, n_threads
+from maxmargin.runtime.threads import Shared, n_threads, run_all
 from maxmargin.structures.feature_map import NegativeCurvature, check_metric, inner, is_euclidean, map_sizes
 from maxmargin.structures.oracle import is_bounded, is_exact
 from maxmargin.structures.problem import AnyProblem, checked_weights
@@ -229,10 +229,12 @@ def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | 
     The pass is split into pieces, which threads share, and between which it can be interrupted.
     `OutOfTime` is raised at the deadline.
     """
-    losses, others = _Hinges(problem, w, start, end), n_threads() - 1
-    shared = Shared(losses.measure, losses.pieces)
-    shared.start(others if others and can_compile(problem) else 0)  # users' objects may not be thread-safe
-    shared.finish()
+    losses = _Hinges(problem, w, start, end)
+    if can_compile(problem):
+        run_all(losses.measure, losses.pieces)
+    else:  # users' objects may not be thread-safe
+        for first in losses.pieces:
+            losses.measure(first)
     return losses.checked()
 
 

@@ -290,7 +290,11 @@ class Run:
 
     def status(self, finished: bool) -> Status | None:
         """Call the callbacks after a finished pass; return why to stop now, or None to continue."""
-        answers = [callback(self.progress()) for callback in self.callbacks] if finished else []
+        at, answers = self.at, list[object]()
+        if finished and self.callbacks:
+            last = at.rows[-1] if at.rows else None
+            progress = Progress(at.visited / self.n, self.oracle_calls(), at.seconds, last, self.limits)
+            answers = [callback(progress) for callback in self.callbacks]
         return self.reason_to_stop(any(answer is False for answer in answers))
 
     def reason_to_stop(self, is_asked_to: bool = False) -> Status | None:
@@ -321,11 +325,6 @@ class Run:
         """Whether the last certificate raised the lower bound by no more than the gap that was asked for."""
         *before, last = (row.dual for row in self.at.rows)
         return bool(before) and last - max(before) <= self.limits.target(self.at.best_primal)
-
-    def progress(self) -> Progress:
-        at, calls = self.at, self.oracle_calls()
-        last = at.rows[-1] if at.rows else None
-        return Progress(at.visited / self.n, calls, at.seconds, last, self.limits)
 
     def oracle_calls(self) -> int:
         """Return the number of oracle calls of the method and of its warm start."""
