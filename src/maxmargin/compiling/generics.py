@@ -44,7 +44,7 @@ from maxmargin.compiling.numba_private.versions import warn_of_losses
 from maxmargin.compiling.places import is_ours
 from maxmargin.compiling.progress import announced
 from maxmargin.runtime.interrupts import uninterruptible, without_collection
-from maxmargin.runtime.limits import uncounted
+from maxmargin.runtime.limits import stopped_clock
 from maxmargin.runtime.wording import note_example
 
 # Fields that kernels compile for, and the usual classes among them: before every call of a kernel, all fields
@@ -298,7 +298,7 @@ def afresh(function: Callable[..., object]) -> Any:
 
     def compile_whole(signature: object) -> object:
         warn_of_losses()
-        with uninterruptible(), without_collection(), uncounted(), announced(function, signature):
+        with uninterruptible(), without_collection(), stopped_clock(), announced(function, signature):
             return compile_one(signature)
 
     dispatcher.compile = compile_whole

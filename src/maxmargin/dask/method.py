@@ -32,7 +32,7 @@ from maxmargin.methods.protocol import Point, Traits, needs
 from maxmargin.methods.rules import Listed, Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.runtime.limits import OutOfTime, uncounted
+from maxmargin.runtime.limits import OutOfTime, stopped_clock
 from maxmargin.runtime.wording import shown
 from maxmargin.solving import objective
 from maxmargin.solving.kinds import Kind, check_scale, checked_method, kind_of, named_sampler
@@ -245,7 +245,7 @@ def partitioned_kind(problem: Partitioned, method: object) -> PartitionedKind:
 @protocol.start.register(Distributed)
 def distributed_start(method: Distributed, problem: Partitioned) -> DistributedState:
     fleet, d = problem.rounds.fleet, problem.map.sizes.weights
-    with uncounted():  # workers compile their kernels
+    with stopped_clock():  # workers compile their kernels
         fleet.start(method.inner)
     return DistributedState(aligned_zeros(d), np.zeros(d), 0.0, np.inf, fleet.epoch)
 

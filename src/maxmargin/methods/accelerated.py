@@ -69,7 +69,7 @@ from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
 from maxmargin.methods.rules import LineSearch, Visits, n_visits, some_visits, step_size
 from maxmargin.methods.sweep import advance, is_swept, sweep_all, sweep_in_time
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.limits import share_of_time, until
+from maxmargin.runtime.limits import deadline_at, deadline_of_share
 from maxmargin.runtime.wording import shown
 from maxmargin.structures.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
 from maxmargin.structures.problem import AnyProblem
@@ -243,7 +243,7 @@ def _after_steps(
     method: object, problem: AnyProblem, examples: IntArray, between: Acceleration = NO_ACCELERATION
 ) -> tuple[Any, IntArray]:
     """Return the state after a step of some blocks, from the truth, and which."""
-    with until(share_of_time(_SHARE)):
+    with deadline_at(deadline_of_share(_SHARE)):
         state, done = sweep_in_time(
             problem, method, protocol.start(method, problem), examples, between=between
         )

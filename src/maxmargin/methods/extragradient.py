@@ -51,7 +51,7 @@ from maxmargin.methods.protocol import Point, Traits
 from maxmargin.methods.rules import Visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.limits import until
+from maxmargin.runtime.limits import deadline_at
 from maxmargin.structures.feature_map import inner, map_sizes
 from maxmargin.structures.problem import AnyProblem
 
@@ -100,7 +100,7 @@ class SaddleState(NamedTuple):
 
 
 @protocol.start.register(Extragradient)
-@until(math.inf)  # there is no answer before the start is complete
+@deadline_at(math.inf)  # there is no answer before the start is complete
 def extragradient_start(method: Extragradient, problem: AnyProblem) -> SaddleState:
     check_expectations(method, problem)
     size = map_sizes(problem.map)

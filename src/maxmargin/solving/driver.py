@@ -15,7 +15,7 @@ from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.methods.protocol import traits, with_lam
 from maxmargin.methods.scratch import kept_scratch
 from maxmargin.runtime.interrupts import listening
-from maxmargin.runtime.limits import Limits, kept_pace, now, until
+from maxmargin.runtime.limits import Limits, deadline_at, now, shared_pace
 from maxmargin.runtime.threads import threads
 from maxmargin.runtime.wording import frames_to_user, shown
 from maxmargin.solving.kinds import (
@@ -146,7 +146,7 @@ def solve(
     warm = None if start is None or files.start else as_warm_start(start)
     begin_time = now()
     deadline = begin_time + _GRACE * limits.time_limit
-    with listening(), threads(n_jobs), kept_scratch(), kept_pace(), until(deadline):
+    with listening(), threads(n_jobs), kept_scratch(), shared_pace(), deadline_at(deadline):
         beginning = kind.begin(warm)
         at = files.continued(new_run_state(kind.notes, beginning, sampler, rng))
         keeper = files.keeper(at)

@@ -30,7 +30,7 @@ from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point
 from maxmargin.methods.rules import Sampler, Visits, n_visits
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.runtime.limits import until
+from maxmargin.runtime.limits import deadline_at
 from maxmargin.runtime.wording import shown
 from maxmargin.solving.objective import Certificate, certificate, dual, hinge_losses, primal
 from maxmargin.solving.result import History, Measurement, Result, Stopped
@@ -187,7 +187,7 @@ def _kind(method: object) -> str:
     return name if inner is None else f"{name}({_kind(inner)})"
 
 
-@until(math.inf)  # half a comparison proves nothing
+@deadline_at(math.inf)  # half a comparison proves nothing
 def _check_problem(result: Result, problem: AnyProblem) -> int:
     """Raise unless the dual variables have the same weights and losses on both problems.
 

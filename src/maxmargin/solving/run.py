@@ -10,7 +10,7 @@ from maxmargin.methods.rules import some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.interrupts import uninterrupted
-from maxmargin.runtime.limits import Limits, OutOfTime, Pace, now, until
+from maxmargin.runtime.limits import Limits, OutOfTime, Pace, deadline_at, now
 from maxmargin.runtime.threads import n_threads
 from maxmargin.solving import objective
 from maxmargin.solving.kinds import Kind
@@ -85,7 +85,7 @@ class Run:
     def _advance(self, length: int) -> float:
         """Make the next visits of the pass; return the seconds they took."""
         at, begin = self.at, now()
-        with uninterrupted(), until(self.deadline()):
+        with uninterrupted(), deadline_at(self.deadline()):
             visits, self.whole = some_visits(at.visits, at.done, at.done + length), False
             at.state = advance(self.method, at.state, self.problem, visits)
             self.whole = True
