@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import apart, helper
+from maxmargin.compiling import helper, not_inlined
 from maxmargin.compiling.loops import add_scaled, clear, copy
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.structures.graphs.inference import add_given, first_best, send
@@ -214,7 +214,7 @@ def search_work(n_nodes: int, n_edges: int, width: int) -> SearchWork:
 
 
 @helper
-@apart
+@not_inlined
 def best_by_search(unary, tables, start, arcs, heads, n_labels, score, steps, work, y):
     """Improve a labelling until it is optimal or ``steps`` steps are done; return its score and a bound.
 

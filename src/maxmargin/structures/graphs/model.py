@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import apart, helper, subroutine
+from maxmargin.compiling import helper, not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.encoding.checked import checked_count, checked_numbers
 from maxmargin.encoding.labels import cost_matrix, pad_columns
@@ -151,7 +151,7 @@ def graph_score(phi, i, w, theta):
 
 
 @feature_map.gram.register(GraphMap)
-@apart
+@not_inlined
 def graph_gram(phi, i, move, image, work):
     feature_map.push(phi, i, move, 1.0, work.image, work)
     feature_map.score(phi, i, work.image, image)

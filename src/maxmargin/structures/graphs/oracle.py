@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import apart, generic, generic_with_default, helper, subroutine
+from maxmargin.compiling import generic, generic_with_default, helper, not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import weighted_sum
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, plain
@@ -257,7 +257,7 @@ def subsets_find_labels(kind, graph, i, unary, pairs, work, y):
 
 
 @find_labels.register(Messages)
-@apart
+@not_inlined
 def messages_find_labels(kind, graph, i, unary, pairs, work, y):
     start, heads = _arcs_of(graph, i)
     tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
@@ -273,7 +273,7 @@ def messages_find_labels(kind, graph, i, unary, pairs, work, y):
 
 
 @find_labels.register(Cut)
-@apart
+@not_inlined
 def cut_find_labels(kind, graph, i, unary, pairs, work, y):
     start, heads = _arcs_of(graph, i)
     _load_terms(unary, pairs, work.excess, work.residual)

@@ -16,7 +16,7 @@ from typing import NamedTuple, ParamSpec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.compiling import apart, subroutine
+from maxmargin.compiling import not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import add_product, add_scaled, clear, copy
 from maxmargin.encoding.checked import checked_count, checked_numbers, checked_offsets
@@ -122,7 +122,7 @@ def chain_score(phi, i, w, theta):
 
 
 @feature_map.gram.register(ChainMap)
-@apart
+@not_inlined
 def chain_gram(phi, i, move, image, work):
     length, K = phi.tokens[i, 1] - phi.tokens[i, 0], phi.n_labels
     delta, parts = table(move.delta, phi.width), table(image, phi.width)
