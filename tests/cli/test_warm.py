@@ -23,8 +23,7 @@ from maxmargin.structures.graphs.oracle import LABELLINGS
 from maxmargin.structures.matchings.model import MatchingMap
 from maxmargin.structures.rows import DenseRows, Rows, as_rows
 from maxmargin.structures.segments.model import SegmentsMap
-from maxmargin.structures.sequences.model import ChainMap
-from maxmargin.structures.sequences.second_order import SecondOrderMap
+from maxmargin.structures.sequences.model import ChainMap, SecondOrderMap
 
 ROW_KINDS = ("dense rows", "sparse rows", "indicators rows")
 

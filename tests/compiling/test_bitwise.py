@@ -16,13 +16,14 @@ from maxmargin import Away, BlockFrankWolfe, Pairwise
 from maxmargin.compiling import is_wrapper, kernel
 from maxmargin.compiling.numba_private.pipeline import ARE_WHOLE, PART
 from maxmargin.compiling.places import is_ours
+from maxmargin.methods.between_visits import NO_ACCELERATION, Acceleration
 from maxmargin.methods.blocks import Blocks, empty_blocks
 from maxmargin.methods.planes import Planes
 from maxmargin.methods.protocol import DONE, start
-from maxmargin.methods.sampling import ByGap, Listed
+from maxmargin.methods.rules import ByGap, Listed
 from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.sweep import batch_corner, hinges, predictions, push_blocks, sweep
-from maxmargin.methods.walks import NO_MEETINGS, Alone
+from maxmargin.methods.sweep import batch_corner, hinges, push_blocks, sweep
+from maxmargin.solving.decoding import decoding_work, predictions
 from maxmargin.structures.feature_map import score
 from maxmargin.structures.oracle import argmax
 from maxmargin.structures.problem import as_problem, sizes
@@ -89,7 +90,7 @@ def by_numba_alone(request: pytest.FixtureRequest) -> dict[str, dict[str, list[s
     before = (
         "import numba, warnings\nnumba.__version__ = '0.1'\n"
         "warnings.filterwarnings('ignore', 'maxmargin: Numba is 0.1')\n"
-        "from maxmargin.compiling.numba_private import ARE_WHOLE, KERNEL, PART\n"
+        "from maxmargin.compiling.numba_private.pipeline import ARE_WHOLE, KERNEL, PART\n"
         "assert not ARE_WHOLE and 'pipeline_class' not in {*KERNEL, *PART}"
     )
     return bits_of_another_process(request, test_solve_by_our_pipeline_and_by_that_of_numba, before)
@@ -164,7 +165,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     w = layout(problem, np.random.default_rng(0).normal(size=case.data.psi[0].shape[1]))
     order, state = random_order(problem, 25, seed=2), start(METHOD, problem)
     state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # enough for the whole sweep
-    alone = Alone(
+    alone = Acceleration(
         every=3,
         stretch=5,
         end=25,
@@ -189,7 +190,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     called(hinges, mode, problem, w, 0, out, new_scratch(problem))
     total = called(batch_corner, mode, problem, w, 0.1, 0, size.examples, 0.0, corner, new_scratch(problem))
     called(push_blocks, mode, problem.map, state.z, 0.1, rebuilt, new_scratch(problem).block)
-    called(predictions, mode, problem, w, 0, size.examples, labels, new_scratch(problem))
+    called(predictions, mode, problem, w, 0, size.examples, labels, *decoding_work(problem))
     return found | {
         "hinges": numbers(out),
         "batch_corner": numbers((total, corner)),
@@ -224,7 +225,9 @@ def swept_by_gap(problem: Any, method: Any, mode: str) -> list[str]:
     """Return the bits of the state, of the tree of gaps and of what the loop returned."""
     state, visits = start(method, problem), visits_by_gap(sizes(problem).examples)
     state = state._replace(planes=with_room(state.planes))
-    moved = called(sweep, mode, problem, method, state, state.w, visits, new_scratch(problem), NO_MEETINGS)
+    moved = called(
+        sweep, mode, problem, method, state, state.w, visits, new_scratch(problem), NO_ACCELERATION
+    )
     assert tuple(moved) == (40, DONE)
     return numbers((state, visits, moved))
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from numba.core.compiler import Flags, run_frontend
 
-from maxmargin.compiling import apart, helper, kernel
-from maxmargin.compiling.numba_private.lowering import values_of
-from maxmargin.compiling.numba_private.pipeline import KernelFlags
+from maxmargin.compiling import helper, kernel, not_inlined
+from maxmargin.compiling.numba_private.pipeline import KernelFlags, values_of
 from maxmargin.compiling.numba_private.versions import IS_TESTED
 from maxmargin.structures.feature_map import Move, add_entry, new_move
 
@@ -64,7 +63,7 @@ def of_two_loops(a, total):
     return total[0]
 
 
-apart_helper = helper(apart(of_two_loops))
+apart_helper = helper(not_inlined(of_two_loops))
 
 
 @kernel
@@ -152,7 +151,7 @@ def add_twice(move, k, value):
 
 
 @helper
-@apart
+@not_inlined
 def add_pair(pair, k):
     add_twice(pair.move, k, pair.scale)
 

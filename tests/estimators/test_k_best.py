@@ -14,8 +14,7 @@ from maxmargin.structures.k_best import find_k_best, search_space
 from maxmargin.structures.oracle import oracle_workspace
 from maxmargin.structures.problem import sizes
 from maxmargin.structures.recursions import k_best_work
-from maxmargin.structures.sequences.inference import k_best_paths
-from maxmargin.structures.sequences.second_order import k_best_second_order
+from maxmargin.structures.sequences.inference import k_best_paths, k_best_second_order
 from support import naive
 from support.catalogue import Case, flat, layout, segment_cases
 from support.naive import Array, Output

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from maxmargin import ChainSVC, GraphSVC, MatchingSVC, MulticlassSVC, MultilabelSVC, SegmentSVC, StructuredSVC
 from maxmargin.estimators import confidence, estimator
-from maxmargin.methods.sampling import n_visits
+from maxmargin.methods.rules import n_visits
 from maxmargin.runtime import limits
 from maxmargin.solving import objective, run
 from maxmargin.solving.decoding import part_shapes

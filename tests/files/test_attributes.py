@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.encoding.fields import number_fields
 from maxmargin.encoding.sequences import SequenceEncoder
+from maxmargin.encoding.table import number_fields
 from maxmargin.files.attributes import Sequences, read_attributes
+from maxmargin.files.parts import as_texts
 from maxmargin.files.sources import Malformed, Source
 
 
@@ -93,7 +94,7 @@ def test_fields_are_numbered_as_a_dict_does(lines: list[list[str]], end: str) ->
     expected = [numbers.setdefault(field, len(numbers)) for line in lines for field in line]
     assert fields.codes.tolist() == expected
     assert fields.counts.tolist() == list(map(len, lines))
-    assert fields.lengths.tolist() == list(map(len, numbers))
+    assert as_texts(fields.names) == list(numbers)
 
 
 def test_the_table_of_fields_grows() -> None:

@@ -177,7 +177,7 @@ def test_files_of_other_runs_are_refused(tmp_path: Path) -> None:
     for method in (Pairwise(LAM), BlockFrankWolfe(2.0 * LAM)):
         assert "got one of another method, or with other parameters" in refused(method=method, start=file)
     assert "got one with check_every=2, not 5" in refused(check_every=5, start=file)
-    with mock.patch("maxmargin.solving.run_state.installed_version", return_value="0.0.1"):
+    with mock.patch("maxmargin.solving.resume.installed_version", return_value="0.0.1"):
         assert "got one of maxmargin '0." in refused(start=file)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin.encoding.sequences import numbered
-from maxmargin.files import column_features
+from maxmargin.files import numbered_features
 from maxmargin.files.column_features import ColumnFeatures
 from maxmargin.files.sources import Malformed
 from maxmargin.files.templates import parse_template
@@ -129,7 +129,7 @@ def test_features_of_many_sentences_are_numbered_as_those_of_each(
 ) -> None:
     features = ColumnFeatures(None if is_default else "\n".join(macros), 3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(column_features, "_LARGE", large)
+        patch.setattr(numbered_features, "_LARGE", large)
         found = features.numbered([[[*row, "label"] for row in rows] for rows in sentences])
     expected = numbered([features.of([[*row, "label"] for row in rows]) for rows in sentences], "strings", "")
     assert found.names == expected.names

@@ -20,8 +20,8 @@ from maxmargin import (
     solve,
 )
 from maxmargin.methods.protocol import start
+from maxmargin.methods.rules import step_size
 from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.steps import step_size
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Custom, Weighted
 from maxmargin.solving import objective

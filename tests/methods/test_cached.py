@@ -19,8 +19,9 @@ from maxmargin import (
     solve,
 )
 from maxmargin.methods import cached
+from maxmargin.methods.blocks import SIZE, START
 from maxmargin.methods.cached import CachedState, is_hit, new_cache, set_floor
-from maxmargin.methods.planes import SIZE, START, empty_planes
+from maxmargin.methods.planes import empty_planes
 from maxmargin.methods.protocol import Carry, carried, oracle_calls, point, start
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass

@@ -9,9 +9,9 @@ from maxmargin import methods
 from maxmargin.methods.protocol import WRAPPERS, Traits, allowed_methods, needs, traits, wrapping_table
 
 PLAIN = {
-    name: cls(lam=0.1)
-    for name, cls in vars(methods).items()
-    if isinstance(cls, type) and "lam" in getattr(cls, "_fields", ())
+    name: getattr(methods, name)(lam=0.1)
+    for name in methods.__all__
+    if "lam" in getattr(getattr(methods, name), "_fields", ())
 }
 BLOCKS = {"Away", "BlockFrankWolfe", "Pairwise"}
 SEARCHES = BLOCKS | {"BlockExact"}

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Averaged, ExponentiatedGradient, solve
+from maxmargin.methods.between_visits import NO_ACCELERATION
 from maxmargin.methods.exponentiated_gradient import _LARGEST_STEP, GibbsState
 from maxmargin.methods.protocol import oracle_calls, point, start
-from maxmargin.methods.sampling import ByGap
+from maxmargin.methods.rules import ByGap
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, sweep
-from maxmargin.methods.walks import NO_MEETINGS
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
 from support.maps import feature_map, statistics
@@ -131,7 +131,7 @@ def test_the_gap_reported_bounds_the_block_gap_from_below(case: Case) -> None:
         alpha, tree = alpha_of(case, state), np.full(2 << (n - 1).bit_length(), np.nan)
         margins = naive.margins(case.data, i, naive.weights_of(case.data, alpha, 0.1))
         visits = ByGap(np.array([i]), np.zeros(1), tree)
-        sweep.interpreted(problem, method, state, state.w, visits, new_scratch(problem), NO_MEETINGS)
+        sweep.interpreted(problem, method, state, state.w, visits, new_scratch(problem), NO_ACCELERATION)
         noted = tree[len(tree) // 2 + i]
         assert 0.0 <= noted <= margins.max() - alpha[i] @ margins + 1e-12
         largest = max(largest, noted)

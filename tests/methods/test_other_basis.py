@@ -32,7 +32,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.methods import cutting_plane, pairwise
-from maxmargin.methods.planes import SIZE, START
+from maxmargin.methods.blocks import SIZE, START
 from maxmargin.problems import SignConstrained, SlackRescaled, Weighted
 from maxmargin.solving.decoding import decode_all
 from maxmargin.structures.feature_map import inner, map_sizes

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Away, BlockFrankWolfe, Pairwise
+from maxmargin.methods.blocks import SIZE
 from maxmargin.methods.pairwise import ActiveState, _move_alpha
-from maxmargin.methods.planes import SIZE, truth_planes
+from maxmargin.methods.planes import truth_planes
 from maxmargin.methods.protocol import start
 from maxmargin.methods.sweep import advance
 from support import naive

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from maxmargin import Averaged, BlockFrankWolfe, BrokenOracle, Predefined, ProgressLine, Status, solve
-from maxmargin.methods.sampling import ByGap
+from maxmargin.methods.rules import ByGap
 from maxmargin.problems import Multiclass
 from maxmargin.product import (
     Approximate,

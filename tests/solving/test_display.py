@@ -16,8 +16,7 @@ from maxmargin.problems import Multiclass
 from maxmargin.runtime import limits
 from maxmargin.runtime.limits import Limits
 from maxmargin.solving.display import CertificateLines, LogLines, ProgressLine, shown_progress
-from maxmargin.solving.history import History, Measurement, plot_convergence
-from maxmargin.solving.result import Progress
+from maxmargin.solving.result import History, Measurement, Progress, plot_convergence
 
 matplotlib.use("Agg")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from maxmargin import History
-from maxmargin.solving.history import Measurement
+from maxmargin.solving.result import Measurement
 
 ROWS = (Measurement(5.0, 50, 0.25, 1.5, 0.5, 1.0), Measurement(7.5, 75, 0.5, 1.25, 0.75, 0.5))
 

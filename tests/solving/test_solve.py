@@ -21,7 +21,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.methods.protocol import BATCH, Point, point, start, traits
-from maxmargin.methods.sampling import Permutation
+from maxmargin.methods.rules import Permutation
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass
 from maxmargin.solving import run

@@ -26,10 +26,10 @@ from maxmargin import (
     solve,
 )
 from maxmargin.methods import protocol
-from maxmargin.methods.sampling import n_visits
+from maxmargin.methods.rules import n_visits
 from maxmargin.problems import Multiclass
 from maxmargin.runtime import limits
-from maxmargin.runtime.limits import Pace, kept_pace, now, uncounted
+from maxmargin.runtime.limits import Pace, now, shared_pace, stopped_clock
 from maxmargin.solving import objective, run
 from maxmargin.structures import oracle
 from support.crammer_singer import least_objective
@@ -245,9 +245,9 @@ def test_compiling_does_not_count(monkeypatch):
     monkeypatch.setattr(limits, "time", clock)
     begin = now()
     clock.now += 1.0
-    with uncounted():
+    with stopped_clock():
         clock.now += 10.0
-        with uncounted():  # a kernel within a kernel, or in another thread
+        with stopped_clock():  # a kernel within a kernel, or in another thread
             clock.now += 100.0
         assert now() - begin == 1.0
     clock.now += 2.0
@@ -260,7 +260,7 @@ def test_the_clock_may_be_stopped_by_several_threads(monkeypatch):
     begin = now()
 
     def compile_something():
-        with uncounted():
+        with stopped_clock():
             entered.wait()
             leave.wait()
 
@@ -279,7 +279,7 @@ def test_the_clock_may_be_stopped_by_several_threads(monkeypatch):
 
 def test_the_next_piece_is_at_most_eight_times_as_long_as_the_last() -> None:
     """Also where more examples than a piece were visited at once, as in the choice of the first kappa."""
-    with kept_pace():
+    with shared_pace():
         for examples, length in ((1, 8), (8, 64), (5, 512), (1000, 8000)):
             Pace("visits").note(examples, 1e-9)
             assert Pace("visits").length == length

@@ -1,5 +1,6 @@
 """`as_rows` is the one door of features: it refuses a matrix, or has its values."""
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 from maxmargin import ChainSVC, DependencySVC, GraphSVC, MulticlassSVC, MultilabelSVC
 from maxmargin.encoding.kinds import joined
+from maxmargin.encoding.matrices import checked_csr
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.problems import Chain
+from maxmargin.structures import rows as rows_module
 from maxmargin.structures.rows import (
     DenseRows,
     IndicatorRows,
@@ -235,3 +238,25 @@ def test_shared_rows_are_those_of_a_kronecker_product(times, n_columns, seed, ze
         assert not wiped[:, 1].any()
         assert not pair[:, [1, 3]].any()
         assert not cleared[x != 0].any()
+
+
+def test_matrices_of_encoders_are_checked_once_and_others_again(monkeypatch):
+    names = SequenceEncoder().fit_transform([[["a", "b"], ["b"], ["c"], ["a"]]]).rows
+    checked = []
+    monkeypatch.setattr(
+        rows_module, "checked_csr", lambda X, what: checked.append(what) or checked_csr(X, what)
+    )
+    for X in (names, SequenceEncoder().fit_transform([scipy.sparse.csr_array(np.eye(4, 3) * 2.0)]).rows):
+        held = as_rows(X)
+        assert not checked
+        assert np.shares_memory(held.columns, X.indices)
+        for other in (X.copy(), X[:2], X * 2.0, scipy.sparse.csr_array(X), pickle.loads(pickle.dumps(X))):
+            as_rows(other)
+            assert checked.pop()
+
+
+def test_indices_that_replace_those_of_an_encoder_are_checked():
+    rows = SequenceEncoder().fit_transform([[["a", "b"], ["b"]]]).rows
+    rows.indices = np.array([0, 10**6, 1], dtype=np.int32)
+    with pytest.raises(ValueError, match="must have column indices from 0 to 1, got 1000000 in row 0"):
+        as_rows(rows, "Owner")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from maxmargin import Accelerated, ExponentiatedGradient, Pairwise, Status, check_problem, solve
 from maxmargin.compiling.generics import has_implementation
 from maxmargin.methods.scratch import find_corner, new_scratch
-from maxmargin.methods.sweep import hinges, predictions
+from maxmargin.methods.sweep import hinges
 from maxmargin.problems import Multiclass, SlackRescaled, Weighted
+from maxmargin.solving.decoding import decoding_work, predictions
 from maxmargin.structures.feature_map import score, statistics_size
 from maxmargin.structures.oracle import expectation, psi
 from maxmargin.structures.problem import sizes
@@ -172,7 +173,7 @@ def test_predictions_do_not_depend_on_weights_of_examples() -> None:
     w = np.random.default_rng(0).normal(size=sizes(problem).weights)
     answers = np.zeros((2, len(case.problem.oracle.labels)), dtype=np.int64)
     for each, out in zip((problem, case.problem), answers, strict=True):
-        predictions.interpreted(each, w, 0, len(case.X), out, new_scratch(each))
+        predictions.interpreted(each, w, 0, len(case.X), out, *decoding_work(each))
     np.testing.assert_array_equal(*answers)
     for found, expected in zip(problem.unpack(w), case.problem.unpack(w), strict=True):
         np.testing.assert_array_equal(found, expected)

@@ -25,8 +25,8 @@ from tqdm import tqdm
 from maxmargin import estimators
 from maxmargin.compiling import KERNELS, places
 from maxmargin.compiling.kernel_cache import cache_directory
-from maxmargin.encoding.fields import number_fields
 from maxmargin.encoding.sequences import NumberedSequences
+from maxmargin.encoding.table import number_fields
 from maxmargin.estimators.parameters import DUAL_METHODS
 from maxmargin.runtime.arrays import CsrMatrix, FloatArray
 from maxmargin.runtime.wording import counted
@@ -41,8 +41,7 @@ from maxmargin.structures.matchings.encode import encode_links
 from maxmargin.structures.matchings.model import Matching
 from maxmargin.structures.problem import AnyProblem, sizes
 from maxmargin.structures.segments.model import Segments
-from maxmargin.structures.sequences.model import Chain
-from maxmargin.structures.sequences.second_order import SecondOrderChain
+from maxmargin.structures.sequences.model import Chain, SecondOrderChain
 from maxmargin.tagging.loops import ready_loops
 
 # Tiny fits that need the same kernels as users' fits: what `maxmargin.warm` runs to compile them.
@@ -104,7 +103,7 @@ def _attributes() -> tuple[object, object]:
     Tagging such files needs loops of its own, which are compiled here too.
     """
     ready_loops()
-    codes, counts, _, _ = number_fields(b"a\tb\nb\n")
+    codes, counts, _ = number_fields(b"a\tb\nb\n")
     return NumberedSequences(["a", "b"], codes, None, counts, np.array([0, 2])), [[0, 1]]
 
 

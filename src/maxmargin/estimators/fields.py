@@ -14,7 +14,7 @@ from maxmargin.files.container import NotPlain
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import IntArray
 from maxmargin.runtime.wording import quoted
-from maxmargin.solving.history import History, Measurement
+from maxmargin.solving.result import History, Measurement
 from maxmargin.structures.custom.encode import DenseJoint, Joint, NamedJoint, PairJoint, SparseJoint
 from maxmargin.structures.dependency.encode import ArcEncoder
 

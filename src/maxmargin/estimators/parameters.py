@@ -21,7 +21,7 @@ from maxmargin.methods import (
     Perceptron,
     Subgradient,
 )
-from maxmargin.methods.sampling import SAMPLINGS
+from maxmargin.methods.rules import SAMPLINGS
 
 DUAL_METHODS: dict[str, Callable[[float], object]] = {
     "auto": lambda lam: Accelerated(Pairwise(lam=lam)),

@@ -14,8 +14,7 @@ from maxmargin.structures.kernelised import KernelisedMap, kernel_parts, kerneli
 from maxmargin.structures.problem import AnyProblem, sizes
 from maxmargin.structures.problem import Problem as PairProblem
 from maxmargin.structures.segments.model import SegmentsOracle
-from maxmargin.structures.sequences.oracle import ChainOracle
-from maxmargin.structures.sequences.second_order import SecondOrderOracle
+from maxmargin.structures.sequences.oracle import ChainOracle, SecondOrderOracle
 from maxmargin.structures.slack import check_rescalable
 from maxmargin.structures.wrappers import SignConstrained, SlackRescaled
 

@@ -73,12 +73,12 @@ _GROWTH = 8
 
 
 def now() -> float:
-    """Return the reading of the clock by which runs are timed, in seconds; it stands still in `uncounted`."""
+    """Return the time by which runs are measured, in seconds; it stands still in `stopped_clock`."""
     return _CLOCK.read()
 
 
 @contextmanager
-def uncounted() -> Iterator[None]:
+def stopped_clock() -> Iterator[None]:
     """Stop the clock of all runs in this block, in which a kernel is compiled or loaded."""
     _CLOCK.stop()
     try:
@@ -88,7 +88,7 @@ def uncounted() -> Iterator[None]:
 
 
 @contextmanager
-def until(deadline: float) -> Iterator[None]:
+def deadline_at(deadline: float) -> Iterator[None]:
     """Let loops over examples in this block end after the deadline, most by raising `OutOfTime`."""
     token = _DEADLINE.set(deadline)
     try:
@@ -98,7 +98,7 @@ def until(deadline: float) -> Iterator[None]:
 
 
 @contextmanager
-def kept_pace() -> Iterator[None]:
+def shared_pace() -> Iterator[None]:
     """Let loops of the same name in this block, a run, continue with the `Pace` of the last one."""
     token = _LENGTHS.set({})
     try:
@@ -112,7 +112,7 @@ def is_limited() -> bool:
     return _DEADLINE.get() < math.inf
 
 
-def share_of_time(share: float) -> float:
+def deadline_of_share(share: float) -> float:
     """Return the deadline for a part of a run that may take this fraction of the remaining time."""
     begin, deadline = now(), _DEADLINE.get()
     return begin + share * (deadline - begin)
@@ -148,7 +148,7 @@ class Pace:
     """How many examples to visit between two readings of the clock: about a tenth of a second's worth.
 
     The deadline is that of the thread that makes the object; other threads may share it. A loop begins with a
-    piece of one example, unless one of the same ``name`` is known (`kept_pace`).
+    piece of one example, unless one of the same ``name`` is known (`shared_pace`).
     """
 
     def __init__(self, name: str = "") -> None:

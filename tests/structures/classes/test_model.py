@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.sweep import predictions
 from maxmargin.problems import Multiclass
+from maxmargin.solving.decoding import decoding_work, predictions
 from maxmargin.solving.objective import hinge_losses
 from maxmargin.structures.feature_map import score
 from maxmargin.structures.oracle import argmax, decode, loss, psi
@@ -34,7 +34,7 @@ def test_oracles_maximise_over_the_classes(case: Case, seed: int, whole: bool) -
         assert scores[scratch.y[0]] == pytest.approx(scores.max(), abs=1e-12)
         decoded.append(int(scratch.y[0]))
     compiled = np.zeros(len(decoded), dtype=np.int64)
-    predictions(problem, w, 0, len(compiled), compiled, new_scratch(problem))
+    predictions(problem, w, 0, len(compiled), compiled, *decoding_work(problem))
     assert compiled.tolist() == decoded
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from maxmargin import Accelerated, ChainSVC, Pairwise, solve
 from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.sweep import predictions
 from maxmargin.problems import Chain
+from maxmargin.solving.decoding import decoding_work, predictions
 from maxmargin.solving.objective import hinge_losses
 from maxmargin.structures.feature_map import score, statistics_size
 from maxmargin.structures.oracle import argmax, decode, expectation, oracle_workspace
@@ -79,7 +79,7 @@ def test_oracles_choose_among_what_is_allowed(drawn: tuple[Case, Array], seed: i
             assert values[outputs.index(y)] == pytest.approx(values.max(), abs=1e-11)
         found += list(y)
     compiled = np.zeros(len(found), dtype=np.int64)
-    predictions(case.problem, w, 0, len(case.X), compiled, scratch)
+    predictions(case.problem, w, 0, len(case.X), compiled, *decoding_work(case.problem))
     assert compiled.tolist() == found
     expected = [margins(case.data, i, flat(case.problem, w)).max() for i in range(len(case.X))]
     assert hinge_losses(case.problem, w) == pytest.approx(expected, abs=1e-11)

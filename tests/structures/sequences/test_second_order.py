@@ -18,10 +18,9 @@ from maxmargin import (
     check_problem,
     solve,
 )
-from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.sweep import predictions
 from maxmargin.problems import Chain, SecondOrderChain
 from maxmargin.solving import objective
+from maxmargin.solving.decoding import decoding_work, predictions
 from maxmargin.structures import products
 from maxmargin.structures.oracle import argmax, decode
 from maxmargin.structures.problem import Problem, sizes
@@ -158,7 +157,7 @@ def test_oracles_choose_among_what_is_allowed(seed: int, lengths: tuple[int, ...
             assert values[outputs.index(y)] == pytest.approx(values.max(), abs=1e-11)
         found += y
     compiled = np.zeros(len(found), dtype=np.int64)
-    predictions(problem, w, 0, len(lengths), compiled, new_scratch(problem))
+    predictions(problem, w, 0, len(lengths), compiled, *decoding_work(problem))
     assert compiled.tolist() == found
     check_slack_oracle(problem, data, seed)
 

@@ -39,8 +39,7 @@ from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback
 from maxmargin.structures.k_best import KBest
 from maxmargin.structures.sequences.encode import check_allowed, check_lengths, encode_forbidden
-from maxmargin.structures.sequences.model import Chain
-from maxmargin.structures.sequences.second_order import SecondOrderChain
+from maxmargin.structures.sequences.model import Chain, SecondOrderChain
 
 # The weights of a chain: as arrays, by name, and as tables.
 

@@ -105,7 +105,7 @@ def test_a_run_waits_for_the_certificate_with_which_it_may_end(case: Case) -> No
 
 def test_nobody_is_free(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two parts need two threads, and users' objects are called from one."""
-    monkeypatch.setattr(objective, "BesidePass", None)
+    monkeypatch.setattr(objective, "ConcurrentCertificate", None)
     settings: dict[str, Any] = {"tol": 0.0, "max_passes": 2, "check_every": 1, "n_jobs": 2}
     solve(case.problem, METHODS["divided"], **settings)
     solve(Counting(case.problem), METHODS["accelerated"], **settings)
@@ -129,7 +129,7 @@ def test_a_broken_oracle_is_named() -> None:
     X[7, 1] = np.nan
     problem = Multiclass.from_encoded(X, y, 4, loss=1.0 - np.eye(4))
     with threads(2):
-        beside = objective.BesidePass(BlockFrankWolfe(LAM), *_started(problem), False, 1)
+        beside = objective.ConcurrentCertificate(BlockFrankWolfe(LAM), *_started(problem), False, 1)
         with pytest.raises(BrokenOracle, match=r"^solve: example 7 has"):
             beside.finish()
 
@@ -166,7 +166,7 @@ def test_an_error_leaves_no_thread(case: Case) -> None:
 
 def test_a_certificate_out_of_time_is_left_out(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate that cannot be finished is left out; those before it count."""
-    finish, count = objective.BesidePass.finish, itertools.count()
+    finish, count = objective.ConcurrentCertificate.finish, itertools.count()
 
     def third_is_late(self: Any) -> Any:
         if next(count) == 2:
@@ -174,7 +174,7 @@ def test_a_certificate_out_of_time_is_left_out(case: Case, monkeypatch: pytest.M
             raise OutOfTime
         return finish(self)
 
-    monkeypatch.setattr(objective.BesidePass, "finish", third_is_late)
+    monkeypatch.setattr(objective.ConcurrentCertificate, "finish", third_is_late)
     settings: dict[str, Any] = {"tol": 0.0, "check_every": 1, "random_state": 0, "max_passes": 5}
     found = solve(case.problem, METHODS["accelerated"], n_jobs=2, **settings)
     expected = solve(case.problem, METHODS["accelerated"], **settings)

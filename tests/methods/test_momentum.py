@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin.methods.walks import difference_products
+from maxmargin.methods.momentum import difference_products
 from maxmargin.problems import GaussianKernel, Kernelised, Multiclass, SignConstrained, Weighted
 from maxmargin.structures.feature_map import is_euclidean
 from support.bases import Rotation, Scaling, rebased

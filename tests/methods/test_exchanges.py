@@ -1,4 +1,4 @@
-"""Meetings of parts within kernels: what they add, whoever comes first, and that nobody waits for ever."""
+"""Exchange of parts within kernels: what they add, whoever comes first, and that nobody waits for ever."""
 
 import threading
 from collections.abc import Generator
@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 
 from maxmargin.compiling.intrinsics import has_reached, publish
-from maxmargin.methods.meetings import Meetings, attend, new_log, new_meetings, record
-from maxmargin.methods.walks import NO_MEETINGS
+from maxmargin.methods.between_visits import (
+    NO_ACCELERATION,
+    Exchange,
+    before_visit,
+    new_exchanges,
+    new_log,
+    record,
+)
 from maxmargin.runtime.threads import run_in_turns, threads
 from maxmargin.structures.feature_map import Move, add_entry, new_move, reset
 from support.naive import Array
@@ -48,24 +54,24 @@ def changes_of(moves: Array) -> Array:
     )
 
 
-def meetings_of(parts: int) -> list[Meetings]:
+def exchanges_of(parts: int) -> list[Exchange]:
     after, before = [np.arange(1, ROUNDS)] * parts, [np.full(SIZE, np.nan) for _ in range(parts)]
-    return new_meetings(Identity(), after, before, SCALE, new_log(parts, 1, SIZE), is_crowded=True)
+    return new_exchanges(Identity(), after, before, SCALE, new_log(parts, 1, SIZE), is_crowded=True)
 
 
-def part_task(meetings: Meetings, moves: Array) -> Generator[None, None, Array]:
-    """Visits that move the weights, and all meetings."""
+def part_task(exchanges: Exchange, moves: Array) -> Generator[None, None, Array]:
+    """Visits that move the weights, and all exchanges."""
     w, work = np.arange(SIZE, dtype=float), Work(new_move(SIZE), None)
     for t, direction in enumerate(moves):
-        while not attend(meetings, t, w, work):
+        while not before_visit(exchanges, t, w, work):
             yield
         for k in np.flatnonzero(direction):
             add_entry(work.move, k, direction[k])
         work.move.gamma[0] = GAMMA
-        w += SIGMA * SCALE * GAMMA * np.roll(direction, t * meetings.parts + meetings.part)
-        record(meetings, t, work.move)
+        w += SIGMA * SCALE * GAMMA * np.roll(direction, t * exchanges.parts + exchanges.part)
+        record(exchanges, t, work.move)
         reset(work.move)
-    while not attend(meetings, len(moves), w, work):
+    while not before_visit(exchanges, len(moves), w, work):
         yield
     return w
 
@@ -74,14 +80,14 @@ def part_task(meetings: Meetings, moves: Array) -> Generator[None, None, Array]:
 @pytest.mark.parametrize("parts", [2, 3, 7])
 def test_sums_are_those_of_naive_loops(parts: int, n_jobs: int) -> None:
     """A part has all its own moves, sigma times, and those of the others but for the last two rounds."""
-    moves, meetings = moves_of(parts), meetings_of(parts)
+    moves, exchanges = moves_of(parts), exchanges_of(parts)
     with threads(n_jobs):
-        found = run_in_turns([part_task(*each) for each in zip(meetings, moves, strict=True)])
+        found = run_in_turns([part_task(*each) for each in zip(exchanges, moves, strict=True)])
     change = changes_of(moves)
     for p, w in enumerate(found):
         others = change[np.arange(parts) != p, :-2].sum(axis=(0, 1))
         before = np.arange(SIZE) + SIGMA * change[p, :-2].sum(axis=0) + others
-        assert meetings[p].before == pytest.approx(before, abs=1e-12)
+        assert exchanges[p].before == pytest.approx(before, abs=1e-12)
         assert w == pytest.approx(before + SIGMA * change[p, -2:].sum(axis=0), abs=1e-12)
 
 
@@ -89,25 +95,25 @@ def test_sums_are_those_of_naive_loops(parts: int, n_jobs: int) -> None:
 def test_who_comes_first_does_not_change_a_bit(first: int) -> None:
     moves, found = moves_of(3), []
     for order in ([0, 1, 2], np.roll([2, 1, 0], first)):
-        meetings = meetings_of(3)
-        weights = run_in_turns([part_task(meetings[p], moves[p]) for p in order])
+        exchanges = exchanges_of(3)
+        weights = run_in_turns([part_task(exchanges[p], moves[p]) for p in order])
         found.append(np.array([weights[list(order).index(p)] for p in range(3)]))
     assert (found[0] == found[1]).all()
 
 
 def test_a_part_waits_for_one_that_is_a_round_behind() -> None:
-    """Part 0 comes to its second meeting before part 1 has made a visit."""
-    meetings, work = meetings_of(2)[0], Work(new_move(SIZE), None)
-    assert attend(meetings, 1, np.zeros(SIZE), work)
-    assert not attend(meetings, 2, np.zeros(SIZE), work)
-    publish(meetings.finished[1], 1)
-    assert attend(meetings, 2, np.zeros(SIZE), work)
+    """Part 0 comes to its second exchange before part 1 has made a visit."""
+    exchanges, work = exchanges_of(2)[0], Work(new_move(SIZE), None)
+    assert before_visit(exchanges, 1, np.zeros(SIZE), work)
+    assert not before_visit(exchanges, 2, np.zeros(SIZE), work)
+    publish(exchanges.finished[1], 1)
+    assert before_visit(exchanges, 2, np.zeros(SIZE), work)
 
 
 def test_without_meetings_nothing_happens() -> None:
     move = new_move(SIZE)
-    assert attend(NO_MEETINGS, 3, np.zeros(1), Work(move, None))
-    record(NO_MEETINGS, 0, move)
+    assert before_visit(NO_ACCELERATION, 3, np.zeros(1), Work(move, None))
+    record(NO_ACCELERATION, 0, move)
 
 
 @pytest.mark.compiled
