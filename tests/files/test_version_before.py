@@ -108,7 +108,7 @@ def test_a_problem_of_functions_is_unpickled() -> None:
 
 
 def test_methods_are_unpickled() -> None:
-    assert pickle.loads((earlier.FOLDER / "methods.pickle").read_bytes()) == earlier.METHODS
+    assert unpickled("methods.pickle") == earlier.METHODS
 
 
 @pytest.mark.parametrize("name", SAMPLES)
