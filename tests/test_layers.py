@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -338,3 +339,13 @@ def test_few_types_are_left_open():
     # Where a type can be said it is: a Protocol, a TypeVar, `object`.
     counts = {module: len(re.findall(r"\bAny\b", (ROOT / f"{module}.py").read_text())) for module in MODULES}
     assert sum(counts.values()) <= 300, sorted(counts.items(), key=lambda item: -item[1])[:10]
+
+
+def test_paths_in_texts_lead_somewhere():
+    for module in set(MODULES) - {"_moved"}:
+        for path in re.findall(r"\bmaxmargin((?:\.\w+)+)", (ROOT / f"{module}.py").read_text()):
+            _, *names = path.split(".")
+            k = next((k for k in range(len(names), 0, -1) if _module_at("/".join(names[:k]))), 0)
+            home = import_module(".".join(["maxmargin", *names[:k]]))
+            is_setting = path == ".timeout"  # of Dask
+            assert is_setting or k == len(names) or hasattr(home, names[k]), (module, path)

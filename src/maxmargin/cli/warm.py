@@ -44,7 +44,7 @@ from maxmargin.structures.segments.model import Segments
 from maxmargin.structures.sequences.model import Chain, SecondOrderChain
 from maxmargin.tagging.loops import ready_loops
 
-# Tiny fits that need the same kernels as users' fits: what `maxmargin.warm` runs to compile them.
+# Tiny fits that need the same kernels as users' fits: what `maxmargin compile` runs to compile them.
 
 
 class FirstFit(NamedTuple):

@@ -2,12 +2,11 @@ r"""Training on several machines, on Dask: data in partitions, which stay where 
 
 **Who does what.** The driver `maxmargin.solve` runs in the client, on a problem of another kind:
 `Partitioned` knows sizes, and where the examples are. Workers hold the partitions with their dual variables
-(`maxmargin.dask.holding`, `maxmargin.dask.tasks`). The client holds the weights, and whatever `Accelerated`
-averages. `Distributed` takes the place of `Divided`: partitions on one thread of a worker are one part. In a
-round every part moves from the common weights, and only changes of weights travel (`maxmargin.dask.changes`):
-from the client the entries that changed since the last round, back to it the sum of the parts' moves, which
-workers add up in a tree. Hinges and dual losses are summed where the data are. Vocabularies and labels are
-merged in a tree, too.
+(`maxmargin.dask.tasks`). The client holds the weights, and whatever `Accelerated` averages. `Distributed`
+takes the place of `Divided`: partitions on one thread of a worker are one part. In a round every part moves
+from the common weights, and only changes of weights travel (`maxmargin.dask.messages`): from the client the
+entries that changed since the last round, back to it the sum of the parts' moves, which workers add up in a
+tree. Hinges and dual losses are summed where the data are. Vocabularies and labels are merged in a tree, too.
 
 **Work comes in short tasks.** A task ends after about three seconds and says whether it is done; the client
 asks again for the rest. So Ctrl-C and ``time_limit`` end the work of all workers, and a worker that does not

@@ -254,7 +254,7 @@ def _ways(item: Item, text: str, k: int, p: int) -> list[tuple[int, int]]:
 # counts from the start of the sentence, from 1, or from its end, from -1. Rows before a sentence read
 # ``_x-1``, ..., ``_x-4`` and then ``_x-#``, rows after it ``_x+1``, ... Everything from a ``#`` on is a
 # comment. A line that begins with ``b`` makes a feature of each token but the first, for pairs of labels,
-# and one that begins with ``*`` makes both. `maxmargin.formats.regexps` has the syntax of regexps.
+# and one that begins with ``*`` makes both. The syntax of regexps is above.
 
 _COMMAND = re.compile(
     r"%([xtmXTM])\[\s*(@?)\s*([-+]?\d{1,9})\s*,\s*(\d{1,9})\s*(?:,\s*\"((?:[^\"\\]|\\.)*)\"\s*)?\]"

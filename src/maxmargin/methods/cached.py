@@ -1,7 +1,7 @@
 r"""Fewer calls of an expensive oracle, by steps towards planes that it returned earlier.
 
 A visit first searches the cache of the example, and calls its oracle only if no cached plane is good enough
-(see `maxmargin.methods._cache` for the criterion). *Replays* follow each pass: approximate passes that use
+(see `is_hit` for the criterion). *Replays* follow each pass: approximate passes that use
 cached planes only (MP-BCFW; Shah, Kolmogorov and Lampert 2015). Costs are measured in visits without an
 oracle call. Let the pass make c calls of an oracle of cost r, and let :math:`\Delta D_k` be the increase of
 the dual in replay k, or in the pass itself for k = 0. Replays continue while the last one gained more per
