@@ -18,6 +18,8 @@ _MODULES = {
     "compiling": """addresses ahead baseline collection exchange generics interpreting interrupts inventory
         kernel_cache named_tuples object_code places prefetch progress threads trust views""",
     "corpus": "encoding finishing hashing manifest opening reading sequences writing",
+    "dask": """calls changes estimators fleet holding lessons messages method partitions problem rounds
+        solving tasks teaching training""",
     "datasets": "conll2000 digit_words hansards nuclei ocr scene snakes ud_ewt",
     "displays": "_canvas alignment convergence dependency features graph segments transitions",
     "encoding": """_arc_names _arc_templates arc_features arcs checked chunks fields forbidden graph_features
