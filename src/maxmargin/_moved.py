@@ -1,4 +1,4 @@
-"""Old paths of modules, which work for one more release, with a warning: in pickles, and in users' imports.
+"""Old paths of modules, which still work, with a warning: in pickles, and in users' imports.
 
 A module that is gone is imported as an empty one, which finds each of its names where it is defined now.
 """
@@ -10,6 +10,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _PACKAGE = __name__.rpartition(".")[0]
+# The version that no longer has this file: two minor releases after the first with it.
+_REMOVAL = "0.4"
 # Those of the version before. The ones that still exist are found without this.
 _MODULES = {
     "": """_arguments _probe _spot_check arrays checks corpus decoding display driver formats history
@@ -100,7 +102,7 @@ def _fetched(old: str, new: str) -> object:
     """Return what has this name now; warn whoever asked a module for the old one."""
     import warnings
 
-    text = f"{old} is now {new}; the old path will not work in the next release."
+    text = f"{old} is now {new}; the old path goes in version {_REMOVAL}."
     warnings.warn(text, FutureWarning, stacklevel=4 if old in _FORMER else 3)
     home, _, name = new.rpartition(".")
     found: object = getattr(import_module(home), name)
