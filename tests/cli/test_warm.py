@@ -18,8 +18,8 @@ from maxmargin.cli.warm import FirstFit
 from maxmargin.estimators.parameters import DUAL_METHODS
 from maxmargin.structures.classes.model import MulticlassMap
 from maxmargin.structures.dependency.model import DependencyMap
+from maxmargin.structures.graphs.loopy import LABELLINGS
 from maxmargin.structures.graphs.model import GraphMap
-from maxmargin.structures.graphs.oracle import LABELLINGS
 from maxmargin.structures.matchings.model import MatchingMap
 from maxmargin.structures.rows import DenseRows, Rows, as_rows
 from maxmargin.structures.segments.model import SegmentsMap

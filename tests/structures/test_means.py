@@ -15,7 +15,7 @@ from maxmargin.structures.feature_map import score, statistics_size
 from maxmargin.structures.means import find_means, has_means, means_space
 from maxmargin.structures.oracle import oracle_workspace
 from maxmargin.structures.problem import sizes
-from maxmargin.structures.segments.model import SegmentsOracle
+from maxmargin.structures.segments.oracle import SegmentsOracle
 from support.catalogue import (
     Case,
     chain_case,

@@ -35,8 +35,8 @@ from maxmargin.solving.driver import solve
 from maxmargin.structures.classes.model import Multiclass
 from maxmargin.structures.dependency.encode import Arcs
 from maxmargin.structures.dependency.model import Dependency, DependencyProblem
+from maxmargin.structures.graphs.loopy import LABELLINGS
 from maxmargin.structures.graphs.model import Graph
-from maxmargin.structures.graphs.oracle import LABELLINGS
 from maxmargin.structures.matchings.encode import encode_links
 from maxmargin.structures.matchings.model import Matching
 from maxmargin.structures.problem import AnyProblem, sizes

@@ -13,7 +13,7 @@ from maxmargin.structures.kernel_functions import KernelFunction, PrecomputedKer
 from maxmargin.structures.kernelised import KernelisedMap, kernel_parts, kernelised_map
 from maxmargin.structures.problem import AnyProblem, sizes
 from maxmargin.structures.problem import Problem as PairProblem
-from maxmargin.structures.segments.model import SegmentsOracle
+from maxmargin.structures.segments.oracle import SegmentsOracle
 from maxmargin.structures.sequences.oracle import ChainOracle, SecondOrderOracle
 from maxmargin.structures.slack import check_rescalable
 from maxmargin.structures.wrappers import SignConstrained, SlackRescaled

@@ -1,4 +1,21 @@
-"""Steps of dynamic programs over labels: the best, the k best and the sum over predecessors."""
+r"""Steps of dynamic programs over labels: the best, the sum over and the k best of all predecessors.
+
+Sums are those of a Gibbs distribution over all paths through a trellis. The forward pass sums in the log
+domain, with the largest term of each sum factored out. The backward pass computes marginals from the
+conditional distributions of a label given the next one,
+
+.. math::
+
+    v_t(k) &= u_t(k) + \log \sum_j e^{v_{t-1}(j) + p(j, k)} \\
+    q_t(j \mid k) &\propto e^{v_{t-1}(j) + p(j, k)}, \qquad
+    \mu_{t-1, t}(j, k) = q_t(j \mid k) \, \mu_t(k), \qquad
+    \mu_{t-1}(j) = \sum_k \mu_{t-1, t}(j, k) .
+
+Since every :math:`q_t(\cdot \mid k)` is normalised to sum to one, whatever the magnitude of the scores, the
+marginals are those of a distribution, up to rounding in sums of probabilities. Exponentials dominate the
+cost. If the scores of pairs are close enough that no exponential of one vanishes beside another, these are
+computed once for all positions, and multiplied by those of :math:`v_{t-1}`.
+"""
 
 import math
 from typing import NamedTuple
@@ -8,6 +25,13 @@ import numpy as np
 from maxmargin.compiling import helper
 from maxmargin.compiling.loops import add_scaled, clear
 from maxmargin.runtime.arrays import FloatArray, IntArray, check_memory
+
+# Score of a forbidden transition: finite, so that sums are finite, but too low for other scores to offset.
+BARRIER = -1e30
+# Scores below this include a barrier.
+LEAST = BARRIER / 2
+# Products and quotients of exponentials of numbers in (-NEAR, 0] neither underflow nor overflow.
+NEAR = 300.0
 
 
 @helper
@@ -73,29 +97,6 @@ def transpose(matrix, n, out):
             out[k, j] = matrix[j, k]
 
 
-# The Gibbs distribution over all paths through a trellis: forward sums, backward marginals.
-#
-# The forward pass sums in the log domain, with the largest term of each sum factored out. The backward pass
-# computes marginals from the conditional distributions of a label given the next one,
-#
-# .. math::
-#
-#     v_t(k) &= u_t(k) + \log \sum_j e^{v_{t-1}(j) + p(j, k)} \\
-#     q_t(j \mid k) &\propto e^{v_{t-1}(j) + p(j, k)}, \qquad
-#     \mu_{t-1, t}(j, k) = q_t(j \mid k) \, \mu_t(k), \qquad
-#     \mu_{t-1}(j) = \sum_k \mu_{t-1, t}(j, k) .
-#
-# Since every :math:`q_t(\cdot \mid k)` is normalised to sum to one, whatever the magnitude of the scores, the
-# marginals are those of a distribution, up to rounding in sums of probabilities.
-#
-# Exponentials dominate the cost. If the scores of pairs are close enough that no exponential of one vanishes
-# beside another, these exponentials are computed once for all positions, and multiplied by those of
-# :math:`v_{t-1}`.
-
-# Products and quotients of exponentials of numbers in (-_NEAR, 0] neither underflow nor overflow.
-NEAR = 300.0
-
-
 @helper
 def powers_of_near(pairwise, n_labels, power):
     """``power = exp(pairwise - top)``; return the largest score, top, or infinity if scores are far apart."""
@@ -158,9 +159,6 @@ def step_back(joint, n_labels, after, before, counts):
         before[j] = mass
 
 
-# The Gibbs distribution over a set of labels (softmax).
-
-
 @helper
 def softmax(scores, n_labels, p):
     r"""Write :math:`p_k \propto e^{u_k}` and return :math:`\log \sum_k e^{u_k}`.
@@ -181,9 +179,6 @@ def softmax(scores, n_labels, p):
     for k in range(n_labels, p.shape[0]):
         p[k] = 0.0
     return largest + math.log(total)
-
-
-# The k best paths through a trellis.
 
 
 class KBestWork(NamedTuple):
@@ -306,9 +301,3 @@ def trace_ranked(t, state, rank, work, y):
         state, rank = work.before[t, state, rank], work.rank[t, state, rank]
         t -= 1
         y[t] = state
-
-
-# Score of a forbidden transition: finite, so that sums are finite, but too low for other scores to offset.
-BARRIER = -1e30
-# Scores below this include a barrier.
-LEAST = BARRIER / 2

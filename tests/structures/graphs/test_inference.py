@@ -12,8 +12,15 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from maxmargin.structures.graphs.cuts import CutWork, cut, cut_work
-from maxmargin.structures.graphs.inference import ROOT, best_on_tree, best_subset, span, subset_work
-from maxmargin.structures.graphs.loopy import best_by_messages, best_by_search, message_work, search_work
+from maxmargin.structures.graphs.inference import ROOT, best_on_tree, span
+from maxmargin.structures.graphs.loopy import (
+    best_by_messages,
+    best_by_search,
+    best_subset,
+    message_work,
+    search_work,
+    subset_work,
+)
 from maxmargin.structures.sequences.inference import viterbi
 from support.graphs import arcs_of, best_score, cut_score, random_graph, table_score
 from support.naive import Array

@@ -12,7 +12,7 @@ from maxmargin import Accelerated, BlockFrankWolfe, FrankWolfe, Pairwise, Status
 from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.problems import Chain, Graph
 from maxmargin.solving.objective import hinge_losses
-from maxmargin.structures.graphs.oracle import Messages
+from maxmargin.structures.graphs.loopy import Messages
 from maxmargin.structures.oracle import argmax, is_bounded, is_exact, loss, output_size, shortfall
 from maxmargin.structures.problem import sizes
 from support import naive

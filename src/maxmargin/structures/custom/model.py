@@ -12,14 +12,13 @@ from maxmargin.structures import feature_map
 from maxmargin.structures.custom.oracle import CustomOracle
 from maxmargin.structures.problem import Problem, fitting, take_half
 
-# The identity: statistics are features, and scores are weights. It is used if no structure is known.
-#
-# Only the nonzeros of vectors are stored, so the memory for an example depends on its few relevant outputs,
-# not on the number of weights.
-
 
 class IdentityMap(NamedTuple):
-    """The space of features: n examples, ``size`` features."""
+    """The identity: statistics are features, and scores are weights; n examples, ``size`` features.
+
+    Only the nonzeros of vectors are stored, so the memory for an example depends on its few relevant outputs,
+    not on the number of weights.
+    """
 
     n: int
     size: int
@@ -60,6 +59,7 @@ def identity_score(phi, i, w, theta):
 
 @feature_map.gram.register(IdentityMap)
 def identity_gram(phi, i, move, image, work):
+    """Write delta to ``image``, which is zero except for the entries written last."""
     _copy_move(move, image, work)
 
 
@@ -80,7 +80,7 @@ def identity_unpack(phi: IdentityMap, w: FloatArray) -> tuple[FloatArray]:
 
 @helper
 def _copy_move(move, image, work):
-    """``image[:] = delta``, where image is zero except for the entries written last."""
+    """``image[:] = delta``"""
     for c in range(work.size[0]):
         image[work.where[c]] = 0.0
     for c in range(move.size[0]):

@@ -256,6 +256,23 @@ def _distance(v, now, heads, work):
     return total
 
 
+@helper
+def load_terms(unary, pairs, excess, residual):
+    """Write the gain of label 1 at each node, and the loss of each edge if its ends differ."""
+    for v in range(unary.shape[0]):
+        excess[v] = unary[v, 1] - unary[v, 0]
+    for e in range(pairs.shape[0]):
+        residual[2 * e] = residual[2 * e + 1] = max(pairs[e, 0], 0.0)
+
+
+@helper
+def make_bonds(pairs, heads, n_nodes, y):
+    """Make every bond that is possible and does not lower the score."""
+    for e in range(pairs.shape[0]):
+        same = y[heads[2 * e]] == y[heads[2 * e + 1]]
+        y[n_nodes + e] = 1 if same and pairs[e, 0] >= 0.0 else 0
+
+
 # Margins of the labels of a minimum cut: by how much the score falls if one label has to change.
 #
 # The flow that `cut` leaves proves that the cut is minimal. If a node has to be on the other side, the cut

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array, vstack
 from scipy.sparse.csgraph import connected_components
 
-from maxmargin.encoding.checked import checked_numbers, checked_offsets
 from maxmargin.encoding.kinds import (
     Words,
     check_widths,
@@ -592,33 +591,3 @@ def _mark(chosen: object, array: NDArray[np.float64], axis: int) -> bool:
         return False
     np.moveaxis(array, axis, 0)[found.astype(np.int64)] = 1.0
     return True
-
-
-def checked_graphs(graphs: Graphs, n_nodes: int, n_edges: int, owner: str) -> Graphs:
-    """Return the graphs with copies of all but their features, if each edge joins two nodes of its graph."""
-    offsets = checked_offsets(graphs.offsets, n_nodes, owner)
-    edge_offsets = checked_offsets(graphs.edge_offsets, n_edges, owner, name="edge_offsets", least=0)
-    if len(edge_offsets) != len(offsets) or np.shape(graphs.ends) != (n_edges, 2):
-        raise ValueError(
-            f"{owner}: edge_offsets and ends must have shapes ({len(offsets)},) and ({n_edges}, 2), got "
-            f"({len(edge_offsets)},) and {np.shape(graphs.ends)}."
-        )
-    most = np.repeat(np.repeat(np.diff(offsets), np.diff(edge_offsets)), 2)
-    ends = checked_numbers(np.ravel(graphs.ends), 2 * n_edges, most, owner, name="ends of edges")
-    ends = ends.reshape(n_edges, 2)
-    loops = ends[:, 0] == ends[:, 1]
-    if loops.any():
-        raise ValueError(
-            f"{owner}: edge {int(loops.argmax())} must join two nodes, got {ends[loops.argmax(), 0]} twice."
-        )
-    return graphs._replace(offsets=offsets, edge_offsets=edge_offsets, ends=ends)
-
-
-def checked_importance(weights: object, n_nodes: int, owner: str) -> FloatArray:
-    """Return the weight of each node in the loss."""
-    array = checked_floats(weights, owner, "weights").copy()
-    if array.shape != (n_nodes,) or not ((array >= 0.0) & (array < np.inf)).all():
-        raise ValueError(
-            f"{owner}: weights must be {n_nodes} finite numbers >= 0, one per node, got {described(weights)}."
-        )
-    return array

@@ -7,11 +7,40 @@ import numpy as np
 
 from maxmargin.compiling import helper
 from maxmargin.compiling.loops import add_scaled, clear, copy, fill, weighted_sum
-from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, plain
+from maxmargin.structures.graphs.encode import Graphs
 from maxmargin.structures.recursions import best_predecessors, exponentials, lead, softmax, step_back
 
 # Stands for the arc to the parent of a root, which has none.
 ROOT = -1
+
+
+class Neighbours(NamedTuple):
+    """The edges of all graphs as seen from their nodes; edge e of a graph has the arcs 2e and 2e + 1.
+
+    Attributes
+    ----------
+    start : array of shape (n_nodes + 1,)
+    arcs : array of shape (2 * n_edges,)
+        The arcs ``arcs[start[v]:start[v + 1]]`` leave node v. Arcs are numbered within their graph.
+    heads : array of shape (2 * n_edges,)
+        The node that each arc leads to, numbered within the graph; graph after graph. Arc 2e leads from the
+        first end of edge e to the second, arc 2e + 1 back.
+    """
+
+    start: IntArray
+    arcs: IntArray
+    heads: IntArray
+
+
+def neighbours(graphs: Graphs) -> Neighbours:
+    """Return the arcs of all nodes."""
+    graph = np.repeat(np.arange(len(graphs.offsets) - 1), 2 * np.diff(graphs.edge_offsets))
+    tails = graphs.ends.ravel() + graphs.offsets[graph]
+    start = np.append(0, np.cumsum(np.bincount(tails, minlength=int(graphs.offsets[-1]))))
+    arcs = np.argsort(tails, kind="stable")
+    arcs = plain(arcs - 2 * graphs.edge_offsets[graph[arcs]], np.int64)
+    return Neighbours(start, arcs, graphs.ends[:, ::-1].ravel())
 
 
 @helper
@@ -48,6 +77,41 @@ def span(start, arcs, heads, order, parent):
                     parent[u], order[found] = arcs[p] ^ 1, u
                     found += 1
     return True
+
+
+class Tree(NamedTuple):
+    """Exact, for graphs without cycles; edges have tables.
+
+    Attributes
+    ----------
+    order, parent : arrays of shape (n_nodes,)
+        The nodes of each graph, parents before children, and the arc from each to its parent.
+    """
+
+    order: IntArray
+    parent: IntArray
+
+
+def walked(graphs: Graphs, arcs: Neighbours, owner: str) -> Tree:
+    """Return a traversal order for each graph; raise if one has a cycle."""
+    order, parent = np.zeros((2, int(graphs.offsets[-1])), dtype=np.int64)
+    for i in range(len(graphs.offsets) - 1):
+        first, stop = graphs.offsets[i : i + 2]
+        heads = arcs.heads[2 * graphs.edge_offsets[i] : 2 * graphs.edge_offsets[i + 1]]
+        start = arcs.start[first : stop + 1]
+        if not span(start, arcs.arcs, heads, order[first:stop], parent[first:stop]):
+            raise ValueError(
+                f"{owner}: graph {i} of X has a cycle, but inference='tree' is for graphs without; remove "
+                "edges, or use inference='messages', or 'cut' for two labels."
+            )
+    return Tree(order, parent)
+
+
+class TreeWork(NamedTuple):
+    """Work arrays: the best score below each node for each of its labels, and a message."""
+
+    value: FloatArray
+    message: FloatArray
 
 
 @helper
@@ -395,87 +459,3 @@ def _choose(row, pairs, arc, label, n_labels, work):
     if arc != ROOT:
         add_given(pairs[arc >> 1], arc & 1, label, n_labels, work.message)
     return first_best(work.message, n_labels)
-
-
-# The best labelling of a small graph by zeros and ones: all labellings are scored, by doubling.
-#
-# A labelling is a set of nodes: those with label one. Sets are numbered by their bits, so that the sets of
-# the first v nodes are 0, ..., 2^v - 1, and adding node v adds 2^v. The gain of node v for all sets of
-# earlier nodes is also computed by doubling, one neighbour at a time. So a set costs two additions.
-
-# Largest number of nodes: 4,096 sets.
-MOST_NODES = 12
-
-
-class SubsetWork(NamedTuple):
-    """Workspace.
-
-    Attributes
-    ----------
-    score : array of shape (2^n_nodes,)
-        The score of each set, relative to that of the empty set.
-    gain : array of shape (2^n_nodes,)
-        What a node adds to the score of each set of earlier nodes.
-    change : array of shape (n_nodes,)
-        How the gain changes with each earlier node.
-    """
-
-    score: FloatArray
-    gain: FloatArray
-    change: FloatArray
-
-
-def subset_work(n_nodes: int) -> SubsetWork:
-    """Return a workspace for up to ``n_nodes`` nodes."""
-    return SubsetWork(np.zeros(2**n_nodes), np.zeros(2**n_nodes), np.zeros(n_nodes))
-
-
-@helper
-def best_subset(unary, tables, start, arcs, heads, work, y):
-    r"""Find the labelling by zeros and ones of largest score.
-
-    .. math:: \max_y \; \sum_v u_v(y_v) + \sum_{e = (a, b)} p_e(y_a, y_b)
-
-    Ties go to the smallest number.
-
-    Parameters
-    ----------
-    unary : array of shape (n_nodes, width)
-    tables : array of shape (n_edges, 2, width)
-        ``tables[e, j, k]`` is the score of label j at the first end of e and label k at its second.
-    start, arcs, heads : int arrays
-        Node v has the arcs ``arcs[start[v]:start[v + 1]]``, and arc a leads to ``heads[a]``; edge e has the
-        arcs 2e, from its first end to its second, and 2e + 1.
-    work : SubsetWork
-    y : int array of length at least n_nodes
-        Receives the labelling.
-    """
-    n_nodes, score = unary.shape[0], work.score
-    score[0] = 0.0
-    for v in range(n_nodes):
-        _gains(v, unary, tables, start, arcs, heads, work)
-        for s in range(1 << v):
-            score[s + (1 << v)] = score[s] + work.gain[s]
-    best = 0
-    for s in range(1, 1 << n_nodes):
-        best = s if score[s] > score[best] else best
-    for v in range(n_nodes):
-        y[v] = (best >> v) & 1
-
-
-@helper
-def _gains(v, unary, tables, start, arcs, heads, work):
-    """Write what label one at v adds to the score of each set of earlier nodes, later labels being zero."""
-    gain, change = work.gain, work.change
-    gain[0] = unary[v, 1] - unary[v, 0]
-    for u in range(v):
-        change[u] = 0.0
-    for p in range(start[v], start[v + 1]):
-        u, table = heads[arcs[p]], tables[arcs[p] >> 1]
-        alone = table[1, 0] if arcs[p] & 1 == 0 else table[0, 1]
-        gain[0] += alone - table[0, 0]
-        if u < v:
-            change[u] = table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]
-    for u in range(v):
-        for s in range(1 << u):
-            gain[s + (1 << u)] = gain[s] + change[u]

@@ -1,4 +1,4 @@
-"""Graphs with cycles: messages, and search with a bound."""
+"""Graphs with cycles: messages, search with a bound, all labellings of small ones; and kinds of inference."""
 
 from typing import NamedTuple
 
@@ -7,8 +7,12 @@ import numpy as np
 from maxmargin.compiling import helper, not_inlined
 from maxmargin.compiling.loops import add_scaled, clear, copy
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.structures.graphs.inference import add_given, first_best, send
+from maxmargin.runtime.wording import shown
+from maxmargin.structures.graphs.encode import Graphs
+from maxmargin.structures.graphs.inference import Neighbours, Tree, add_given, first_best, send, walked
 
+# Largest number of nodes of a graph all of whose labellings are scored: 4,096 sets.
+MOST_NODES = 12
 # A labelling whose score is this close to the bound, relative to the scores, is taken as optimal.
 _ROUNDING = 1e-9
 
@@ -275,3 +279,140 @@ def _expand(v, reached, unary, tables, start, arcs, heads, n_labels, work):
             add_scaled(1.0, messages[arc >> 1], work.reached[v])
     for k in range(n_labels):
         work.reached[v, k] += reached
+
+
+# The best labelling of a small graph by zeros and ones: all labellings are scored, by doubling.
+#
+# A labelling is a set of nodes: those with label one. Sets are numbered by their bits, so that the sets of
+# the first v nodes are 0, ..., 2^v - 1, and adding node v adds 2^v. The gain of node v for all sets of
+# earlier nodes is also computed by doubling, one neighbour at a time. So a set costs two additions.
+
+
+class SubsetWork(NamedTuple):
+    """Workspace.
+
+    Attributes
+    ----------
+    score : array of shape (2^n_nodes,)
+        The score of each set, relative to that of the empty set.
+    gain : array of shape (2^n_nodes,)
+        What a node adds to the score of each set of earlier nodes.
+    change : array of shape (n_nodes,)
+        How the gain changes with each earlier node.
+    """
+
+    score: FloatArray
+    gain: FloatArray
+    change: FloatArray
+
+
+def subset_work(n_nodes: int) -> SubsetWork:
+    """Return a workspace for up to ``n_nodes`` nodes."""
+    return SubsetWork(np.zeros(2**n_nodes), np.zeros(2**n_nodes), np.zeros(n_nodes))
+
+
+@helper
+def best_subset(unary, tables, start, arcs, heads, work, y):
+    r"""Find the labelling by zeros and ones of largest score.
+
+    .. math:: \max_y \; \sum_v u_v(y_v) + \sum_{e = (a, b)} p_e(y_a, y_b)
+
+    Ties go to the smallest number.
+
+    Parameters
+    ----------
+    unary : array of shape (n_nodes, width)
+    tables : array of shape (n_edges, 2, width)
+        ``tables[e, j, k]`` is the score of label j at the first end of e and label k at its second.
+    start, arcs, heads : int arrays
+        Node v has the arcs ``arcs[start[v]:start[v + 1]]``, and arc a leads to ``heads[a]``; edge e has the
+        arcs 2e, from its first end to its second, and 2e + 1.
+    work : SubsetWork
+    y : int array of length at least n_nodes
+        Receives the labelling.
+    """
+    n_nodes, score = unary.shape[0], work.score
+    score[0] = 0.0
+    for v in range(n_nodes):
+        _gains(v, unary, tables, start, arcs, heads, work)
+        for s in range(1 << v):
+            score[s + (1 << v)] = score[s] + work.gain[s]
+    best = 0
+    for s in range(1, 1 << n_nodes):
+        best = s if score[s] > score[best] else best
+    for v in range(n_nodes):
+        y[v] = (best >> v) & 1
+
+
+@helper
+def _gains(v, unary, tables, start, arcs, heads, work):
+    """Write what label one at v adds to the score of each set of earlier nodes, later labels being zero."""
+    gain, change = work.gain, work.change
+    gain[0] = unary[v, 1] - unary[v, 0]
+    for u in range(v):
+        change[u] = 0.0
+    for p in range(start[v], start[v + 1]):
+        u, table = heads[arcs[p]], tables[arcs[p] >> 1]
+        alone = table[1, 0] if arcs[p] & 1 == 0 else table[0, 1]
+        gain[0] += alone - table[0, 0]
+        if u < v:
+            change[u] = table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]
+    for u in range(v):
+        for s in range(1 << u):
+            gain[s + (1 << u)] = gain[s] + change[u]
+
+
+# The kinds of inference for graphs, with and without cycles.
+
+
+class Cut(NamedTuple):
+    """Exact, for two labels on any graph; edges have bonds."""
+
+
+class Subsets(NamedTuple):
+    """Exact, for two labels on graphs of few nodes: all labellings are scored; edges have tables."""
+
+
+class Messages(NamedTuple):
+    """For any graph, with a bound on how far answers are below the best; edges have tables.
+
+    Attributes
+    ----------
+    passes : int
+        Largest number of passes of messages.
+    steps : int
+        Largest number of steps of the search that follows if messages may have missed the best labelling.
+    """
+
+    passes: int
+    steps: int
+
+
+Labelling = Tree | Cut | Subsets | Messages
+LABELLINGS = ("tree", "cut", "subsets", "messages")
+PASSES, STEPS = 20, 10_000
+
+
+def labelling(
+    name: str, graphs: Graphs, arcs: Neighbours, n_labels: int, owner: str, steps: int = STEPS
+) -> Labelling:
+    """Return the kind of inference of this name, prepared for some graphs; raise if they do not suit it."""
+    if name not in LABELLINGS:
+        raise ValueError(f"{owner}: inference must be one of {LABELLINGS}, got {shown(name)}.")
+    if name == "messages":
+        return Messages(PASSES, int(steps))
+    if name == "tree":
+        return walked(graphs, arcs, owner)
+    if n_labels != 2:
+        raise ValueError(
+            f"{owner}: inference={name!r} is for two labels, got {n_labels}; use inference='messages'."
+        )
+    if name == "cut":
+        return Cut()
+    most = int(np.diff(graphs.offsets).max())
+    if most > MOST_NODES:
+        raise ValueError(
+            f"{owner}: inference='subsets' is for graphs of up to {MOST_NODES} nodes, got {most}; use "
+            "inference='messages'."
+        )
+    return Subsets()

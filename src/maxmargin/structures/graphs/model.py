@@ -31,27 +31,21 @@ import numpy as np
 
 from maxmargin.compiling import helper, not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
-from maxmargin.encoding.checked import checked_count, checked_numbers
+from maxmargin.encoding.checked import checked_count, checked_numbers, checked_offsets
+from maxmargin.encoding.kinds import checked_floats
 from maxmargin.encoding.labels import cost_matrix, pad_columns
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.runtime.wording import described
 from maxmargin.structures import feature_map
 from maxmargin.structures.graphs.encode import (
     Graphs,
-    checked_graphs,
-    checked_importance,
     encode_graphs,
     encode_node_labels,
     encode_node_weights,
 )
-from maxmargin.structures.graphs.oracle import (
-    STEPS,
-    GraphOracle,
-    Labelling,
-    Neighbours,
-    edge_size,
-    labelling,
-    neighbours,
-)
+from maxmargin.structures.graphs.inference import Neighbours, neighbours
+from maxmargin.structures.graphs.loopy import STEPS, Labelling, labelling
+from maxmargin.structures.graphs.oracle import GraphOracle, edge_size
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded, spans
 from maxmargin.structures.rows import (
     Rows,
@@ -326,7 +320,7 @@ class Graph:
         labels = checked_numbers(labels, int(phi.nodes[-1, 1]), n_labels, owner)
         cost = cost_matrix(loss, LOSSES, n_labels, owner)
         cost = cost if class_costs is None else cost * class_costs[:, None]
-        counts = np.ones(len(labels)) if weights is None else checked_importance(weights, len(labels), owner)
+        counts = np.ones(len(labels)) if weights is None else _checked_importance(weights, len(labels), owner)
         if not (isinstance(loss, str) and loss == "hamming"):
             totals = np.add.reduceat(counts, phi.nodes[:, 0])
             counts = counts / np.repeat(totals, phi.nodes[:, 1] - phi.nodes[:, 0])
@@ -348,7 +342,7 @@ def _graph_map(
     """Return the map of checked graphs, their inference and arcs; raise if weights do not fit into memory."""
     width = padded(checked_count(n_labels, owner, "n_labels"))
     rows, edge_rows = as_rows(graphs.nodes, owner), as_rows(graphs.edges, owner)
-    graphs = checked_graphs(graphs, n_rows(rows), n_rows(edge_rows), owner)
+    graphs = _checked_graphs(graphs, n_rows(rows), n_rows(edge_rows), owner)
     arcs = neighbours(graphs)
     kind = labelling(inference, graphs, arcs, n_labels, owner, steps)
     nodes, edges = spans(graphs.offsets), spans(graphs.edge_offsets)
@@ -369,3 +363,33 @@ def _graph_oracle(
     """Return the oracle of the graphs of a map."""
     truth, sizes = phi.nodes[:, 0].copy(), (phi.n_labels, phi.width, phi.most_nodes, phi.most_edges)
     return GraphOracle(phi.nodes, phi.edges, truth, *arcs, labels, cost, importance, kind, *sizes)
+
+
+def _checked_graphs(graphs: Graphs, n_nodes: int, n_edges: int, owner: str) -> Graphs:
+    """Return the graphs with copies of all but their features, if each edge joins two nodes of its graph."""
+    offsets = checked_offsets(graphs.offsets, n_nodes, owner)
+    edge_offsets = checked_offsets(graphs.edge_offsets, n_edges, owner, name="edge_offsets", least=0)
+    if len(edge_offsets) != len(offsets) or np.shape(graphs.ends) != (n_edges, 2):
+        raise ValueError(
+            f"{owner}: edge_offsets and ends must have shapes ({len(offsets)},) and ({n_edges}, 2), got "
+            f"({len(edge_offsets)},) and {np.shape(graphs.ends)}."
+        )
+    most = np.repeat(np.repeat(np.diff(offsets), np.diff(edge_offsets)), 2)
+    ends = checked_numbers(np.ravel(graphs.ends), 2 * n_edges, most, owner, name="ends of edges")
+    ends = ends.reshape(n_edges, 2)
+    loops = ends[:, 0] == ends[:, 1]
+    if loops.any():
+        raise ValueError(
+            f"{owner}: edge {int(loops.argmax())} must join two nodes, got {ends[loops.argmax(), 0]} twice."
+        )
+    return graphs._replace(offsets=offsets, edge_offsets=edge_offsets, ends=ends)
+
+
+def _checked_importance(weights: object, n_nodes: int, owner: str) -> FloatArray:
+    """Return the weight of each node in the loss."""
+    array = checked_floats(weights, owner, "weights").copy()
+    if array.shape != (n_nodes,) or not ((array >= 0.0) & (array < np.inf)).all():
+        raise ValueError(
+            f"{owner}: weights must be {n_nodes} finite numbers >= 0, one per node, got {described(weights)}."
+        )
+    return array

@@ -13,8 +13,7 @@ import numpy as np
 from maxmargin.compiling import generic, generic_with_default, helper, not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import weighted_sum
-from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, plain
-from maxmargin.runtime.wording import shown
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures import oracle
 from maxmargin.structures.counted import costliest_count
 from maxmargin.structures.graphs.cuts import (
@@ -24,29 +23,34 @@ from maxmargin.structures.graphs.cuts import (
     cut_margin_work,
     cut_margins,
     cut_work,
+    load_terms,
+    make_bonds,
 )
-from maxmargin.structures.graphs.encode import Graphs
 from maxmargin.structures.graphs.inference import (
-    MOST_NODES,
     CountedTree,
-    SubsetWork,
+    Tree,
+    TreeWork,
     best_on_tree,
     best_on_tree_by_count,
-    best_subset,
     count_rows,
     counted_tree,
-    span,
-    subset_work,
     trace_tree_back,
     tree_margins,
     tree_means,
 )
 from maxmargin.structures.graphs.loopy import (
+    Cut,
+    Labelling,
+    Messages,
     SearchWork,
+    Subsets,
+    SubsetWork,
     best_by_messages,
     best_by_search,
+    best_subset,
     is_best,
     search_work,
+    subset_work,
 )
 from maxmargin.structures.margins import (
     DecodingAgain,
@@ -62,124 +66,7 @@ from maxmargin.structures.oracle import decode, oracle_workspace
 from maxmargin.structures.problem import indexed_by_example
 from maxmargin.structures.slack import check_counts, check_rescalable, slack_argmax, slack_workspace
 
-
-class Neighbours(NamedTuple):
-    """The edges of all graphs as seen from their nodes; edge e of a graph has the arcs 2e and 2e + 1.
-
-    Attributes
-    ----------
-    start : array of shape (n_nodes + 1,)
-    arcs : array of shape (2 * n_edges,)
-        The arcs ``arcs[start[v]:start[v + 1]]`` leave node v. Arcs are numbered within their graph.
-    heads : array of shape (2 * n_edges,)
-        The node that each arc leads to, numbered within the graph; graph after graph. Arc 2e leads from the
-        first end of edge e to the second, arc 2e + 1 back.
-    """
-
-    start: IntArray
-    arcs: IntArray
-    heads: IntArray
-
-
-def neighbours(graphs: Graphs) -> Neighbours:
-    """Return the arcs of all nodes."""
-    graph = np.repeat(np.arange(len(graphs.offsets) - 1), 2 * np.diff(graphs.edge_offsets))
-    tails = graphs.ends.ravel() + graphs.offsets[graph]
-    start = np.append(0, np.cumsum(np.bincount(tails, minlength=int(graphs.offsets[-1]))))
-    arcs = np.argsort(tails, kind="stable")
-    arcs = plain(arcs - 2 * graphs.edge_offsets[graph[arcs]], np.int64)
-    return Neighbours(start, arcs, graphs.ends[:, ::-1].ravel())
-
-
-class Tree(NamedTuple):
-    """Exact, for graphs without cycles; edges have tables.
-
-    Attributes
-    ----------
-    order, parent : arrays of shape (n_nodes,)
-        The nodes of each graph, parents before children, and the arc from each to its parent.
-    """
-
-    order: IntArray
-    parent: IntArray
-
-
-class Cut(NamedTuple):
-    """Exact, for two labels on any graph; edges have bonds."""
-
-
-class Subsets(NamedTuple):
-    """Exact, for two labels on graphs of few nodes: all labellings are scored; edges have tables."""
-
-
-class Messages(NamedTuple):
-    """For any graph, with a bound on how far answers are below the best; edges have tables.
-
-    Attributes
-    ----------
-    passes : int
-        Largest number of passes of messages.
-    steps : int
-        Largest number of steps of the search that follows if messages may have missed the best labelling.
-    """
-
-    passes: int
-    steps: int
-
-
-Labelling = Tree | Cut | Subsets | Messages
-LABELLINGS = ("tree", "cut", "subsets", "messages")
-PASSES, STEPS = 20, 10_000
-
-
-class TreeWork(NamedTuple):
-    """Work arrays: the best score below each node for each of its labels, and a message."""
-
-    value: FloatArray
-    message: FloatArray
-
-
 LabellingWork = TreeWork | CutWork | SubsetWork | SearchWork
-
-
-def labelling(
-    name: str, graphs: Graphs, arcs: Neighbours, n_labels: int, owner: str, steps: int = STEPS
-) -> Labelling:
-    """Return the kind of inference of this name, prepared for some graphs; raise if they do not suit it."""
-    if name not in LABELLINGS:
-        raise ValueError(f"{owner}: inference must be one of {LABELLINGS}, got {shown(name)}.")
-    if name == "messages":
-        return Messages(PASSES, int(steps))
-    if name == "tree":
-        return _walked(graphs, arcs, owner)
-    if n_labels != 2:
-        raise ValueError(
-            f"{owner}: inference={name!r} is for two labels, got {n_labels}; use inference='messages'."
-        )
-    if name == "cut":
-        return Cut()
-    most = int(np.diff(graphs.offsets).max())
-    if most > MOST_NODES:
-        raise ValueError(
-            f"{owner}: inference='subsets' is for graphs of up to {MOST_NODES} nodes, got {most}; use "
-            "inference='messages'."
-        )
-    return Subsets()
-
-
-def _walked(graphs: Graphs, arcs: Neighbours, owner: str) -> Tree:
-    """Return a traversal order for each graph; raise if one has a cycle."""
-    order, parent = np.zeros((2, int(graphs.offsets[-1])), dtype=np.int64)
-    for i in range(len(graphs.offsets) - 1):
-        first, stop = graphs.offsets[i : i + 2]
-        heads = arcs.heads[2 * graphs.edge_offsets[i] : 2 * graphs.edge_offsets[i + 1]]
-        start = arcs.start[first : stop + 1]
-        if not span(start, arcs.arcs, heads, order[first:stop], parent[first:stop]):
-            raise ValueError(
-                f"{owner}: graph {i} of X has a cycle, but inference='tree' is for graphs without; remove "
-                "edges, or use inference='messages', or 'cut' for two labels."
-            )
-    return Tree(order, parent)
 
 
 @generic_with_default
@@ -276,27 +163,10 @@ def messages_find_labels(kind, graph, i, unary, pairs, work, y):
 @not_inlined
 def cut_find_labels(kind, graph, i, unary, pairs, work, y):
     start, heads = _arcs_of(graph, i)
-    _load_terms(unary, pairs, work.excess, work.residual)
+    load_terms(unary, pairs, work.excess, work.residual)
     cut(start, graph.arcs, heads, unary.shape[0], work, y)
-    _make_bonds(pairs, heads, unary.shape[0], y)
+    make_bonds(pairs, heads, unary.shape[0], y)
     return 0.0
-
-
-@helper
-def _load_terms(unary, pairs, excess, residual):
-    """Write the gain of label 1 at each node, and the loss of each edge if its ends differ."""
-    for v in range(unary.shape[0]):
-        excess[v] = unary[v, 1] - unary[v, 0]
-    for e in range(pairs.shape[0]):
-        residual[2 * e] = residual[2 * e + 1] = max(pairs[e, 0], 0.0)
-
-
-@helper
-def _make_bonds(pairs, heads, n_nodes, y):
-    """Make every bond that is possible and does not lower the score."""
-    for e in range(pairs.shape[0]):
-        same = y[heads[2 * e]] == y[heads[2 * e + 1]]
-        y[n_nodes + e] = 1 if same and pairs[e, 0] >= 0.0 else 0
 
 
 @subroutine

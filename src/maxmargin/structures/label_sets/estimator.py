@@ -31,7 +31,7 @@ from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray, frozen
 from maxmargin.runtime.wording import quoted
 from maxmargin.solving.result import Callback
-from maxmargin.structures.graphs.inference import MOST_NODES
+from maxmargin.structures.graphs.loopy import MOST_NODES
 from maxmargin.structures.label_sets.inference import chow_liu
 from maxmargin.structures.label_sets.model import LabelGraph, LabelSets
 

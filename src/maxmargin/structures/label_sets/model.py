@@ -52,10 +52,8 @@ class LabelSets:
         """Build a problem from a row of features for each example, and sets as rows of zeros and ones."""
         none = np.zeros(labels.n_labels, dtype=np.int64)
         one = Graph.from_encoded(_graph(labels), none, 2, inference=labels.inference, loss=loss, owner=owner)
-        rows = shared_rows(as_rows(X, owner), labels.n_labels)
-        phi, graph = _examples(one, rows, n_rows(rows.stored), owner)
-        truth = checked_numbers(np.ravel(y), len(graph.truth) * labels.n_labels, 2, owner)
-        return Problem(phi, graph._replace(labels=truth))
+        rows = as_rows(X, owner)
+        return _examples(one, shared_rows(rows, labels.n_labels), n_rows(rows), owner, y)
 
     @staticmethod
     def for_prediction(X: Features, labels: LabelGraph, *, owner: str = "LabelSets") -> GraphProblem:
@@ -81,7 +79,7 @@ class LabelSets:
 
 def _unlabelled(rows: Rows | SharedRows, n: int, labels: LabelGraph, owner: str) -> GraphProblem:
     one = Graph.for_prediction(_graph(labels), 2, labels.inference, owner=owner)
-    return _examples(one, rows, n, owner)
+    return _examples(one, rows, n, owner, None)
 
 
 def _graph(labels: LabelGraph) -> Graphs:
@@ -93,12 +91,19 @@ def _graph(labels: LabelGraph) -> Graphs:
     return Graphs(nodes, np.array([0, n_labels]), features, np.array([0, n_edges]), labels.edges)
 
 
-def _examples(one: GraphProblem, rows: Rows | SharedRows, n: int, owner: str) -> GraphProblem:
-    """Return the problem of n examples with the graph of the one, and with these rows of nodes."""
+def _examples(
+    one: GraphProblem, rows: Rows | SharedRows, n: int, owner: str, y: IntArray | None
+) -> GraphProblem:
+    """Return the problem of n examples with the graph of the one, with these rows of nodes and labels."""
     nodes = spans(one.map.most_nodes * np.arange(n + 1))
     edges = np.repeat(one.map.edges, n, axis=0)
     phi = one.map._replace(rows=rows, nodes=nodes, edges=edges)
+    fitting(Problem(phi, phi), owner)
+    known = one.oracle.labels
     graph = one.oracle._replace(
-        nodes=np.repeat(one.oracle.nodes, n, axis=0), edges=edges, truth=nodes[:, 0].copy()
+        nodes=np.repeat(one.oracle.nodes, n, axis=0),
+        edges=edges,
+        truth=nodes[:, 0].copy(),
+        labels=known if y is None else checked_numbers(np.ravel(y), n * one.map.most_nodes, 2, owner),
     )
-    return fitting(Problem(phi, graph), owner)
+    return Problem(phi, graph)

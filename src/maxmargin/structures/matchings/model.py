@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.compiling import helper, subroutine
+from maxmargin.compiling import subroutine
 from maxmargin.compiling.loops import add_scaled, clear, copy, weighted_sum
 from maxmargin.encoding.checked import checked_count, checked_flags
 from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, plain
@@ -45,67 +45,12 @@ from maxmargin.structures.matchings.inference import (
     assignment_margins,
     assignment_work,
     exchange_work,
+    push_links,
+    sum_features,
 )
 from maxmargin.structures.means import ANSWERS, Answers
 from maxmargin.structures.oracle import decode, oracle_workspace
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans
-
-# Products of the features of a pair's links with weights and with moves. The matrix ``x`` has one row per
-# feature and one column per link. Loops take four features at a time, to save memory traffic.
-
-
-@helper
-def sum_features(x, w, out):
-    """``out[:] = w @ x``."""
-    clear(out)
-    quads = x.shape[0] // 4
-    for quad in range(quads):
-        f = 4 * quad
-        _add_four(w[f : f + 4], x[f], x[f + 1], x[f + 2], x[f + 3], out)
-    for f in range(4 * quads, x.shape[0]):
-        add_scaled(w[f], x[f], out)
-
-
-@helper
-def _add_four(w, x0, x1, x2, x3, out):
-    """``out += w[0] * x0 + w[1] * x1 + w[2] * x2 + w[3] * x3``."""
-    w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
-    if w0 == 0.0 and w1 == 0.0 and w2 == 0.0 and w3 == 0.0:  # a move changes few features
-        return
-    for p in range(out.shape[0]):
-        out[p] += (w0 * x0[p] + w1 * x1[p]) + (w2 * x2[p] + w3 * x3[p])
-
-
-@helper
-def push_links(x, support, delta, further, scale, w):
-    """``w += scale * x @ delta[further:]``, where ``delta`` is zero outside ``support``."""
-    quads = x.shape[0] // 4
-    for quad in range(quads):
-        f = 4 * quad
-        _push_four(
-            x[f], x[f + 1], x[f + 2], x[f + 3], support, delta, np.uint32(further), scale, w[f : f + 4]
-        )
-    for f in range(4 * quads, x.shape[0]):
-        total = 0.0
-        for c in range(support.shape[0]):
-            if support[c] >= further:
-                total += delta[support[c]] * x[f, np.uint32(support[c] - np.uint32(further))]
-        w[f] += scale * total
-
-
-@helper
-def _push_four(x0, x1, x2, x3, support, delta, further, scale, w):
-    """Push four features at once, so that their sums are computed in parallel."""
-    t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
-    for c in range(support.shape[0]):
-        p = support[c]
-        if p >= further:
-            d, q = delta[p], np.uint32(p - further)
-            t0, t1, t2, t3 = t0 + d * x0[q], t1 + d * x1[q], t2 + d * x2[q], t3 + d * x3[q]
-    w[0] += scale * t0
-    w[1] += scale * t1
-    w[2] += scale * t2
-    w[3] += scale * t3
 
 
 class MatchingWeights(NamedTuple):
@@ -159,30 +104,34 @@ def matching_statistics_size(phi, i):
     return phi.fertility - 1 + phi.links[i, 1] - phi.links[i, 0]
 
 
+@subroutine
+def _links_of(phi, i):
+    """Return the features of pair i, one column per link, and the number of statistics before its links."""
+    first, stop, F = phi.links[i, 0], phi.links[i, 1], phi.n_features
+    return phi.features[first * F : stop * F].reshape((F, stop - first)), phi.fertility - 1
+
+
 @feature_map.score.register(MatchingMap)
 def matching_score(phi, i, w, theta):
-    first, stop, F = phi.links[i, 0], phi.links[i, 1], phi.n_features
-    further, x = phi.fertility - 1, phi.features[first * F : stop * F].reshape((F, stop - first))
-    copy(w[F:], theta[:further])
-    sum_features(x, w, theta[further : further + stop - first])
+    x, further = _links_of(phi, i)
+    copy(w[phi.n_features :], theta[:further])
+    sum_features(x, w, theta[further : further + x.shape[1]])
 
 
 @feature_map.gram.register(MatchingMap)
 def matching_gram(phi, i, move, image, work):
-    first, stop, F = phi.links[i, 0], phi.links[i, 1], phi.n_features
-    further, x = phi.fertility - 1, phi.features[first * F : stop * F].reshape((F, stop - first))
+    x, further = _links_of(phi, i)
     clear(work.image)
     push_links(x, move.support[: move.size[0]], move.delta, further, 1.0, work.image)
     copy(move.delta[:further], image[:further])
-    sum_features(x, work.image, image[further : further + stop - first])
+    sum_features(x, work.image, image[further : further + x.shape[1]])
 
 
 @feature_map.push.register(MatchingMap)
 def matching_push(phi, i, move, scale, w, work):
-    first, stop, F = phi.links[i, 0], phi.links[i, 1], phi.n_features
-    further, x = phi.fertility - 1, phi.features[first * F : stop * F].reshape((F, stop - first))
+    x, further = _links_of(phi, i)
     push_links(x, move.support[: move.size[0]], move.delta, further, scale, w)
-    add_scaled(scale, move.delta[:further], w[F:])
+    add_scaled(scale, move.delta[:further], w[phi.n_features :])
 
 
 @feature_map.unpack.register(MatchingMap)

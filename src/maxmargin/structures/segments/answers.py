@@ -1,18 +1,12 @@
-"""Segments: margins, the k best segmentations, means under the Gibbs distribution, and rescaled slacks."""
+"""Segments: how two segmentations differ, margins of the best one, and the k best."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.compiling import helper
-from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import add_scaled, clear, fill
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.structures import counted
-from maxmargin.structures.k_best import find_k_best
-from maxmargin.structures.margins import decode_with_margins, enough
-from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
-from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.recursions import (
     KBestWork,
     best_predecessors,
@@ -22,98 +16,111 @@ from maxmargin.structures.recursions import (
     transpose,
 )
 from maxmargin.structures.segments.encode import Segment
-from maxmargin.structures.segments.inference import (
-    SEGMENT_ROWS,
-    CountedSegments,
-    Marked,
-    best_segments_by_count,
-    counted_segments,
-    segment_means,
-    segment_viterbi,
-    trace_segments_back,
-    write_segment,
-)
-from maxmargin.structures.segments.model import (
-    SegmentsOracle,
-    SegmentsOracleWork,
-    head_size,
-    lay_out_segments,
-    scores_of_segments,
-)
-from maxmargin.structures.slack import check_rescalable, slack_argmax, slack_workspace
+from maxmargin.structures.segments.inference import SEGMENT_ROWS, write_segment
 
 
-def _differing(
-    segments: SegmentsOracle,
-    i: int,
-    theta: FloatArray,
-    y: IntArray,
-    p: int,
-    margin: float,
-    work: SegmentsOracleWork,
-) -> IntArray:
-    """Penalise only the segment of token p."""
-    starts, other = np.flatnonzero(y & 1), y.copy()
-    n = int(np.searchsorted(starts, p, side="right"))
-    last = (int(starts[n]) if n < len(starts) else len(y)) - 1
-    marked = np.zeros(len(y), dtype=np.int64)
-    marked[last] = last + 1 - starts[n - 1]
-    fines = np.full(segments.width, enough(theta, margin))
-    parts, pairs = scores_of_segments(segments, i, theta)
-    lay_out_segments(segments, i, theta, work)
-    segment_viterbi(parts, pairs, segments.n_labels, Marked(marked, y, fines), work.trellis, other)
-    return other
+@helper
+def write_differences(truth, y, width, lengths, head, index, value):
+    """Write the entries of the statistics of ``truth`` minus those of ``y``, and return their number.
+
+    The counts of lengths begin at index ``lengths``, the rows of tokens at index ``head``.
+    """
+    count = _write_tokens(truth, y, width, head, index, value, 0)
+    count = _write_ends(truth, y, width, head, lengths, index, value, count)
+    return _write_transitions(truth, y, width, index, value, count)
 
 
-@find_means.register(SegmentsOracle)
-def segments_find_means(segments, i, theta, work, own, mean):
-    K, width, head = segments.n_labels, segments.width, head_size(segments)
-    lay_out_segments(segments, i, theta, work)
-    parts, pairs = scores_of_segments(segments, i, theta)
-    return segment_means(
-        parts,
-        pairs,
-        K,
-        work.trellis,
-        own,
-        table(mean[head:], SEGMENT_ROWS * width),
-        table(mean[: K * width], width),
-        table(mean[K * width : head], width),
-    )
+@helper
+def _write_tokens(truth, y, width, head, index, value, count):
+    """Write how labels and first tokens of segments differ, after ``count`` entries; return the new count."""
+    for t in range(truth.shape[0]):
+        a, b, row = truth[t], y[t], head + SEGMENT_ROWS * width * t
+        if a != b:
+            if a >> 1 != b >> 1:
+                index[count], value[count] = row + (a >> 1), 1.0
+                index[count + 1], value[count + 1] = row + (b >> 1), -1.0
+                count += 2
+            if a & 1:
+                index[count], value[count] = row + width + (a >> 1), 1.0
+                count += 1
+            if b & 1:
+                index[count], value[count] = row + width + (b >> 1), -1.0
+                count += 1
+    return count
 
 
-@part_rows.register(SegmentsOracle)
-def segments_part_rows(segments, i):
-    size = SEGMENT_ROWS * segments.width
-    return PartRows(head_size(segments), size, output_size(segments, i), segments.n_labels)
+@helper
+def _write_ends(truth, y, width, head, lengths, index, value, count):
+    """Write how last tokens of segments and lengths differ, after ``count`` entries; return the new count."""
+    a_start, b_start = 0, 0
+    for t in range(truth.shape[0]):
+        a, b, row = truth[t] >> 1, y[t] >> 1, head + SEGMENT_ROWS * width * t + 2 * width
+        a_start, b_start = (t if truth[t] & 1 else a_start), (t if y[t] & 1 else b_start)
+        a_ends, b_ends = _is_last(truth, t, truth.shape[0]), _is_last(y, t, truth.shape[0])
+        if a_ends and not (b_ends and a == b):
+            index[count], value[count] = row + a, 1.0
+            count += 1
+        if b_ends and not (a_ends and a == b):
+            index[count], value[count] = row + b, -1.0
+            count += 1
+        if a_ends and not (b_ends and a == b and a_start == b_start):
+            index[count], value[count] = lengths + (t - a_start) * width + a, 1.0
+            count += 1
+        if b_ends and not (a_ends and a == b and a_start == b_start):
+            index[count], value[count] = lengths + (t - b_start) * width + b, -1.0
+            count += 1
+    return count
 
 
-@check_rescalable.register(SegmentsOracle)
-def segments_check_rescalable(segments: SegmentsOracle, owner: str) -> None:
-    if segments.segment_cost.any():
-        raise ValueError(
-            f"{owner}: slack rescaling needs the loss 'normalized_hamming' or 'hamming', got 'segments'; "
-            "use one of these, or rescale margins."
-        )
+@helper
+def _write_transitions(truth, y, width, index, value, count):
+    """Write how transitions differ, after ``count`` entries; return the new count."""
+    for t in range(1, truth.shape[0]):
+        a = (truth[t - 1] >> 1) * width + (truth[t] >> 1) if truth[t] & 1 else -1
+        b = (y[t - 1] >> 1) * width + (y[t] >> 1) if y[t] & 1 else -1
+        if a >= 0 and a != b:
+            index[count], value[count] = a, 1.0
+            count += 1
+        if b >= 0 and a != b:
+            index[count], value[count] = b, -1.0
+            count += 1
+    return count
 
 
-@slack_workspace.register(SegmentsOracle)
-def segments_slack_workspace(segments: SegmentsOracle, length: int) -> CountedSegments:
-    return counted_segments(length, segments.n_labels)
+@helper
+def _is_last(codes, t, length):
+    """Whether token t is the last of a segment."""
+    return t + 1 == length or codes[t + 1] & 1 == 1
 
 
-@slack_argmax.register(SegmentsOracle)
-def segments_slack_argmax(segments, i, theta, y, work, own):
-    truth = segments.truth[segments.tokens[i, 0] : segments.tokens[i, 1]]
-    length, K = truth.shape[0], segments.n_labels
-    parts, pairs = scores_of_segments(segments, i, theta)
-    lay_out_segments(segments, i, theta, work)
-    best_segments_by_count(parts, pairs, K, truth, work.trellis, own)
-    m = counted.costliest_count(own.scores[: length + 1])
-    trace_segments_back(length, pairs, K, truth, m, work.trellis, own, y)
+@helper
+def wrong_tokens(truth, y):
+    """Return the number of tokens whose codes differ."""
+    count = 0
+    for t in range(truth.shape[0]):
+        count += truth[t] != y[t]
+    return count
 
 
-# Margins of the segments of a best segmentation: by how much the score falls without one of them.
+@helper
+def segment_costs(truth, y, sizes, cost):
+    """Return the cost of segments of y that are not true, and of true segments that y misses.
+
+    ``sizes[t]`` is the number of tokens of the true segment that ends with token t, or 0.
+    """
+    start, total = 0, 0.0
+    for t in range(truth.shape[0]):
+        start = t if y[t] & 1 else start
+        ends = _is_last(y, t, truth.shape[0])
+        is_found = ends and sizes[t] == t + 1 - start and truth[t] >> 1 == y[t] >> 1
+        if ends and not is_found:
+            total += cost[y[t] >> 1]
+        if sizes[t] > 0 and not is_found:
+            total += cost[truth[t] >> 1]
+    return total
+
+
+# Margins: by how much the score falls without one of the segments of a best segmentation.
 #
 # A segmentation lacks the segment that starts at token s if another segment starts there, or if none does, so
 # that some segment continues across s. Both cases need the best scores of the segmentations with a given
@@ -213,32 +220,6 @@ def _start(s, length, d_found, label, n_labels, trellis, work):
         if d > 0 and longest > work.across[s + d]:
             work.across[s + d] = longest
     return other
-
-
-class SegmentsMarginWork(NamedTuple):
-    """Workspace: of the oracle, and of `segment_margins`."""
-
-    oracle: SegmentsOracleWork
-    search: SegmentMarginWork
-
-
-def _margin_work(segments: SegmentsOracle) -> SegmentsMarginWork:
-    search = segment_margin_work(segments.longest, segments.n_labels, segments.width)
-    return SegmentsMarginWork(oracle_workspace(segments), search)
-
-
-@decode_with_margins.register(SegmentsOracle)
-def segments_decode_with_margins(segments, i, theta, y, margins, work):
-    """Write, for each token, the margin of its segment."""
-    K, found = segments.n_labels, work.oracle
-    parts, pairs = scores_of_segments(segments, i, theta)
-    lay_out_segments(segments, i, theta, found)
-    none = Marked(found.unmarked[: parts.shape[0]], segments.truth, found.fines)
-    score = segment_viterbi(parts, pairs, K, none, found.trellis, y)
-    segment_margins(parts, pairs, K, score, found.trellis, work.search, y, margins)
-
-
-# The k best segmentations of a sequence.
 
 
 class KBestTrellis(NamedTuple):
@@ -343,18 +324,3 @@ class KBestSegments(NamedTuple):
 
     segments: list[list[Segment]]
     margins: FloatArray
-
-
-ANSWERS[SegmentsOracle] = Answers(
-    margins=_margin_work,
-    means=lambda segments: aligned_zeros(2 * segments.n_labels + 2, segments.width),
-    k_best=lambda segments, k: k_best_trellis(segments.longest, segments.n_labels, segments.n_lengths, k),
-    differing=_differing,
-)
-
-
-@find_k_best.register(SegmentsOracle)
-def segments_find_k_best(segments, i, theta, work, search, y, scores):
-    parts, pairs = scores_of_segments(segments, i, theta)
-    lay_out_segments(segments, i, theta, work)
-    k_best_segmentations(parts, pairs, segments.n_labels, work.trellis, search, y, scores)

@@ -10,21 +10,20 @@ and b for the first label. Each label has a largest length.
 
 Rows of W, F and G are adjacent, so that a token is scored for all three at once. The weights are such a
 triple of rows for each feature, then A, D (length by length) and b. An output is given by codes: twice the
-label of each token, and one more where a segment starts. See `segment_head` for the layout of its statistics.
+label of each token, and one more where a segment starts. See `head_size` for the layout of its statistics.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import helper, subroutine
-from maxmargin.compiling.intrinsics import prefetch, table
-from maxmargin.compiling.loops import add_product, add_scaled, clear, copy, scaled_copy, weighted_sum
+from maxmargin.compiling.intrinsics import table
+from maxmargin.compiling.loops import add_product, add_scaled, clear, copy
 from maxmargin.encoding.checked import checked_numbers, checked_offsets
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import shown
-from maxmargin.structures import feature_map, oracle
+from maxmargin.structures import feature_map
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded, spans
 from maxmargin.structures.products import (
     TokenMapWork,
@@ -39,126 +38,10 @@ from maxmargin.structures.products import (
 )
 from maxmargin.structures.rows import Rows, as_rows, n_rows, row_push_few, row_scores
 from maxmargin.structures.segments.encode import EncodedSegments, encode_limits, encode_segments
-from maxmargin.structures.segments.inference import (
-    SEGMENT_ROWS,
-    Marked,
-    Trellis,
-    new_trellis,
-    segment_viterbi,
-)
+from maxmargin.structures.segments.inference import SEGMENT_ROWS
+from maxmargin.structures.segments.oracle import SegmentsOracle, head_size
 
 LOSSES = ("normalized_hamming", "hamming", "segments")
-
-
-@helper
-def write_differences(truth, y, width, lengths, head, index, value):
-    """Write the entries of the statistics of ``truth`` minus those of ``y``, and return their number.
-
-    The counts of lengths begin at index ``lengths``, the rows of tokens at index ``head``.
-    """
-    count = _write_tokens(truth, y, width, head, index, value, 0)
-    count = _write_ends(truth, y, width, head, lengths, index, value, count)
-    return _write_transitions(truth, y, width, index, value, count)
-
-
-@helper
-def _write_tokens(truth, y, width, head, index, value, count):
-    """Write how labels and first tokens of segments differ, after ``count`` entries; return the new count."""
-    for t in range(truth.shape[0]):
-        a, b, row = truth[t], y[t], head + SEGMENT_ROWS * width * t
-        if a != b:
-            if a >> 1 != b >> 1:
-                index[count], value[count] = row + (a >> 1), 1.0
-                index[count + 1], value[count + 1] = row + (b >> 1), -1.0
-                count += 2
-            if a & 1:
-                index[count], value[count] = row + width + (a >> 1), 1.0
-                count += 1
-            if b & 1:
-                index[count], value[count] = row + width + (b >> 1), -1.0
-                count += 1
-    return count
-
-
-@helper
-def _write_ends(truth, y, width, head, lengths, index, value, count):
-    """Write how last tokens of segments and lengths differ, after ``count`` entries; return the new count."""
-    a_start, b_start = 0, 0
-    for t in range(truth.shape[0]):
-        a, b, row = truth[t] >> 1, y[t] >> 1, head + SEGMENT_ROWS * width * t + 2 * width
-        a_start, b_start = (t if truth[t] & 1 else a_start), (t if y[t] & 1 else b_start)
-        a_ends, b_ends = _is_last(truth, t, truth.shape[0]), _is_last(y, t, truth.shape[0])
-        if a_ends and not (b_ends and a == b):
-            index[count], value[count] = row + a, 1.0
-            count += 1
-        if b_ends and not (a_ends and a == b):
-            index[count], value[count] = row + b, -1.0
-            count += 1
-        if a_ends and not (b_ends and a == b and a_start == b_start):
-            index[count], value[count] = lengths + (t - a_start) * width + a, 1.0
-            count += 1
-        if b_ends and not (a_ends and a == b and a_start == b_start):
-            index[count], value[count] = lengths + (t - b_start) * width + b, -1.0
-            count += 1
-    return count
-
-
-@helper
-def _write_transitions(truth, y, width, index, value, count):
-    """Write how transitions differ, after ``count`` entries; return the new count."""
-    for t in range(1, truth.shape[0]):
-        a = (truth[t - 1] >> 1) * width + (truth[t] >> 1) if truth[t] & 1 else -1
-        b = (y[t - 1] >> 1) * width + (y[t] >> 1) if y[t] & 1 else -1
-        if a >= 0 and a != b:
-            index[count], value[count] = a, 1.0
-            count += 1
-        if b >= 0 and a != b:
-            index[count], value[count] = b, -1.0
-            count += 1
-    return count
-
-
-@helper
-def _is_last(codes, t, length):
-    """Whether token t is the last of a segment."""
-    return t + 1 == length or codes[t + 1] & 1 == 1
-
-
-@helper
-def wrong_tokens(truth, y):
-    """Return the number of tokens whose codes differ."""
-    count = 0
-    for t in range(truth.shape[0]):
-        count += truth[t] != y[t]
-    return count
-
-
-@helper
-def segment_costs(truth, y, sizes, cost):
-    """Return the cost of segments of y that are not true, and of true segments that y misses.
-
-    ``sizes[t]`` is the number of tokens of the true segment that ends with token t, or 0.
-    """
-    start, total = 0, 0.0
-    for t in range(truth.shape[0]):
-        start = t if y[t] & 1 else start
-        ends = _is_last(y, t, truth.shape[0])
-        is_found = ends and sizes[t] == t + 1 - start and truth[t] >> 1 == y[t] >> 1
-        if ends and not is_found:
-            total += cost[y[t] >> 1]
-        if sizes[t] > 0 and not is_found:
-            total += cost[truth[t] >> 1]
-    return total
-
-
-@subroutine
-def segment_head(n_labels, n_lengths, width):
-    """Number of statistics of a segmentation before those of tokens: counts of transitions and of lengths.
-
-    ``SEGMENT_ROWS`` rows of labels follow for each token: its label, its label again if it is the first of a
-    segment, and again if it is the last.
-    """
-    return (n_labels + n_lengths) * width
 
 
 class SegmentWeights(NamedTuple):
@@ -200,15 +83,9 @@ class SegmentsMap(NamedTuple):
     longest: int
 
 
-@subroutine
-def _head(phi):
-    """Number of statistics before those of tokens."""
-    return segment_head(phi.n_labels, phi.n_lengths, phi.width)
-
-
 @feature_map.map_sizes.register(SegmentsMap)
 def segments_map_sizes(phi):
-    head, row = _head(phi), SEGMENT_ROWS * phi.width
+    head, row = head_size(phi), SEGMENT_ROWS * phi.width
     n_weights = phi.rows.n_columns * row + head + phi.width
     return feature_map.MapSizes(phi.tokens.shape[0], n_weights, head + phi.longest * row)
 
@@ -220,7 +97,7 @@ def segments_map_workspace(phi: SegmentsMap) -> TokenMapWork:
 
 @feature_map.statistics_size.register(SegmentsMap)
 def segments_statistics_size(phi, i):
-    return _head(phi) + (phi.tokens[i, 1] - phi.tokens[i, 0]) * SEGMENT_ROWS * phi.width
+    return head_size(phi) + (phi.tokens[i, 1] - phi.tokens[i, 0]) * SEGMENT_ROWS * phi.width
 
 
 @feature_map.foresee.register(SegmentsMap)
@@ -230,7 +107,7 @@ def segments_foresee(phi, i):
 
 @feature_map.score.register(SegmentsMap)
 def segments_score(phi, i, w, theta):
-    first, width, head = phi.tokens[i, 0], phi.width, _head(phi)
+    first, width, head = phi.tokens[i, 0], phi.width, head_size(phi)
     n_features = phi.rows.n_columns * SEGMENT_ROWS * width
     W = table(w[:n_features], SEGMENT_ROWS * width)
     parts = table(theta[head:], SEGMENT_ROWS * width)
@@ -242,7 +119,7 @@ def segments_score(phi, i, w, theta):
 
 @feature_map.gram.register(SegmentsMap)
 def segments_gram(phi, i, move, image, work):
-    length, width, head = phi.tokens[i, 1] - phi.tokens[i, 0], phi.width, _head(phi)
+    length, width, head = phi.tokens[i, 1] - phi.tokens[i, 0], phi.width, head_size(phi)
     copy(move.delta[:head], image[:head])
     D = table(move.delta[head:], SEGMENT_ROWS * width)[:length]
     G = table(image[head:], SEGMENT_ROWS * width)[:length]
@@ -252,7 +129,7 @@ def segments_gram(phi, i, move, image, work):
 
 @feature_map.norm2.register(SegmentsMap)
 def segments_norm2(phi, i, move, image, work):
-    length, width, head = phi.tokens[i, 1] - phi.tokens[i, 0], phi.width, _head(phi)
+    length, width, head = phi.tokens[i, 1] - phi.tokens[i, 0], phi.width, head_size(phi)
     D = table(move.delta[head:], SEGMENT_ROWS * width)[:length]
     G, sums = table(image[head:], SEGMENT_ROWS * width)[:length], image[: SEGMENT_ROWS * width]
     clear(sums)
@@ -262,7 +139,7 @@ def segments_norm2(phi, i, move, image, work):
 
 @feature_map.push.register(SegmentsMap)
 def segments_push(phi, i, move, scale, w, work):
-    first, width, head = phi.tokens[i, 0], phi.width, _head(phi)
+    first, width, head = phi.tokens[i, 0], phi.width, head_size(phi)
     n_features = phi.rows.n_columns * SEGMENT_ROWS * width
     W = table(w[:n_features], SEGMENT_ROWS * width)
     D = table(move.delta[head:], SEGMENT_ROWS * width)
@@ -274,7 +151,7 @@ def segments_push(phi, i, move, scale, w, work):
 
 @feature_map.row_layout.register(SegmentsMap)
 def segments_row_layout(phi: SegmentsMap) -> feature_map.RowLayout:
-    return feature_map.RowLayout(phi.tokens, int(_head(phi)), SEGMENT_ROWS * phi.width)
+    return feature_map.RowLayout(phi.tokens, int(head_size(phi)), SEGMENT_ROWS * phi.width)
 
 
 @feature_map.unpack.register(SegmentsMap)
@@ -288,159 +165,6 @@ def unpack_segments(w: FloatArray, n_features: int, n_labels: int, n_lengths: in
     features, rest = rows[: SEGMENT_ROWS * n_features], rows[SEGMENT_ROWS * n_features :]
     inside, first, last = (features[row::SEGMENT_ROWS].T for row in range(SEGMENT_ROWS))
     return SegmentWeights(inside, first, last, rest[-1], rest[:n_labels], rest[n_labels:-1].T)
-
-
-@indexed_by_example("tokens", "token_cost")
-class SegmentsOracle(NamedTuple):
-    """True segments, costs and length limits.
-
-    Outputs are codes: twice the label of each token, and one more where a segment starts.
-
-    Attributes
-    ----------
-    tokens : array of shape (n, 2)
-        Sequence i has the tokens tokens[i, 0], ..., tokens[i, 1] - 1.
-    truth : array of shape (n_tokens,)
-        The true codes.
-    sizes : array of shape (n_tokens,)
-        Number of tokens of the true segment that ends with the token; 0 if none does.
-    token_cost : array of shape (n,)
-        Cost of a wrong code of a token, in each sequence.
-    segment_cost : array of shape (width,)
-        Cost, for each label, of a segment that is predicted but not true, or true but not predicted.
-    limits : array of shape (n_lengths, width)
-        In row d, zero if a segment of d + 1 tokens may have the label, else -inf.
-    """
-
-    tokens: IntArray
-    truth: IntArray
-    sizes: IntArray
-    token_cost: FloatArray
-    segment_cost: FloatArray
-    limits: FloatArray
-    n_labels: int
-    n_lengths: int
-    width: int
-    longest: int
-
-
-class SegmentsOracleWork(NamedTuple):
-    """Work arrays.
-
-    Attributes
-    ----------
-    trellis : Trellis
-    unmarked : array
-        0 for each token: no segment that ends there is marked.
-    fines : array
-        Deduction from the score of a true segment, for each label.
-    """
-
-    trellis: Trellis
-    unmarked: IntArray
-    fines: FloatArray
-
-
-@oracle.output_sizes.register(SegmentsOracle)
-def segments_output_sizes(segments):
-    return oracle.OutputSizes(segments.longest, 10 * segments.longest)
-
-
-@oracle.oracle_workspace.register(SegmentsOracle)
-def segments_oracle_workspace(segments: SegmentsOracle) -> SegmentsOracleWork:
-    return SegmentsOracleWork(
-        new_trellis(segments.longest, segments.n_lengths, segments.width),
-        np.zeros(segments.longest, dtype=np.int64),
-        aligned_zeros(segments.width),
-    )
-
-
-@oracle.output_size.register(SegmentsOracle)
-def segments_output_size(segments, i):
-    return segments.tokens[i, 1] - segments.tokens[i, 0]
-
-
-@oracle.foresee_truth.register(SegmentsOracle)
-def segments_foresee_truth(segments, i):
-    prefetch(segments.truth, segments.tokens[i, 0], segments.tokens[i, 1])
-
-
-@oracle.argmax.register(SegmentsOracle)
-def segments_argmax(segments, i, theta, y, work):
-    first, stop = segments.tokens[i, 0], segments.tokens[i, 1]
-    truth = segments.truth[first:stop]
-    lay_out_segments(segments, i, theta, work)
-    _charge_tokens(truth, segments.token_cost[i], work.trellis)
-    for d in range(min(segments.n_lengths, stop - first)):
-        add_scaled(1.0, segments.segment_cost, work.trellis.lengths[d])
-    # Every segment is charged as if wrong. A true one is neither wrong nor missed: deduct twice the cost.
-    scaled_copy(2.0, segments.segment_cost, work.fines)
-    parts, pairs = scores_of_segments(segments, i, theta)
-    marked = Marked(segments.sizes[first:stop], truth, work.fines)
-    segment_viterbi(parts, pairs, segments.n_labels, marked, work.trellis, y)
-
-
-@oracle.decode.register(SegmentsOracle)
-def segments_decode(segments, i, theta, y, work):
-    parts, pairs = scores_of_segments(segments, i, theta)
-    marked = Marked(work.unmarked[: parts.shape[0]], segments.truth, work.fines)
-    lay_out_segments(segments, i, theta, work)
-    segment_viterbi(parts, pairs, segments.n_labels, marked, work.trellis, y)
-
-
-@subroutine
-def head_size(segments):
-    """Number of statistics before those of tokens."""
-    return segment_head(segments.n_labels, segments.n_lengths, segments.width)
-
-
-@subroutine
-def lay_out_segments(segments, i, theta, work):
-    """Write the scores of tokens and of lengths to the trellis."""
-    width, head, trellis = segments.width, head_size(segments), work.trellis
-    parts = table(theta[head:], SEGMENT_ROWS * width)
-    lengths = table(theta[segments.n_labels * width : head], width)
-    length = segments.tokens[i, 1] - segments.tokens[i, 0]
-    for t in range(length):
-        copy(parts[t][:width], trellis.sums[t + 1])
-        copy(parts[t][width : 2 * width], trellis.opened[t])
-    for d in range(min(segments.n_lengths, length)):
-        weighted_sum(1.0, lengths[d], 1.0, segments.limits[d], trellis.lengths[d])
-
-
-@helper
-def _charge_tokens(truth, cost, trellis):
-    """Add the costs of wrong tokens, less a constant: the cost of all tokens."""
-    for t in range(truth.shape[0]):
-        k = truth[t] >> 1
-        if truth[t] & 1:
-            trellis.opened[t, k] -= cost
-        else:
-            trellis.sums[t + 1, k] -= cost
-            trellis.opened[t, k] += cost
-
-
-@subroutine
-def scores_of_segments(segments, i, theta):
-    """Return the scores of tokens, as rows, and of transitions."""
-    width, length = segments.width, segments.tokens[i, 1] - segments.tokens[i, 0]
-    tokens = table(theta[head_size(segments) :], SEGMENT_ROWS * width)[:length]
-    return tokens, table(theta[: segments.n_labels * width], width)
-
-
-@oracle.loss.register(SegmentsOracle)
-def segments_loss(segments, i, y):
-    first, stop = segments.tokens[i, 0], segments.tokens[i, 1]
-    truth = segments.truth[first:stop]
-    by_segment = segment_costs(truth, y, segments.sizes[first:stop], segments.segment_cost)
-    return segments.token_cost[i] * wrong_tokens(truth, y) + by_segment
-
-
-@oracle.psi.register(SegmentsOracle)
-def segments_psi(segments, i, y, index, value):
-    truth = segments.truth[segments.tokens[i, 0] : segments.tokens[i, 1]]
-    width, lengths = segments.width, segments.n_labels * segments.width
-    return write_differences(truth, y, width, lengths, head_size(segments), index, value)
 
 
 SegmentsProblem = Problem[SegmentsMap, SegmentsOracle]
