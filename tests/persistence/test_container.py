@@ -16,8 +16,8 @@ from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file
 
 from maxmargin.files import container
-from maxmargin.files.atomic import write_atomically
-from maxmargin.files.container import CHECKPOINT, MODEL, FileError, read, write
+from maxmargin.files.container import read, write
+from maxmargin.files.sealed import CHECKPOINT, MODEL, FileError, write_atomically
 from support.damaged_files import parts, whole
 
 ARRAYS = {"w": np.arange(6.0).reshape(2, 3), "names": np.frombuffer(b"abc", dtype=np.uint8)}
@@ -238,7 +238,7 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tm
 
 KILLED = """
 import os, signal, sys
-from maxmargin.files.atomic import write_atomically
+from maxmargin.files.sealed import write_atomically
 
 os.fsync = lambda stream: os.kill(os.getpid(), signal.SIGKILL)
 write_atomically(sys.argv[1], b"new")

@@ -7,8 +7,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from maxmargin.compiling.object_code import Buffer
+from maxmargin.files.sealed import Json
 from maxmargin.tagging.loops import Loops, ready_loops
-from maxmargin.tagging.model import ChainModel, Json, read_chain
+from maxmargin.tagging.model import ChainModel, read_chain
 
 # What `lines.tag_text` returns; its module imports NumPy.
 _LONG_LINE, _LONG_SEQUENCE = -1, -2

@@ -23,7 +23,6 @@ from scipy.sparse import csr_array
 from maxmargin.encoding.labels import Label, sorted_classes
 from maxmargin.encoding.matrices import assemble, drop_columns, sparse_rows
 from maxmargin.encoding.sequences import NumberedSequences, hashed_rows
-from maxmargin.files.atomic import remove_unfinished, write_atomically
 from maxmargin.files.corpus.manifest import (
     DTYPES,
     NAME,
@@ -37,6 +36,7 @@ from maxmargin.files.corpus.manifest import (
     write_manifest,
 )
 from maxmargin.files.parts import as_bytes, as_texts
+from maxmargin.files.sealed import remove_unfinished, write_atomically
 from maxmargin.runtime.arrays import UIntArray
 from maxmargin.runtime.limits import now
 from maxmargin.runtime.wording import quoted
