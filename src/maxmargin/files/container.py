@@ -20,6 +20,7 @@ from maxmargin.files.sealed import (
     LONGEST_HEADER,
     FilePath,
     Span,
+    fail_shape,
     header_length,
     read_file,
     sealed,
@@ -34,7 +35,6 @@ from maxmargin.runtime.wording import described, quoted
 
 Path = FilePath
 Arrays = Mapping[str, NDArray[np.generic]]
-_MOST_AXES = 32  # of arrays of NumPy
 _COPIES = 3  # of all arrays, which safetensors makes while it writes them
 _TYPES = {
     "BOOL": np.bool_,
@@ -97,8 +97,8 @@ def _array_of(path: Path, name: str, span: Span, content: mmap) -> NDArray[np.ge
     shape, dtype = span.shape, np.dtype(_TYPES[span.dtype])
     # An empty array may have long sides.
     size = math.prod(max(side, 1) for side in shape) * dtype.itemsize
-    if len(shape) > _MOST_AXES or size > np.iinfo(np.intp).max:
-        fail(path, f"a shape that fits into memory for {quoted(name)}", quoted(shape))
+    if size > np.iinfo(np.intp).max:
+        fail_shape(path, name, shape)
     array = np.empty(shape, dtype)
     array.reshape(-1).view(np.uint8)[...] = np.frombuffer(content, np.uint8)[span.start : span.stop]
     if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():

@@ -111,8 +111,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 # A seal stands at the same place of every file, as the first of the metadata that safetensors allows. It
-# covers all other bytes. No check of the parts of a file can be as complete: a changed weight is a weight,
-# too.
+# covers all other bytes. No check of the parts of a file is as complete: a changed weight is a weight, too.
 
 _LENGTH_BYTES = 8
 _SEAL, KEY = "crc32", "maxmargin"
@@ -164,13 +163,10 @@ LONGEST_HEADER = 1 << 20
 # Most characters of an error that are quoted from a file, or from what checks say about it.
 _LONGEST_TEXT = 300
 _WHOLE = "a whole safetensors file"
+_MOST_AXES = 32  # of arrays of NumPy
 # The bytes of an entry of each type.
-SIZES = {
-    "BOOL": 1,
-    **{f"{kind}{bits}": bits // 8 for bits in (8, 16, 32, 64) for kind in "IU"},
-    "F32": 4,
-    "F64": 8,
-}
+SIZES = {"BOOL": 1, "I8": 1, "U8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8}
+SIZES |= {"F32": 4, "F64": 8}
 
 
 class Format(NamedTuple):
@@ -252,13 +248,15 @@ def _span(path: FilePath, name: str, found: Json, first: int) -> Span:
     if dtype not in SIZES:
         fail(path, f"a dtype of {', '.join(SIZES)} for {quoted(name)}", quoted(dtype))
     start, stop = places
+    if len(shape) > _MOST_AXES:
+        fail_shape(path, name, shape)
     if stop - start != math.prod(shape) * SIZES[dtype]:
         fail(path, _WHOLE, f"{stop - start} bytes for shape {quoted(shape)} of {quoted(name)}")
     return Span(dtype, shape, first + start, first + stop)
 
 
 def _are_lengths(found: Json) -> TypeGuard[list[int]]:
-    return isinstance(found, list) and all(type(item) is int and item >= 0 for item in found)
+    return isinstance(found, list) and all(type(item) is int and 0 <= item < 1 << 63 for item in found)
 
 
 def _check_cover(path: FilePath, spans: dict[str, Span], first: int, size: int) -> None:
@@ -301,6 +299,11 @@ def fail(path: FilePath, expected: str, got: str) -> NoReturn:
     """Raise the one error of a file that is not what it should be."""
     line = " ".join(got.split())
     raise FileError(f"{os.fspath(path)}: expected {expected}, got {shortened(line, _LONGEST_TEXT)}")
+
+
+def fail_shape(path: FilePath, name: str, shape: list[int]) -> NoReturn:
+    """Raise the error of an array that NumPy does not support."""
+    fail(path, f"a shape that fits into memory for {quoted(name)}", quoted(shape))
 
 
 def loads(path: FilePath, text: str) -> Json:
