@@ -22,7 +22,7 @@ ROOT = Path(maxmargin.__file__).parent
 # structures is in the layer of its name; all other files of rooms, and what rooms share, are "structures".
 LAYERS = [
     ["runtime", "evaluation", "_moved"],
-    ["files/atomic", "files/container", "files/parts", "files/checkpoint"],
+    ["files/sealed", "files/container", "files/parts", "files/checkpoint"],
     ["compiling"],
     ["encoding", "structures/encode"],
     ["files"],

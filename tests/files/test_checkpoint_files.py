@@ -14,7 +14,7 @@ import pytest
 from maxmargin import BlockFrankWolfe, Checkpoint, Pairwise, Status, solve
 from maxmargin.files import container
 from maxmargin.files.checkpoint import Identity, Keeper
-from maxmargin.files.container import CHECKPOINT, MODEL, FileError
+from maxmargin.files.sealed import CHECKPOINT, MODEL, FileError
 from maxmargin.methods.protocol import BATCH
 from maxmargin.runtime import limits
 from maxmargin.structures.problem import fingerprint, is_same

@@ -16,8 +16,8 @@ from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file
 
 from maxmargin.files import container
-from maxmargin.files.atomic import write_atomically
-from maxmargin.files.container import CHECKPOINT, MODEL, FileError, read, write
+from maxmargin.files.container import read, write
+from maxmargin.files.sealed import CHECKPOINT, MODEL, FileError, write_atomically
 from support.damaged_files import parts, whole
 
 ARRAYS = {"w": np.arange(6.0).reshape(2, 3), "names": np.frombuffer(b"abc", dtype=np.uint8)}
@@ -109,6 +109,11 @@ def test_any_reader_of_safetensors_reads_the_arrays(tmp_path):
             described(a=FLOAT | {"shape": [0, 2**63 - 1], "data_offsets": [0, 0]}),
             b"",
         ),
+        ("for 'a'", described(a=FLOAT | {"shape": [2**62] * 40_000}), EIGHT),
+        ("whole safetensors", described(a=FLOAT | {"shape": [2**64]}), EIGHT),
+        ("whole safetensors", described(a=FLOAT | {"shape": [1.0]}), EIGHT),
+        ("whole safetensors", described(a=3), b""),
+        ("whole safetensors", b"[" * 100 + b"]" * 100, b""),
         ("got [1, 1, 1", described(a=FLOAT | {"shape": [1] * 100}), EIGHT),
         ("got 'BF16'", described(a=FLOAT | {"dtype": "BF16", "shape": [4]}), EIGHT),
         ("got others", described(a=FLOAT | {"dtype": "BOOL", "shape": [8]}), b"\2" * 8),
@@ -238,7 +243,7 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tm
 
 KILLED = """
 import os, signal, sys
-from maxmargin.files.atomic import write_atomically
+from maxmargin.files.sealed import write_atomically
 
 os.fsync = lambda stream: os.kill(os.getpid(), signal.SIGKILL)
 write_atomically(sys.argv[1], b"new")

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from maxmargin.files.container import MODEL, Contents, FileError, NotPlain, as_json, from_json, read, write
+from maxmargin.files.container import Contents, NotPlain, as_json, from_json, read, write
 from maxmargin.files.parts import Draft, Stored, as_bytes, as_texts
+from maxmargin.files.sealed import MODEL, FileError
 
 ATOMS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
 KEYS = st.recursive(

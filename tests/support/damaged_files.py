@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from maxmargin import load
-from maxmargin.files.atomic import sealed
+from maxmargin.files.sealed import sealed
 from support.model_files import FOLDER, samples
 
 SAMPLES = samples()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from maxmargin import ChainSVC, cli, load
 from maxmargin.files.attributes import read_attributes
+from maxmargin.files.sealed import FileError
 from maxmargin.files.sources import Source
 from maxmargin.tagging import tagger as tagging
 from maxmargin.tagging.lines import _sort, _sort_few
@@ -333,6 +334,25 @@ def test_vectors_of_two_axes_are_refused(saved, tmp_path, name, sign):
 def test_changed_headers_are_refused_for_their_change(saved, tmp_path):
     (tmp_path / "model").write_bytes(changed(saved))
     assert open_tagger(str(tmp_path / "model"), ["Attributes"]) is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda outer, inner: inner.update(version=True),
+        lambda outer, inner: inner.update(more=1),
+        lambda outer, inner: inner["header"].update(extra=float("nan")),
+        lambda outer, inner: outer["_encoder"].update(data_offsets=[0, outer["_encoder"]["shape"][0]]),
+        lambda outer, inner: outer.update(more={"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}),
+    ],
+)
+def test_headers_that_load_refuses_are_refused_by_both(saved, tmp_path, change):
+    outer, inner, body = parts(saved.read_bytes())
+    change(outer, inner)
+    (tmp_path / "model").write_bytes(resealed(whole(outer, inner, body)))
+    with pytest.raises(FileError):
+        load(tmp_path / "model")
+    assert open_tagger(str(tmp_path / "model"), ["Attributes"]) is None
 
 
 def test_tagging_does_not_import_numpy():

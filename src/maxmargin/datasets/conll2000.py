@@ -1,13 +1,13 @@
 """Text chunking: the shared task of CoNLL-2000."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from sys import intern
 
-from maxmargin.datasets.files import Source, damaged, locate, read_gzip
-from maxmargin.evaluation import Phrase, phrases
+from maxmargin.datasets.files import Source, damaged, locate, read_text
+from maxmargin.evaluation import phrase_scores
 from maxmargin.runtime.wording import described, shown
 
 _URL = "https://www.clips.uantwerpen.be/conll2000/chunking/"
@@ -83,7 +83,7 @@ def read_conll2000(path: str | os.PathLike[str]) -> list[Sentence]:
         If the file cannot be read, or a line does not have three fields.
     """
     sentences: list[Sentence] = [[]]
-    for number, line in enumerate(_text(Path(path)).split("\n"), start=1):
+    for number, line in enumerate(read_text(Path(path), "read_conll2000").split("\n"), start=1):
         fields = line.split()
         if len(fields) == 3:
             word, pos, tag = map(intern, fields)
@@ -156,38 +156,26 @@ def chunk_f1(y_true: Iterable[Sequence[str]], y_pred: Iterable[Sequence[str]]) -
     >>> chunk_f1([["B-NP", "I-NP", "B-VP"]], [["B-NP", "O", "B-VP"]])
     0.5
     """
-    n_true = n_pred = n_right = 0
-    for true, pred in _pairs(list(y_true), list(y_pred)):
-        true_chunks, pred_chunks = chunks(true), chunks(pred)
-        n_true += len(true_chunks)
-        n_pred += len(pred_chunks)
-        n_right += len(true_chunks & pred_chunks)
-    return 2 * n_right / (n_true + n_pred) if n_right else 0.0
-
-
-def _pairs(
-    y_true: list[Sequence[str]], y_pred: list[Sequence[str]]
-) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Yield pairs of sequences; raise if their numbers or lengths differ."""
-    if len(y_true) != len(y_pred):
+    true, predicted = list(y_true), list(y_pred)
+    if len(true) != len(predicted):
         raise ValueError(
-            f"chunk_f1: expected as many predicted sequences as true ones, {len(y_true)}; got {len(y_pred)}."
+            f"chunk_f1: expected as many predicted sequences as true ones, {len(true)}; got {len(predicted)}."
         )
-    for number, (true, pred) in enumerate(zip(y_true, y_pred, strict=True)):
-        if len(true) != len(pred):
+    for number, (one, other) in enumerate(zip(true, predicted, strict=True)):
+        if len(one) != len(other):
             raise ValueError(
-                f"chunk_f1: expected {len(true)} predicted tags in sequence {number}; got {len(pred)}."
+                f"chunk_f1: expected {len(one)} predicted tags in sequence {number}; got {len(other)}."
             )
-        yield true, pred
+        for tag in (*one, *other):
+            _check_tag(tag)
+    return phrase_scores(true, predicted).overall.f1
 
 
-def chunks(tags: Sequence[str]) -> set[Phrase]:
-    """Return the (first, stop, type) of every chunk; raise if a tag is not one of IOB2."""
-    for tag in tags:
-        prefix, _, chunk_type = tag.partition("-") if isinstance(tag, str) else ("", "", "")
-        if tag != "O" and (prefix not in ("B", "I") or not chunk_type):
-            raise ValueError(f"chunk_f1: expected tags 'O', 'B-type' or 'I-type'; got {shown(tag)}.")
-    return set(phrases(tags))
+def _check_tag(tag: object) -> None:
+    """Raise if a tag is not one of IOB2."""
+    prefix, _, chunk_type = tag.partition("-") if isinstance(tag, str) else ("", "", "")
+    if tag != "O" and (prefix not in ("B", "I") or not chunk_type):
+        raise ValueError(f"chunk_f1: expected tags 'O', 'B-type' or 'I-type'; got {shown(tag)}.")
 
 
 def _spans(padded: list[str], first: int, last: int) -> Iterable[tuple[str, ...]]:
@@ -205,11 +193,3 @@ def _find(name: str, data_home: str | os.PathLike[str] | None) -> Path:
 def _examples(sentences: list[Sentence]) -> tuple[list[list[list[str]]], list[list[str]]]:
     X = [window_features([(word, pos) for word, pos, _ in sentence]) for sentence in sentences]
     return X, [[tag for _, _, tag in sentence] for sentence in sentences]
-
-
-def _text(path: Path) -> str:
-    raw = read_gzip(path, "read_conll2000") if path.suffix == ".gz" else path.read_bytes()
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise damaged(path, error, "read_conll2000") from None

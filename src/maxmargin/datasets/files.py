@@ -106,6 +106,15 @@ def read_gzip(path: Path, caller: str) -> bytes:
     return content
 
 
+def read_text(path: Path, caller: str) -> str:
+    """Return the text of a file, compressed if its name ends in ``.gz``, or raise a one-line OSError."""
+    raw = read_gzip(path, caller) if path.suffix == ".gz" else path.read_bytes()
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise damaged(path, error, caller) from None
+
+
 def damaged(path: Path, reason: object, caller: str) -> OSError:
     """Return the error for a file that exists but has the wrong content."""
     return OSError(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin import evaluation
-from maxmargin.datasets.files import damaged, read_gzip, require
+from maxmargin.datasets.files import damaged, read_text, require
 from maxmargin.runtime.wording import shown
 
 _CALLER = "load_hansards"
@@ -198,10 +198,7 @@ def _read_links(path: Path, sizes: list[tuple[int, int]]) -> Iterator[tuple[int,
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        return read_gzip(path, _CALLER).decode("utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise damaged(path, error, _CALLER) from None
+    return read_text(path, _CALLER).removesuffix("\n").split("\n")
 
 
 def _find(name: str, data_home: str | os.PathLike[str] | None) -> Path:

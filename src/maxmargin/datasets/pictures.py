@@ -1,9 +1,12 @@
-"""Nuclei: which pixels of microscope images belong to cell nuclei."""
+"""Pictures: cell nuclei in microscope images, snakes on a grid, and photographs of scenes."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from maxmargin.datasets.files import damaged, require
@@ -24,7 +27,7 @@ class Images(NamedTuple):
     y: list[NDArray[np.int64]]
 
 
-def cut_images(
+def _cut(
     pixels: NDArray[np.uint8],
     labels: NDArray[np.integer],
     offsets: NDArray[np.integer],
@@ -36,6 +39,21 @@ def cut_images(
     y = [x.reshape(size) for x, size in zip(np.split(labels.astype(np.int64), cuts), sizes, strict=True)]
     return Images(images, y)
 
+
+@contextmanager
+def _opened(
+    names: tuple[str, ...], data_home: str | os.PathLike[str] | None, caller: str, origin: str = ""
+) -> Iterator[NpzFile]:
+    """Open a file of arrays; raise a one-line error if there is none, or if what is read of it is damaged."""
+    path = require(names, data_home, caller, origin)
+    try:
+        with np.load(path) as arrays:
+            yield arrays
+    except (KeyError, ValueError) as error:
+        raise damaged(path, error, caller) from None
+
+
+# Nuclei: which pixels of microscope images belong to cell nuclei.
 
 _NUCLEI = "load_nuclei"
 _NUCLEI_FILES = ("nuclei/nuclei_grid64.npz", "nuclei_grid64.npz")
@@ -78,12 +96,8 @@ def load_nuclei(*, data_home: str | os.PathLike[str] | None = None) -> Nuclei:
     .. [1] J. C. Caicedo et al., "Nucleus segmentation across imaging experiments: the 2018 Data Science
            Bowl", Nature Methods 2019.
     """
-    path = require(_NUCLEI_FILES, data_home, _NUCLEI, f"make it from {_NUCLEI_URL}")
-    try:
-        with np.load(path) as arrays:
-            images, y = cut_images(*(arrays[name] for name in ("rgb", "y", "offset", "shape")))
-    except (KeyError, ValueError) as error:
-        raise damaged(path, error, _NUCLEI) from None
+    with _opened(_NUCLEI_FILES, data_home, _NUCLEI, f"make it from {_NUCLEI_URL}") as arrays:
+        images, y = _cut(*(arrays[name] for name in ("rgb", "y", "offset", "shape")))
     order = np.random.default_rng(_SEED).permutation(len(images))
     halves = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
     return Nuclei(*(Images([images[i] for i in half], [y[i] for i in half]) for half in halves))
@@ -158,13 +172,9 @@ def load_snakes(*, data_home: str | os.PathLike[str] | None = None) -> Snakes:
     ----------
     .. [1] S. Nowozin, C. Rother, S. Bagon, T. Sharp, B. Yao and P. Kohli, "Decision tree fields", ICCV 2011.
     """
-    path = require(_SNAKES_FILES, data_home, _SNAKES)
-    try:
-        with np.load(path) as arrays:
-            parts = [[arrays[f"{name}_{part}"] for name in _ARRAYS] for part in ("train", "test")]
-            return Snakes(*(cut_images(*part) for part in parts))
-    except (KeyError, ValueError) as error:
-        raise damaged(path, error, _SNAKES) from None
+    with _opened(_SNAKES_FILES, data_home, _SNAKES) as arrays:
+        parts = [[arrays[f"{name}_{part}"] for name in _ARRAYS] for part in ("train", "test")]
+        return Snakes(*(_cut(*part) for part in parts))
 
 
 # Scene: photographs of landscapes, each with one or more of six labels.
@@ -224,13 +234,9 @@ def load_scene(*, data_home: str | os.PathLike[str] | None = None) -> Scene:
     .. [1] M. R. Boutell, J. Luo, X. Shen and C. M. Brown, "Learning multi-label scene classification",
            Pattern Recognition 2004.
     """
-    path = require(_SCENE_FILES, data_home, _SCENE, f"make it from {_SCENE_URL}")
-    try:
-        with np.load(path) as arrays:
-            parts = [
-                Photographs(arrays[f"X_{part}"].astype(np.float64), arrays[f"y_{part}"].astype(np.int64))
-                for part in ("train", "test")
-            ]
-    except (KeyError, ValueError) as error:
-        raise damaged(path, error, _SCENE) from None
-    return Scene(parts[0], parts[1], _LABELS)
+    with _opened(_SCENE_FILES, data_home, _SCENE, f"make it from {_SCENE_URL}") as arrays:
+        train, test = (
+            Photographs(arrays[f"X_{part}"].astype(np.float64), arrays[f"y_{part}"].astype(np.int64))
+            for part in ("train", "test")
+        )
+        return Scene(train, test, _LABELS)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from maxmargin.datasets.files import damaged, read_gzip, require
+from maxmargin.datasets.files import damaged, read_text, require
 from maxmargin.runtime.wording import shown
 
 _CALLER = "load_ud_ewt"
@@ -95,7 +95,7 @@ def read_conllu(path: str | os.PathLike[str], *, tags: str = "both") -> Treebank
 def _sentences(path: Path) -> Iterator[list[list[str]]]:
     """Yield the fields of the words of each sentence."""
     rows: list[list[str]] = []
-    for number, line in enumerate((*_text(path).split("\n"), ""), start=1):
+    for number, line in enumerate((*read_text(path, "read_conllu").split("\n"), ""), start=1):
         if not line.strip():
             if rows:
                 yield rows
@@ -108,14 +108,6 @@ def _sentences(path: Path) -> Iterator[list[list[str]]]:
                 if not fields[_HEAD].isdigit():
                     raise damaged(path, f"line {number} has no head", "read_conllu")
                 rows.append(fields)
-
-
-def _text(path: Path) -> str:
-    raw = read_gzip(path, "read_conllu") if path.suffix == ".gz" else path.read_bytes()
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise damaged(path, error, "read_conllu") from None
 
 
 def _find(part: str, data_home: str | os.PathLike[str] | None) -> Path:

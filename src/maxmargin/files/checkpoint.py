@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.files import container
-from maxmargin.files.atomic import remove_unfinished
-from maxmargin.files.container import CHECKPOINT, Json
+from maxmargin.files.sealed import CHECKPOINT, Json, fail, remove_unfinished
 from maxmargin.runtime.arrays import aligned_copy
 from maxmargin.runtime.limits import now
 from maxmargin.runtime.wording import described, quoted, shown
@@ -388,11 +387,11 @@ def read_state(path: Path, identity: Identity, template: CountedState) -> Counte
     header, arrays, _ = container.read(path, CHECKPOINT)
     difference = _difference(header, identity)
     if difference:
-        container.fail(path, "a checkpoint of this run", f"one {difference}; remove it or give another path")
+        fail(path, "a checkpoint of this run", f"one {difference}; remove it or give another path")
     try:
         state: CountedState = restored(template, Flat(arrays, header.get("state")))
     except Unfit as error:
-        container.fail(path, f"in a checkpoint {error}", "something else: the file is damaged; remove it")
+        fail(path, f"in a checkpoint {error}", "something else: the file is damaged; remove it")
     return state
 
 

@@ -12,7 +12,7 @@ from math import isfinite
 from typing import NamedTuple, NoReturn, cast
 
 from maxmargin.encoding.labels import Label
-from maxmargin.files.container import Json
+from maxmargin.files.sealed import Json
 from maxmargin.files.sources import Line, Malformed, Source
 from maxmargin.runtime.wording import quoted
 

@@ -14,7 +14,8 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.files.container import Contents, Json, Path, as_json, fail, from_json, loads
+from maxmargin.files.container import Contents, Path, as_json, from_json
+from maxmargin.files.sealed import Json, fail, loads
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.wording import quoted
 

@@ -1,12 +1,11 @@
-"""Feature templates in the syntax of CRF++.
+"""Feature templates in the syntax of CRF++ and of Wapiti.
 
 A line ``U01:%x[-1,0]/%x[0,1]`` makes one feature of each token: the line with each macro ``%x[row,column]``
 replaced by the entry of that column, counted from 0, of the token that is ``row`` tokens away. Rows before a
 sentence read ``_B-1``, ``_B-2``, ..., counted from its start, and rows after it ``_B+1``, ``_B+2``, ... Lines
 that begin with ``#`` are comments. A line ``B01:%x[0,0]`` makes one feature of each token but the first, in
 the same way, which has a weight for each pair of labels of the token before and this one; the line ``B`` asks
-for the same weight at all tokens. There may be lines of one kind only. `wapiti` reads what
-Wapiti adds to this.
+for the same weight at all tokens. There may be lines of one kind only. What Wapiti adds is described below.
 """
 
 import re
@@ -16,8 +15,6 @@ from typing import NamedTuple
 
 from maxmargin.files.sources import Malformed, malformed
 from maxmargin.runtime.wording import quoted
-
-# Features made of the entries around a token, by templates with macros.
 
 
 class Cell(NamedTuple):
@@ -254,7 +251,7 @@ def _ways(item: Item, text: str, k: int, p: int) -> list[tuple[int, int]]:
 # counts from the start of the sentence, from 1, or from its end, from -1. Rows before a sentence read
 # ``_x-1``, ..., ``_x-4`` and then ``_x-#``, rows after it ``_x+1``, ... Everything from a ``#`` on is a
 # comment. A line that begins with ``b`` makes a feature of each token but the first, for pairs of labels,
-# and one that begins with ``*`` makes both. The syntax of regexps is above.
+# and one that begins with ``*`` makes both.
 
 _COMMAND = re.compile(
     r"%([xtmXTM])\[\s*(@?)\s*([-+]?\d{1,9})\s*,\s*(\d{1,9})\s*(?:,\s*\"((?:[^\"\\]|\\.)*)\"\s*)?\]"

@@ -22,16 +22,19 @@ from maxmargin.encoding.table import (
     write_slot,
 )
 from maxmargin.structures.sequences.inference import viterbi
+from maxmargin.tagging.loops import (
+    DONE,
+    END_OF_SEQUENCE,
+    LINES,
+    LONG_LINE,
+    LONG_SEQUENCE,
+    NEXT,
+    ODD,
+    PLACE,
+    SEQUENCES,
+)
 
-# What the loops of tagging return: all went well, workspace is too short for a line or a sequence, or the
-# estimator has to read it: there is a value, a declaration or a fault.
-DONE, LONG_LINE, LONG_SEQUENCE, ODD = 0, -1, -2, -3
 _NUMBER = 3  # the place of the number of a feature in what is known of its name
-# Where a scan stands: the next sequence, the sequence after it, and how many lines and sequences are written.
-PLACE, NEXT, LINES, SEQUENCES = range(4)
-# Ends a sequence in the output.
-END_OF_SEQUENCE = -1
-
 _TAB, _NEWLINE, _COLON, _AT, _BACKSLASH = 9, 10, 58, 64, 92
 _FEW = 64
 _LAST_MARK = 1  # the reader of attributes uses the characters 0 and 1 as marks

@@ -6,11 +6,18 @@ from typing import NamedTuple
 from maxmargin.compiling.interpreting import SWITCH
 from maxmargin.compiling.object_code import Arguments, Array, Function, Store, loaded
 
-# What the loops of `kernels` take.
+# What the loops of tagging return: all went well, workspace is too short for a line or a sequence, or the
+# estimator has to read it: there is a value, a declaration or a fault.
+DONE, LONG_LINE, LONG_SEQUENCE, ODD = 0, -1, -2, -3
+# Where a scan stands: the next sequence, the sequence after it, and how many lines and sequences are written.
+PLACE, NEXT, LINES, SEQUENCES = range(4)
+# Ends a sequence in the output.
+END_OF_SEQUENCE = -1
 
 _BYTES, _COUNTS, _PLACES, _NUMBERS, _TABLE = Array("u1"), Array("i4"), Array("i8"), Array("f8"), Array("u8")
 _ROWS = Array("f8", 2)
 
+# What the loops of `lines` take.
 ARGUMENTS: Arguments = {
     # names, counts, columns, values, n_labels, batch, slots, rows
     "index_features": (_BYTES, _BYTES, _BYTES, _NUMBERS, None, Array("i8", 2), _TABLE, _PLACES),
@@ -22,12 +29,11 @@ ARGUMENTS: Arguments = {
     ),
 }
 
-
 _STORE = "tagger"
 
 
 class Loops(NamedTuple):
-    """The loops of `kernels`, which take buffers and ints."""
+    """The loops of `lines`, which take buffers and ints."""
 
     index_features: Function
     tag_text: Function

@@ -1,27 +1,20 @@
 """What tagging needs of a model file, read without NumPy.
 
-`maxmargin.load` is the one reader that checks a whole file, and says what is wrong with it. This one returns
-None for every file that is not as `save` wrote it, by its seal, so that it reads nothing that `load` refuses.
-It also returns None for every file that is not a plain chain. As anybody can seal a file, it checks the parts
-that compiled code reads; `lines.index_features` checks the rest.
+`maxmargin.load` checks all parts of a file, and says what is wrong with it. Here, a file without a seal or of
+anything but a plain chain is None, so that no file is read that `load` refuses, unless somebody has edited it
+and sealed it again. Whatever compiled code reads is checked here and in `lines.index_features`.
 """
 
 import ctypes
 import json
 import math
-import os
-import stat
 from array import array
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from maxmargin.compiling.object_code import Buffer
-from maxmargin.files.atomic import is_sealed
+from maxmargin.files.sealed import MODEL, SIZES, Json, Raw, has_seal, read_file
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-
-_LENGTH_BYTES, _LONGEST_HEADER = 8, 1 << 20
-_VERSION, _KEY, _END = 1, "maxmargin", b"\xff"
-_SIZES = {"U8": 1, "F64": 8}
+_END = b"\xff"
 # What the header of such a model says, and what it must not have.
 _PLAIN = {"estimator": "ChainSVC", "functions": [], "_function": ["linear"], "_order": 1}
 _NAMED, _TEXTS, _FORBIDDEN = ("strings", "dicts"), ("texts", "objects"), "_forbidden"
@@ -66,44 +59,42 @@ class _Unfit(Exception):
 
 def read_chain(path: str) -> ChainModel | None:
     """Return the chain that a file holds, or None; raise OSError if there is no file."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        return None
     try:
-        return _File(path).chain()
+        return _File(read_file(path, MODEL, _in_memory)).chain()
     except (_Unfit, ValueError, RecursionError, LookupError, TypeError):
         return None
+
+
+def _in_memory(stream: BinaryIO, size: int) -> bytearray:
+    """Return the content of a file, in memory that compiled code reads."""
+    content = bytearray(size)
+    stream.readinto(content)  # type: ignore[attr-defined]
+    return content
 
 
 class _File:
     """A model file in memory."""
 
-    def __init__(self, path: str) -> None:
-        with open(path, "rb") as stream:
-            content = bytearray(os.fstat(stream.fileno()).st_size)
-            stream.readinto(content)
-        _require(is_sealed(content))
-        length = int.from_bytes(content[:_LENGTH_BYTES], "little")
-        _require(length <= min(_LONGEST_HEADER, len(content) - _LENGTH_BYTES))
-        self.content, self.first = content, _LENGTH_BYTES + length
-        self.arrays = json.loads(content[_LENGTH_BYTES : self.first])
-        found = json.loads(self.arrays["__metadata__"][_KEY])
-        _require(found["kind"] == "model" and found["version"] == _VERSION)
-        self.header = found["header"]
+    def __init__(self, raw: Raw[bytearray]) -> None:
+        _require(has_seal(raw.content) and raw.version == MODEL.version)
+        self.content, self.spans, self.header = raw.content, raw.spans, raw.header
 
     def chain(self) -> ChainModel:
         """Return the model."""
         header = self.header
         _require(all(header[name] == value for name, value in _PLAIN.items()))
         _require(header["_encoder"] in _NAMED and header["classes_"] in _TEXTS)
-        _require(_FORBIDDEN not in self.arrays)
+        _require(_FORBIDDEN not in self.spans)
         labels, n_features = self.texts("classes_"), header["_encoder.size"]
         n_labels = len(labels)
-        _require(type(n_features) is int and n_features > 0 and 0 < n_labels <= _MOST_LABELS)
+        if type(n_features) is not int:
+            raise _Unfit
+        _require(n_features > 0 and 0 < n_labels <= _MOST_LABELS)
         _require(header["weights.unary"] == [n_labels, n_features])
         n_bytes = self.length("_encoder")
         names = self.buffer("_encoder", "U8", n_bytes)
         _require(self.content[self.span("_encoder", "U8", n_bytes)[1] - 1] == _END[0])
-        is_dense = "weights.unary" in self.arrays
+        is_dense = "weights.unary" in self.spans
         weights = (self.dense if is_dense else self.sparse)(n_labels, n_features)
         return ChainModel(labels, names, *weights, self.rows(n_labels), *self.notes())
 
@@ -122,7 +113,7 @@ class _File:
     def dense(self, n_labels: int, n_features: int) -> tuple[Buffer, Buffer, Buffer, int]:
         """Return the weights of features that are all stored, label by label, in the order of features."""
         start, stop = self.span("weights.unary", "F64", n_labels, n_features)
-        values, size = array("d", bytes(stop - start)), _SIZES["F64"] * n_features
+        values, size = array("d", bytes(stop - start)), SIZES["F64"] * n_features
         for k in range(n_labels):
             values[k::n_labels] = array("d", self.content[start + k * size : start + (k + 1) * size])
         return (
@@ -158,7 +149,7 @@ class _File:
         """Return a part of the weights, whose zeros may not be stored."""
         name, size = f"weights.{name}", math.prod(shape)
         _require(self.header[name] == list(shape))
-        if name in self.arrays:
+        if name in self.spans:
             found = self.floats(name, *shape)
         else:
             counts = self.bytes(f"{name}.counts", shape[0])
@@ -178,9 +169,8 @@ class _File:
 
     def length(self, name: str) -> int:
         """Return the length of a vector; raise ValueError if it is not one, as compiled code relies on it."""
-        (found,) = self.arrays[name]["shape"]
-        _require(type(found) is int and found >= 0)
-        return int(found)
+        (found,) = self.spans[name].shape
+        return found
 
     def bytes(self, name: str, *shape: int) -> bytearray:
         """Return an array of bytes."""
@@ -196,19 +186,14 @@ class _File:
         """Return an array as compiled code reads it."""
         start, stop = self.span(name, dtype, *shape)
         memory = (ctypes.c_char * (stop - start)).from_buffer(self.content, start)
-        _require(ctypes.addressof(memory) % _SIZES[dtype] == 0)
+        _require(ctypes.addressof(memory) % SIZES[dtype] == 0)
         return Buffer(memory, shape)
 
     def span(self, name: str, dtype: str, *shape: int) -> tuple[int, int]:
         """Return where an array of this type and shape is, within the file."""
-        described = self.arrays[name]
-        start, stop = described["data_offsets"]
-        _require(described["dtype"] == dtype and described["shape"] == list(shape))
-        _require(type(start) is int and type(stop) is int and all(type(side) is int for side in shape))
-        size = math.prod(shape) * _SIZES[dtype]
-        start, stop = start + self.first, stop + self.first
-        _require(self.first <= start and stop <= len(self.content) and stop - start == size)
-        return start, stop
+        found = self.spans[name]
+        _require(found.dtype == dtype and found.shape == list(shape))
+        return found.start, found.stop
 
 
 def _filled(

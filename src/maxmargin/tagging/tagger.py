@@ -7,12 +7,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from maxmargin.compiling.object_code import Buffer
-from maxmargin.tagging.loops import Loops, ready_loops
-from maxmargin.tagging.model import ChainModel, Json, read_chain
+from maxmargin.files.sealed import Json
+from maxmargin.tagging.loops import END_OF_SEQUENCE, LINES, LONG_LINE, LONG_SEQUENCE, Loops, ready_loops
+from maxmargin.tagging.model import ChainModel, read_chain
 
-# What `lines.tag_text` returns; its module imports NumPy.
-_LONG_LINE, _LONG_SEQUENCE = -1, -2
-_LINES, _END_OF_SEQUENCE = 2, -1
 # Bytes of a line, and tokens of a sequence, that workspace is made for at first; and the longest line.
 _LINE, _TOKENS, _LONGEST_LINE = 1 << 14, 1 << 9, 1 << 20
 _LABEL = "_"  # stands for a label that is not known
@@ -97,7 +95,7 @@ class Tagger:
         codes = self._codes(text)
         if codes is None:
             return None
-        n_sequences = codes.count(_END_OF_SEQUENCE)
+        n_sequences = codes.count(END_OF_SEQUENCE)
         return Tagged("".join(map(self._texts.__getitem__, codes)), n_sequences, len(codes) - n_sequences)
 
     def tag_features(self, X: Sequence[Sequence[Sequence[str]]]) -> list[list[str]] | None:
@@ -116,7 +114,7 @@ class Tagger:
         return found
 
     def _codes(self, text: bytes) -> list[int] | None:
-        """Return the numbers of labels, and `_END_OF_SEQUENCE` after each sequence."""
+        """Return the numbers of labels, and `END_OF_SEQUENCE` after each sequence."""
         if not _is_utf8(text):
             return None
         text = text if text.endswith(b"\n") else text + b"\n"
@@ -124,15 +122,15 @@ class Tagger:
         out, scan = (ctypes.c_int32 * (text.count(b"\n") + 1))(), (ctypes.c_int64 * 4)()
         passed, *written = (Buffer(memory, (len(memory),)) for memory in (text, out, scan))
         while status := self._loops.tag_text(passed, *self._model, *self._work, *written):
-            if status not in (_LONG_LINE, _LONG_SEQUENCE) or not self._enlarge(status):
+            if status not in (LONG_LINE, LONG_SEQUENCE) or not self._enlarge(status):
                 return None
-        return out[: scan[_LINES]]
+        return out[: scan[LINES]]
 
     def _enlarge(self, status: int) -> bool:
         """Double the workspace for lines or for sequences; return whether it may be as large as that."""
         line, _, _, unary, *_ = self._work
         (n_bytes,), (n_tokens, width) = line.shape, unary.shape
-        if status == _LONG_LINE:
+        if status == LONG_LINE:
             n_bytes *= 2
         else:
             n_tokens *= 2

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.encoding.labels import Label
-from maxmargin.files.atomic import write_atomically
-from maxmargin.files.container import Json, fail, loads
+from maxmargin.files.sealed import Json, fail, loads, write_atomically
 from maxmargin.runtime.wording import quoted
 
 NAME = "manifest.json"

@@ -23,7 +23,6 @@ from scipy.sparse import csr_array
 from maxmargin.encoding.labels import Label, sorted_classes
 from maxmargin.encoding.matrices import assemble, drop_columns, sparse_rows
 from maxmargin.encoding.sequences import NumberedSequences, hashed_rows
-from maxmargin.files.atomic import remove_unfinished, write_atomically
 from maxmargin.files.corpus.manifest import (
     DTYPES,
     NAME,
@@ -37,18 +36,18 @@ from maxmargin.files.corpus.manifest import (
     write_manifest,
 )
 from maxmargin.files.parts import as_bytes, as_texts
+from maxmargin.files.sealed import remove_unfinished, write_atomically
 from maxmargin.runtime.arrays import UIntArray
 from maxmargin.runtime.limits import now
 from maxmargin.runtime.wording import quoted
 from maxmargin.solving.display import WorkLine
 
-# The end of an encoding: labels are numbered in order, rare names left out, and files digested.
-#
-# Everything is made from the files to which sequences were appended, which stay until the manifest is
-# written. So an interruption at any moment costs no more than doing this again.
-
-# Rows and entries that are processed at a time.
-_ROWS, _READ_ENTRIES = 1 << 17, 1 << 22
+_JOURNAL, _LOCK = "journal.json", "lock"
+Name = TypeVar("Name", bound=str | int)
+# What files are called before rare names are left out, and labels numbered in order.
+_BEFORE = "all."
+# Seconds between notes in the journal, and entries that are written at a time.
+_PATIENCE, _ENTRIES = 5.0, 1 << 22
 
 
 class Growing:
@@ -81,146 +80,13 @@ class Growing:
         """Close the file."""
         self._stream.close()
 
-
-class Draft(NamedTuple):
-    """What was appended.
-
-    Attributes
-    ----------
-    path : Path
-        The directory.
-    raw : dict
-        The file of each array, which has another name than the array if it is not final.
-    labels : list
-        In order of first appearance.
-    names : list of str or None
-        In order of first appearance; None if they were hashed.
-    recipe : Recipe
-    """
-
-    path: Path
-    raw: dict[str, str]
-    labels: list[Label]
-    names: list[str] | None
-    recipe: Recipe
-
-    def array(self, name: str) -> NDArray[np.number]:
-        """Return the entries that were appended to an array."""
-        return map_array(self.path, name, self.raw[name])
-
-
-class Finished(NamedTuple):
-    """The labels in order, the number of columns, and what the manifest says of each array."""
-
-    classes: list[Label]
-    n_columns: int
-    arrays: dict[str, StoredArray]
-
-
-def finished(draft: Draft, verbose: int) -> Finished:
-    """Make the final arrays."""
-    names = [name for name in draft.raw if name != "names" or draft.names is not None]
-    size = sum(draft.array(name).nbytes for name in names)
-    with WorkLine("encode: finishing", 2 * size, verbose) as line:
-        classes = sorted_classes(draft.labels, "encode").tolist()
-        _number_labels(draft, classes)
-        if draft.names is None:
-            n_columns = 1 << (draft.recipe.hash_bits or 0)
-        elif draft.recipe.min_count > 1:
-            n_columns = _leave_out(draft, draft.names, line)
-        else:
-            n_columns = len(draft.names)
-            _check_any(n_columns > 0, draft.recipe)
-        return Finished(classes, n_columns, dict(_digests(draft.path, names, size, line)))
-
-
-def _number_labels(draft: Draft, classes: list[Label]) -> None:
-    """Write the numbers of labels in the order of the classes."""
-    place = {label: k for k, label in enumerate(classes)}
-    number, before = np.array([place[label] for label in draft.labels]), draft.array("labels")
-    with _Written(draft.path, "labels") as out:
-        for first in range(0, len(before), _READ_ENTRIES):
-            out.append(number[before[first : first + _READ_ENTRIES]])
-
-
-def _leave_out(draft: Draft, names: list[str], line: WorkLine) -> int:
-    """Write rows and names without names that occur in too few tokens; return how many are left."""
-    kept = _counts(cast("UIntArray", draft.array("columns")), len(names)) >= draft.recipe.min_count
-    _check_any(kept.any(), draft.recipe)
-    with ExitStack() as stack:
-        out = {name: stack.enter_context(_Written(draft.path, name)) for name in draft.raw if name in _ROWED}
-        out["starts"].append(np.zeros(1))
-        for rows in _pieces(draft, len(names)):
-            short = drop_columns(rows, kept)
-            out["starts"].append(short.indptr[1:] + out["columns"].length)
-            out["columns"].append(short.indices)
-            if "values" in out:
-                out["values"].append(short.data)
-            line.update(4 * out["columns"].length)
-        out["names"].append(as_bytes(name for name, keep in zip(names, kept, strict=True) if keep))
-    return int(kept.sum())
-
-
-_ROWED = ("columns", "starts", "values", "names")
-
-
-def _check_any(is_any: object, recipe: Recipe) -> None:
-    if not is_any:
-        raise ValueError(
-            f"encode: no feature occurs in min_count={recipe.min_count} tokens; give tokens features, or "
-            "lower min_count."
-        )
-
-
-def _counts(columns: UIntArray, n_columns: int) -> NDArray[np.int64]:
-    """Return the number of tokens with each column."""
-    counts = np.zeros(n_columns, dtype=np.int64)
-    for first in range(0, len(columns), _READ_ENTRIES):
-        counts += np.bincount(columns[first : first + _READ_ENTRIES], minlength=n_columns)
-    return counts
-
-
-def _pieces(draft: Draft, n_columns: int) -> Iterator[csr_array]:
-    """Yield the rows, some at a time."""
-    columns, starts = draft.array("columns"), draft.array("starts")
-    values = draft.array("values") if "values" in draft.raw else None
-    for first in range(0, len(starts) - 1, _ROWS):
-        part = np.array(starts[first : first + _ROWS + 1])
-        entries = slice(part[0], part[-1])
-        indices = columns[entries].astype(np.int32)
-        data = np.ones(len(indices)) if values is None else np.array(values[entries])
-        yield assemble(data, indices, part - part[0], n_columns)
-
-
-def _digests(path: Path, names: list[str], done: int, line: WorkLine) -> Iterator[tuple[str, StoredArray]]:
-    for name in names:
-        array = map_array(path, name)
-        yield name, StoredArray(len(array), digest(array))
-        done += array.nbytes
-        line.update(done)
-
-
-class _Written:
-    """A context in which a new file of an array is written; afterwards it is on the disk."""
-
-    def __init__(self, directory: Path, name: str) -> None:
-        self._file = Growing(directory / name, DTYPES[name], 0)
-
-    def __enter__(self) -> Growing:
-        return self._file
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None:
-            self._file.sync()
-        self._file.close()
-
-
-_JOURNAL, _LOCK = "journal.json", "lock"
-Name = TypeVar("Name", bound=str | int)
-# What files are called before rare names are left out, and labels numbered in order.
-_BEFORE = "all."
-# Seconds between notes in the journal, and entries that are written at a time.
-_PATIENCE, _ENTRIES = 5.0, 1 << 22
+            self.sync()
+        self.close()
 
 
 class Place(NamedTuple):
@@ -448,3 +314,131 @@ def _locked(path: Path) -> IO[bytes]:
         stream.close()
         raise ValueError(f"encode: {path.parent} is being written by another process.") from None
     return stream
+
+
+# The end of an encoding: labels are numbered in order, rare names left out, and files digested.
+#
+# Everything is made from the files to which sequences were appended, which stay until the manifest is
+# written. So an interruption at any moment costs no more than doing this again.
+
+# Rows and entries that are processed at a time.
+_ROWS, _READ_ENTRIES = 1 << 17, 1 << 22
+
+
+class Draft(NamedTuple):
+    """What was appended.
+
+    Attributes
+    ----------
+    path : Path
+        The directory.
+    raw : dict
+        The file of each array, which has another name than the array if it is not final.
+    labels : list
+        In order of first appearance.
+    names : list of str or None
+        In order of first appearance; None if they were hashed.
+    recipe : Recipe
+    """
+
+    path: Path
+    raw: dict[str, str]
+    labels: list[Label]
+    names: list[str] | None
+    recipe: Recipe
+
+    def array(self, name: str) -> NDArray[np.number]:
+        """Return the entries that were appended to an array."""
+        return map_array(self.path, name, self.raw[name])
+
+
+class Finished(NamedTuple):
+    """The labels in order, the number of columns, and what the manifest says of each array."""
+
+    classes: list[Label]
+    n_columns: int
+    arrays: dict[str, StoredArray]
+
+
+def finished(draft: Draft, verbose: int) -> Finished:
+    """Make the final arrays."""
+    names = [name for name in draft.raw if name != "names" or draft.names is not None]
+    size = sum(draft.array(name).nbytes for name in names)
+    with WorkLine("encode: finishing", 2 * size, verbose) as line:
+        classes = sorted_classes(draft.labels, "encode").tolist()
+        _number_labels(draft, classes)
+        if draft.names is None:
+            n_columns = 1 << (draft.recipe.hash_bits or 0)
+        elif draft.recipe.min_count > 1:
+            n_columns = _leave_out(draft, draft.names, line)
+        else:
+            n_columns = len(draft.names)
+            _check_any(n_columns > 0, draft.recipe)
+        return Finished(classes, n_columns, dict(_digests(draft.path, names, size, line)))
+
+
+def _number_labels(draft: Draft, classes: list[Label]) -> None:
+    """Write the numbers of labels in the order of the classes."""
+    place = {label: k for k, label in enumerate(classes)}
+    number, before = np.array([place[label] for label in draft.labels]), draft.array("labels")
+    with Growing(draft.path / "labels", DTYPES["labels"], 0) as out:
+        for first in range(0, len(before), _READ_ENTRIES):
+            out.append(number[before[first : first + _READ_ENTRIES]])
+
+
+def _leave_out(draft: Draft, names: list[str], line: WorkLine) -> int:
+    """Write rows and names without names that occur in too few tokens; return how many are left."""
+    kept = _counts(cast("UIntArray", draft.array("columns")), len(names)) >= draft.recipe.min_count
+    _check_any(kept.any(), draft.recipe)
+    with ExitStack() as stack:
+        rowed = [name for name in draft.raw if name in _ROWED]
+        out = {name: stack.enter_context(Growing(draft.path / name, DTYPES[name], 0)) for name in rowed}
+        out["starts"].append(np.zeros(1))
+        for rows in _pieces(draft, len(names)):
+            short = drop_columns(rows, kept)
+            out["starts"].append(short.indptr[1:] + out["columns"].length)
+            out["columns"].append(short.indices)
+            if "values" in out:
+                out["values"].append(short.data)
+            line.update(4 * out["columns"].length)
+        out["names"].append(as_bytes(name for name, keep in zip(names, kept, strict=True) if keep))
+    return int(kept.sum())
+
+
+_ROWED = ("columns", "starts", "values", "names")
+
+
+def _check_any(is_any: object, recipe: Recipe) -> None:
+    if not is_any:
+        raise ValueError(
+            f"encode: no feature occurs in min_count={recipe.min_count} tokens; give tokens features, or "
+            "lower min_count."
+        )
+
+
+def _counts(columns: UIntArray, n_columns: int) -> NDArray[np.int64]:
+    """Return the number of tokens with each column."""
+    counts = np.zeros(n_columns, dtype=np.int64)
+    for first in range(0, len(columns), _READ_ENTRIES):
+        counts += np.bincount(columns[first : first + _READ_ENTRIES], minlength=n_columns)
+    return counts
+
+
+def _pieces(draft: Draft, n_columns: int) -> Iterator[csr_array]:
+    """Yield the rows, some at a time."""
+    columns, starts = draft.array("columns"), draft.array("starts")
+    values = draft.array("values") if "values" in draft.raw else None
+    for first in range(0, len(starts) - 1, _ROWS):
+        part = np.array(starts[first : first + _ROWS + 1])
+        entries = slice(part[0], part[-1])
+        indices = columns[entries].astype(np.int32)
+        data = np.ones(len(indices)) if values is None else np.array(values[entries])
+        yield assemble(data, indices, part - part[0], n_columns)
+
+
+def _digests(path: Path, names: list[str], done: int, line: WorkLine) -> Iterator[tuple[str, StoredArray]]:
+    for name in names:
+        array = map_array(path, name)
+        yield name, StoredArray(len(array), digest(array))
+        done += array.nbytes
+        line.update(done)

@@ -32,6 +32,7 @@ N_TEMPLATES = 38
 REACH = 2
 N_AROUND = 2 * REACH + 1
 _LEFT, _RIGHT, _FROM_ROOT = 0, 1, 2
+# Files of models hold the hashes, and steps with these can be inverted: not the hash of the table of names.
 MIX, SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _HALF, _TAG, _SHAPE = np.uint64(32), np.uint64(16), np.uint64(8)
 EMPTY = np.uint64(0)
@@ -177,7 +178,6 @@ def _look_up(keys, table, found, columns, count):
 
 _Hashes = NDArray[np.uint64]
 
-_HALF_WORD = np.uint64(32)
 _DIRECTIONS = ("left", "right", "from the root")
 _DISTANCES = {**{d: f"distance {d}" for d in range(1, 6)}, 6: "distance 6 to 10", 7: "distance above 10"}
 _UNMIX, _UNSPREAD = (np.uint64(pow(int(factor), -1, 2**64)) for factor in (MIX, SPREAD))
@@ -310,8 +310,8 @@ def _endings(nodes: Mapping[str, NDArray[np.int64]], has_length: bool) -> tuple[
 
 def _undone(keys: _Hashes) -> _Hashes:
     """Undo the last two steps of the hash."""
-    keys = (keys ^ (keys >> _HALF_WORD)) * _UNMIX
-    undone: _Hashes = (keys ^ (keys >> _HALF_WORD)) * _UNSPREAD
+    keys = (keys ^ (keys >> _HALF)) * _UNMIX
+    undone: _Hashes = (keys ^ (keys >> _HALF)) * _UNSPREAD
     return undone
 
 
@@ -319,7 +319,7 @@ def _first_half(halfway: _Hashes, number: int, second: _Hashes) -> _Hashes:
     """Undo the first step: return the first half of contents whose second half is given."""
     keys = halfway - second
     template = np.uint64(number * int(SPREAD) % 2**64)
-    first: _Hashes = (keys ^ (keys >> _HALF_WORD)) * _UNMIX ^ template
+    first: _Hashes = (keys ^ (keys >> _HALF)) * _UNMIX ^ template
     return first
 
 

@@ -331,7 +331,7 @@ class ArcEncoder:
     @property
     def learnt(self) -> tuple[list[str], list[str], NDArray[np.uint64]]:
         """The arguments of `restored`."""
-        return list(self._words), list(self._tags), np.sort(self._keys[self._keys != EMPTY])
+        return list(self._words), list(self._tags), self._sorted_keys()
 
     def _learn(self, known: NDArray[np.uint64]) -> None:
         """Give each key of a feature a column, in order."""
@@ -365,7 +365,7 @@ class ArcEncoder:
 
     def _sorted_keys(self) -> NDArray[np.uint64]:
         """Return the hash of the feature of each column: they are numbered in the order of their hashes."""
-        return np.sort(self._keys[self._keys > 0])
+        return np.sort(self._keys[self._keys != EMPTY])
 
     def _padded(self, sentences: Tagged) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return the numbers of all words and of all tags, with the root and the pads of each sentence."""
