@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.compiling import forwarder, is_wrapper, python_generic
 from maxmargin.compiling.generics import has_implementation, method_name
-from maxmargin.runtime.arrays import FloatArray, IntArray, check_memory, plain
+from maxmargin.runtime.arrays import FloatArray, IntArray, check_memory, kernel_array
 from maxmargin.runtime.wording import described
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.feature_map import MAP_REQUIRED, is_metric, map_sizes, unpack
@@ -210,7 +210,7 @@ def take(problem: Problem[MapT, OracleT], indices: Sequence[int] | IntArray) -> 
     outside = chosen[(chosen < 0) | (chosen >= n)]
     if len(outside):
         raise ValueError(f"take: indices must be from 0 to {n - 1}, got {outside[0]}.")
-    chosen = plain(chosen, np.int64)
+    chosen = kernel_array(chosen, np.int64)
     of_map = take_half(pair.map, chosen)
     return Problem(of_map, of_map if pair.map is pair.oracle else take_half(pair.oracle, chosen))
 
@@ -223,7 +223,7 @@ def checked_weights(problem: AnyProblem, w: ArrayLike) -> FloatArray:
             f"{type(problem.map).__name__}: w must be {n} real numbers, one per weight, got {described(w)} "
             f"of dtype {array.dtype}; use the w of a result for a problem of the same features and labels."
         )
-    found: FloatArray = plain(w, np.float64)
+    found: FloatArray = kernel_array(w, np.float64)
     return found
 
 

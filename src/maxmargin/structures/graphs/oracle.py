@@ -12,7 +12,7 @@ import numpy as np
 from maxmargin.compiling import generic, generic_with_default, helper, not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import weighted_sum
-from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, plain
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, kernel_array
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import oracle
 from maxmargin.structures.counted import costliest_count
@@ -92,7 +92,7 @@ def neighbours(graphs: Graphs) -> Neighbours:
     tails = graphs.ends.ravel() + graphs.offsets[graph]
     start = np.append(0, np.cumsum(np.bincount(tails, minlength=int(graphs.offsets[-1]))))
     arcs = np.argsort(tails, kind="stable")
-    arcs = plain(arcs - 2 * graphs.edge_offsets[graph[arcs]], np.int64)
+    arcs = kernel_array(arcs - 2 * graphs.edge_offsets[graph[arcs]], np.int64)
     return Neighbours(start, arcs, graphs.ends[:, ::-1].ravel())
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from maxmargin.compiling import helper, subroutine
 from maxmargin.compiling.loops import add_scaled, clear, copy, weighted_sum
 from maxmargin.encoding.checked import checked_count, checked_flags
-from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, plain
+from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, kernel_array
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.margins import decode_with_margins, margin_workspace, n_parts, part_entry
@@ -387,8 +387,8 @@ class Matching:
             costs[checked_flags(possible, n_links, owner, "possible")] = 0.0
         pairs = pairs._replace(
             partners=_partners(pairs, true, owner),
-            cost=plain(np.where(true, -missed, costs), np.float64),
-            n_true=plain(np.add.reduceat(true, pairs.links[:, 0], dtype=np.int64), np.int64),
+            cost=kernel_array(np.where(true, -missed, costs), np.float64),
+            n_true=kernel_array(np.add.reduceat(true, pairs.links[:, 0], dtype=np.int64), np.int64),
             missed=float(missed),
         )
         return Problem(phi, pairs)
