@@ -85,16 +85,11 @@ _SNAPSHOTS = 8  # largest number of stretches in later passes, where kernels tak
 
 def next_stretch(method: "Accelerated", momentum: Momentum, problem: AnyProblem) -> int:
     """Return the number of visits in this pass at which the next stretch begins."""
-    length = stretch_length(method, momentum, problem)
-    return min(map_sizes(problem.map).examples, (momentum.visits // length + 1) * length)
-
-
-def stretch_length(method: "Accelerated", momentum: Momentum, problem: AnyProblem) -> int:
-    """Return the number of visits in a stretch of this pass."""
     _, few, many = _EARLY
     part = momentum.passes + 1
     most = few // part if has_stretches_inside(method, problem) else max(many // part, _SNAPSHOTS)
-    return _length(method, part, affordable_updates(problem, most), problem)
+    length = _length(method, part, affordable_updates(problem, most), problem)
+    return min(map_sizes(problem.map).examples, (momentum.visits // length + 1) * length)
 
 
 def _length(method: "Accelerated", part: int, most: int, problem: AnyProblem) -> int:
@@ -165,11 +160,6 @@ _ROUNDING = 1e-9
 _SHARE = 0.02  # fraction of a time limit for a step of each example
 
 
-def first_kappa(method: object, problem: AnyProblem) -> float:
-    """Return the kappa of the first pass of a method, which may be wrapped."""
-    return kappa_of(problem, method)
-
-
 def second_kappa(lam: float, first: float) -> float:
     """Return the kappa of the second pass, given that of the first: the root of the formula."""
     unit = _power_below(lam)  # as in `_kappa`
@@ -178,8 +168,11 @@ def second_kappa(lam: float, first: float) -> float:
 
 
 @python_generic
-def kappa_of(problem: AnyProblem, method: object) -> float:
-    """Return the first kappa; another kind of problem may measure it elsewhere."""
+def first_kappa(problem: AnyProblem, method: object) -> float:
+    """Return the kappa of the first pass of a method, which may be wrapped.
+
+    Another kind of problem may measure it elsewhere.
+    """
     return kappa_by_steps(problem, method, map_sizes(problem.map).examples)
 
 
@@ -320,7 +313,7 @@ def accelerated_start(method: Accelerated, problem: AnyProblem) -> AcceleratedSt
     centre, previous, mean, dual, difference = (np.zeros(shape) for _ in range(5))
     if method.kappa is not None:
         return AcceleratedState(inner, centre, previous, mean, dual, difference, Momentum(method.kappa))
-    kappa = first_kappa(method, problem) - protocol.regularisation(method)
+    kappa = first_kappa(problem, method) - protocol.regularisation(method)
     momentum = _grown(method, Momentum(kappa), problem)
     return AcceleratedState(inner, centre, previous, mean, dual, difference, momentum)
 
@@ -414,7 +407,9 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     gamma = step_size(LineSearch(), ell - momentum.ell - lam * along, lam * curvature, 0, 1)
     passes, ell = momentum.passes + 1, momentum.ell + gamma * (ell - momentum.ell)
     momentum = momentum._replace(passes=passes, visits=0, time=float(passes), ell=ell)
-    adapted = _adapted(momentum, gamma, lam) if method.kappa is None else momentum
+    adapted = adapted_kappa(momentum, gamma) if method.kappa is None else momentum
+    if method.kappa is None and passes == 1:
+        adapted = adapted._replace(kappa=second_kappa(lam, momentum.kappa))
     root_q = math.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
     new_r = adapted.kappa / lam
@@ -430,13 +425,6 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     if is_cut:
         settle(phi, v, w)
     return state._replace(momentum=adapted)
-
-
-def _adapted(momentum: Momentum, gamma: float, lam: float) -> Momentum:
-    """Return the next kappa, after a pass with this step of the line search."""
-    adapted = adapted_kappa(momentum, gamma)
-    first = momentum.passes == 1
-    return adapted._replace(kappa=second_kappa(lam, momentum.kappa)) if first else adapted
 
 
 def _follow_projection(
@@ -486,7 +474,7 @@ def _carried_kappa(method: Accelerated, old: Momentum, kappa: float, problem: An
         return method.kappa
     if old.passes > 0:
         return kappa
-    return second_kappa(protocol.regularisation(method), first_kappa(method, problem))
+    return second_kappa(protocol.regularisation(method), first_kappa(problem, method))
 
 
 @protocol.traits.register(Accelerated)
