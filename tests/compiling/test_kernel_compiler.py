@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba.core.compiler import Flags, run_frontend
 
-from maxmargin.compiling import helper, kernel, not_inlined
+from maxmargin.compiling import apart, helper, kernel, not_inlined
 from maxmargin.compiling.numba_private.pipeline import KernelFlags, values_of
 from maxmargin.compiling.numba_private.versions import IS_TESTED
 from maxmargin.structures.feature_map import Move, add_entry, new_move
@@ -99,6 +99,12 @@ def of_many_paths(arrays, total):
             step -= last
         total[0] += last - step + square * n
     return total[0] + kept + b[n % b.shape[0]]
+
+
+def test_the_old_name_of_parts_that_are_not_inlined_warns():
+    with pytest.warns(FutureWarning, match="apart is now called not_inlined, .* write not_inlined[.]$"):
+        marked = apart(of_two_loops)
+    assert marked is not_inlined(of_two_loops)
 
 
 @pytest.mark.compiled

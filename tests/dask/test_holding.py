@@ -208,4 +208,4 @@ def test_kappa_of_a_partition_is_for_all_examples(worker: list[Held]) -> None:
     (first, second) = (n * kappa**2 for n, kappa in found)
     assert first == pytest.approx(second, rel=1e-9)
     assert first > 0.0
-    assert found[0][1] == first_kappa(BlockExact(LAM), problem(0))
+    assert found[0][1] == first_kappa(problem(0), BlockExact(LAM))

@@ -247,7 +247,7 @@ def test_stretches_within_kernels_are_those_between_them(
 
 def test_in_the_first_pass_the_blocks_visited_are_a_problem_of_their_own(case: Case) -> None:
     """``lam + kappa`` is then ``t lam + kappa`` with t the share of the pass at the next snapshot."""
-    n, kappa = len(case.X), first_kappa(METHODS["adapted"], case.problem)
+    n, kappa = len(case.X), first_kappa(case.problem, METHODS["adapted"])
     first = start(METHODS["adapted"], case.problem).momentum.kappa
     assert LAM + first == pytest.approx(LAM / n + kappa)
     for visits, state in one_by_one(case, METHODS["adapted"], passes=2):
@@ -330,7 +330,7 @@ def test_kappa_finds_its_band_from_far_away(factor: float) -> None:
     case, method, ends = multiclass_case(30, n=60, n_labels=5, n_features=6), Accelerated(Pairwise(0.01)), []
     for kappa in (1.0, factor):
         state, rng = start(method, case.problem), np.random.default_rng(0)
-        momentum = Momentum(kappa * first_kappa(method, case.problem), passes=1)
+        momentum = Momentum(kappa * first_kappa(case.problem, method), passes=1)
         state = state._replace(momentum=momentum)
         kappas, steps = [], []
         for _ in range(150):
@@ -369,7 +369,7 @@ def test_the_first_kappa_is_that_of_the_later_half_of_a_pass(case: Case) -> None
             w += sizes[-1] * psi[best]
     assert len(sizes) > 1
     expected = first_of(LAM, n, float(np.mean(sizes[len(sizes) // 2 :])))
-    assert first_kappa(METHODS["adapted"], case.problem) == pytest.approx(expected, rel=1e-9)
+    assert first_kappa(case.problem, METHODS["adapted"]) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("lam", [1e-300, 0.003, 1.0, 1e300])
@@ -387,7 +387,7 @@ def scaled(features: float, losses: float) -> Multiclass:
 
 
 def kappa_of(problem: Multiclass, lam: float) -> float:
-    return first_kappa(Accelerated(Pairwise(lam)), problem)
+    return first_kappa(problem, Accelerated(Pairwise(lam)))
 
 
 def test_the_first_kappa_has_the_right_units() -> None:
@@ -409,7 +409,7 @@ def test_exact_steps_have_a_first_kappa() -> None:
     problem = Multiclass.from_encoded(X, y, 4, loss=cost)
     for each, c in ((problem, np.ones(8)), (Weighted(problem, weights), weights)):
         size = (c @ cost[y].max(axis=1)) / (c**2 @ (2.0 * np.sum(X**2, axis=1)))
-        found = first_kappa(Accelerated(BlockExact(LAM)), each)
+        found = first_kappa(each, Accelerated(BlockExact(LAM)))
         assert found == pytest.approx(first_of(LAM, 8, size), rel=1e-9)
 
 

@@ -13,7 +13,7 @@ from maxmargin import Accelerated, BlockFrankWolfe, Pairwise, solve
 from maxmargin.encoding.kinds import PIECE, first_not_finite
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.problems import Chain, Dependency, Graph, Multiclass, SecondOrderChain, Segments
-from maxmargin.runtime.arrays import is_frozen, is_mapped, joint_view, lent, owned
+from maxmargin.runtime.arrays import frozen_view, is_frozen, is_mapped, joint_view, kernel_copy
 from maxmargin.structures.dependency.encode import Arcs
 from maxmargin.structures.graphs.encode import Graphs
 from maxmargin.structures.rows import (
@@ -58,13 +58,13 @@ def test_only_what_nobody_can_change_is_frozen(tmp_path):
     view.flags.writeable = False
     assert not is_frozen(whole)
     assert not is_frozen(view)  # the caller changes it through the whole array
-    assert is_frozen(lent(whole))
-    assert is_frozen(lent(whole)[1:])
-    assert not is_frozen(lent(whole).copy())
+    assert is_frozen(frozen_view(whole))
+    assert is_frozen(frozen_view(whole)[1:])
+    assert not is_frozen(frozen_view(whole).copy())
     read_only(whole)
     assert is_frozen(whole)
     assert is_frozen(whole[1:])
-    assert lent(whole) is whole
+    assert frozen_view(whole) is whole
     assert is_frozen(mapped(tmp_path / "a.npy", whole))
     assert not is_frozen(mapped(tmp_path / "b.npy", whole, "r+"))
     assert not is_frozen(mapped(tmp_path / "c.npy", whole, "c"))
@@ -78,22 +78,22 @@ def test_only_what_nobody_can_change_is_frozen(tmp_path):
 
 def test_owned_arrays_are_writeable_views_of_frozen_ones_and_copies_of_others(tmp_path):
     whole = np.arange(6.0)
-    assert not np.shares_memory(owned(whole, np.float64), whole)
-    for frozen in (lent(whole), mapped(tmp_path / "a.npy", whole), *read_only(whole.copy())):
-        held = owned(frozen, np.float64)
+    assert not np.shares_memory(kernel_copy(whole, np.float64), whole)
+    for frozen in (frozen_view(whole), mapped(tmp_path / "a.npy", whole), *read_only(whole.copy())):
+        held = kernel_copy(frozen, np.float64)
         assert np.shares_memory(held, frozen)
         assert held.flags.writeable  # the type that kernels are compiled for
         assert not frozen.flags.writeable
-        assert not np.shares_memory(owned(frozen, np.float32), frozen)
-        assert not np.shares_memory(owned(frozen[::2], np.float64), frozen)
+        assert not np.shares_memory(kernel_copy(frozen, np.float32), frozen)
+        assert not np.shares_memory(kernel_copy(frozen[::2], np.float64), frozen)
     (columns,) = read_only(np.array([3, 1], dtype=np.int32))
-    held = owned(columns, np.uint32)
+    held = kernel_copy(columns, np.uint32)
     assert (held.dtype, held.tolist()) == (np.uint32, [3, 1])
     assert np.shares_memory(held, columns)
 
 
 def test_memory_is_kept_for_as_long_as_it_is_used(tmp_path):
-    held = owned(lent(np.full(PIECE, 7.0)), np.float64)
+    held = kernel_copy(frozen_view(np.full(PIECE, 7.0)), np.float64)
     rows = as_rows(mapped(tmp_path / "a.npy", np.full((9, PIECE), 7.0)))
     other = [np.full(PIECE, 1.0) for _ in range(20)]  # would take the place of memory that was given back
     assert all((array == 7.0).all() for array in (held, rows.values))
@@ -279,7 +279,7 @@ def test_mapped_indices_are_checked(tmp_path):
 
 def test_indices_that_callers_can_change_are_copied():
     X = scipy.sparse.csr_array(FEATURES * (FEATURES > 0))
-    rows = as_rows(csr(lent(X.data), X.indices, X.indptr, X.shape))
+    rows = as_rows(csr(frozen_view(X.data), X.indices, X.indptr, X.shape))
     assert np.shares_memory(rows.values, X.data)
     X.indices[:] = 10**6
     X.indptr[:] = 10**6

@@ -1,4 +1,5 @@
 from .generics import KERNELS as KERNELS
+from .generics import apart as apart
 from .generics import can_compile as can_compile
 from .generics import compiled_only as compiled_only
 from .generics import forwarder as forwarder

@@ -28,6 +28,7 @@ when the current function is compiled, which can take some seconds.
 import functools
 import inspect
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Number
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
@@ -171,6 +172,16 @@ def not_inlined(function: Function) -> Function:
     """
     setattr(function, NOT_INLINED, True)
     return function
+
+
+def apart(function: Function) -> Function:
+    """Mark a large part of kernels: the old name of `not_inlined`."""
+    warnings.warn(
+        "maxmargin: apart is now called not_inlined, and will be removed in version 0.3; write not_inlined.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return not_inlined(function)
 
 
 def compiled_only(function: Function) -> Function:

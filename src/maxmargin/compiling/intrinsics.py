@@ -1,8 +1,4 @@
-"""Prefetching: load the data of the next visit from memory during the current one.
-
-Examples are visited in random order, which the processor cannot predict. Without prefetching, a pass over the
-OCR words takes an eighth more time.
-"""
+"""What kernels do beyond NumPy: prefetching, views, calls by address, exchange between threads."""
 
 import functools
 from collections.abc import Callable
@@ -29,6 +25,10 @@ from maxmargin.compiling.numba_private.instructions import (
 )
 from maxmargin.compiling.numba_private.pipeline import KERNEL, PART
 from maxmargin.runtime.arrays import IntArray
+
+# Prefetching: the data of the next visit are loaded from memory during the current one. Examples are visited
+# in random order, which the processor cannot predict. Without it, a pass over the OCR words takes an eighth
+# more time.
 
 _LINE = 64
 # On a longer walk the processor prefetches by itself.

@@ -25,7 +25,7 @@ from maxmargin.dask.calls import Trouble
 from maxmargin.dask.fleet import Round, Rounds
 from maxmargin.dask.messages import Report, Turn, add, dense
 from maxmargin.methods import protocol
-from maxmargin.methods.accelerated import kappa_of
+from maxmargin.methods.accelerated import first_kappa
 from maxmargin.methods.divided import Divided, mean_interaction, sigma_for
 from maxmargin.methods.momentum import affordable_updates
 from maxmargin.methods.protocol import Point, Traits, needs
@@ -139,8 +139,8 @@ def partitioned_reaches(problem: Partitioned, zero: FloatArray, bound: float) ->
     return partitioned_mean_hinge(problem, zero) >= bound
 
 
-@kappa_of.register(Partitioned)
-def partitioned_kappa_of(problem: Partitioned, method: object) -> float:
+@first_kappa.register(Partitioned)
+def partitioned_first_kappa(problem: Partitioned, method: object) -> float:
     rounds = problem.rounds
     try:
         return float(rounds.surely(lambda: rounds.kappa(method, problem.map.sizes.examples)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.encoding.kinds import pieces
-from maxmargin.runtime.arrays import BoolArray, IntArray, owned
+from maxmargin.runtime.arrays import BoolArray, IntArray, kernel_copy
 from maxmargin.runtime.wording import described
 
 
@@ -78,7 +78,7 @@ def _integers(values: ArrayLike, owner: str, name: str) -> IntArray:
         raise ValueError(
             f"{owner}: {name} must be a vector of ints, got {described(values)} of dtype {array.dtype}."
         )
-    return owned(array, np.int64)
+    return kernel_copy(array, np.int64)
 
 
 _MOST = 1 << 48  # for counts, which are multiplied in 64 bits; later checks ensure that all fits into memory

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from maxmargin.runtime.arrays import FloatArray, ValueArray, frozen, is_sparse
+from maxmargin.runtime.arrays import FloatArray, ValueArray, freeze, is_sparse
 from maxmargin.runtime.wording import described, quoted
 
 # Chunks of work that fit into the cache of the processor.
@@ -300,5 +300,5 @@ def _joined(first: Any, second: Any, name: str) -> Any:
     if name in _OFFSETS:
         return np.concatenate([first, first[-1] + second[1:]])
     if is_sparse(first) or is_sparse(second):
-        return frozen(csr_array(vstack([csr_array(first), csr_array(second)])))
-    return frozen(np.concatenate([first, second])) if isinstance(first, np.ndarray) else first
+        return freeze(csr_array(vstack([csr_array(first), csr_array(second)])))
+    return freeze(np.concatenate([first, second])) if isinstance(first, np.ndarray) else first

@@ -27,7 +27,7 @@ from maxmargin.runtime.arrays import (
     SparseMatrix,
     ValueArray,
     csr_of,
-    frozen,
+    freeze,
     index_dtype,
     is_frozen,
     is_sparse,
@@ -211,14 +211,14 @@ def encoded(data: ValueArray, indices: Codes, indptr: Counts, n_features: int) -
     rows = EncodedMatrix((len(indptr) - 1, n_features), dtype=data.dtype)
     rows.data, rows.indices, rows.indptr = data, indices, indptr
     rows.has_sorted_indices = rows.has_canonical_format = True
-    return frozen(rows)
+    return freeze(rows)
 
 
 def assemble(data: ValueArray, indices: Codes, indptr: Counts, n_features: int) -> csr_array:
     """Return a csr_array of exactly these arrays, which must be in canonical form, and freeze them."""
     rows = csr_of(data, indices, indptr, n_features)
     rows.has_sorted_indices = rows.has_canonical_format = True
-    frozen(rows)
+    freeze(rows)
     return rows
 
 
@@ -305,7 +305,7 @@ def stack_dense(sequences: list[object], owner: str) -> Tokens:
     dtype = np.dtype(value_dtype(_common_dtype(blocks)))
     rows = joint_view(blocks) if blocks[0].dtype == dtype else None
     if rows is None:
-        rows = frozen(_gathered(blocks, offsets, dtype))
+        rows = freeze(_gathered(blocks, offsets, dtype))
     bad = first_not_finite(rows)
     if bad is not None:
         token, feature = divmod(bad, rows.shape[1])
@@ -346,7 +346,7 @@ def stack_sparse(sequences: list[object], owner: str) -> Tokens:
     indptr = rows.indptr.astype(np.int64, copy=False)
     data = rows.data.astype(value_dtype(rows.dtype), copy=False)
     if (data == 1.0).all():
-        data = np.broadcast_to(frozen(np.ones(1, data.dtype)), len(data))  # takes no memory
+        data = np.broadcast_to(freeze(np.ones(1, data.dtype)), len(data))  # takes no memory
     return Tokens(encoded(data, indices, indptr, n_features), offsets)
 
 

@@ -48,7 +48,7 @@ from maxmargin.files.checkpoint import Checkpoint, CheckpointLike, as_checkpoint
 from maxmargin.methods import Accelerated, Divided, Pairwise
 from maxmargin.methods.anchored import suited_to
 from maxmargin.methods.protocol import with_lam
-from maxmargin.runtime.arrays import FloatArray, IntArray, kept, lent
+from maxmargin.runtime.arrays import FloatArray, IntArray, frozen_copy, frozen_view
 from maxmargin.runtime.limits import Shares, deadline_at
 from maxmargin.runtime.threads import as_number, threads
 from maxmargin.runtime.wording import counted, frames_to_user, shown
@@ -236,7 +236,7 @@ class Call(NamedTuple):
 
     def held(self, features: _Matrix) -> _Matrix:
         """Return features to train on: in the user's memory, or a copy that later calls find unchanged."""
-        return kept(features) if self.more or self.warm else lent(features)
+        return frozen_copy(features) if self.more or self.warm else frozen_view(features)
 
 
 class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):

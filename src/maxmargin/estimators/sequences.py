@@ -23,7 +23,7 @@ from maxmargin.estimators.kernels import KernelEstimator, RowFeatures, n_rows
 from maxmargin.estimators.problems import Problem, SequenceProblem
 from maxmargin.estimators.state import SinglePrediction, present_weights, snapshot, transaction
 from maxmargin.files.corpus.opening import Corpus, CorpusSequences, open_corpus
-from maxmargin.runtime.arrays import FloatArray, IntArray, lent
+from maxmargin.runtime.arrays import FloatArray, IntArray, frozen_view
 from maxmargin.structures.k_best import check_k, k_best_outputs
 
 # Tokens, and the indices of their labels.
@@ -147,7 +147,7 @@ class SequenceEstimator(SinglePrediction, KernelEstimator[Data, Output]):
         """
         is_encoded = isinstance(X, CorpusSequences) and self._has_features_of(X)
         tokens = cast("CorpusSequences", X).tokens if is_encoded else self._encoder.transform(X)
-        rows = self._prediction_rows(lent(tokens.rows))
+        rows = self._prediction_rows(frozen_view(tokens.rows))
         return tokens._replace(rows=rows if rows.shape[0] else _blank(rows))
 
     def _k_best(self, X: object, k: int) -> Iterator[tuple[IntArray, FloatArray]]:

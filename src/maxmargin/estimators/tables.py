@@ -27,9 +27,9 @@ from maxmargin.runtime.arrays import (
     IntArray,
     ValueArray,
     csr_of,
-    frozen,
+    freeze,
+    frozen_view,
     index_dtype,
-    lent,
     value_dtypes,
 )
 
@@ -159,7 +159,7 @@ class TableEstimator(
             return as_objects(X, self._owner)
         table: Table = validate_data(self, sound(X, "X"), **_OPTIONS, dtype=value_dtypes(X), reset=False)
         self._check_finite(table)
-        return lent(table)
+        return frozen_view(table)
 
     def _check_finite(self, table: Table) -> None:
         """Raise if a feature is NaN or infinite."""
@@ -249,7 +249,7 @@ def with_constant(table: Table) -> Table:
     """Return the table with a column of ones appended."""
     if issparse(table):
         return _with_last(table)
-    return frozen(np.hstack([table, np.ones((table.shape[0], 1), dtype=table.dtype)]))
+    return freeze(np.hstack([table, np.ones((table.shape[0], 1), dtype=table.dtype)]))
 
 
 def _with_last(table: csr_array) -> csr_array:
@@ -262,4 +262,4 @@ def _with_last(table: csr_array) -> csr_array:
     values = np.ones(start[-1], dtype=table.dtype)
     columns = np.full(start[-1], table.shape[1], dtype=dtype)
     values[is_given], columns[is_given] = table.data, table.indices
-    return frozen(csr_of(values, columns, start, table.shape[1] + 1))
+    return freeze(csr_of(values, columns, start, table.shape[1] + 1))

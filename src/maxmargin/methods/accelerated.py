@@ -74,189 +74,6 @@ from maxmargin.runtime.wording import shown
 from maxmargin.structures.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
 from maxmargin.structures.problem import AnyProblem
 
-# The stretches of accelerated passes: how long they are, and what kernels do where they begin.
-
-_IN_KERNELS = 512  # largest number of snapshots in a pass, where kernels take them
-# Stretches, each of which ends with a snapshot: the smallest number in the first pass, and the largest where
-# kernels take snapshots between them, too, and where they do not; 1/k of these in pass k.
-_EARLY = 8, 16, 64
-_SNAPSHOTS = 8  # largest number of stretches in later passes, where kernels take no snapshots
-
-
-def next_stretch(method: "Accelerated", momentum: Momentum, problem: AnyProblem) -> int:
-    """Return the number of visits in this pass at which the next stretch begins."""
-    length = stretch_length(method, momentum, problem)
-    return min(map_sizes(problem.map).examples, (momentum.visits // length + 1) * length)
-
-
-def stretch_length(method: "Accelerated", momentum: Momentum, problem: AnyProblem) -> int:
-    """Return the number of visits in a stretch of this pass."""
-    _, few, many = _EARLY
-    part = momentum.passes + 1
-    most = few // part if has_stretches_inside(method, problem) else max(many // part, _SNAPSHOTS)
-    return _length(method, part, affordable_updates(problem, most), problem)
-
-
-def _length(method: "Accelerated", part: int, most: int, problem: AnyProblem) -> int:
-    """Return the number of visits in a stretch of pass ``part``, which can afford ``most`` stretches."""
-    n = map_sizes(problem.map).examples
-    length, grain = -(-n // max(most, min(_EARLY[0] // part, n))), protocol.grain(method, problem)
-    return -(-length // grain) * grain
-
-
-def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyProblem) -> Acceleration:
-    """Return what kernels do in the rest of this pass, at the beginnings of stretches and between them."""
-    momentum, n = state.momentum, map_sizes(problem.map).examples
-    part, begin = momentum.passes + 1, momentum.passes * n
-    length = _length(method, part, affordable_updates(problem, _EARLY[1] // part), problem)
-    last = [round(momentum.time * n), begin + momentum.visits // length * length]
-    usual = Acceleration(
-        before=begin + momentum.visits,
-        interval=-(-n // affordable_updates(problem, _IN_KERNELS)),
-        stretch=length,
-        end=begin + n,
-        examples=n,
-        last=np.array(last, dtype=np.int64),
-        mean=state.mean,
-        kappa=np.array([momentum.kappa]),
-    )
-    if method.kappa is not None or momentum.passes > 1:
-        return usual
-    lam = protocol.regularisation(method)
-    if momentum.passes == 0:
-        return usual._replace(growth=lam)
-    follow = momentum.kappa / (lam + momentum.kappa)
-    return usual._replace(centre=state.centre, centre_move=state.difference, follow=follow)
-
-
-def has_stretches_inside(method: "Accelerated", problem: AnyProblem) -> bool:
-    """Whether kernels take snapshots and begin stretches: not if weights are projected.
-
-    With projections, the mean is that of their images. Kernels add kappa to the field ``lam`` of a method.
-    """
-    is_plain = is_swept(method.inner) and "lam" in getattr(method.inner, "_fields", ())
-    return method.kappa != 0.0 and is_plain and not is_projected(problem.map)
-
-
-# The kappa that accelerated runs begin with, from the lengths of the first steps.
-#
-# .. math:: \kappa_1^2 = c^2 \frac{\lambda}{n \bar s}, \qquad \kappa (\lambda + \kappa) = (2 \kappa_1)^2,
-#           \qquad \bar s = \text{mean of } \frac{H_i}{R_i^2} \text{ over a few examples,}
-#
-# where :math:`\kappa_1` is that of the first pass, and :math:`\kappa` that of the second.
-#
-# This balances two errors of a pass with the centre at zero. What is left to optimise is about :math:`R^2 /
-# ((\lambda + \kappa) n)`, and the term :math:`\frac{\kappa}{2} \|w\|^2` adds a bias, where :math:`\lambda
-# \|w\|^2` is of the order of the hinges. In the first pass :math:`t \lambda`, which is zero at first, takes
-# the place of :math:`\lambda`. No centre compensates the bias of this pass, so it weighs more.
-#
-# Here :math:`H_i` is the hinge of example i and :math:`R_i = \|\Phi_i \psi_i\|` the length of its corner. A
-# step from the truth to the corner has the size :math:`\min(1, \lambda n H_i / R_i^2)`.
-#
-# This is measured by taking steps, so that no other kernel is compiled: with a very small :math:`\lambda`, no
-# step reaches length one, and each takes its example's hinge to zero.
-
-_FACTOR = 1.25  # the c of the formula
-_EXAMPLES = 8, 64  # fewest and most examples that are measured
-_PART = 8  # one example in this many is measured, within these limits
-_SMALL = 2.0**-100  # factor of lam n, roughly, in the steps that are measured
-_SMALLEST = 2.0**-1000  # its inverse is still finite
-_ROUNDING = 1e-9
-_SHARE = 0.02  # fraction of a time limit for a step of each example
-
-
-def first_kappa(method: object, problem: AnyProblem) -> float:
-    """Return the kappa of the first pass of a method, which may be wrapped."""
-    return kappa_of(problem, method)
-
-
-def second_kappa(lam: float, first: float) -> float:
-    """Return the kappa of the second pass, given that of the first: the root of the formula."""
-    unit = _power_below(lam)  # as in `_kappa`
-    lam, double = lam / unit, 2.0 * first / unit
-    return unit * (math.sqrt(0.25 * lam**2 + double**2) - 0.5 * lam)
-
-
-@python_generic
-def kappa_of(problem: AnyProblem, method: object) -> float:
-    """Return the first kappa; another kind of problem may measure it elsewhere."""
-    return kappa_by_steps(problem, method, map_sizes(problem.map).examples)
-
-
-def kappa_by_steps(problem: AnyProblem, method: object, n: int) -> float:
-    """Return the first kappa for n examples, measured on a problem of some of them.
-
-    A step of each of a few examples is taken, one after another from w = 0, and the later half of them is
-    measured: at zero, where all outputs score alike, corners can be many times longer than those that follow.
-    Numbers that are not finite give zero: the run will detect them and name the example. With a time limit,
-    fewer examples are measured.
-    """
-    lam, here = protocol.regularisation(method), map_sizes(problem.map).examples
-    steps = _block_method(method)
-    fewest, most = _EXAMPLES
-    number = min(max(here // _PART, fewest), most, here)
-    examples = np.arange(number) * (here - 1) // max(number - 1, 1)
-    measure = _exact_step_size if isinstance(steps, BlockExact) else _step_size
-    try:
-        with np.errstate(all="ignore"):
-            return _kappa(lam, n, measure(steps, problem, examples, lam))
-    except (protocol.BrokenOracle, protocol.ScaleError):
-        return 0.0
-
-
-def _kappa(lam: float, n: int, size: float) -> float:
-    """Return the first kappa for the mean size of steps; zero if it is undefined."""
-    # In units of a power of two, as squares of lam may be out of range.
-    unit = _power_below(lam)
-    lam, size = lam / unit, size * unit
-    kappa = unit * _FACTOR * math.sqrt(lam / (n * size)) if size > 0.0 else 0.0
-    return kappa if 0.0 < kappa < math.inf else 0.0
-
-
-def _power_below(lam: float) -> float:
-    """Return the largest power of two that is not above lam."""
-    return math.ldexp(0.5, math.frexp(lam)[1])
-
-
-def _step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: float) -> float:
-    r"""Return the mean of :math:`H_i / R_i^2` over the later examples whose best output is not the truth."""
-    n = map_sizes(problem.map).examples
-    small, gamma = max(_SMALL * _power_below(lam * n), _SMALLEST), np.zeros(n)
-    tiny = protocol.with_lam(method, small / n)
-    _, examples = _after_steps(tiny, problem, examples, Acceleration(gamma=gamma))
-    sizes: list[float] = gamma[examples].tolist()  # so few numbers take less time without NumPy
-    # An output that ties with the truth may seem the better one by rounding.
-    least = _ROUNDING * max(sizes, default=0.0)
-    moved = [size for size in sizes if least < size < 1.0]
-    later = moved[len(moved) // 2 :]
-    return sum(later) / len(later) / small if later else 0.0
-
-
-def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: float) -> float:
-    r"""Return :math:`L_i / R_i^2` at w = 0: with lam = inf, exact steps leave the corners in the blocks."""
-    corners, examples = _after_steps(protocol.with_lam(method, np.inf), problem, examples)
-    squares = squared_lengths(corners, problem, examples)
-    return float(corners.ell[examples].sum()) / squares if squares > 0.0 else 0.0
-
-
-def _after_steps(
-    method: object, problem: AnyProblem, examples: IntArray, between: Acceleration = NO_ACCELERATION
-) -> tuple[Any, IntArray]:
-    """Return the state after a step of some blocks, from the truth, and which."""
-    with deadline_at(deadline_of_share(_SHARE)):
-        state, done = sweep_in_time(
-            problem, method, protocol.start(method, problem), examples, between=between
-        )
-    return state, examples[:done]
-
-
-def _block_method(method: Any) -> Any:
-    """Return the method of the steps within its wrappers, or another one if its steps have no line search."""
-    while is_wrapper(type(method)):
-        method = method.inner
-    return method if isinstance(method, Pairwise | Away | BlockExact) else BlockFrankWolfe(1.0)
-
-
 _MOMENTUM = 0.3  # the b of the formula
 
 
@@ -320,7 +137,7 @@ def accelerated_start(method: Accelerated, problem: AnyProblem) -> AcceleratedSt
     centre, previous, mean, dual, difference = (np.zeros(shape) for _ in range(5))
     if method.kappa is not None:
         return AcceleratedState(inner, centre, previous, mean, dual, difference, Momentum(method.kappa))
-    kappa = first_kappa(method, problem) - protocol.regularisation(method)
+    kappa = first_kappa(problem, method) - protocol.regularisation(method)
     momentum = _grown(method, Momentum(kappa), problem)
     return AcceleratedState(inner, centre, previous, mean, dual, difference, momentum)
 
@@ -414,7 +231,9 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     gamma = step_size(LineSearch(), ell - momentum.ell - lam * along, lam * curvature, 0, 1)
     passes, ell = momentum.passes + 1, momentum.ell + gamma * (ell - momentum.ell)
     momentum = momentum._replace(passes=passes, visits=0, time=float(passes), ell=ell)
-    adapted = _adapted(momentum, gamma, lam) if method.kappa is None else momentum
+    adapted = adapted_kappa(momentum, gamma) if method.kappa is None else momentum
+    if method.kappa is None and passes == 1:
+        adapted = adapted._replace(kappa=second_kappa(lam, momentum.kappa))
     root_q = math.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
     new_r = adapted.kappa / lam
@@ -430,13 +249,6 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     if is_cut:
         settle(phi, v, w)
     return state._replace(momentum=adapted)
-
-
-def _adapted(momentum: Momentum, gamma: float, lam: float) -> Momentum:
-    """Return the next kappa, after a pass with this step of the line search."""
-    adapted = adapted_kappa(momentum, gamma)
-    first = momentum.passes == 1
-    return adapted._replace(kappa=second_kappa(lam, momentum.kappa)) if first else adapted
 
 
 def _follow_projection(
@@ -486,9 +298,185 @@ def _carried_kappa(method: Accelerated, old: Momentum, kappa: float, problem: An
         return method.kappa
     if old.passes > 0:
         return kappa
-    return second_kappa(protocol.regularisation(method), first_kappa(method, problem))
+    return second_kappa(protocol.regularisation(method), first_kappa(problem, method))
 
 
 @protocol.traits.register(Accelerated)
 def accelerated_traits(method: Accelerated) -> Traits:
     return protocol.traits(method.inner)._replace(has_step=False, is_average=True, wraps=True)
+
+
+# The stretches of accelerated passes: how long they are, and what kernels do where they begin.
+
+_IN_KERNELS = 512  # largest number of snapshots in a pass, where kernels take them
+# Stretches, each of which ends with a snapshot: the smallest number in the first pass, and the largest where
+# kernels take snapshots between them, too, and where they do not; 1/k of these in pass k.
+_EARLY = 8, 16, 64
+_SNAPSHOTS = 8  # largest number of stretches in later passes, where kernels take no snapshots
+
+
+def next_stretch(method: "Accelerated", momentum: Momentum, problem: AnyProblem) -> int:
+    """Return the number of visits in this pass at which the next stretch begins."""
+    _, few, many = _EARLY
+    part = momentum.passes + 1
+    most = few // part if has_stretches_inside(method, problem) else max(many // part, _SNAPSHOTS)
+    length = _length(method, part, affordable_updates(problem, most), problem)
+    return min(map_sizes(problem.map).examples, (momentum.visits // length + 1) * length)
+
+
+def _length(method: "Accelerated", part: int, most: int, problem: AnyProblem) -> int:
+    """Return the number of visits in a stretch of pass ``part``, which can afford ``most`` stretches."""
+    n = map_sizes(problem.map).examples
+    length, grain = -(-n // max(most, min(_EARLY[0] // part, n))), protocol.grain(method, problem)
+    return -(-length // grain) * grain
+
+
+def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyProblem) -> Acceleration:
+    """Return what kernels do in the rest of this pass, at the beginnings of stretches and between them."""
+    momentum, n = state.momentum, map_sizes(problem.map).examples
+    part, begin = momentum.passes + 1, momentum.passes * n
+    length = _length(method, part, affordable_updates(problem, _EARLY[1] // part), problem)
+    last = [round(momentum.time * n), begin + momentum.visits // length * length]
+    usual = Acceleration(
+        before=begin + momentum.visits,
+        interval=-(-n // affordable_updates(problem, _IN_KERNELS)),
+        stretch=length,
+        end=begin + n,
+        examples=n,
+        last=np.array(last, dtype=np.int64),
+        mean=state.mean,
+        kappa=np.array([momentum.kappa]),
+    )
+    if method.kappa is not None or momentum.passes > 1:
+        return usual
+    lam = protocol.regularisation(method)
+    if momentum.passes == 0:
+        return usual._replace(growth=lam)
+    follow = momentum.kappa / (lam + momentum.kappa)
+    return usual._replace(centre=state.centre, centre_move=state.difference, follow=follow)
+
+
+def has_stretches_inside(method: "Accelerated", problem: AnyProblem) -> bool:
+    """Whether kernels take snapshots and begin stretches: not if weights are projected.
+
+    With projections, the mean is that of their images. Kernels add kappa to the field ``lam`` of a method.
+    """
+    is_plain = is_swept(method.inner) and "lam" in getattr(method.inner, "_fields", ())
+    return method.kappa != 0.0 and is_plain and not is_projected(problem.map)
+
+
+# The kappa that accelerated runs begin with, from the lengths of the first steps.
+#
+# .. math:: \kappa_1^2 = c^2 \frac{\lambda}{n \bar s}, \qquad \kappa (\lambda + \kappa) = (2 \kappa_1)^2,
+#           \qquad \bar s = \text{mean of } \frac{H_i}{R_i^2} \text{ over a few examples,}
+#
+# where :math:`\kappa_1` is that of the first pass, and :math:`\kappa` that of the second.
+#
+# This balances two errors of a pass with the centre at zero. What is left to optimise is about :math:`R^2 /
+# ((\lambda + \kappa) n)`, and the term :math:`\frac{\kappa}{2} \|w\|^2` adds a bias, where :math:`\lambda
+# \|w\|^2` is of the order of the hinges. In the first pass :math:`t \lambda`, which is zero at first, takes
+# the place of :math:`\lambda`. No centre compensates the bias of this pass, so it weighs more.
+#
+# Here :math:`H_i` is the hinge of example i and :math:`R_i = \|\Phi_i \psi_i\|` the length of its corner. A
+# step from the truth to the corner has the size :math:`\min(1, \lambda n H_i / R_i^2)`.
+#
+# This is measured by taking steps, so that no other kernel is compiled: with a very small :math:`\lambda`, no
+# step reaches length one, and each takes its example's hinge to zero.
+
+_FACTOR = 1.25  # the c of the formula
+_EXAMPLES = 8, 64  # fewest and most examples that are measured
+_PART = 8  # one example in this many is measured, within these limits
+_SMALL = 2.0**-100  # factor of lam n, roughly, in the steps that are measured
+_SMALLEST = 2.0**-1000  # its inverse is still finite
+_ROUNDING = 1e-9
+_SHARE = 0.02  # fraction of a time limit for a step of each example
+
+
+def second_kappa(lam: float, first: float) -> float:
+    """Return the kappa of the second pass, given that of the first: the root of the formula."""
+    unit = _power_below(lam)  # as in `_kappa`
+    lam, double = lam / unit, 2.0 * first / unit
+    return unit * (math.sqrt(0.25 * lam**2 + double**2) - 0.5 * lam)
+
+
+@python_generic
+def first_kappa(problem: AnyProblem, method: object) -> float:
+    """Return the kappa of the first pass of a method, which may be wrapped.
+
+    Another kind of problem may measure it elsewhere.
+    """
+    return kappa_by_steps(problem, method, map_sizes(problem.map).examples)
+
+
+def kappa_by_steps(problem: AnyProblem, method: object, n: int) -> float:
+    """Return the first kappa for n examples, measured on a problem of some of them.
+
+    A step of each of a few examples is taken, one after another from w = 0, and the later half of them is
+    measured: at zero, where all outputs score alike, corners can be many times longer than those that follow.
+    Numbers that are not finite give zero: the run will detect them and name the example. With a time limit,
+    fewer examples are measured.
+    """
+    lam, here = protocol.regularisation(method), map_sizes(problem.map).examples
+    steps = _block_method(method)
+    fewest, most = _EXAMPLES
+    number = min(max(here // _PART, fewest), most, here)
+    examples = np.arange(number) * (here - 1) // max(number - 1, 1)
+    measure = _exact_step_size if isinstance(steps, BlockExact) else _step_size
+    try:
+        with np.errstate(all="ignore"):
+            return _kappa(lam, n, measure(steps, problem, examples, lam))
+    except (protocol.BrokenOracle, protocol.ScaleError):
+        return 0.0
+
+
+def _kappa(lam: float, n: int, size: float) -> float:
+    """Return the first kappa for the mean size of steps; zero if it is undefined."""
+    # In units of a power of two, as squares of lam may be out of range.
+    unit = _power_below(lam)
+    lam, size = lam / unit, size * unit
+    kappa = unit * _FACTOR * math.sqrt(lam / (n * size)) if size > 0.0 else 0.0
+    return kappa if 0.0 < kappa < math.inf else 0.0
+
+
+def _power_below(lam: float) -> float:
+    """Return the largest power of two that is not above lam."""
+    return math.ldexp(0.5, math.frexp(lam)[1])
+
+
+def _step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: float) -> float:
+    r"""Return the mean of :math:`H_i / R_i^2` over the later examples whose best output is not the truth."""
+    n = map_sizes(problem.map).examples
+    small, gamma = max(_SMALL * _power_below(lam * n), _SMALLEST), np.zeros(n)
+    tiny = protocol.with_lam(method, small / n)
+    _, examples = _after_steps(tiny, problem, examples, Acceleration(gamma=gamma))
+    sizes: list[float] = gamma[examples].tolist()  # so few numbers take less time without NumPy
+    # An output that ties with the truth may seem the better one by rounding.
+    least = _ROUNDING * max(sizes, default=0.0)
+    moved = [size for size in sizes if least < size < 1.0]
+    later = moved[len(moved) // 2 :]
+    return sum(later) / len(later) / small if later else 0.0
+
+
+def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: float) -> float:
+    r"""Return :math:`L_i / R_i^2` at w = 0: with lam = inf, exact steps leave the corners in the blocks."""
+    corners, examples = _after_steps(protocol.with_lam(method, np.inf), problem, examples)
+    squares = squared_lengths(corners, problem, examples)
+    return float(corners.ell[examples].sum()) / squares if squares > 0.0 else 0.0
+
+
+def _after_steps(
+    method: object, problem: AnyProblem, examples: IntArray, between: Acceleration = NO_ACCELERATION
+) -> tuple[Any, IntArray]:
+    """Return the state after a step of some blocks, from the truth, and which."""
+    with deadline_at(deadline_of_share(_SHARE)):
+        state, done = sweep_in_time(
+            problem, method, protocol.start(method, problem), examples, between=between
+        )
+    return state, examples[:done]
+
+
+def _block_method(method: Any) -> Any:
+    """Return the method of the steps within its wrappers, or another one if its steps have no line search."""
+    while is_wrapper(type(method)):
+        method = method.inner
+    return method if isinstance(method, Pairwise | Away | BlockExact) else BlockFrankWolfe(1.0)

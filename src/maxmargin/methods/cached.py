@@ -1,9 +1,20 @@
 r"""Fewer calls of an expensive oracle, by steps towards planes that it returned earlier.
 
-A visit first searches the cache of the example, and calls its oracle only if no cached plane is good enough
-(see `is_hit` for the criterion). *Replays* follow each pass: approximate passes that use
-cached planes only (MP-BCFW; Shah, Kolmogorov and Lampert 2015). Costs are measured in visits without an
-oracle call. Let the pass make c calls of an oracle of cost r, and let :math:`\Delta D_k` be the increase of
+**The cache.** A visit first searches the cache of the example, and calls its oracle only if no cached plane
+is good enough. A plane is, if its block gap :math:`\hat g_i` is as large as the one that the oracle is likely
+to find (Osokin et al. 2016),
+
+.. math:: \hat g_i > 0, \qquad \hat g_i \ge \max \left( F g_i, \; \frac{\nu}{n} \sum_j g_j \right),
+          \qquad F = 1, \quad \nu = 0.01,
+
+where :math:`g_i` is the block gap at the last call of its oracle, infinite before the first call, and the
+sum is taken at the end of the last pass. The authors use F = 0.25. Here, smaller gaps are left to replays:
+this takes fewer visits and no more calls. A plane is dropped if it was not the best one in the last few
+visits (Shah, Kolmogorov and Lampert 2015).
+
+**Replays** follow each pass: approximate passes that use cached planes only (MP-BCFW; Shah, Kolmogorov and
+Lampert 2015). Costs are measured in visits without an oracle call. Let the pass make c calls of an oracle of
+cost r, and let :math:`\Delta D_k` be the increase of
 the dual in replay k, or in the pass itself for k = 0. Replays continue while the last one gained more per
 unit of cost than the pass and all replays together,
 
@@ -43,18 +54,50 @@ from maxmargin.runtime.wording import shown
 from maxmargin.structures.feature_map import score
 from maxmargin.structures.problem import AnyProblem, sizes
 
-# The cache of each example: planes that its oracle returned earlier, and when one may replace a call.
-#
-# A cached plane replaces the oracle in a visit of example i if its block gap :math:`\hat g_i` is as large as
-# the one that the oracle is likely to find (Osokin et al. 2016):
-#
-# .. math:: \hat g_i > 0, \qquad \hat g_i \ge \max \left( F g_i, \; \frac{\nu}{n} \sum_j g_j \right),
-#           \qquad F = 1, \quad \nu = 0.01,
-#
-# where :math:`g_i` is the block gap at the last call of its oracle, infinite before the first call, and the
-# sum is taken at the end of the last pass. The authors use F = 0.25. Here, smaller gaps are left to the
-# replays of `maxmargin.methods.cached`: this takes fewer visits and no more calls. A plane is dropped if it
-# was not the best one in the last few visits (Shah, Kolmogorov and Lampert 2015).
+# The cache pays off if an oracle call costs at least this much, in visits without it.
+_WORTHWHILE = 2.0
+
+
+class _Cached(NamedTuple):
+    inner: Any
+    oracle_cost: float | None
+    capacity: int
+    life: int
+
+
+class Cached(_Cached):
+    """A block method that calls the oracle less often, for oracles that take most of the time.
+
+    ``history.oracle_calls`` and ``history.passes`` count real oracle calls; the driver's ``max_passes`` and
+    ``check_every`` count passes over the examples, in which the cache serves some visits.
+
+    Parameters
+    ----------
+    inner : BlockFrankWolfe, Pairwise, Away or an average of one of them
+        The method that moves the blocks.
+    oracle_cost : float, optional
+        Cost of an oracle call, in visits without it. Below 2 the cache is off, and this is the inner method.
+        By default it is timed once, at the start, on a few examples, and rounded to a power of two. Set it if
+        runs must agree bit for bit.
+    capacity : int
+        Largest number of planes kept per example.
+    life : int
+        A plane is dropped after this many passes in which it was not the best one of its example.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, inner: object, oracle_cost: float | None = None, capacity: int = 50, life: int = 10
+    ) -> "Cached":
+        check_inner(cls.__name__, inner)
+        if oracle_cost is not None and not (isinstance(oracle_cost, Real) and 0.0 <= oracle_cost < np.inf):
+            raise ValueError(f"Cached: oracle_cost must be a number >= 0 or None, got {shown(oracle_cost)}.")
+        for name, value, least in (("capacity", capacity, 0), ("life", life, 1)):
+            if not (isinstance(value, Integral) and value >= least):
+                raise ValueError(f"Cached: {name} must be an int >= {least}, got {shown(value)}.")
+        return super().__new__(cls, inner, oracle_cost, int(capacity), int(life))
+
 
 _SHARE = 1.0  # F
 _FLOOR = 0.01  # nu
@@ -156,112 +199,6 @@ def _drop_shortest_lived(planes, i):
             shortest = c
     planes.alpha[start + shortest] = 0.0
     drop_planes(planes, i)
-
-
-# The cost of an oracle call relative to the rest of a visit, timed on a few examples.
-
-# Examples are added until their oracles take this long: the clock is too coarse for shorter times.
-_ENOUGH_SECONDS = 2e-3
-_REPEATS = 3
-_PATIENCE_SECONDS = 0.05
-
-
-def measured_cost(problem: AnyProblem, method: object) -> float:
-    """Return the oracle's cost in visits without it, rounded to a power of two; 0 if it is negligible.
-
-    A visit scores an example, calls its oracle and takes a step. Only a temporary state changes.
-    """
-    size, state = sizes(problem), start(method, problem)
-    w, out = np.zeros(size.weights), np.empty(size.examples)
-
-    def visit(count: int) -> None:
-        nonlocal state
-        state = sweep_all(problem, method, state, np.arange(count))
-
-    with scratch_for(problem) as (inner, scratch):
-
-        def ask(count: int) -> None:
-            hinges(inner, w, 0, out[:count], scratch)
-
-        def find_scores(count: int) -> None:
-            scores(inner, w, count, scratch)
-
-        for run in (visit, find_scores, ask):  # compile or load the kernels, and enlarge the pools
-            run(1)
-        count = _enough(ask, size.examples)
-        visited, asked, scored = _shortest(count, visit, ask, find_scores)
-    oracle = asked - scored
-    rest = max(visited - oracle, scored)
-    return 2.0 ** round(math.log2(oracle / rest)) if oracle > 0.0 and rest > 0.0 else 0.0
-
-
-def _enough(run: Callable[[int], None], n: int) -> int:
-    """Return the first number of examples, 1, 2, 4, ..., on which the run takes long enough to be timed."""
-    count = 1
-    while count < n and _seconds(run, count) < _ENOUGH_SECONDS:
-        count = min(2 * count, n)
-    return count
-
-
-def _shortest(count: int, *runs: Callable[[int], None]) -> list[float]:
-    """Return the shortest time of each over a few rounds, or over a single round if it takes long."""
-    best = [math.inf] * len(runs)
-    for _ in range(_REPEATS):
-        best = [min(known, _seconds(run, count)) for known, run in zip(best, runs, strict=True)]
-        if sum(best) > _PATIENCE_SECONDS:
-            break
-    return best
-
-
-def _seconds(run: Callable[[int], None], count: int) -> float:
-    begin = time.perf_counter()
-    run(count)
-    return time.perf_counter() - begin
-
-
-# The cache pays off if an oracle call costs at least this much, in visits without it.
-_WORTHWHILE = 2.0
-
-
-class _Cached(NamedTuple):
-    inner: Any
-    oracle_cost: float | None
-    capacity: int
-    life: int
-
-
-class Cached(_Cached):
-    """A block method that calls the oracle less often, for oracles that take most of the time.
-
-    ``history.oracle_calls`` and ``history.passes`` count real oracle calls; the driver's ``max_passes`` and
-    ``check_every`` count passes over the examples, in which the cache serves some visits.
-
-    Parameters
-    ----------
-    inner : BlockFrankWolfe, Pairwise, Away or an average of one of them
-        The method that moves the blocks.
-    oracle_cost : float, optional
-        Cost of an oracle call, in visits without it. Below 2 the cache is off, and this is the inner method.
-        By default it is timed once, at the start, on a few examples, and rounded to a power of two. Set it if
-        runs must agree bit for bit.
-    capacity : int
-        Largest number of planes kept per example.
-    life : int
-        A plane is dropped after this many passes in which it was not the best one of its example.
-    """
-
-    __slots__ = ()
-
-    def __new__(
-        cls, inner: object, oracle_cost: float | None = None, capacity: int = 50, life: int = 10
-    ) -> "Cached":
-        check_inner(cls.__name__, inner)
-        if oracle_cost is not None and not (isinstance(oracle_cost, Real) and 0.0 <= oracle_cost < np.inf):
-            raise ValueError(f"Cached: oracle_cost must be a number >= 0 or None, got {shown(oracle_cost)}.")
-        for name, value, least in (("capacity", capacity, 0), ("life", life, 1)):
-            if not (isinstance(value, Integral) and value >= least):
-                raise ValueError(f"Cached: {name} must be an int >= {least}, got {shown(value)}.")
-        return super().__new__(cls, inner, oracle_cost, int(capacity), int(life))
 
 
 class Lazy(NamedTuple):
@@ -436,3 +373,64 @@ def cached_traits(method: Cached) -> Traits:
 @protocol.oracle_calls.register(Cached)
 def cached_oracle_calls(method: Cached, state: CachedState, visits: int) -> int:
     return visits - int(state.working.cache.hits[0])
+
+
+# The cost of an oracle call relative to the rest of a visit, timed on a few examples.
+
+# Examples are added until their oracles take this long: the clock is too coarse for shorter times.
+_ENOUGH_SECONDS = 2e-3
+_REPEATS = 3
+_PATIENCE_SECONDS = 0.05
+
+
+def measured_cost(problem: AnyProblem, method: object) -> float:
+    """Return the oracle's cost in visits without it, rounded to a power of two; 0 if it is negligible.
+
+    A visit scores an example, calls its oracle and takes a step. Only a temporary state changes.
+    """
+    size, state = sizes(problem), start(method, problem)
+    w, out = np.zeros(size.weights), np.empty(size.examples)
+
+    def visit(count: int) -> None:
+        nonlocal state
+        state = sweep_all(problem, method, state, np.arange(count))
+
+    with scratch_for(problem) as (inner, scratch):
+
+        def ask(count: int) -> None:
+            hinges(inner, w, 0, out[:count], scratch)
+
+        def find_scores(count: int) -> None:
+            scores(inner, w, count, scratch)
+
+        for run in (visit, find_scores, ask):  # compile or load the kernels, and enlarge the pools
+            run(1)
+        count = _enough(ask, size.examples)
+        visited, asked, scored = _shortest(count, visit, ask, find_scores)
+    oracle = asked - scored
+    rest = max(visited - oracle, scored)
+    return 2.0 ** round(math.log2(oracle / rest)) if oracle > 0.0 and rest > 0.0 else 0.0
+
+
+def _enough(run: Callable[[int], None], n: int) -> int:
+    """Return the first number of examples, 1, 2, 4, ..., on which the run takes long enough to be timed."""
+    count = 1
+    while count < n and _seconds(run, count) < _ENOUGH_SECONDS:
+        count = min(2 * count, n)
+    return count
+
+
+def _shortest(count: int, *runs: Callable[[int], None]) -> list[float]:
+    """Return the shortest time of each over a few rounds, or over a single round if it takes long."""
+    best = [math.inf] * len(runs)
+    for _ in range(_REPEATS):
+        best = [min(known, _seconds(run, count)) for known, run in zip(best, runs, strict=True)]
+        if sum(best) > _PATIENCE_SECONDS:
+            break
+    return best
+
+
+def _seconds(run: Callable[[int], None], count: int) -> float:
+    begin = time.perf_counter()
+    run(count)
+    return time.perf_counter() - begin

@@ -1,7 +1,22 @@
 r"""The 1-slack cutting-plane method (Joachims, Finley and Yu 2009, Algorithm 3, margin rescaling).
 
-A pass calls the oracle of every example at w, adds the resulting plane under the risk, and moves w to the
-minimum of :math:`\frac{\lambda}{2} \|w\|^2` plus the maximum of all planes (formulas below).
+The mean hinge :math:`R(w) = \frac1n \sum_i \max_y H_i(y; w)` is convex. A pass of the oracle at any w
+gives a plane that touches it at w and is nowhere above it,
+
+.. math:: R(u) \ge b_j - \langle a_j, u \rangle, \qquad
+          a_j = \frac1n \sum_i \psi_i(y_i^*), \quad b_j = \frac1n \sum_i L_i(y_i^*) .
+
+The first plane, of all truths, is zero, as no hinge is negative. Minimising the maximum of k planes plus
+:math:`\frac{\lambda}{2} \|w\|^2` has the dual program
+
+.. math:: \max_{\alpha \ge 0, \; \sum_j \alpha_j = 1} \; b^\top \alpha - \frac{1}{2 \lambda}
+          \alpha^\top G \alpha, \qquad G_{jl} = \langle a_j, a_l \rangle, \qquad
+          w = \frac{1}{\lambda} \sum_j \alpha_j a_j .
+
+A convex combination of means over examples is a feasible dual point of the structural SVM itself, with
+:math:`\ell = b^\top \alpha`. So the value at each feasible :math:`\alpha` is a lower bound.
+
+A pass calls the oracle of every example at w, adds the resulting plane, and moves w to the minimum.
 """
 
 from typing import Any, NamedTuple
@@ -17,24 +32,6 @@ from maxmargin.methods.sweep import advance, corners_of_all
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures.feature_map import inner, map_sizes
 from maxmargin.structures.problem import AnyProblem, sizes
-
-# Cutting planes of the risk, and the quadratic program over them.
-#
-# The mean hinge :math:`R(w) = \frac1n \sum_i \max_y H_i(y; w)` is convex. A pass of the oracle at any w
-# gives a plane that touches it at w and is nowhere above it,
-#
-# .. math:: R(u) \ge b_j - \langle a_j, u \rangle, \qquad
-#           a_j = \frac1n \sum_i \psi_i(y_i^*), \quad b_j = \frac1n \sum_i L_i(y_i^*) .
-#
-# The first plane, of all truths, is zero, as no hinge is negative. Minimising the maximum of k planes plus
-# :math:`\frac{\lambda}{2} \|w\|^2` has the dual program
-#
-# .. math:: \max_{\alpha \ge 0, \; \sum_j \alpha_j = 1} \; b^\top \alpha - \frac{1}{2 \lambda}
-#           \alpha^\top G \alpha, \qquad G_{jl} = \langle a_j, a_l \rangle, \qquad
-#           w = \frac{1}{\lambda} \sum_j \alpha_j a_j .
-#
-# A convex combination of means over examples is a feasible dual point of the structural SVM itself, with
-# :math:`\ell = b^\top \alpha`. So the value at each feasible :math:`\alpha` is a lower bound.
 
 # Accuracy of the program, scaled so that the largest loss is one: its duality gap, and its residuals.
 _ACCURACY = 1e-11

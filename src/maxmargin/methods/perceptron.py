@@ -11,7 +11,7 @@ from typing import NamedTuple
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.scratch import corner_of_answer, push_corner
-from maxmargin.runtime.arrays import FloatArray, aligned_zeros
+from maxmargin.runtime.arrays import FloatArray, aligned_copy, aligned_zeros
 from maxmargin.structures.feature_map import score
 from maxmargin.structures.oracle import decode
 from maxmargin.structures.problem import AnyProblem, sizes
@@ -65,9 +65,7 @@ def perceptron_carried(
     method: Perceptron, state: PerceptronState, problem: AnyProblem, carry: Carry
 ) -> PerceptronState:
     """Keep the weights, which depend on neither lam nor n."""
-    w = aligned_zeros(len(state.w))
-    w[:] = state.w
-    return PerceptronState(w)
+    return PerceptronState(aligned_copy(state.w))
 
 
 @protocol.point.register(Perceptron)

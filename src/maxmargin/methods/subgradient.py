@@ -27,7 +27,7 @@ from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits
 from maxmargin.methods.rules import LineSearch, step_size
 from maxmargin.methods.scratch import corner_at_scores, push_corner
-from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_copy, aligned_zeros
 from maxmargin.structures.feature_map import inner, score, statistics_size
 from maxmargin.structures.problem import AnyProblem, sizes
 
@@ -106,10 +106,8 @@ def subgradient_carried(
     method: Subgradient, state: SubgradientState, problem: AnyProblem, carry: Carry
 ) -> SubgradientState:
     """Keep the sums, which do not depend on lam; new examples have not been visited."""
-    v = aligned_zeros(len(state.v))
-    v[:] = state.v
     visits = np.concatenate([state.visits, np.zeros(sizes(problem).examples - carry.n, dtype=np.int64)])
-    return SubgradientState(v, state.loss.copy(), visits, state.steps.copy())
+    return SubgradientState(aligned_copy(state.v), state.loss.copy(), visits, state.steps.copy())
 
 
 @protocol.point.register(Subgradient)

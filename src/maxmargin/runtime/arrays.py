@@ -1,4 +1,8 @@
-"""Arrays in the form that kernels are compiled for, and frozen arrays."""
+"""Arrays in the form that kernels are compiled for, and who may change them.
+
+An array is *frozen* if nothing can change it (`is_frozen`). `freeze` makes it so, and `frozen_view` takes its
+owner's word. `frozen_copy`, and `kernel_copy` for kernels, copy an array unless it is frozen.
+"""
 
 import math
 import os
@@ -84,7 +88,7 @@ def aligned_zeros(*shape: int) -> FloatArray:
 
 
 def aligned_copy(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
-    """Return a copy in the form of `plain` that begins at a cache line, like `aligned_zeros`."""
+    """Return a copy in the form of `kernel_array` that begins at a cache line, like `aligned_zeros`."""
     padded = np.empty(array.nbytes + _CACHE_LINE_BYTES, dtype=np.uint8)
     first = -_address(padded) % _CACHE_LINE_BYTES
     copied = padded[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -92,7 +96,7 @@ def aligned_copy(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
     return copied
 
 
-def plain(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
+def kernel_array(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
     """Return the array in the one form that kernels are compiled for: contiguous, aligned and writeable."""
     return np.require(array, dtype, ["C", "A", "W"])
 
@@ -109,10 +113,10 @@ class _View:
 
 
 class _Loan(_View):
-    """Memory that its owner promised not to change; see `lent`."""
+    """Memory that its owner promised not to change; see `frozen_view`."""
 
 
-def frozen(X: _Matrix) -> _Matrix:
+def freeze(X: _Matrix) -> _Matrix:
     """Make the arrays of a new dense or sparse matrix read-only, and return the matrix."""
     for array in _arrays_of(X):
         array.flags.writeable = False
@@ -125,10 +129,10 @@ def _arrays_of(X: object) -> list[NDArray[np.generic]]:
     return [getattr(X, name) for name in ("data", "indices", "indptr")]
 
 
-def lent(X: _Matrix) -> _Matrix:
+def frozen_view(X: _Matrix) -> _Matrix:
     """Return a view of an array whose owner does not change it for as long as the view is used.
 
-    The view is read-only and counts as frozen. Of a CSR matrix only the values are lent. An index that
+    The view is read-only and counts as frozen. Of a CSR matrix this holds for the values only. An index that
     changes after it was checked would make kernels read and write anywhere in memory.
     """
     if isinstance(X, np.ndarray):
@@ -137,18 +141,18 @@ def lent(X: _Matrix) -> _Matrix:
     if is_frozen(X.data):  # type: ignore[attr-defined]
         return X
     matrix = cast("CsrMatrix", X)
-    return cast("_Matrix", csr_of(lent(matrix.data), matrix.indices, matrix.indptr, matrix.shape[1]))
+    return cast("_Matrix", csr_of(frozen_view(matrix.data), matrix.indices, matrix.indptr, matrix.shape[1]))
 
 
-def kept(X: _Matrix) -> _Matrix:
+def frozen_copy(X: _Matrix) -> _Matrix:
     """Return a frozen dense or CSR matrix: a copy, unless its arrays are frozen already."""
     arrays: Any = _arrays_of(X)
     if all(map(is_frozen, arrays)) or arrays[0].dtype.hasobject:
         return X
     if isinstance(X, np.ndarray):
-        return cast("_Matrix", frozen(X.copy()))
+        return cast("_Matrix", freeze(X.copy()))
     data, indices, indptr = (array.copy() for array in arrays)
-    return cast("_Matrix", frozen(csr_of(data, indices, indptr, cast("CsrMatrix", X).shape[1])))
+    return cast("_Matrix", freeze(csr_of(data, indices, indptr, cast("CsrMatrix", X).shape[1])))
 
 
 def is_frozen(array: object) -> bool:
@@ -222,8 +226,8 @@ def value_dtypes(X: object) -> list[type[np.float32] | type[np.float64]]:
     return [value_dtype(dtype)] if isinstance(dtype, np.dtype) else [np.float64, np.float32]
 
 
-def owned(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
-    """Return the array in the form of `plain`, safe from changes by callers: a copy, unless it is frozen.
+def kernel_copy(array: ArrayLike, dtype: type[_Scalar]) -> NDArray[_Scalar]:
+    """Return the array as `kernel_array` does, safe from changes by callers: a copy, unless it is frozen.
 
     Column indices, which are not negative, may be int32 where uint32 is asked for.
     """

@@ -47,6 +47,7 @@ class _Clock:
         self._lock, self._stops, self._stopped_at, self._left_out = threading.Lock(), 0, 0.0, 0.0
 
     def read(self) -> float:
+        """Return the time by which runs are measured, in seconds; it stands still in `stopped_clock`."""
         return (self._stopped_at if self._stops else time.perf_counter()) - self._left_out
 
     def stop(self) -> None:
@@ -72,9 +73,7 @@ _MOMENT = 1e-3
 _GROWTH = 8
 
 
-def now() -> float:
-    """Return the time by which runs are measured, in seconds; it stands still in `stopped_clock`."""
-    return _CLOCK.read()
+now = _CLOCK.read
 
 
 @contextmanager

@@ -16,7 +16,9 @@ from maxmargin.compiling.places import is_ours
 from maxmargin.methods.protocol import (
     ROUNDING,
     NamedMethod,
+    Point,
     is_method,
+    point,
     regularisation,
     scale_error,
     start,
@@ -35,6 +37,9 @@ from maxmargin.structures.oracle import OutputSizes, output_sizes
 from maxmargin.structures.problem import AnyProblem, Problem, as_problem, missing_functions, sizes
 
 _LEAST_LAM = 1e-305
+_PROJECTING = (
+    "FrankWolfe, BlockFrankWolfe, Pairwise, Away or Subgradient, averaged, cached, accelerated or not,"
+)
 
 
 class Kind:
@@ -52,7 +57,8 @@ class Kind:
     def __init__(self, problem: object, method: object) -> None:
         self.problem, self.method = checked_problem(problem), checked_method(method)
         check_scale(self.problem, self.method)
-        check_projection(self.problem, self.method)
+        fits = traits(self.method).projects or not is_projected(self.problem.map)
+        expect(fits, "method", f"{_PROJECTING} for sign-constrained weights", self.method)
 
     @property
     def n_blocks(self) -> int:
@@ -81,8 +87,15 @@ class Kind:
         return Beginning(start(self.method, self.problem), np.zeros(sizes(self.problem).weights))
 
     def first_certificate(self, beginning: Beginning) -> Certificate:
-        """Return the certificate of a warm-started state."""
-        return resume.first_certificate(beginning, self.problem, self.method)
+        """Return the certificate of a warm-started state, without oracle calls if its objective is known."""
+        problem, method, w = self.problem, self.method, beginning.w
+        lam = regularisation(method)
+        if beginning.primal is not None:
+            answer: Point = point(method, beginning.state, problem)
+            return Certificate(w, beginning.primal, objective.dual(answer, lam), answer.ell, False)
+        found: Certificate = objective.certificate(method, beginning.state, problem, True)
+        carried_over = objective.primal(problem, w, lam)
+        return found._replace(w=w, primal=carried_over) if carried_over <= found.primal else found
 
     def check_bounds(self, primal: float, dual: float) -> None:
         """Raise if the lower bound is above the objective, which no correct problem allows."""
@@ -178,15 +191,6 @@ def check_scale(problem: AnyProblem, method: object) -> None:
     lam, n = regularisation(method), sizes(problem).examples
     if not (lam >= _LEAST_LAM and lam * n <= 1.0 / _LEAST_LAM):
         raise scale_error(f"lam = {lam:g} for {n} examples, and its inverse,")
-
-
-def check_projection(problem: AnyProblem, method: object) -> None:
-    """Raise if weights are a projection that the method cannot handle."""
-    expected = (
-        "FrankWolfe, BlockFrankWolfe, Pairwise, Away or Subgradient, averaged, cached, accelerated or not, "
-        "for sign-constrained weights"
-    )
-    expect(traits(method).projects or not is_projected(problem.map), "method", expected, method)
 
 
 def named_sampler(sampling: str, n: int) -> Sampler:

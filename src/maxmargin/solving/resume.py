@@ -32,7 +32,7 @@ from maxmargin.methods.rules import Sampler, Visits, n_visits
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import deadline_at
 from maxmargin.runtime.wording import shown
-from maxmargin.solving.objective import Certificate, certificate, dual, hinge_losses, primal
+from maxmargin.solving.objective import Certificate, hinge_losses
 from maxmargin.solving.result import History, Measurement, Result, Stopped
 from maxmargin.structures.feature_map import adopted, inner, rebuilt
 from maxmargin.structures.oracle import output_size
@@ -131,17 +131,6 @@ def _adopted(problem: AnyProblem, before: AnyProblem, w: FloatArray) -> FloatArr
     """Convert the weights of a problem with only the first examples to weights of this problem."""
     found = adopted(problem.map, w, before.map)
     return checked_weights(problem, w if found is None else found)
-
-
-def first_certificate(beginning: Beginning, problem: AnyProblem, method: object) -> Certificate:
-    """Return the certificate of the initial state, without oracle calls if its objective is known."""
-    lam, w = protocol.regularisation(method), beginning.w
-    if beginning.primal is not None:
-        answer: Point = protocol.point(method, beginning.state, problem)
-        return Certificate(w, beginning.primal, dual(answer, lam), answer.ell, False)
-    found: Certificate = certificate(method, beginning.state, problem, True)
-    carried_over = primal(problem, w, lam)
-    return found._replace(w=w, primal=carried_over) if carried_over <= found.primal else found
 
 
 def _carry(warm: WarmStart, problem: AnyProblem, method: object) -> Carry:

@@ -213,9 +213,6 @@ class Run:
             dual, at.best_ell = found.dual, max(at.best_ell, found.ell)
         row = Measurement(place.calls / self.n, place.calls, place.seconds, primal, dual, primal - dual)
         at.note(found, row, place.visited)
-        self._check_bounds()
-
-    def _check_bounds(self) -> None:
         self.kind.check_bounds(self.at.best_primal, self.at.best_dual)
 
     def stop_at_zero(self) -> None:
@@ -258,7 +255,7 @@ class Run:
         """Take other weights as the best, if they are, with a row of their own in the history."""
         if primal < self.at.best_primal:
             self.at.replace_best(w, primal)
-            self._check_bounds()
+            self.kind.check_bounds(self.at.best_primal, self.at.best_dual)
 
     def rebuild(self) -> None:
         """Measure the best weights again if rounding errors have built up in their redundant entries."""
@@ -268,7 +265,7 @@ class Run:
         except (KeyboardInterrupt, OutOfTime):
             return  # the weights have a certificate already
         at.correct_best(w, primal)
-        self._check_bounds()
+        self.kind.check_bounds(self.at.best_primal, self.at.best_dual)
 
     def finish(self) -> None:
         """Store the state, then certify the steps since the last certificate; an interrupt skips this.

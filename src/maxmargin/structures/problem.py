@@ -15,81 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.compiling import forwarder, is_wrapper, python_generic
 from maxmargin.compiling.generics import has_implementation, method_name
-from maxmargin.runtime.arrays import FloatArray, IntArray, check_memory, plain
+from maxmargin.runtime.arrays import FloatArray, IntArray, check_memory, kernel_array
 from maxmargin.runtime.wording import described
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.feature_map import MAP_REQUIRED, is_metric, map_sizes, unpack
 from maxmargin.structures.oracle import ORACLE_REQUIRED, is_bounded, output_sizes
-
-# Subsets of the examples of a map or an oracle, without copies of features or labels.
-#
-# The package's models find the data of an example through arrays with one entry per example, such as where
-# its tokens begin and end. A subset has some of these entries and shares everything else; it has the same
-# class, so no new kernels are compiled. Any other half is wrapped in `Taken`, which renumbers examples.
-
-Half = TypeVar("Half", bound=tuple)  # type: ignore[type-arg]
-
-_PER_EXAMPLE: dict[type, tuple[str, ...]] = {}
-
-
-def indexed_by_example(*fields: str):  # type: ignore[no-untyped-def]
-    """Return a class decorator that declares fields of the named tuple with one entry per example."""
-
-    def note(cls: type[Half]) -> type[Half]:
-        _PER_EXAMPLE[cls] = fields
-        return cls
-
-    return note
-
-
-class Taken(NamedTuple):
-    """Some examples of any map or oracle: example i is example ``indices[i]`` of the inner one."""
-
-    inner: object
-    indices: IntArray
-
-
-@python_generic
-def take_half(half, indices):
-    """Return some examples of a map or an oracle."""
-    return take_fields(half, indices)
-
-
-def take_fields(half, indices):  # type: ignore[no-untyped-def]
-    """Return some entries of the fields with one entry per example, and of what is wrapped."""
-    fields = _PER_EXAMPLE.get(type(half))
-    if fields is None and not is_wrapper(type(half)):
-        return half.take(indices) if hasattr(half, "take") else Taken(half, indices)
-    changed = {name: getattr(half, name)[indices] for name in fields or ()}
-    if is_wrapper(type(half)):
-        changed["inner"] = take_half(half.inner, indices)
-    return half._replace(**changed)
-
-
-@take_half.register(Taken)
-def taken_take_half(half, indices):
-    return Taken(half.inner, half.indices[indices])
-
-
-@feature_map.map_sizes.register(Taken)
-def taken_map_sizes(phi):
-    size = feature_map.map_sizes(phi.inner)
-    return feature_map.MapSizes(phi.indices.shape[0], size.weights, size.statistics)
-
-
-_RENUMBERED = (
-    *(feature_map.score, feature_map.gram, feature_map.norm2, feature_map.push, feature_map.foresee),
-    *(feature_map.statistics_size, oracle.argmax, oracle.decode, oracle.loss, oracle.psi, oracle.output_size),
-    *(oracle.expectation, oracle.shortfall, oracle.write_output, oracle.foresee_truth),
-)
-for _function in _RENUMBERED:
-    _function.register(Taken)(forwarder(_function, i="{0}.indices[i]"))
-
-
-def spans(offsets: IntArray) -> IntArray:
-    """Return where each example begins and ends, an array of shape (n, 2), from n + 1 offsets."""
-    return np.column_stack([offsets[:-1], offsets[1:]])
-
 
 MapT = TypeVar("MapT", covariant=True)
 OracleT = TypeVar("OracleT", covariant=True)
@@ -188,6 +118,71 @@ def checked_pair(problem: object, owner: str) -> AnyProblem:
     return pair
 
 
+# Subsets of the examples of a map or an oracle, without copies of features or labels.
+#
+# The package's models find the data of an example through arrays with one entry per example, such as where
+# its tokens begin and end. A subset has some of these entries and shares everything else; it has the same
+# class, so no new kernels are compiled. Any other half is wrapped in `Taken`, which renumbers examples.
+
+Half = TypeVar("Half", bound=tuple)  # type: ignore[type-arg]
+
+_PER_EXAMPLE: dict[type, tuple[str, ...]] = {}
+
+
+def indexed_by_example(*fields: str):  # type: ignore[no-untyped-def]
+    """Return a class decorator that declares fields of the named tuple with one entry per example."""
+
+    def note(cls: type[Half]) -> type[Half]:
+        _PER_EXAMPLE[cls] = fields
+        return cls
+
+    return note
+
+
+class Taken(NamedTuple):
+    """Some examples of any map or oracle: example i is example ``indices[i]`` of the inner one."""
+
+    inner: object
+    indices: IntArray
+
+
+@python_generic
+def take_half(half, indices):
+    """Return some examples of a map or an oracle."""
+    return take_fields(half, indices)
+
+
+def take_fields(half, indices):  # type: ignore[no-untyped-def]
+    """Return some entries of the fields with one entry per example, and of what is wrapped."""
+    fields = _PER_EXAMPLE.get(type(half))
+    if fields is None and not is_wrapper(type(half)):
+        return half.take(indices) if hasattr(half, "take") else Taken(half, indices)
+    changed = {name: getattr(half, name)[indices] for name in fields or ()}
+    if is_wrapper(type(half)):
+        changed["inner"] = take_half(half.inner, indices)
+    return half._replace(**changed)
+
+
+@take_half.register(Taken)
+def taken_take_half(half, indices):
+    return Taken(half.inner, half.indices[indices])
+
+
+@feature_map.map_sizes.register(Taken)
+def taken_map_sizes(phi):
+    size = feature_map.map_sizes(phi.inner)
+    return feature_map.MapSizes(phi.indices.shape[0], size.weights, size.statistics)
+
+
+_RENUMBERED = (
+    *(feature_map.score, feature_map.gram, feature_map.norm2, feature_map.push, feature_map.foresee),
+    *(feature_map.statistics_size, oracle.argmax, oracle.decode, oracle.loss, oracle.psi, oracle.output_size),
+    *(oracle.expectation, oracle.shortfall, oracle.write_output, oracle.foresee_truth),
+)
+for _function in _RENUMBERED:
+    _function.register(Taken)(forwarder(_function, i="{0}.indices[i]"))
+
+
 def take(problem: Problem[MapT, OracleT], indices: Sequence[int] | IntArray) -> Problem[MapT, OracleT]:
     """Return the problem of some of the examples, sharing all features.
 
@@ -210,7 +205,7 @@ def take(problem: Problem[MapT, OracleT], indices: Sequence[int] | IntArray) -> 
     outside = chosen[(chosen < 0) | (chosen >= n)]
     if len(outside):
         raise ValueError(f"take: indices must be from 0 to {n - 1}, got {outside[0]}.")
-    chosen = plain(chosen, np.int64)
+    chosen = kernel_array(chosen, np.int64)
     of_map = take_half(pair.map, chosen)
     return Problem(of_map, of_map if pair.map is pair.oracle else take_half(pair.oracle, chosen))
 
@@ -223,7 +218,7 @@ def checked_weights(problem: AnyProblem, w: ArrayLike) -> FloatArray:
             f"{type(problem.map).__name__}: w must be {n} real numbers, one per weight, got {described(w)} "
             f"of dtype {array.dtype}; use the w of a result for a problem of the same features and labels."
         )
-    found: FloatArray = plain(w, np.float64)
+    found: FloatArray = kernel_array(w, np.float64)
     return found
 
 
@@ -329,6 +324,11 @@ def _arrays(subject: object) -> Iterator[NDArray[np.generic]]:
     elif hasattr(subject, "__dict__") and not callable(subject):
         for each in vars(subject).values():
             yield from _arrays(each)
+
+
+def spans(offsets: IntArray) -> IntArray:
+    """Return where each example begins and ends, an array of shape (n, 2), from n + 1 offsets."""
+    return np.column_stack([offsets[:-1], offsets[1:]])
 
 
 _LANES = 4

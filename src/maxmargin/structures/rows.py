@@ -25,11 +25,11 @@ from maxmargin.runtime.arrays import (
     SparseMatrix,
     UIntArray,
     ValueArray,
-    frozen,
+    freeze,
     is_frozen,
     is_mapped,
     is_sparse,
-    owned,
+    kernel_copy,
     value_dtype,
 )
 from maxmargin.runtime.wording import described
@@ -85,7 +85,7 @@ def as_rows(X: ArrayLike | SparseMatrix, owner: str = "as_rows") -> Rows:
     array = np.asarray(X)
     _check_numbers(array, owner)
     if is_mapped(array) or not _has_many_zeros(array):
-        return DenseRows(owned(array, value_dtype(array.dtype)), array.shape[1])
+        return DenseRows(kernel_copy(array, value_dtype(array.dtype)), array.shape[1])
     return _without_zeros(array)
 
 
@@ -106,7 +106,7 @@ def as_indicators(
     columns = columns[: checked_length(start, len(columns), max(len(start) - 1, 0), what)]
     check_indices(start, columns, n_columns, what)
     _check_columns(n_columns, owner)
-    return IndicatorRows(owned(start, np.int64), owned(columns, np.uint32), int(n_columns))
+    return IndicatorRows(kernel_copy(start, np.int64), kernel_copy(columns, np.uint32), int(n_columns))
 
 
 def n_rows(rows: Rows) -> int:
@@ -166,13 +166,13 @@ def _canonical(X: CsrMatrix) -> CsrMatrix:
     """Return the matrix with increasing columns in rows. Its own flags may be stale, so they are ignored."""
     if is_canonical(X.indptr, X.indices):
         return X
-    canonical: CsrMatrix = frozen(in_order(csr_array((X.data, X.indices, X.indptr), X.shape, copy=True)))
+    canonical: CsrMatrix = freeze(in_order(csr_array((X.data, X.indices, X.indptr), X.shape, copy=True)))
     return canonical
 
 
 def _stored(X: CsrMatrix, owner: str) -> Rows:
     _check_columns(X.shape[1], owner)
-    start, columns = owned(X.indptr, np.int64), owned(X.indices, np.uint32)
+    start, columns = kernel_copy(X.indptr, np.int64), kernel_copy(X.indices, np.uint32)
     return _compact(start, columns, X.data, X.shape[1])
 
 
@@ -180,7 +180,7 @@ def _compact(start: IntArray, columns: UIntArray, values: NDArray[np.generic], n
     """Return the rows as indicators if all values are one."""
     if all((values[piece] == 1.0).all() for piece in pieces(len(values))):
         return IndicatorRows(start, columns, n_columns)
-    return SparseRows(start, columns, owned(values, value_dtype(values.dtype)), n_columns)
+    return SparseRows(start, columns, kernel_copy(values, value_dtype(values.dtype)), n_columns)
 
 
 class SharedRows(NamedTuple):

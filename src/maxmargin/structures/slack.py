@@ -1,16 +1,25 @@
-r"""Slack rescaling (Tsochantaridis et al. 2005): all margins are one, and violations are scaled by the loss.
+r"""Example weights, and slack rescaling: oracles that change the losses and psi of another.
 
-The paper replaces :math:`\psi_i(y)` by :math:`L_i(y) \, \psi_i(y)`, so that
+**Weights.** With weights :math:`c_i > 0` the objective is
+
+.. math:: \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i c_i \max_y H_i(y; w), \qquad
+          c_i H_i(y; w) = c_i L_i(y) - \langle w, c_i \psi_i(y) \rangle ,
+
+which is that of losses :math:`c_i L_i` and differences :math:`c_i \psi_i`. The best output of an example, its
+scores and its feature map do not change.
+
+**Slack rescaling** (Tsochantaridis et al. 2005). All margins are one, and violations are scaled by the loss:
+the paper replaces :math:`\psi_i(y)` by :math:`L_i(y) \, \psi_i(y)`, so that
 
 .. math:: H_i(y; w) = L_i(y) \left( 1 - \langle w, \psi_i(y) \rangle \right) .
 
-All outputs need the same margin, whatever their loss. Only the max oracle and psi change. An oracle that can
-be rescaled registers `check_rescalable`, `slack_workspace` and `slack_argmax`, and one with a `block_optimum`
-registers `slack_optimum` too.
+Only the max oracle and psi change. An oracle that can be rescaled registers `check_rescalable`,
+`slack_workspace` and `slack_argmax`, and one with a `block_optimum` registers `slack_optimum` too.
 
-Compiled loops take the inner oracle, and the addresses of these functions in their workspace (`Rescaling`),
-so that these are compiled only if they are needed. The other functions of this module serve loops that are
-interpreted.
+**Loops** take the inner oracle and apply both themselves (`unwrapped`): weights as an array, and the
+addresses of the functions for slacks in their workspace (`Rescaling`), so that these are compiled only if
+they are needed. The other functions of this module serve loops that are interpreted, and methods that call
+other oracles.
 """
 
 from typing import NamedTuple
@@ -33,18 +42,6 @@ from maxmargin.structures.oracle import (
     psi,
 )
 from maxmargin.structures.problem import AnyProblem, indexed_by_example
-
-# Example weights: factors of the hinges.
-#
-# With weights :math:`c_i > 0` the objective is
-#
-# .. math:: \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i c_i \max_y H_i(y; w), \qquad
-#           c_i H_i(y; w) = c_i L_i(y) - \langle w, c_i \psi_i(y) \rangle ,
-#
-# which is that of losses :math:`c_i L_i` and differences :math:`c_i \psi_i`. Only losses and psi change; the
-# best output of an example, its scores and its feature map do not.
-#
-# Loops that call the max oracle take the inner oracle, and the weights as an array: see `unwrapped`.
 
 NO_WEIGHTS = np.zeros(0)
 
@@ -286,9 +283,8 @@ expectation.register(SlackRescaledOracle)(absent)
 def unwrapped(problem: AnyProblem) -> tuple[AnyProblem, FloatArray, bool]:
     """Return what loops take: the inner problem, its example weights, and whether slacks are to be rescaled.
 
-    Loops that call the max oracle apply weights and rescale slacks themselves. So they are compiled once, for
-    problems with weights and without, whether margins or slacks are rescaled. Where loops are interpreted,
-    the problem itself rescales slacks.
+    So they are compiled once, for problems with weights and without, whether margins or slacks are rescaled.
+    Where loops are interpreted, the problem itself rescales slacks.
     """
     oracle, weights, rescales = problem.oracle, NO_WEIGHTS, False
     if isinstance(oracle, WeightedOracle):

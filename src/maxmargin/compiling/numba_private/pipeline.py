@@ -40,10 +40,6 @@ NOT_INLINED = "is_not_inlined"
 _MANGLED = "_ZN"
 
 
-# Items of arrays. For every access Numba copies the fields of an array into memory, from which LLVM has to
-# load them again. Here they are taken from the array itself, and LLVM generates the same code in less time.
-
-
 class _Variable(Protocol):
     name: str
 
@@ -54,7 +50,11 @@ class _Signature(Protocol):
 
 
 class ItemLower(Lower):  # type: ignore[misc]
-    """Numba's lowering, with another one for numbers of contiguous arrays."""
+    """Numba's lowering, with another one for numbers of contiguous arrays.
+
+    For every access Numba copies the fields of an array into memory, from which LLVM has to load them again.
+    Here they are taken from the array itself, and LLVM generates the same code in less time.
+    """
 
     def lower_getitem(
         self, wanted: types.Type, expression: object, array: _Variable, index: _Variable, found: _Signature
@@ -127,9 +127,6 @@ def _look_up_items() -> None:
     if not {"data", "shape"} <= {*model._fields}:
         raise LookupError("Numba's arrays have other fields")
     cpu_target.target_context.enable_boundscheck  # noqa: B018
-
-
-# Libraries: what is linked, optimised, and kept on disk.
 
 
 class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -268,9 +265,6 @@ def _look_up_libraries() -> None:
     codegen._data_layout  # noqa: B018
 
 
-# From Numba's representation of a kernel, or of a part of one, to LLVM's.
-
-
 class KernelLower(ItemLower):
     """Numba's lowering, with fewer variables in memory.
 
@@ -355,9 +349,6 @@ def _look_up_lowering() -> None:
         raise LookupError("Numba chooses its lowering in another way")
     for function in (compute_cfg_from_blocks, compute_use_defs, must_use_alloca):
         signature(function).bind({})
-
-
-# Options and compilers.
 
 
 def _takes_option(name: str) -> bool:
@@ -467,8 +458,6 @@ if works_as_tested(_try_compilers, "the first fit takes longer to compile"):
 else:
     PART = KERNEL | _options(forceinline=True)
 
-
-# How compiled functions pass named tuples to each other: whole, not field by field.
 
 try:
     from numba.core.datamodel import default_manager

@@ -17,7 +17,7 @@ from maxmargin.encoding.matrices import assemble
 from maxmargin.files.corpus.manifest import DTYPES, NAME, Manifest, digest, map_array, read_manifest
 from maxmargin.files.parts import as_texts
 from maxmargin.files.sealed import fail
-from maxmargin.runtime.arrays import CsrMatrix, FloatArray, IntArray, UIntArray, frozen
+from maxmargin.runtime.arrays import CsrMatrix, FloatArray, IntArray, UIntArray, freeze
 
 # The sequences and labels of a corpus, as estimators take them; items are made when they are asked for.
 
@@ -254,7 +254,7 @@ def _cut(directory: Path, arrays: _Arrays, first: int, stop: int) -> _Arrays:
     rows = _span(directory / "starts", starts, len(arrays["columns"]))
     found = arrays.copy()
     found["labels"], found["columns"] = arrays["labels"][tokens], arrays["columns"][rows]
-    found["offsets"], found["starts"] = frozen(offsets - offsets[0]), frozen(starts - starts[0])
+    found["offsets"], found["starts"] = freeze(offsets - offsets[0]), freeze(starts - starts[0])
     if "values" in arrays:
         found["values"] = arrays["values"][rows]
     return found

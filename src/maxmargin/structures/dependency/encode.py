@@ -24,7 +24,7 @@ from maxmargin.runtime.arrays import (
     IntArray,
     SparseMatrix,
     ValueArray,
-    frozen,
+    freeze,
     is_sparse,
     value_dtype,
 )
@@ -80,7 +80,7 @@ def encode_arcs(X: object, *, owner: str) -> Arcs:
     check_widths({i: block.shape[1] for i, block in blocks.items()}, Words("sentence", "arc"), owner)
     lengths = np.zeros(len(items), dtype=np.int64)
     lengths[list(blocks)] = [_n_words(block.shape[0]) for block in blocks.values()]
-    return Arcs(frozen(_stacked(list(blocks.values()))), offsets_of(lengths))
+    return Arcs(freeze(_stacked(list(blocks.values()))), offsets_of(lengths))
 
 
 def _stacked(blocks: list[ValueArray | CsrMatrix]) -> ValueArray | CsrMatrix:
@@ -351,7 +351,7 @@ class ArcEncoder:
                 words, tags, sentences.offsets, self._keys, self._columns, seen, keys, start, columns
             )
         columns.resize(count, refcheck=False)  # pages that were never written to never took memory
-        return Arcs(Indicators(frozen(start), frozen(columns), self.n_features_in_), sentences.offsets)
+        return Arcs(Indicators(freeze(start), freeze(columns), self.n_features_in_), sentences.offsets)
 
     def names(self) -> "ArcNames":
         """Return the names of the features."""

@@ -28,7 +28,7 @@ from maxmargin.runtime.arrays import (
     SparseMatrix,
     ValueArray,
     check_memory,
-    frozen,
+    freeze,
     is_sparse,
     value_dtype,
 )
@@ -269,7 +269,7 @@ def encode_graphs(X: object, *, owner: str) -> Graphs:
     check_not_empty(nodes.offsets, owner)
     ends = checked_ends(fields, nodes.offsets, owner)
     edges = stacked_edges(fields, ends, nodes.rows.dtype, owner)
-    return Graphs(frozen(nodes.rows), nodes.offsets, frozen(edges.rows), edges.offsets, np.concatenate(ends))
+    return Graphs(freeze(nodes.rows), nodes.offsets, freeze(edges.rows), edges.offsets, np.concatenate(ends))
 
 
 def has_cycles(graphs: Graphs) -> bool:
@@ -358,7 +358,7 @@ def without_empty(graphs: Graphs) -> Graphs:
 
 
 def _taken(matrix: Matrix, kept: NDArray[np.bool_]) -> Matrix:
-    return frozen(matrix[kept] if isinstance(matrix, np.ndarray) else csr_array(matrix)[kept])
+    return freeze(matrix[kept] if isinstance(matrix, np.ndarray) else csr_array(matrix)[kept])
 
 
 # Encode graphs whose nodes or edges may have named features, as tokens of sequences do.
@@ -391,7 +391,7 @@ class GraphEncoder(NamedTuple):
             edges = _named(_edge_features(fields), self.edges, learn=learn)
             _check_numbers(edges.offsets, ends, owner)
         return Graphs(
-            frozen(nodes.rows), nodes.offsets, frozen(edges.rows), edges.offsets, np.concatenate(ends)
+            freeze(nodes.rows), nodes.offsets, freeze(edges.rows), edges.offsets, np.concatenate(ends)
         )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from maxmargin.compiling import helper
 from maxmargin.compiling.loops import add_scaled, clear, copy, fill, weighted_sum
-from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, plain
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, kernel_array
 from maxmargin.structures.graphs.encode import Graphs
 from maxmargin.structures.recursions import best_predecessors, exponentials, lead, softmax, step_back
 
@@ -39,7 +39,7 @@ def neighbours(graphs: Graphs) -> Neighbours:
     tails = graphs.ends.ravel() + graphs.offsets[graph]
     start = np.append(0, np.cumsum(np.bincount(tails, minlength=int(graphs.offsets[-1]))))
     arcs = np.argsort(tails, kind="stable")
-    arcs = plain(arcs - 2 * graphs.edge_offsets[graph[arcs]], np.int64)
+    arcs = kernel_array(arcs - 2 * graphs.edge_offsets[graph[arcs]], np.int64)
     return Neighbours(start, arcs, graphs.ends[:, ::-1].ravel())
 
 

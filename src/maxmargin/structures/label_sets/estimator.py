@@ -28,7 +28,7 @@ from maxmargin.estimators.problems import Problem, rescaled
 from maxmargin.estimators.state import StrOptions, snapshot, transaction
 from maxmargin.estimators.tables import Table, TableEstimator, Targets, with_constant
 from maxmargin.files.checkpoint import CheckpointLike
-from maxmargin.runtime.arrays import FloatArray, IntArray, frozen
+from maxmargin.runtime.arrays import FloatArray, IntArray, freeze
 from maxmargin.runtime.wording import quoted
 from maxmargin.solving.result import Callback
 from maxmargin.structures.graphs.loopy import MOST_NODES
@@ -191,7 +191,7 @@ class LabelSetEstimator(TableEstimator[Data, Output]):
                 f"as {self._owner} was fitted with."
             )
         sets = self._codes(y)[:, None] if self._is_vector else np.array(y, dtype=np.int64, order="C")
-        return frozen(sets)
+        return freeze(sets)
 
     def _check_restored(self) -> None:
         super()._check_restored()

@@ -15,7 +15,7 @@ import scipy.sparse
 from scipy.sparse import csr_array
 
 from maxmargin.encoding.checked import checked_numbers
-from maxmargin.runtime.arrays import Features, FloatArray, IntArray, frozen
+from maxmargin.runtime.arrays import Features, FloatArray, IntArray, freeze
 from maxmargin.structures.graphs.encode import Graphs
 from maxmargin.structures.graphs.model import Graph, GraphProblem
 from maxmargin.structures.problem import Problem, fitting, spans
@@ -73,7 +73,7 @@ class LabelSets:
         constants = csr_array(
             (np.ones(n * n_labels), np.tile(np.arange(n_labels), n), np.arange(n * n_labels + 1))
         )
-        nodes = frozen(csr_array(scipy.sparse.hstack([by_node, constants])))
+        nodes = freeze(csr_array(scipy.sparse.hstack([by_node, constants])))
         return _unlabelled(as_rows(nodes, owner), n, labels, owner)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from maxmargin.encoding.checked import checked_count, checked_numbers, checked_offsets
 from maxmargin.encoding.kinds import Words, check_widths, first_not_finite, is_numeric, without_empty
-from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, frozen, owned
+from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, freeze, kernel_copy
 from maxmargin.runtime.wording import described
 
 _MATCHINGS = (
@@ -63,7 +63,7 @@ def encode_links(X: object, *, owner: str, constant: bool = False) -> Links:
     for block, first, stop in zip(blocks, offsets[:-1], offsets[1:], strict=True):
         rows = features[first * (n_features + constant) :][: n_features * (stop - first)]
         rows.reshape(n_features, -1)[:] = block.reshape(-1, n_features).T
-    return Links(frozen(features), offsets, sizes[:, 0].copy(), sizes[:, 1].copy(), n_features + constant)
+    return Links(freeze(features), offsets, sizes[:, 0].copy(), sizes[:, 1].copy(), n_features + constant)
 
 
 def encode_matchings(
@@ -215,4 +215,4 @@ def checked_links(links: Links, owner: str) -> Links:
             f"{owner}: pair {i} must have a link for each of {sources[i]} sources and {targets[i]} targets, "
             f"got {offsets[i + 1] - offsets[i]}."
         )
-    return Links(owned(features, np.float64), offsets, sources, targets, n_features)
+    return Links(kernel_copy(features, np.float64), offsets, sources, targets, n_features)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from maxmargin.compiling import subroutine
 from maxmargin.compiling.loops import add_scaled, clear, copy, weighted_sum
 from maxmargin.encoding.checked import checked_count, checked_flags
-from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, plain
+from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, kernel_array
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.margins import (
@@ -377,8 +377,8 @@ class Matching:
         costs = np.full(n_links, float(wrong))
         if possible is not None:
             costs[checked_flags(possible, n_links, owner, "possible")] = 0.0
-        n_true = plain(np.add.reduceat(true, phi.links[:, 0], dtype=np.int64), np.int64)
-        costs = plain(np.where(true, -missed, costs), np.float64)
+        n_true = kernel_array(np.add.reduceat(true, phi.links[:, 0], dtype=np.int64), np.int64)
+        costs = kernel_array(np.where(true, -missed, costs), np.float64)
         partners = _partners(phi, links, true, owner)
         return Problem(phi, _oracle(phi, links, partners, costs, n_true, float(missed)))
 
