@@ -1,28 +1,57 @@
-"""The scikit-learn layer: what all estimators share, and the table of them."""
+"""The scikit-learn layer: what all estimators share, and the table of them.
+
+The table is all that files, the command line, compilation and tests know of estimators. It has what must be
+known before an estimator is imported; all else its structure says.
+"""
 
 from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
 
-# The structure of each estimator: its folder in `maxmargin.structures`.
-STRUCTURES = {
-    "ChainSVC": "sequences",
-    "DependencySVC": "dependency",
-    "GraphSVC": "graphs",
-    "MatchingSVC": "matchings",
-    "MulticlassSVC": "classes",
-    "MultilabelSVC": "label_sets",
-    "SegmentSVC": "segments",
-    "StructuredSVC": "custom",
+if TYPE_CHECKING:
+    from maxmargin.estimators.structure import AnyEstimator
+
+
+class Entry(NamedTuple):
+    """Where the class of an estimator is, and its name on the command line, if it is there."""
+
+    module: str
+    command: str = ""
+
+
+def _room(name: str, command: str = "") -> Entry:
+    return Entry(f"maxmargin.structures.{name}.estimator", command)
+
+
+ESTIMATORS = {
+    "ChainSVC": _room("sequences", "chain"),
+    "SegmentSVC": _room("segments", "segments"),
+    "GraphSVC": _room("graphs", "graph"),
+    "DependencySVC": _room("dependency", "parser"),
+    "MulticlassSVC": _room("classes", "multiclass"),
+    "MultilabelSVC": _room("label_sets", "multilabel"),
+    "MatchingSVC": _room("matchings"),
+    "StructuredSVC": _room("custom"),
 }
-__all__ = sorted(STRUCTURES)
+__all__ = sorted(ESTIMATORS)
 
 
-def estimator_class(name: str) -> type:
+def estimator_class(name: str) -> "type[AnyEstimator]":
     """Return the class of an estimator by its name; its module is imported when it is needed."""
-    found: type = getattr(import_module(f"maxmargin.structures.{STRUCTURES[name]}.estimator"), name)
+    found: type[AnyEstimator] = getattr(import_module(ESTIMATORS[name].module), name)
     return found
 
 
-def __getattr__(name: str) -> type:
-    if name in STRUCTURES:
+def of_command(command: str) -> str:
+    """Return the name of the estimator with this name on the command line."""
+    return next(name for name, entry in ESTIMATORS.items() if entry.command == command)
+
+
+def commands() -> tuple[str, ...]:
+    """Return the names of estimators on the command line."""
+    return tuple(entry.command for entry in ESTIMATORS.values() if entry.command)
+
+
+def __getattr__(name: str) -> "type[AnyEstimator]":
+    if name in ESTIMATORS:
         return estimator_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
