@@ -78,7 +78,7 @@ def default_fits(names: list[str]) -> list[FirstFit]:
 
 def compiled() -> list[str]:
     """Return the names of the estimators whose kernels can be compiled beforehand."""
-    return [name for name in estimators.__all__ if _trials(name)]
+    return [name for name in sorted(estimators.ESTIMATORS) if _trials(name)]
 
 
 def _trials(name: str) -> Trials:

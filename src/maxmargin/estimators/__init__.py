@@ -12,23 +12,25 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Where the class of an estimator is, and its name on the command line, if it is there."""
+    """Where the class of an estimator is; its name and its tasks on the command line, if it is there."""
 
     module: str
     command: str = ""
+    tasks: tuple[str, ...] = ()
 
 
-def _room(name: str, command: str = "") -> Entry:
-    return Entry(f"maxmargin.structures.{name}.estimator", command)
+def _room(name: str, command: str = "", *tasks: str) -> Entry:
+    return Entry(f"maxmargin.structures.{name}.estimator", command, tasks)
 
 
+_SEQUENCES = "Attributes", "Columns", "JsonLines"
 ESTIMATORS = {
-    "ChainSVC": _room("sequences", "chain"),
-    "SegmentSVC": _room("segments", "segments"),
-    "GraphSVC": _room("graphs", "graph"),
-    "DependencySVC": _room("dependency", "parser"),
-    "MulticlassSVC": _room("classes", "multiclass"),
-    "MultilabelSVC": _room("label_sets", "multilabel"),
+    "ChainSVC": _room("sequences", "chain", *_SEQUENCES, "SequenceRows"),
+    "SegmentSVC": _room("segments", "segments", *_SEQUENCES),
+    "GraphSVC": _room("graphs", "graph", "PairColumns"),
+    "DependencySVC": _room("dependency", "parser", "Trees"),
+    "MulticlassSVC": _room("classes", "multiclass", "Classes"),
+    "MultilabelSVC": _room("label_sets", "multilabel", "LabelSets"),
     "MatchingSVC": _room("matchings"),
     "StructuredSVC": _room("custom"),
 }
@@ -46,9 +48,10 @@ def of_command(command: str) -> str:
     return next(name for name, entry in ESTIMATORS.items() if entry.command == command)
 
 
-def commands() -> tuple[str, ...]:
-    """Return the names of estimators on the command line."""
-    return tuple(entry.command for entry in ESTIMATORS.values() if entry.command)
+def commands(task: str | None = None) -> tuple[str, ...]:
+    """Return the names of estimators on the command line: of all, or of those for a task."""
+    entries = (entry for entry in ESTIMATORS.values() if entry.command)
+    return tuple(entry.command for entry in entries if task is None or task in entry.tasks)
 
 
 def __getattr__(name: str) -> "type[AnyEstimator]":

@@ -219,7 +219,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         """Return the examples of positive weight, encoded, with the caller's numbers of their rows."""
         given = listed(self._validated(parts, call))
         is_numbered = sample_weight is not None and getattr(self, "kernel", "linear") != "linear"
-        counts = np.array(self._structure.row_counts(self, given[0]), np.int64) if is_numbered else None
+        counts = np.array(self._structure.row_counts(given[0]), np.int64) if is_numbered else None
         order = None if counts is None else np.arange(len(counts))
         (*present, kept), weights = weighed((*given, order), sample_weight, self._owner)
         examples: Examples[Data] = self._structure.encode(self, tuple(present), weights, call)

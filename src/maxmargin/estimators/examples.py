@@ -180,6 +180,14 @@ def is_none(X: object) -> bool:
     return isinstance(X, Sized) and is_empty(X)
 
 
+def n_rows(features: object) -> int:
+    """Return the number of rows of features; zero for what has none."""
+    shape = getattr(features, "shape", None)
+    if isinstance(shape, tuple):
+        return int(shape[0]) if shape else 0
+    return len(features) if isinstance(features, Sized) else 0
+
+
 def check_width(owner: str, what: str, n_features: int, known: int) -> None:
     """Raise unless the data have the number of features seen in `fit`."""
     if n_features != known:

@@ -4,7 +4,7 @@ The functions take an estimator with the parameters of a kernel, whose structure
 (`learn_kernel`), adds it to its problem (`with_kernel`), and predicts from `prediction_rows`.
 """
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, cast, get_type_hints
 
 import numpy as np
@@ -349,14 +349,6 @@ def _known_support(model: AnyEstimator, name: str) -> Support:
 def _double(rows: RowFeatures) -> RowFeatures:
     """Return the features as float64, in which values of kernels are computed; objects stay what they are."""
     return rows if rows.dtype == object else rows.astype(np.float64, copy=False)
-
-
-def n_rows(features: object) -> int:
-    """Return the number of rows of features; zero for what has none."""
-    shape = getattr(features, "shape", None)
-    if isinstance(shape, tuple):
-        return int(shape[0]) if shape else 0
-    return len(features) if isinstance(features, Sized) else 0
 
 
 def row_dtype(X: object) -> type[np.floating]:

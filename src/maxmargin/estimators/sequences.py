@@ -1,7 +1,7 @@
 """Tokens of sequences, which labellings and segmentations share: how they are encoded, named and stored."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -121,11 +121,6 @@ def validated(model: AnyEstimator, parts: Parts) -> Parts:
     if model.kernel != "linear" and not isinstance(parts[0], NumberedSequences | CorpusSequences):
         parts = as_sequences(parts[0], model._owner), parts[1]
     return parts
-
-
-def row_counts(X: object) -> Sequence[int]:
-    """Return the number of tokens of each sequence."""
-    return [kernels.n_rows(x) for x in cast("Iterable[object]", X)]
 
 
 def encoded(model: AnyEstimator, X: object, call: Call) -> Tokens:

@@ -8,13 +8,13 @@ A structure lives in ``estimator.py`` of its room. What several structures share
 `tables` for the rows of a table, `sequences` for tokens, `kernels` for kernels of rows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Never, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from maxmargin.estimators.examples import Data, Examples, Parts
+from maxmargin.estimators.examples import Data, Examples, Parts, n_rows
 from maxmargin.estimators.explanation import Reader
 from maxmargin.estimators.fields import Fields
 from maxmargin.estimators.inspection import WeightTable
@@ -189,9 +189,9 @@ class Structure(Generic[Model, Data, Output, Values]):
 
     # For some: kernels of rows, C in units of the features, training on a cluster.
 
-    def row_counts(self, model: Model, X: object) -> Sequence[int]:
+    def row_counts(self, X: object) -> list[int]:
         """Return the number of rows of each example, as users give them; it may be wrong."""
-        raise NotImplementedError
+        return [n_rows(x) for x in cast("Iterable[object]", X)] if self.in_lists else [1] * n_rows(X)
 
     def score_columns(self, model: Model, coefficients: FloatArray) -> int:
         """Return the number of scores that a row has in predictions with a kernel."""

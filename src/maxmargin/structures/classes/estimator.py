@@ -1,6 +1,6 @@
 """Multiclass classification as a scikit-learn estimator."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -139,9 +139,6 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
             WeightTable("example", tables.feature_names(model), classes, weights),
             WeightTable("intercept", NO_FEATURE, classes, model.intercept_[None]),
         ]
-
-    def row_counts(self, model: "MulticlassSVC", X: object) -> Sequence[int]:
-        return [1] * kernels.n_rows(X)
 
     def known_targets(self, model: AnyEstimator, y: object) -> Targets:
         """Return the true classes checked."""

@@ -21,6 +21,7 @@ from maxmargin.estimators.examples import (
     check_width,
     is_none,
     label_weights,
+    n_rows,
     present_weights,
     share_right,
 )
@@ -284,9 +285,9 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
             pairs = list(itertools.product(labels, labels))
         return [WeightTable("edge", _edge_names(model), pairs, weights.reshape(len(weights), -1))]
 
-    def row_counts(self, model: "GraphSVC", X: object) -> Sequence[int]:
+    def row_counts(self, X: object) -> list[int]:
         graphs = [x if isinstance(x, tuple | list) else () for x in cast("Iterable[object]", X)]
-        return [kernels.n_rows(graph[0]) if graph else 0 for graph in graphs]
+        return [n_rows(graph[0]) if graph else 0 for graph in graphs]
 
     def rows_per_example(self, model: "GraphSVC", size: float) -> float:
         # Less than one where graphs have many nodes. If the loss is an average over nodes, rather than a sum,

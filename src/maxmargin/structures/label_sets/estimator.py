@@ -1,6 +1,6 @@
 """Multilabel classification as a scikit-learn estimator."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -262,9 +262,6 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
         names = _label_names(model)
         pairs = [(names[a], names[b]) for a, b in model.edges_.tolist()]
         return [WeightTable("pair", PAIR_STATES, pairs, model.edge_coef_.reshape(-1, 4).T)]
-
-    def row_counts(self, model: "MultilabelSVC", X: object) -> Sequence[int]:
-        return [1] * kernels.n_rows(X)
 
     def score_columns(self, model: "MultilabelSVC", coefficients: FloatArray) -> int:
         return int(coefficients.shape[1]) // model._n_labels

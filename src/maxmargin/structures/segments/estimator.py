@@ -1,7 +1,7 @@
 """Segmentation of sequences as a scikit-learn estimator."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
 from typing import ClassVar, NamedTuple, cast
 
@@ -204,9 +204,6 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
             joint_table("transition", model.transitions_, labels, labels),
             joint_table("start", model.start_, [None], labels),
         ]
-
-    def row_counts(self, model: "SegmentSVC", X: object) -> Sequence[int]:
-        return sequences.row_counts(X)
 
     def lesson(self, model: "SegmentSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
         X, y = parts

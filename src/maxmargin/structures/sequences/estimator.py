@@ -1,7 +1,7 @@
 """Sequence labelling as a scikit-learn estimator."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
 from typing import ClassVar, NamedTuple, Self
 
@@ -214,9 +214,6 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
         if model._order == 1:
             return pairs
         return [*pairs, joint_table("trigram", model.trigrams_, *3 * [labels])]
-
-    def row_counts(self, model: "ChainSVC", X: object) -> Sequence[int]:
-        return sequences.row_counts(X)
 
     def lesson(self, model: "ChainSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
         X, y = parts
