@@ -16,8 +16,8 @@ import numpy as np
 from _measure import Times, interleaved
 from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Subgradient
 from maxmargin.methods.protocol import start
-from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.sweep import advance, predictions
+from maxmargin.methods.sweep import advance
+from maxmargin.solving.decoding import decoding_work, predictions
 from maxmargin.structures.problem import sizes
 from maxmargin.structures.sequences.model import ChainProblem
 
@@ -64,7 +64,7 @@ def methods(problem: Any) -> dict[str, Any]:
 def decoding_pass(problem: ChainProblem, w: Any) -> Callable[[], None]:
     """Return a function that decodes all training examples at fixed weights."""
     out = np.empty(len(problem.oracle.labels), dtype=np.int64)
-    return partial(predictions, problem, w, 0, sizes(problem).examples, out, new_scratch(problem))
+    return partial(predictions, problem, w, 0, sizes(problem).examples, out, *decoding_work(problem))
 
 
 def time_passes(problem: ChainProblem, rounds: int, warmup: int) -> dict[str, Times]:

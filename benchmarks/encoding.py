@@ -1,9 +1,9 @@
-"""The cost of encoding, all in one run: the packed table of names against a dict, and the checks of indices.
+"""The cost of encoding, all in one run: the table of names against a dict, and the checks of indices.
 
     python benchmarks/encoding.py [--quick] [--data DIRECTORY]
 
 The first part encodes a million tokens with the named features of CoNLL-2000, read from --data or
-$MAXMARGIN_DATA, alternately with the packed table of names and with a plain dict. Each run has fresh strings,
+$MAXMARGIN_DATA, alternately with the table of names and with a plain dict. Each run has fresh strings,
 as a user's feature function makes them: whoever looks a string up first has to hash it.
 
 The second part measures the checks that builders do, as a share of the time of encoding. Kernels do not check
@@ -38,10 +38,10 @@ from maxmargin.structures import rows
 TOKENS = 1_000_000
 SENTENCES, LENGTH, FEATURES, LABELS = 8936, 24, 20, 22
 SHARE = Target(must=0.02)
-# The packed table must not slow fitting down much, and is kept only while transforming is faster with it.
+# The table must not slow fitting down much, and is kept only while transforming is faster with it.
 TARGETS = {"fit_transform": Target(must=0.9, floor=True), "transform": Target(must=1.25, floor=True)}
 ROUNDS = 3
-TABLE, DICT = "packed table", "dict"
+TABLE, DICT = "table", "dict"
 
 
 def look_up_in_dict(self: Vocabulary, bags: Bags, sizes: NDArray[np.int64]) -> NDArray[np.int32]:

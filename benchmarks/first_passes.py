@@ -28,7 +28,7 @@ import numpy as np
 
 from maxmargin import Accelerated, Averaged, BlockFrankWolfe, Pairwise, solve
 from maxmargin.methods.protocol import point, start
-from maxmargin.methods.sampling import SAMPLINGS, some_visits
+from maxmargin.methods.rules import SAMPLINGS, some_visits
 from maxmargin.methods.scratch import kept_scratch
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray, IntArray

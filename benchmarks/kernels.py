@@ -47,10 +47,9 @@ from maxmargin.compiling import kernel
 from maxmargin.compiling.interpreting import interpreted
 from maxmargin.datasets import load_ocr
 from maxmargin.methods.protocol import start
-from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.sweep import advance, predictions
+from maxmargin.methods.sweep import advance
 from maxmargin.problems import Chain, GaussianKernel, Kernelised, Multiclass
-from maxmargin.solving.decoding import decode_all
+from maxmargin.solving.decoding import decode_all, decoding_work, predictions
 from maxmargin.solving.result import Progress
 from maxmargin.structures import kernelised
 from maxmargin.structures.columns import GROUP, add_columns
@@ -192,7 +191,7 @@ def overhead(data: str | None) -> list[Figure]:
         tasks = {
             "pass": lambda: advance(method, copied, problem, order),  # noqa: B023
             "additions": lambda: replay(problem.map.columns, *log, places, G),  # noqa: B023
-            "decoding": lambda: predictions(problem, w, 0, n, out, new_scratch(problem)),
+            "decoding": lambda: predictions(problem, w, 0, n, out, *decoding_work(problem)),
         }
         ratios = []
         for _ in range(15):

@@ -102,7 +102,7 @@ def warm(method: str, sampling: str) -> None:
 def _note_in(log: Path) -> None:
     """Note each moment at which a state is or could be written: the number of visits, and the time."""
     from maxmargin.files.checkpoint import Keeper
-    from maxmargin.solving.run_state import Files
+    from maxmargin.solving.resume import Files
 
     is_due, save, continued = Keeper.is_due, Keeper.save, Files.continued
     handle = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)

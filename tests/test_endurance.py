@@ -16,7 +16,7 @@ def test_weights_do_not_drift() -> None:
     assert endurance.drift(900, n=30) <= 1e-12
 
 
-def test_sixteen_threads_at_once() -> None:
+def test_sixteen_threads_at_once_agree() -> None:
     assert endurance.threads(16, max_iter=2)
 
 
@@ -61,5 +61,5 @@ def test_memory_that_runs_out_for_real() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", process_sweeps.FAULTS)
-def test_faults_around_a_process(fault: str, tmp_path: Path) -> None:
+def test_faults_around_a_process_do_no_harm(fault: str, tmp_path: Path) -> None:
     assert "wrong" not in process_sweeps.one_case(0, tmp_path, fault)

@@ -40,7 +40,7 @@ TAGS = st.sampled_from(["O", "B-X", "I-X", "E-X", "B-Y", "I-Y", "E-Y"])
         ("", []),
     ],
 )
-def test_phrases_by_hand(tags: str, expected: list[tuple[int, int, str]]) -> None:
+def test_phrases_are_those_found_by_hand(tags: str, expected: list[tuple[int, int, str]]) -> None:
     assert list(phrases(tags.split())) == expected
 
 
@@ -61,7 +61,7 @@ def phrases_by_rules(tags: list[str]) -> set[tuple[int, int, str]]:
 
 
 @given(st.lists(TAGS, max_size=8))
-def test_phrases_by_the_rules_of_conlleval(tags: list[str]) -> None:
+def test_phrases_follow_the_rules_of_conlleval(tags: list[str]) -> None:
     assert set(phrases(tags)) == phrases_by_rules(tags)
 
 
@@ -97,7 +97,7 @@ def test_scores_by_type_in_the_layout_of_conlleval() -> None:
     ]
 
 
-def test_no_phrases() -> None:
+def test_without_phrases_scores_are_zero() -> None:
     scores = phrase_scores([["O"]], [["O"]])
     assert scores.overall == Counts(0, 0, 0)
     assert (scores.overall.f1, scores.overall.precision, scores.overall.recall, scores.accuracy) == (
@@ -114,12 +114,12 @@ def test_tags_of_phrases() -> None:
     assert not are_phrase_tags(["B-x", "X-y"])
 
 
-def test_attachment_by_hand() -> None:
+def test_attachment_is_that_counted_by_hand() -> None:
     found = attachment_scores([[2, 0, 2], [0]], [[2, 0, 1], [0]], [[False, False, True], [True]])
     assert found == (0.75, 1.0, 4)
 
 
-def test_alignment_error_rate_by_hand() -> None:
+def test_alignment_error_rate_is_that_counted_by_hand() -> None:
     # |A| = 4, |S| = 3, |A & S| = 2, |A & P| = 3
     sure, possible = {(0, 0), (1, 1), (2, 2)}, {(0, 1)}
     rate = alignment_error_rate([sure], [possible], [{(0, 0), (1, 1), (0, 1), (5, 5)}])

@@ -45,7 +45,7 @@ def number(pattern: str, text: str) -> float:
 
 
 @pytest.mark.slow
-def test_chunking_without_data(capsys: pytest.CaptureFixture[str]) -> None:
+def test_chunking_runs_without_data(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed("chunking.py", capsys)
     assert "Instead: words of scanned digits." in text
     assert number(r"within ([\d.e-]+) of its minimum", text) <= 0.5
@@ -58,7 +58,7 @@ def test_chunking_without_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  4 -> 6  +" in text
 
 
-def test_chunking_with_data(
+def test_chunking_runs_with_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [" ".join(token) for sentence in SENTENCES for token in (*sentence, ())]
@@ -75,7 +75,7 @@ def test_chunking_with_data(
 
 
 @pytest.mark.slow
-def test_kernels_without_data(capsys: pytest.CaptureFixture[str]) -> None:
+def test_kernels_run_without_data(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed("plot_kernels.py", capsys)
     assert "Instead: words of scanned digits." in text
     linear = number(r"Linear: ([\d.]+)% of the letters wrong", text)
@@ -115,7 +115,9 @@ def test_examples_use_public_names_only() -> None:
 
 
 @pytest.mark.long
-def test_alignment_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_alignment_runs_without_data(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import matplotlib.pyplot as plt
 
     shown: list[Any] = []
@@ -147,7 +149,9 @@ def test_own_oracle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.long
-def test_parsing_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parsing_runs_without_data(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import matplotlib.pyplot as plt
 
     shown: list[Any] = []
@@ -164,7 +168,9 @@ def test_parsing_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 @pytest.mark.slow
-def test_phrases_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_phrases_run_without_data(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import matplotlib.pyplot as plt
 
     shown: list[Any] = []
@@ -179,7 +185,7 @@ def test_phrases_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 @pytest.mark.slow
-def test_snakes_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_snakes_run_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import matplotlib.pyplot as plt
 
     shown: list[str] = []
@@ -194,7 +200,7 @@ def test_snakes_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 
 @pytest.mark.slow
-def test_nuclei_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nuclei_run_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import matplotlib.pyplot as plt
 
     shown: list[str] = []
@@ -209,7 +215,7 @@ def test_nuclei_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 
 @pytest.mark.slow
-def test_scene_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scene_runs_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import matplotlib.pyplot as plt
 
     shown: list[int] = []
@@ -224,7 +230,7 @@ def test_scene_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.mark.slow
-def test_words_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_run_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import matplotlib.pyplot as plt
 
     shown: list[str] = []
@@ -239,7 +245,9 @@ def test_words_without_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     plt.close("all")
 
 
-def test_matrix_completion(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_matrix_completion_beats_the_mean(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import matplotlib.pyplot as plt
 
     shown: list[str] = []
@@ -254,7 +262,9 @@ def test_matrix_completion(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     plt.close("all")
 
 
-def test_product(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_product_finds_the_shares(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import matplotlib.pyplot as plt
 
     shown: list[str] = []

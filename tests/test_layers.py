@@ -20,7 +20,7 @@ ROOT = Path(maxmargin.__file__).parent
 # From the lowest to the highest. A module may import those of lower layers and its own. A file of a room of
 # structures is in the layer of its name; all other files of rooms, and what rooms share, are "structures".
 LAYERS = [
-    ["runtime", "evaluation"],
+    ["runtime", "evaluation", "_moved"],
     ["files/atomic", "files/container", "files/parts", "files/checkpoint"],
     ["compiling"],
     ["encoding", "structures/encode"],
@@ -140,6 +140,55 @@ def test_rooms_have_few_files():
         assert len(names) <= 7, room
 
 
+def test_the_tree_of_tests_is_that_of_the_package():
+    tests = Path(__file__).parent
+    rooms = {path.parent.relative_to(ROOT).as_posix() for path in ROOT.rglob("__init__.py")}
+    folders = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")}
+    assert folders <= rooms | {"fuzz", "benchmarks", "word_alignment"}
+    assert rooms - folders <= {"compiling/numba_private"}
+
+
+def private_names(tree):
+    """What a test imports, reads or replaces of modules and begins with an underscore: (room, name)."""
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("maxmargin."):
+            room = node.module.split(".")[1]
+            yield from ((room, alias.name) for alias in node.names if alias.name.startswith("_"))
+            paths = {(alias.asname or alias.name): f"{node.module}.{alias.name}" for alias in node.names}
+            modules |= {name: room for name, path in paths.items() if _module_at(path.replace(".", "/")[10:])}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=used):
+                yield modules.get(name), used
+            case ast.Call(args=[ast.Name(id=name), ast.Constant(value=str(used)), *_]):
+                yield modules.get(name), used
+
+
+def test_tests_read_private_names_of_their_own_room_only():
+    tests = Path(__file__).parent
+    for file in tests.rglob("test_*.py"):
+        own, names = file.relative_to(tests).parts[0], private_names(tree_of(file))
+        others = {(room, name) for room, name in names if room not in (own, None) and name.startswith("_")}
+        assert not others, file
+
+
+def test_cases_share_no_random_generator():
+    for file in Path(__file__).parent.rglob("*.py"):
+        tree = tree_of(file)
+        shared = {ast.unparse(node.targets[0]) for node in tree.body if _makes_generator(node)}
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+        read = {node.id for each in functions for node in ast.walk(each) if isinstance(node, ast.Name)}
+        local = {node.arg for each in functions for node in ast.walk(each) if isinstance(node, ast.arg)}
+        assert not shared & (read - local), file
+
+
+def _makes_generator(node):
+    return isinstance(node, ast.Assign) and bool(
+        re.fullmatch(r"np\.random\.default_rng\(\d*\)", ast.unparse(node.value))
+    )
+
+
 def test_models_know_nothing_of_scikit_learn():
     for module in MODULES:
         if part_of(module) in (
@@ -187,7 +236,7 @@ def _module_at(path):
     return next((m for m in (path, f"{path}/__init__") if m in MODULES), None)
 
 
-def test_no_cycles():
+def test_imports_have_no_cycles():
     done, trail = set(), []
 
     def visit(module):
@@ -241,10 +290,8 @@ def keys_after_edit(file):
 def test_an_edit_to_any_source_of_compiled_code_changes_all_keys(package, monkeypatch):
     monkeypatch.setattr(places, "ROOT", package)
     before, files = keys(), compiled_from()
-    private = {
-        f"compiling/numba_private/{name}.py" for name in ("lowering", "items", "libraries", "pipeline")
-    }
-    assert private | {"structures/sequences/inference.py"} <= {file.as_posix() for file in files}
+    needed = {"compiling/numba_private/pipeline.py", "structures/sequences/inference.py"}
+    assert needed <= {file.as_posix() for file in files}
     for file in files:
         after = keys_after_edit(package / file)
         assert not set(before) & set(after), file

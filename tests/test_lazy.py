@@ -51,7 +51,7 @@ def test_all_names_are_listed_before_they_are_used():
     assert set(said_by(program)) >= {*maxmargin.__all__, "problems", "methods", "estimators"}
 
 
-def test_star_and_modules_of_the_package_without_optional_packages():
+def test_star_and_modules_work_without_optional_packages():
     optional = ("pandas", "matplotlib", "piqp", "dask", "distributed")
     absent = f"import sys; sys.modules.update(dict.fromkeys({optional}))"
     modules = "import maxmargin; print(maxmargin.problems.Chain.__name__, maxmargin.solve.__name__)"

@@ -17,7 +17,7 @@ import pytest
 from maxmargin import Averaged, BlockFrankWolfe, FrankWolfe, Subgradient
 from maxmargin.datasets import load_ocr
 from maxmargin.methods.protocol import point, start
-from maxmargin.methods.sampling import Uniform
+from maxmargin.methods.rules import Uniform
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Chain
 from maxmargin.solving import objective

@@ -74,7 +74,7 @@ def test_the_certificate_brackets_the_optimum(made: Any, lam: float, method: str
         (four_classes_of_sparse_rows, 0, 1.0),
     ],
 )
-def test_primal_dual_and_weights_to_seven_digits(made: Any, seed: int, lam: float) -> None:
+def test_primal_dual_and_weights_agree_to_seven_digits(made: Any, seed: int, lam: float) -> None:
     case = made(seed)
     best = naive.optimum(case.data, lam)
     assert min(alpha.max() for alpha in best.alpha) < 0.9

@@ -2,6 +2,8 @@
 
 import lazy_loader
 
+from . import _moved as _moved
+
 __version__ = "0.1.0"
 
 # The stub beside this file, `__init__.pyi`, lists the public names, which are imported on first use.

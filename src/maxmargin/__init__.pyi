@@ -39,11 +39,11 @@ from .solving.display import ProgressLine as ProgressLine
 from .solving.driver import CPath as CPath
 from .solving.driver import c_path as c_path
 from .solving.driver import solve as solve
-from .solving.history import History as History
-from .solving.history import plot_convergence as plot_convergence
+from .solving.result import History as History
 from .solving.result import Progress as Progress
 from .solving.result import Result as Result
 from .solving.result import Status as Status
+from .solving.result import plot_convergence as plot_convergence
 from .solving.resume import WarmStart as WarmStart
 from .structures.classes.estimator import MulticlassSVC as MulticlassSVC
 from .structures.custom.estimator import StructuredSVC as StructuredSVC

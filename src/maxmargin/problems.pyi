@@ -22,8 +22,8 @@ from .structures.segments.model import Segments as Segments
 from .structures.segments.model import SegmentWeights as SegmentWeights
 from .structures.sequences.model import Chain as Chain
 from .structures.sequences.model import ChainWeights as ChainWeights
-from .structures.sequences.second_order import SecondOrderChain as SecondOrderChain
-from .structures.sequences.second_order import SecondOrderWeights as SecondOrderWeights
+from .structures.sequences.model import SecondOrderChain as SecondOrderChain
+from .structures.sequences.model import SecondOrderWeights as SecondOrderWeights
 from .structures.wrappers import SignConstrained as SignConstrained
 from .structures.wrappers import SlackRescaled as SlackRescaled
 from .structures.wrappers import Weighted as Weighted

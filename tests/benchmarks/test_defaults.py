@@ -71,7 +71,7 @@ def test_overlap_and_accuracy_of_counts():
     assert SUBSETS.value(SUBSETS.counts(truth, predicted)) == pytest.approx(whole)
 
 
-def test_bootstrap_of_independent_errors():
+def test_bootstrap_intervals_are_those_of_independent_errors():
     from _scores import ACCURACY, bootstrap
 
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 
-def test_curves_over_seeds(frame):
+def test_curves_hold_median_and_best_over_seeds(frame):
     from _curves import SUBOPTIMALITY, TEST_ERROR, Results
 
     results = Results(frame)
@@ -33,7 +33,7 @@ def test_where_a_curve_first_reaches_a_level():
 @pytest.mark.parametrize(
     ("late", "verdict"), [(1.0, "agrees, in 2 of 2"), (1.5, "does not agree, in 0 of 2")]
 )
-def test_ours_against_the_weighted_average(frame, late, verdict):
+def test_ours_is_compared_with_the_weighted_average(frame, late, verdict):
     """Suboptimality that falls as 1 / passes, from 0.2 of the optimum on; or as much, but later."""
     from _curves import Results
     from _document import claims_section

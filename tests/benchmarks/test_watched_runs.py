@@ -56,7 +56,7 @@ def test_batch_methods_are_measured_after_passes(problem):
     assert [row.passes for row in watch.rows] == [1, 2, 3]
 
 
-def test_checkpoints():
+def test_checkpoints_grow_by_a_constant_ratio():
     from benchmark_utils.trajectory import checkpoints
 
     stops = checkpoints(1000, 0.1, 50)
@@ -66,7 +66,7 @@ def test_checkpoints():
     assert checkpoints(2, 0.1, 3).tolist() == [1, 2, 3, 4, 5, 6]
 
 
-def test_hamming_error():
+def test_hamming_error_is_the_mean_over_words():
     from benchmark_utils.data import hamming_error
 
     error = hamming_error([[1, 2, 3, 4], [5, 6]])
@@ -74,7 +74,7 @@ def test_hamming_error():
     assert error(np.array([0, 2, 3, 4, 5, 0])) == pytest.approx((1 / 4 + 1 / 2) / 2)
 
 
-def test_objective_of_weights_by_class(problem):
+def test_objective_of_weights_by_class_is_the_primal(problem):
     from benchmark_utils.rivals import primal_of_classes
 
     coef = np.random.default_rng(1).normal(size=(3, 4))

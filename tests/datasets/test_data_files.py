@@ -53,14 +53,14 @@ def test_cache_is_in_the_home_directory_by_default(tmp_path: Path, monkeypatch: 
     assert locate(SOURCE, None, "f") == path
 
 
-def test_tilde_in_data_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tilde_in_data_home_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(variable, str(tmp_path))
     path = put(tmp_path / "d", "a.npz")
     assert locate(SOURCE, "~/d", "f") == path
 
 
-def test_fetched_whole(cache: Path, serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_is_fetched_whole(cache: Path, serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     requests = serve({SOURCE.url: PACKED})
     with caplog.at_level(logging.INFO, logger="maxmargin"):
         path = locate(SOURCE, None, "f")
@@ -71,7 +71,9 @@ def test_fetched_whole(cache: Path, serve: Serve, caplog: pytest.LogCaptureFixtu
     assert caplog.messages == [f"fetching {SOURCE.url} into {path}"]
 
 
-def test_nowhere_and_no_network(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_file_or_a_network_there_is_one_error(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     named, home = tmp_path / "named", tmp_path / "home"
     monkeypatch.setenv("MAXMARGIN_DATA", str(named))
     with pytest.raises(FileNotFoundError) as caught:
@@ -132,7 +134,7 @@ def test_without_a_known_hash_nothing_is_fetched(serve: Serve) -> None:
     assert requests == []
 
 
-def test_a_directory_of_two_lines() -> None:
+def test_a_directory_of_two_lines_is_named_in_one() -> None:
     with pytest.raises(FileNotFoundError, match=r"^f: no .* in two lines, .*data_home=\.$"):
         locate(SOURCE._replace(sha256=None), "two\nlines", "f")
 

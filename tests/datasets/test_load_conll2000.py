@@ -23,7 +23,7 @@ def write_pair(folder: Path) -> None:
     (folder / "test.txt.gz").write_bytes(gzip.compress(TEST.encode()))
 
 
-def test_features_of_a_small_sentence() -> None:
+def test_a_small_sentence_has_the_features_of_its_words() -> None:
     features = window_features([("He", "PRP"), ("runs", "VBZ"), (".", "."), ("No", "DT")])
     assert len(features) == 4
     assert features[1] == [
@@ -49,7 +49,7 @@ def test_features_of_a_small_sentence() -> None:
     ]
 
 
-def test_features_of_a_sentence_of_one_word() -> None:
+def test_a_sentence_of_one_word_has_features_of_its_ends() -> None:
     (features,) = window_features([("Stop", "VB")])
     assert features[:7] == [
         "word[-2]=<s>",
@@ -88,7 +88,7 @@ def test_equal_features_are_one_object() -> None:
     [TRAIN, TRAIN.strip(), "\n\n" + TRAIN + "\n\n", TRAIN.replace("\n", "\r\n")],
     ids=["official", "no blank at the end", "extra blanks", "Windows line ends"],
 )
-def test_reading_sentences(tmp_path: Path, text: str) -> None:
+def test_sentences_are_read_plain_and_packed(tmp_path: Path, text: str) -> None:
     expected = [
         [("He", "PRP", "B-NP"), ("runs", "VBZ", "B-VP"), (".", ".", "O")],
         [("Run", "VB", "B-VP"), ("!", ".", "O")],
@@ -101,7 +101,7 @@ def test_reading_sentences(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("folder", ["", "conll2000"])
-def test_loading_from_a_directory(tmp_path: Path, folder: str) -> None:
+def test_files_are_loaded_from_a_directory(tmp_path: Path, folder: str) -> None:
     write_pair(tmp_path / folder)
     X_train, y_train, X_test, y_test = load_conll2000(data_home=tmp_path)
     assert y_train == [["B-NP", "B-VP", "O"], ["B-VP", "O"]]
@@ -156,7 +156,7 @@ def test_damaged_file_is_named(tmp_path: Path, body: bytes, reason: str) -> None
         ("B-NP", "O", 0.0),
     ],
 )
-def test_chunk_f1_by_hand(true: str, pred: str, f1: float) -> None:
+def test_chunk_f1_is_that_worked_out_by_hand(true: str, pred: str, f1: float) -> None:
     assert chunk_f1([true.split()], [pred.split()]) == pytest.approx(f1)
 
 
@@ -187,7 +187,7 @@ TAG_PAIRS = st.tuples(*2 * [st.sampled_from(["O", "B-a", "I-a", "B-b", "I-b"])])
 
 
 @given(st.lists(st.lists(TAG_PAIRS, max_size=8), max_size=4))
-def test_chunk_f1_against_all_spans(sentences: list[list[tuple[str, str]]]) -> None:
+def test_chunk_f1_is_that_of_all_spans(sentences: list[list[tuple[str, str]]]) -> None:
     true, pred = ([[pair[side] for pair in s] for s in sentences] for side in (0, 1))
     found = [(set(spans(a)), set(spans(b))) for a, b in zip(true, pred, strict=True)]
     right = sum(len(a & b) for a, b in found)
@@ -216,7 +216,7 @@ def test_chunk_f1_refuses(true: list[list[str]], pred: list[list[str]], message:
 
 
 @pytest.mark.long
-def test_real_sentences(real_data: Path) -> None:
+def test_real_sentences_are_read(real_data: Path) -> None:
     X_train, y_train, X_test, y_test = load_conll2000(data_home=real_data)
     assert (len(X_train), len(X_test)) == (8936, 2012)
     assert (sum(map(len, X_train)), sum(map(len, X_test))) == (211727, 47377)

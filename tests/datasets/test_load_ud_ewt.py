@@ -49,7 +49,7 @@ def test_files_are_found(tmp_path: Path, folder: str, end: str) -> None:
     assert len(treebank.train.X) == 2
 
 
-def test_without_files(tmp_path: Path) -> None:
+def test_without_files_there_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(
         FileNotFoundError, match=r"^load_ud_ewt: no 'ud_ewt/en_ewt-ud-train.conllu.gz' or"
     ) as caught:
@@ -65,7 +65,7 @@ def test_without_files(tmp_path: Path) -> None:
         (b"\xff\xfe", "codec"),
     ],
 )
-def test_damaged_files(tmp_path: Path, content: str | bytes, message: str) -> None:
+def test_damaged_files_are_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
     path = tmp_path / "some.conllu"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(OSError, match=f"^read_conllu: .*{message}") as caught:
@@ -78,7 +78,7 @@ def test_refuses_tags(tmp_path: Path) -> None:
         read_conllu(tmp_path, tags="pos")
 
 
-def test_the_real_sentences(real_data: Path) -> None:
+def test_the_real_sentences_are_read(real_data: Path) -> None:
     treebank = load_ud_ewt(data_home=real_data)
     assert [len(part.X) for part in treebank] == [12544, 2001, 2077]
     assert sum(map(len, treebank.train.X)) == 204577

@@ -20,7 +20,7 @@ def sequences_of(labels):
 
 
 @given(sequences_of(TEXTS) | sequences_of(NUMBERS))
-def test_as_numpy_unique(y):
+def test_codes_are_those_of_numpy_unique(y):
     codes, classes = encode_labels(y)
     flat = np.concatenate([np.array(labels) for labels in y])
     expected, inverse = np.unique(flat, return_inverse=True)
@@ -84,7 +84,7 @@ def test_known_classes_keep_their_numbers():
     assert classes.tolist() == ["a", "b", "c"]
 
 
-def test_integers_for_known_booleans():
+def test_integers_are_accepted_for_known_booleans():
     codes, _ = encode_labels([[True, 0]], classes=np.array([0, 1]))
     assert codes.tolist() == [1, 0]
 
@@ -118,14 +118,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("y", "error", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_labels(y, error, message):
+def test_wrong_labels_are_refused(y, error, message):
     with pytest.raises(error, match=re.escape(message)) as raised:
         encode_labels(y, owner="Owner")
     assert str(raised.value).startswith("Owner: ")
     assert "\n" not in str(raised.value)
 
 
-def test_unknown_label():
+def test_an_unknown_label_is_named():
     message = (
         "label 1 of sequence 1 of y is 'x', expected one of the 6 known labels "
         "('a', 'b', 'c', 'd', 'e', ...); fit on data that has it, or remove the sequence."
@@ -136,7 +136,7 @@ def test_unknown_label():
         encode_labels([[3]], classes=["a"])
 
 
-def test_lengths_other_than_the_tokens():
+def test_lengths_other_than_the_tokens_are_refused():
     with pytest.raises(ValueError, match="sequence 1 has 1 tokens in X, but 2 labels in y; give"):
         encode_labels([["a", "b"], ["a", "b"]], OFFSETS)
     with pytest.raises(ValueError, match="sequence 1 has 1 tokens in X, but 0 labels in y; give"):

@@ -1,4 +1,4 @@
-"""The packed table of names against a plain dict."""
+"""The table of names against a plain dict."""
 
 import os
 from gzip import open as open_gzip
@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.encoding import names as lookup
-from maxmargin.encoding import packed
+from maxmargin.encoding import table
 from maxmargin.encoding.kinds import chunk_edges
+from maxmargin.files.parts import as_bytes, as_texts
 
 # All characters, lone surrogates and NUL too, and repeats that make names of all lengths.
 PIECES = st.text(st.characters(exclude_categories=()), max_size=5)
@@ -39,41 +40,39 @@ def expected(names, bags):
 
 
 @given(st.data(), st.lists(NAMES | SIMPLE, unique=True, min_size=1, max_size=40))
-def test_table_as_dict(data, names):
+def test_the_table_finds_what_a_dict_does(data, names):
     asked = st.sampled_from(names) | NAMES | SIMPLE
     bags = data.draw(st.lists(st.lists(asked, max_size=9), min_size=1, max_size=9))
     bags.append([names[0]])
     assert look_up(names, bags) == expected(names, bags)
 
 
+@pytest.mark.parametrize("slot", [0, 123, -1])
 @given(st.lists(SIMPLE, unique=True, min_size=1, max_size=40), st.lists(SIMPLE, min_size=1))
-def test_every_name_at_one_slot(names, asked):
+def test_every_name_at_one_slot(slot, names, asked):
+    """From the last slot, the search goes on at the start of the table."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "MULTIPLIERS", np.zeros(8, np.uint64))
+        patch.setattr(table, "hash_of", lambda text, start, length: np.uint64(slot % 2**32))
         assert look_up(names, [asked]) == expected(names, [asked])
 
 
-@given(st.lists(SIMPLE, unique=True, min_size=1, max_size=40), st.lists(SIMPLE, min_size=1))
-def test_search_goes_on_at_the_start_of_the_table(names, asked):
-    def last(table, words):
-        return np.full(len(words), len(table.slots) - 1)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed.PackedTable, "home", last)
-        assert look_up(names, [asked]) == expected(names, [asked])
-
-
-@pytest.mark.parametrize("width", packed.WIDTHS)
-def test_names_as_long_as_a_row_and_longer(width):
-    names = ["x" * (width - 1), "x" * width, "y" * width, "é" * (width // 2), "z"]
-    longer = ["x" * (width + 1), "x" * width + "\0", "é" * (width // 2) + "x"]
-    assert packed.PackedTable(names).width == width
-    bags = [[*names, "x" * (width + 2)], [*longer, *names]]
+@pytest.mark.parametrize("length", [7, 8, 9, 16])
+def test_names_as_long_as_a_machine_word_and_longer(length):
+    names = ["x" * (length - 1), "x" * length, "y" * length, "é" * (length // 2), "z", "", "x" * (length + 8)]
+    longer = ["x" * (length + 1), "x" * length + "\0", "é" * (length // 2) + "x", "x" * (length - 1) + "é"]
+    bags = [[*names, "x" * (length + 2)], [*longer, *names]]
     assert look_up(names, bags) == expected(names, bags)
-    more = [*names * 200, *longer]
-    more = list(dict.fromkeys([*(f"{k}{'x' * (width - 5)}" for k in range(1000, 3000)), *more]))
-    assert packed.PackedTable(more).width == width
-    assert look_up(more, bags) == expected(more, bags)
+    assert look_up(names[::-1], bags) == expected(names[::-1], bags)
+
+
+def test_the_table_grows():
+    names = [f"{k:x}" for k in range(5000)]
+    found = table.NameTable(10**5)
+    text = np.frombuffer(("\t".join(names * 2) + "\n").encode(), np.uint8)
+    codes, counts = found.learn(text, 10**4, 1)
+    assert codes.tolist() == 2 * list(range(5000))
+    assert counts.tolist() == [10**4]
+    assert as_texts(found.names) == names
 
 
 def test_names_with_the_separator_only():
@@ -84,10 +83,9 @@ def test_names_with_the_separator_only():
 
 def test_hash_spreads_names_that_differ_little():
     names = [f"{a}{b}{c}" for a in range(10, 99) for b in range(10, 60) for c in range(10, 20)]
-    table = packed.PackedTable(names)
-    words = table.rows[:-1].view(np.uint64).reshape(len(names), -1)
-    slots = len(table.slots)
-    distinct = len(np.unique(table.home(words)))
+    text, slots = as_bytes(names), 1 << 17
+    keys = [int(table.hash_of(text, 7 * k, 6)) for k in range(len(names))]
+    distinct = len({key % slots for key in keys})
     # What names thrown at random would take, and a little less.
     assert distinct > 0.97 * slots * -np.expm1(-len(names) / slots)
 
@@ -113,10 +111,3 @@ def test_conll_names_by_table_and_by_dict():
     names = list(dict.fromkeys(chain.from_iterable(bags[:20_000])))
     found = lookup.Vocabulary(names).lookup(bags, np.full(len(bags), 2))
     assert found.tolist() == expected(names, bags)
-
-
-@given(
-    st.lists(st.text("ab\0", max_size=3) | st.integers(0, 3).map(lambda k: "x" * 100 + str(k)), max_size=8)
-)
-def test_names_that_occur_twice_are_found(names):
-    assert packed.are_distinct(names) == (len(set(names)) == len(names))

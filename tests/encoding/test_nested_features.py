@@ -301,6 +301,17 @@ def strings_of(path: Path) -> tuple[list[list[str]], list[list[str]]]:
     return list(map(list, found)), list(found.values())
 
 
+@pytest.mark.parametrize("project", ["usaddress", "probablepeople"])
+def test_features_that_projects_make_have_the_names_of_crfsuite(project: str) -> None:
+    # Of usaddress 0.5.16 and probablepeople 0.5.6, for strings made up here.
+    recorded = json.loads((Path(__file__).parents[1] / "data" / "features_of_projects.json").read_text())
+    items = [item for string in recorded[project] for item in string]
+    assert len(items) > 20
+    found = encoded(items)
+    assert found == crfsuite_reads(list(map(as_documented, items)))
+    assert one_sign(found) == one_sign(crfsuite_reads(items))
+
+
 @pytest.mark.parametrize(
     ("project", "file", "least"),
     [("usaddress", "labeled.xml.gz", 0.70), ("probablepeople", "person_labeled.xml.gz", 0.76)],

@@ -90,7 +90,7 @@ def test_strings_are_counted(X, Z, min_count, few):
         max_size=4,
     )
 )
-def test_dicts_as_dict_vectorizer(X):
+def test_dicts_are_encoded_as_by_dict_vectorizer(X):
     X = [*X, [{"a": 1, "b": "x"}]]
     encoder = SequenceEncoder()
     rows = encoder.fit_transform(X).rows
@@ -103,12 +103,12 @@ def test_dicts_as_dict_vectorizer(X):
     assert np.array_equal(encoder.transform(X).rows.toarray(), expected)
 
 
-def test_booleans_of_numpy_in_dicts():
+def test_booleans_of_numpy_in_dicts_are_numbers():
     rows = SequenceEncoder().fit_transform([[{"a": np.True_, "b": np.False_, "c": "x"}]]).rows
     assert rows.toarray().tolist() == [[1, 0, 1]]
 
 
-def test_mappings_other_than_dicts():
+def test_mappings_other_than_dicts_are_encoded():
     X = [[MappingProxyType({"a": 2.0}), {"b": "x"}], [Counter("aab")]]
     rows = SequenceEncoder().fit_transform(X).rows
     assert rows.toarray().tolist() == [[2, 0, 0], [0, 1, 0], [2, 0, 1]]
@@ -149,7 +149,7 @@ def test_many_tokens_in_several_runs():
     assert encoder._vocabulary._table is not None
 
 
-def test_more_rows_and_features_than_fit_32_bits():
+def test_more_rows_and_features_than_fit_32_bits_are_encoded():
     codes = np.array([7, 3, 7, 5, 1, 2**31 - 2], np.int32)
     counts = np.array([3, 0, 2, 1])
     rows = sparse_rows(codes, counts, None, 2**31 - 1)
@@ -190,7 +190,7 @@ def test_repeated_features_are_added_up_as_scipy_does_in_any_vocabulary(coded):
     [("a", "b"), {"a", "b"}, frozenset("ab"), np.array(["a", "b"]), {"a": 0, "b": 0}.keys()],
     ids=lambda token: type(token).__name__,
 )
-def test_kinds_of_tokens(token):
+def test_all_kinds_of_tokens_are_encoded(token):
     encoder = SequenceEncoder()
     rows = encoder.fit_transform([[token]]).rows
     assert by_name(encoder, rows) == [{"a": 1, "b": 1}]
@@ -205,7 +205,7 @@ def test_generators_are_read_once():
     assert offsets.tolist() == [0, 2, 3]
 
 
-def test_object_arrays_of_sequences_and_tokens():
+def test_object_arrays_of_sequences_and_tokens_are_encoded():
     outer = np.empty(2, dtype=object)
     outer[:] = [np.array(WORDS[0], dtype=object), tuple(WORDS[1])]
     encoder = SequenceEncoder()
@@ -221,7 +221,7 @@ def test_min_count_counts_tokens_not_strings():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, bool, np.float64, object])
-def test_dense(dtype):
+def test_dense_rows_are_stacked(dtype):
     A, B = np.eye(3, 2).astype(dtype), np.asfortranarray(np.ones((2, 2), dtype))
     encoder = SequenceEncoder()
     rows, offsets = encoder.fit_transform([A, B.tolist(), B])
@@ -240,7 +240,7 @@ def test_three_dimensional_array_is_a_list_of_sequences():
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil"])
-def test_sparse(form):
+def test_sparse_rows_are_stacked(form):
     half = np.random.default_rng(0).random((7, 5))
     half[half < 0.5] = 0
     A = sparse.coo_array(half[:4]).asformat(form)
@@ -319,7 +319,7 @@ def test_fit_returns_the_encoder():
 
 
 @pytest.mark.parametrize("module", [sequences, labels], ids=lambda module: module.__name__)
-def test_examples_in_docstrings(module):
+def test_examples_in_docstrings_run(module):
     failed, tried = doctest.testmod(module)
     assert tried > 0
     assert failed == 0

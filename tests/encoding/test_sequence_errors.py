@@ -122,14 +122,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("X", "error", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_input(X, error, message):
+def test_wrong_input_is_refused(X, error, message):
     with pytest.raises(error, match=re.escape(message)) as raised:
         SequenceEncoder(owner="Owner").fit(X)
     assert str(raised.value).startswith("Owner: ")
     assert "\n" not in str(raised.value)
 
 
-def test_wrong_number_of_features():
+def test_a_wrong_number_of_features_is_refused():
     encoder = SequenceEncoder().fit([A])
     phrase = "X has 3 features, but ChainSVC is expecting 2 features as input"
     with pytest.raises(ValueError, match=phrase):
@@ -166,6 +166,6 @@ def test_min_count_that_drops_everything():
         SequenceEncoder(min_count=3).fit([WORDS])
 
 
-def test_not_fitted():
+def test_an_encoder_must_be_fitted():
     with pytest.raises(ValueError, match="ChainSVC: the encoder is not fitted yet; call fit first"):
         SequenceEncoder().transform([WORDS])

@@ -162,8 +162,9 @@ def test_fits_of_mapped_features_continue_from_checkpoints(tmp_path):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_variances_are_measured_piece_by_piece_in_double(monkeypatch, made, dtype):
     monkeypatch.setattr(kinds, "PIECE", 8)
-    X = (1000.0 + 3.0 * RNG.normal(size=(37, 3))).astype(dtype)
-    weights, double = RNG.random(37), X.astype(np.float64)
+    rng = np.random.default_rng(1)
+    X = (1000.0 + 3.0 * rng.normal(size=(37, 3))).astype(dtype)
+    weights, double = rng.random(37), X.astype(np.float64)
     assert total_variance(made(X), None) == pytest.approx(double.var(axis=0).sum(), rel=1e-6)
     mean = np.average(double, axis=0, weights=weights)
     expected = np.average((double - mean) ** 2, axis=0, weights=weights).sum()
@@ -184,7 +185,8 @@ def test_scores_of_classes_are_computed_in_double():
 @pytest.mark.parametrize("shape", [(7, 4), (3, 0), (0, 3)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sparse_tables_get_a_column_of_ones_in_their_own_type(shape, dtype):
-    X = (RNG.normal(size=shape) * (RNG.random(shape) < 0.4)).astype(dtype)
+    rng = np.random.default_rng(2)
+    X = (rng.normal(size=shape) * (rng.random(shape) < 0.4)).astype(dtype)
     found = with_constant(scipy.sparse.csr_array(X))
     assert found.dtype == dtype
     np.testing.assert_array_equal(found.toarray(), np.hstack([X, np.ones((len(X), 1))]))

@@ -118,7 +118,7 @@ def test_partial_fit_has_no_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [3, 1.5, ["fit"], True])
-def test_wrong_parameters(wrong: Any) -> None:
+def test_wrong_parameters_are_refused(wrong: Any) -> None:
     kind = KINDS["multiclass"]
     with pytest.raises(ValueError, match="'checkpoint' parameter of MulticlassSVC must be"):
         MulticlassSVC(checkpoint=wrong).fit(kind.X, kind.y)

@@ -114,7 +114,7 @@ QUICK = settings(
 @QUICK
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of weights that overflow
-def test_damaged_files(tmp_path: Path, damage: Any, data: st.DataObject) -> None:
+def test_damaged_files_are_refused(tmp_path: Path, damage: Any, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(FILES)))
     check_damaged(tmp_path / "file", name, data.draw(damage(FILES[name])))
 
@@ -125,5 +125,5 @@ def test_damaged_files(tmp_path: Path, damage: Any, data: st.DataObject) -> None
 @settings(QUICK, max_examples=400)
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_many_damaged_files(tmp_path: Path, name: str, damage: Any, data: st.DataObject) -> None:
+def test_many_damaged_files_are_refused(tmp_path: Path, name: str, damage: Any, data: st.DataObject) -> None:
     check_damaged(tmp_path / "file", name, data.draw(damage(FILES[name])))

@@ -83,7 +83,7 @@ def plain(outputs: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_empty_examples(name: str) -> None:
+def test_empty_examples_have_empty_outputs(name: str) -> None:
     make, parameters, X, y, empty, nothing = CASES[name]
     options = {"verbose": 0, "random_state": 0, "C": 1.0} | parameters
     model = make(**options).fit(X, y)
@@ -119,7 +119,7 @@ def test_probabilities_of_empty_examples_have_no_rows(which: str, n_states: int)
     np.testing.assert_array_equal(first, alone)
 
 
-def test_graphs_without_nodes() -> None:
+def test_graphs_without_nodes_change_no_weights() -> None:
     empty = np.zeros((0, 2)), np.zeros((0, 2), dtype=int)
     graphs = [(x, [(j, j + 1) for j in range(len(x) - 1)]) for x in ROWS]
     model = GraphSVC(verbose=0, random_state=0).fit([empty, *graphs], [[], *TAGS])

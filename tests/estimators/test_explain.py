@@ -264,7 +264,7 @@ def test_arcs_have_names() -> None:
 
 
 @pytest.mark.parametrize("name", ["chain", "segments", "dependency", "matching"])
-def test_empty_examples(name: str) -> None:
+def test_empty_examples_have_empty_explanations(name: str) -> None:
     model, _ = fitted(name)
     x: Any = np.zeros((0, 3, 2)) if name == "matching" else []
     found = model.explain(x)
@@ -272,7 +272,7 @@ def test_empty_examples(name: str) -> None:
     assert repr(found) == "Explanation: score 0"
 
 
-def test_rows_of_tables() -> None:
+def test_rows_of_tables_are_explained_in_every_form() -> None:
     pd, sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
     kind = KINDS["multiclass"]
     model, row = kind.new().fit(kind.X, kind.y), kind.X[2]
@@ -286,14 +286,14 @@ def test_rows_of_tables() -> None:
         model.explain(kind.X[:2])
 
 
-def test_one_of_two_classes() -> None:
+def test_one_of_two_classes_is_changed_to_the_other() -> None:
     model = MultilabelSVC(verbose=0, random_state=0).fit([[0.0], [1.0], [2.0]], ["no", "yes", "yes"])
     found = model.explain([2.0])
     assert found.output == "yes"
     assert [(change.part, change.state, change.output) for change in found.changes] == [("yes", 1, "no")]
 
 
-def test_frames() -> None:
+def test_frames_hold_contributions_and_changes() -> None:
     case = case_of("segments")
     found = case.model.explain(case.x)
     frame = found.to_frame()

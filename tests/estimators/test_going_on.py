@@ -147,7 +147,7 @@ def test_refit_at_the_same_C_needs_no_pass(setting: Setting) -> None:
     assert dual - 1e-12 <= model.history_.primal.min() <= dual + model.tol
 
 
-def test_refit_at_another_C(setting: Setting) -> None:
+def test_a_refit_at_another_C_takes_fewer_passes(setting: Setting) -> None:
     X, y, n = setting.X, setting.y, size(setting.X)
     model = clone(setting.estimator).set_params(warm_start=True).fit(X, y)
     model.set_params(C=1.3 * model.C).fit(X, y)
@@ -257,7 +257,7 @@ def test_fit_forgets_partial_fits(setting: Setting) -> None:
     assert_same_fit(model.partial_fit(*first), clone(setting.estimator).fit(*first))
 
 
-def test_dense_and_sparse_parts() -> None:
+def test_dense_and_sparse_parts_train_the_same() -> None:
     (first, second, _), dense = parts_of(SETTINGS["dense"]), clone(MULTICLASS)
     dense.partial_fit(*first).partial_fit(*second)
     mixed = clone(MULTICLASS).partial_fit(*first)
@@ -265,7 +265,7 @@ def test_dense_and_sparse_parts() -> None:
     np.testing.assert_allclose(mixed.coef_, dense.coef_, atol=1e-9)
 
 
-def test_dense_and_sparse_sequences() -> None:
+def test_dense_and_sparse_sequences_train_the_same() -> None:
     first, second, _ = parts_of(SETTINGS["chain of arrays"])
     dense = clone(CHAIN).partial_fit(*first).partial_fit(*second)
     as_sparse = [scipy.sparse.csr_array(x) for x in second[0]]
@@ -339,7 +339,7 @@ def test_threads_do_not_change_predictions(setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("method", ["auto", "pairwise", "bcfw", "fw"])
-def test_trained_with_threads(either: Setting, method: str) -> None:
+def test_training_with_threads_goes_on(either: Setting, method: str) -> None:
     parameters = {"method": method, "tol": 0.05, "check_every": 5}
     plain = clone(either.estimator).set_params(**parameters).fit(either.X, either.y)
     for n_jobs in (2, 3):  # as many parts

@@ -99,7 +99,7 @@ def test_top_transitions_are_the_largest_of_all_weights(name: str, k: int) -> No
 
 
 @pytest.mark.parametrize("name", LABELLED)
-def test_features_of_one_label(name: str) -> None:
+def test_features_of_one_label_are_listed(name: str) -> None:
     model = fitted(name)
     for label in model.classes_:
         expected = {key: weight for key, weight in all_features(name, model).items() if key[2] == label}
@@ -138,7 +138,7 @@ def test_bonds_are_weights_of_labels_that_agree() -> None:
     assert all(row.weight == model.edge_coef_[row.feature] for row in rows)  # type: ignore[index]
 
 
-def test_places_of_matchings() -> None:
+def test_places_of_matchings_are_listed() -> None:
     kind = KINDS["matching"]
     model = MatchingSVC(fertility=3, verbose=0, random_state=0)
     model.fit(kind.X, [[(0, 0), (0, 1)], [(0, 2), (1, 0), (0, 1)], [(1, 0), (1, 2)], [(0, 2)]])

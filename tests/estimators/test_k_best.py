@@ -14,8 +14,7 @@ from maxmargin.structures.k_best import find_k_best, search_space
 from maxmargin.structures.oracle import oracle_workspace
 from maxmargin.structures.problem import sizes
 from maxmargin.structures.recursions import k_best_work
-from maxmargin.structures.sequences.inference import k_best_paths
-from maxmargin.structures.sequences.second_order import k_best_second_order
+from maxmargin.structures.sequences.inference import k_best_paths, k_best_second_order
 from support import naive
 from support.catalogue import Case, flat, layout, segment_cases
 from support.naive import Array, Output
@@ -85,7 +84,7 @@ Y = [["O", "B-x", "I-x"], ["B-x", "I-x", "O", "O"], ["O"], ["B-x", "O"]]
 
 
 @pytest.mark.parametrize("forbidden", [None, "bio"])
-def test_labellings_and_margins(forbidden: str | None) -> None:
+def test_k_best_labellings_have_the_margins_of_their_scores(forbidden: str | None) -> None:
     model = ChainSVC(C=1.0, forbidden=forbidden, random_state=0).fit(X, Y)
     best = model.predict(X)
     for x, first, (labels, margins) in zip(X, best, model.predict_k_best(X, 5), strict=True):

@@ -97,7 +97,7 @@ def test_a_polynomial_kernel_is_a_linear_model_of_its_features(setting: Setting)
 @pytest.mark.parametrize(
     "options", [{"order": 2}, {"rescaling": "slack"}, {"forbidden": [(0, 0)]}, {"n_jobs": 2}]
 )
-def test_options_of_chains_with_a_kernel(options: dict[str, Any]) -> None:
+def test_options_of_chains_work_with_a_kernel(options: dict[str, Any]) -> None:
     setting = SETTINGS["chain"]
     model = setting.new(**POLY, **options).fit(TOKENS, LABELS)
     linear = setting.new(**options).fit(_each(TOKENS), LABELS)
@@ -269,7 +269,7 @@ def spectrum(a: list[str], b: list[str]) -> Array:
 LINES = [WORDS[:4], WORDS[4:5], WORDS[5:7], WORDS[7:]]
 
 
-def test_kernels_of_strings() -> None:
+def test_kernels_of_strings_train_as_explicit_features() -> None:
     y, segments = [[w[0] for w in line] for line in LINES], [[(0, 2, "P")], [], [(1, 2, "P")], [(0, 1, "Q")]]
     lines = [counts(line) for line in LINES]
     for make, X, truth, explicit in (
@@ -296,7 +296,7 @@ def sparse_product(a: Any, b: Any) -> Array:
     return (a @ b.T).toarray()
 
 
-def test_callables_of_arrays_and_of_sparse_matrices() -> None:
+def test_callables_get_arrays_and_sparse_matrices() -> None:
     X, y = IRIS[FEW], SPECIES[FEW]
     linear = MulticlassSVC(C=0.15, **OPTIONS).fit(X, y)
     for kernel, given in ((lambda a, b: a @ b.T, X), (sparse_product, scipy.sparse.csr_array(X))):
@@ -360,7 +360,7 @@ def test_parameters_that_are_refused() -> None:
         graph.fit(GRAPHS, LABELS)
 
 
-def test_sparse_and_single_precision_features() -> None:
+def test_sparse_and_single_precision_features_train_alike() -> None:
     X, y = np.random.default_rng(5).normal(size=(15, 7)), SPECIES[FEW]
     X[np.abs(X) < 0.8] = 0.0
     for make, truth in ((MulticlassSVC, y), (MultilabelSVC, SETS)):
@@ -441,7 +441,7 @@ def test_a_warm_start_from_other_rows_begins_anew() -> None:
 
 
 @pytest.mark.long
-def test_two_threads(setting: Setting) -> None:
+def test_two_threads_reach_the_same_bounds(setting: Setting) -> None:
     _, X, y, _ = setting
     one, two = (setting.new(kernel="rbf", n_jobs=n_jobs).fit(X, y) for n_jobs in (None, 2))
     assert all(model.gap_ <= model.tol * model.history_.primal.min() for model in (one, two))
@@ -475,7 +475,7 @@ def test_another_fit_forgets_the_support_rows(setting: Setting) -> None:
     assert not hasattr(model, "coef_")
 
 
-def test_clones_and_pickles(setting: Setting) -> None:
+def test_clones_and_pickles_keep_the_parameters(setting: Setting) -> None:
     _, X, y, _ = setting
     model = setting.new(kernel="rbf", gamma=0.7, **LOOSE)
     copied = clone(model)
@@ -487,7 +487,7 @@ def test_clones_and_pickles(setting: Setting) -> None:
     assert_same_outputs(again.predict(X), model.predict(X))
 
 
-def test_a_search_over_gamma() -> None:
+def test_a_search_over_gamma_finds_the_best() -> None:
     search = GridSearchCV(
         MulticlassSVC(kernel="rbf", **OPTIONS | {"tol": 0.1}),
         {"gamma": [1e-3, 0.5]},

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from maxmargin import ChainSVC, GraphSVC, MatchingSVC, MulticlassSVC, MultilabelSVC, SegmentSVC, StructuredSVC
 from maxmargin.estimators import confidence, estimator
-from maxmargin.methods.sampling import n_visits
+from maxmargin.methods.rules import n_visits
 from maxmargin.runtime import limits
 from maxmargin.solving import objective, run
 from maxmargin.solving.decoding import part_shapes
@@ -219,7 +219,7 @@ def test_probability_is_calibration_on_folds(weighted: bool, kernel: str) -> Non
         *(pytest.param(name, "rbf", marks=pytest.mark.long) for name in ("segments", "graph", "multilabel")),
     ],
 )
-def test_probability_with_every_model(name: str, kernel: str) -> None:
+def test_probability_works_with_every_model(name: str, kernel: str) -> None:
     kind = KINDS[name]
     parameters = {} if kernel == "linear" else {"kernel": kernel}
     model = kind.new(probability=True, tol=0.5, **parameters).fit(kind.X, kind.y)
@@ -239,7 +239,7 @@ def test_fit_forgets_the_temperature_and_partial_fit_finds_another() -> None:
     assert not hasattr(clone(model), "temperature_")
 
 
-def test_searches_by_log_loss() -> None:
+def test_searches_score_by_log_loss() -> None:
     rng = np.random.default_rng(10)
     X, y = rng.normal(size=(30, 2)), np.arange(30) % 3
     X[np.arange(30), y % 2] += 2.0
@@ -322,7 +322,7 @@ def test_the_search_for_the_temperature_ends_in_time(clock: Any) -> None:
     assert clock.now == begin + 20.0
 
 
-def test_probability_with_signs() -> None:
+def test_probability_works_with_signs() -> None:
     kind = KINDS["graph"]
     model = kind.new(probability=True, nonnegative={"nodes": [0]}).fit(kind.X, kind.y)
     assert (model.coef_[:, 0] >= 0.0).all()

@@ -277,7 +277,7 @@ def test_long_parameters_do_not_go_into_the_header(path: Path) -> None:
     assert loaded.feature_names_ == names
 
 
-def test_a_cut_of_a_graph_with_signs(path: Path) -> None:
+def test_a_cut_of_a_graph_keeps_its_signs(path: Path) -> None:
     kind = KINDS["graph"]
     model = GraphSVC(
         inference="cut", nonnegative={"nodes": np.ones((2, 2), dtype=bool)}, random_state=0, verbose=0

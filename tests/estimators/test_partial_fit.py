@@ -27,29 +27,39 @@ from maxmargin.encoding.kinds import joined
 from maxmargin.problems import Chain
 from maxmargin.structures.graphs.encode import Graphs
 
-_rng = np.random.default_rng(0)
 N = 8
+
+
+def _noise(i: int, *shape: int) -> Any:
+    return np.random.default_rng(i).normal(size=shape)
 
 
 def _pair(i: int) -> tuple[Any, Any]:
     truth = np.eye(2 + i % 2, 3, dtype=bool)
-    return truth[:, :, None] * [1.0, 0.0] + 0.4 * _rng.normal(size=(*truth.shape, 2)), truth.astype(int)
+    return truth[:, :, None] * [1.0, 0.0] + 0.4 * np.random.default_rng(i).normal(
+        size=(*truth.shape, 2)
+    ), truth.astype(int)
 
 
 def _sentence(i: int) -> tuple[Any, Any]:
     heads = np.arange(1 + i % 3)
     truth = np.equal.outer(heads, np.arange(len(heads) + 1))
-    return truth[:, :, None] * [1.0, 0.0] + 0.4 * _rng.normal(size=(*truth.shape, 2)), heads
+    return truth[:, :, None] * [1.0, 0.0] + 0.4 * np.random.default_rng(i).normal(
+        size=(*truth.shape, 2)
+    ), heads
 
 
 def _image(i: int) -> tuple[Any, Any]:
     shape = (2, 2 + i % 2)
     y = np.broadcast_to(np.arange(shape[1]) > 0, shape).ravel() * 1
-    return (np.c_[y + 0.5 * _rng.normal(size=y.size), np.ones(y.size)], grid_edges(shape)), y
+    return (
+        np.c_[y + 0.5 * _noise(i, y.size), np.ones(y.size)],
+        grid_edges(shape),
+    ), y
 
 
 def _row(i: int) -> tuple[Any, Any]:
-    x = _rng.normal(size=3)
+    x = _noise(i, 3)
     return x, (x > [0.0, 0.0, 0.5]) * 1
 
 
@@ -229,7 +239,8 @@ def test_encodings_are_joined_field_by_field() -> None:
 
 def test_threads_train_a_part_each() -> None:
     y = [[0, 1, 2], [1, 0], [2, 0, 1, 1], [1]]
-    X = [np.eye(3)[labels] + 0.5 * _rng.normal(size=(len(labels), 3)) for labels in y]
+    rng = np.random.default_rng(0)
+    X = [np.eye(3)[labels] + 0.5 * rng.normal(size=(len(labels), 3)) for labels in y]
     options = {"random_state": 0}
     limits = {"tol": 0.01 * ChainSVC().tol, "rtol": ChainSVC().tol, "max_passes": ChainSVC().max_iter}
     problem = Chain.from_sequences(X, y, loss="hamming")

@@ -41,7 +41,7 @@ def without(parts: list[Any], scores: Array, part: int) -> float:
     "parameters",
     [{}, {"order": 2}, {"forbidden": [(0, 0), (1, 0)]}, {"kernel": "rbf"}, {"rescaling": "slack"}],
 )
-def test_tokens_of_a_chain(parameters: dict[str, Any]) -> None:
+def test_tokens_of_a_chain_have_margins(parameters: dict[str, Any]) -> None:
     model = fitted("chain", **parameters)
     found = model.predict_margins(KINDS["chain"].X)
     for margins, (labels, behind) in zip(found, model.predict_k_best(KINDS["chain"].X, EVERY), strict=True):
@@ -75,7 +75,7 @@ def test_segments_that_are_predicted(parameters: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("inference", ["tree", "cut", "messages"])
-def test_nodes_of_a_graph(inference: str) -> None:
+def test_nodes_of_a_graph_have_margins(inference: str) -> None:
     model, outputs = fitted("graph", inference=inference), list(product(range(2), repeat=3))
     found = model.predict_margins(KINDS["graph"].X)
     for (nodes, edges, features), margins in zip(KINDS["graph"].X, found, strict=True):
@@ -92,7 +92,7 @@ def test_nodes_of_a_graph(inference: str) -> None:
 
 @pytest.mark.parametrize("projective", [False, True])
 @pytest.mark.parametrize("single_root", [False, True])
-def test_heads_of_words(projective: bool, single_root: bool) -> None:
+def test_heads_of_words_have_margins(projective: bool, single_root: bool) -> None:
     model = fitted("dependency", projective=projective, single_root=single_root)
     trees = all_trees(3, single_root=single_root, projective=projective)
     for arcs, margins in zip(
@@ -104,7 +104,7 @@ def test_heads_of_words(projective: bool, single_root: bool) -> None:
 
 
 @pytest.mark.parametrize("fertility", [1, 2])
-def test_links_made_or_not(fertility: int) -> None:
+def test_links_have_margins_made_or_not(fertility: int) -> None:
     model = fitted("matching", fertility=fertility)
     bonus = np.append(0.0, model.places_)
     for x, margins in zip(KINDS["matching"].X, model.predict_margins(KINDS["matching"].X), strict=True):
@@ -120,7 +120,7 @@ def test_links_made_or_not(fertility: int) -> None:
 
 
 @pytest.mark.parametrize("structure", ["independent", "tree", "full"])
-def test_labels_of_a_set(structure: str) -> None:
+def test_labels_of_a_set_have_margins(structure: str) -> None:
     kind = KINDS["multilabel"]
     model = fitted("multilabel", structure=structure)
     margins, sets = model.predict_margins(kind.X), list(product(range(2), repeat=3))
@@ -132,7 +132,7 @@ def test_labels_of_a_set(structure: str) -> None:
         assert found == pytest.approx([without(sets, scores, label) for label in range(3)], abs=1e-9)
 
 
-def test_one_of_two_classes_as_a_label() -> None:
+def test_one_of_two_classes_has_the_margin_of_a_label() -> None:
     X, y = KINDS["multilabel"].X, ["no", "yes", "yes", "no"]
     model = MultilabelSVC(verbose=0, random_state=0).fit(X, y)
     assert model.predict_margins(X) == pytest.approx(np.abs(X @ model.coef_[0] + model.intercept_[0]))
@@ -140,7 +140,7 @@ def test_one_of_two_classes_as_a_label() -> None:
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_classes(n_classes: int, kernel: str) -> None:
+def test_classes_have_margins(n_classes: int, kernel: str) -> None:
     X, y = KINDS["multiclass"].X, KINDS["multiclass"].y % n_classes
     model = MulticlassSVC(kernel=kernel, verbose=0, random_state=0).fit(X, y)
     scores = model.decision_function(X)

@@ -117,7 +117,7 @@ def replaced(path: Path, name: str, **arrays: Any) -> Path:
         ),
     ],
 )
-def test_wrong_arrays(tmp_path: Path, name: str, arrays: Any, said: str) -> None:
+def test_wrong_arrays_are_refused(tmp_path: Path, name: str, arrays: Any, said: str) -> None:
     path = replaced(tmp_path / "file", name, **arrays)
     with pytest.raises(FileError) as error:
         load(path, **SAMPLES[name].functions)
@@ -125,7 +125,7 @@ def test_wrong_arrays(tmp_path: Path, name: str, arrays: Any, said: str) -> None
     assert str(error.value).startswith(f"{path}: expected ")
 
 
-def test_labels_of_very_unequal_lengths(tmp_path: Path) -> None:
+def test_labels_of_very_unequal_lengths_take_little_memory(tmp_path: Path) -> None:
     # NumPy would give each of the labels the room of the longest.
     texts = b"".join(b"%08d\xff" % k for k in range(20_000)) + b"z" * 500_000 + b"\xff"
     path = replaced(tmp_path / "file", "multiclass", classes_=np.frombuffer(texts, np.uint8))

@@ -16,7 +16,7 @@ LISTS = ("chain", "segments", "graph", "matching", "dependency", "structured")
 
 
 @parametrize_with_checks([MultilabelSVC(tol=1e-2, random_state=0)])
-def test_multilabel(estimator, check):
+def test_multilabel_passes_the_checks(estimator, check):
     if check.func.__name__.startswith("check_sample_weight_equivalence"):
         pytest.skip("compares decision functions to seven digits, beyond tol; see test_sample_weights.py")
     check(estimator)
@@ -28,7 +28,7 @@ def test_multilabel(estimator, check):
         MultilabelSVC(kernel="rbf", tol=1e-2, random_state=0),
     ]
 )
-def test_kernels(estimator, check):
+def test_kernels_pass_the_checks(estimator, check):
     if check.func.__name__.startswith("check_sample_weight_equivalence"):
         pytest.skip("compares to seven digits, beyond tol, and gamma='scale' depends on repeated rows")
     check(estimator)
@@ -40,7 +40,7 @@ def test_kernels(estimator, check):
         MultilabelSVC(probability=True, tol=1e-2, random_state=0),
     ]
 )
-def test_probabilities(estimator, check):
+def test_probabilities_pass_the_checks(estimator, check):
     if check.func.__name__.startswith("check_sample_weight_equivalence"):
         pytest.skip("an example that occurs twice may be in two folds")
     check(estimator)

@@ -98,7 +98,7 @@ def test_a_fit_whose_time_is_up_before_training_is_a_model_with_a_warning(monkey
 
 @contextmanager
 def no_time():
-    with limits.until(now() - 1.0):
+    with limits.deadline_at(now() - 1.0):
         yield
 
 

@@ -123,7 +123,7 @@ def test_a_transformer_may_make_dense_features_of_sparse_ones():
 
 
 def test_a_3d_array_stays_one():
-    X = RNG.normal(size=(4, 5, 3))
+    X = np.random.default_rng(1).normal(size=(4, 5, 3))
     found = TokenTransformer(PCA(2)).fit_transform(X)
     assert found.shape == (4, 5, 2)
     np.testing.assert_allclose(found.reshape(20, 2), PCA(2).fit_transform(X.reshape(20, 3)))
@@ -282,7 +282,7 @@ def test_sparse_features_train_a_chain():
     )
 
 
-def test_grid_search_over_the_parameters_of_the_transformer():
+def test_grid_search_sets_the_parameters_of_the_transformer():
     inner = Nystroem(n_components=3, random_state=0)
     steps = [("map", TokenTransformer(inner)), ("svc", ChainSVC(max_iter=2, verbose=0, random_state=0))]
     search = GridSearchCV(Pipeline(steps), {"map__transformer__gamma": [0.1, 1.0]}, cv=2)
@@ -292,7 +292,7 @@ def test_grid_search_over_the_parameters_of_the_transformer():
     assert fitted.gamma == search.best_params_["map__transformer__gamma"]
 
 
-def test_parameters_clones_and_pickles():
+def test_parameters_are_those_of_clones_and_pickles():
     ours = TokenTransformer(Nystroem(gamma=0.5))
     assert ours.get_params()["transformer__gamma"] == 0.5
     twin = clone(ours.set_params(transformer__gamma=2.0))
@@ -313,7 +313,7 @@ def test_frames_from_the_transformer_become_arrays():
     assert_pieces(found, StandardScaler().fit_transform(stacked(DENSE)))
 
 
-def test_not_fitted():
+def test_a_transformer_must_be_fitted():
     with pytest.raises(NotFittedError, match="TokenTransformer"):
         TokenTransformer(StandardScaler()).transform(DENSE)
     with pytest.raises(NotFittedError, match="TokenTransformer"):

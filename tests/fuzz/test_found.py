@@ -79,7 +79,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_one_line_of_value_error_or_type_error(name: str) -> None:
+def test_garbage_raises_one_line_of_value_error_or_type_error(name: str) -> None:
     with pytest.raises((TypeError, ValueError)) as caught:
         REFUSED[name]()
     assert ":" in one_line(caught.value)

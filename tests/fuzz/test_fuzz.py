@@ -25,7 +25,7 @@ SHORT = settings(
 
 @pytest.mark.parametrize(("fuzzer", "examples"), [(solves, 40), (calls, 50), (files, 60)])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:Custom. all weights are zero:UserWarning")
-def test_a_few_cases(
+def test_a_few_cases_find_no_fault(
     fuzzer: Callable[[Draw], int], examples: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Certificates hold; calls and files give an answer, or one line."""
@@ -46,7 +46,7 @@ def test_a_few_cases(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 9])
-def test_a_few_compiled_cases(number: int) -> None:
+def test_a_few_compiled_cases_find_no_fault(number: int) -> None:
     """Compiled runs of one type have valid certificates, and the bits of interpreted ones."""
     assert run.piece(of_one_type(number), number) >= 25
 

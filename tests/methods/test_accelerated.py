@@ -17,12 +17,9 @@ from maxmargin import (
     Pairwise,
     solve,
 )
-from maxmargin.methods import accelerated, walks
+from maxmargin.methods import accelerated, between_visits, momentum
 from maxmargin.methods.accelerated import _MOMENTUM, AcceleratedState, first_kappa, second_kappa
-from maxmargin.methods.protocol import point, regularisation, start
-from maxmargin.methods.sampling import ByGap, Permutation, some_visits
-from maxmargin.methods.sweep import advance
-from maxmargin.methods.walks import (
+from maxmargin.methods.momentum import (
     _BAND,
     _BEFORE_LOWERING,
     _BEFORE_RAISING,
@@ -31,6 +28,9 @@ from maxmargin.methods.walks import (
     Momentum,
     adapted_kappa,
 )
+from maxmargin.methods.protocol import point, regularisation, start
+from maxmargin.methods.rules import ByGap, Permutation, some_visits
+from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass, Weighted
 from maxmargin.runtime.wording import shown
 from maxmargin.solving import objective
@@ -163,7 +163,7 @@ def test_the_bound_is_that_of_a_mean_of_dual_points(case: Case, method: Accelera
 
 def test_the_weights_are_a_mean_of_snapshots(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A snapshot counts for the time since the last one, with density t^2; it precedes all other changes."""
-    monkeypatch.setattr(walks, "_SHARE", 100.0)
+    monkeypatch.setattr(momentum, "_SHARE", 100.0)
     monkeypatch.setattr(accelerated, "_IN_KERNELS", 3)
     monkeypatch.setattr(accelerated, "_EARLY", (3, 3, 3))  # 1 in the second pass, none later
     n, method, snapshots, times = len(case.X), METHODS["adapted"], [], [0.0]
@@ -207,8 +207,8 @@ def test_many_examples_make_many_snapshots_only_in_kernels(
 ) -> None:
     """Elsewhere pass k has 64 / k, or 8 if that is more."""
     rng, taken = np.random.default_rng(0), []
-    monkeypatch.setattr(walks, "_SHARE", 100.0)
-    for module, name in ((accelerated, "mix_in_slices"), (walks, "mix")):
+    monkeypatch.setattr(momentum, "_SHARE", 100.0)
+    for module, name in ((accelerated, "mix_in_slices"), (between_visits, "mix")):
         monkeypatch.setattr(module, name, lambda share, v, mean: taken.append(share))
     problem = Multiclass.from_encoded(rng.normal(size=(192, 3)), rng.integers(3, size=192), 3)
     state = start(method, problem)
@@ -225,7 +225,7 @@ def test_stretches_within_kernels_are_those_between_them(
     case: Case, method: Accelerated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run whose kernels begin stretches, against one that returns to Python for each of them."""
-    monkeypatch.setattr(walks, "_SHARE", 100.0)
+    monkeypatch.setattr(momentum, "_SHARE", 100.0)
     monkeypatch.setattr(accelerated, "_EARLY", (3, 6, 6))
     monkeypatch.setattr(accelerated, "_SNAPSHOTS", 1)
     monkeypatch.setattr(accelerated, "_IN_KERNELS", 1)
@@ -275,7 +275,7 @@ def visits_by_gap(n: int, n_visits: int) -> ByGap:
 @pytest.mark.parametrize("inner", [BlockFrankWolfe(LAM), Pairwise(LAM), BlockExact(LAM)])
 def test_how_a_pass_is_cut_does_not_matter(inner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces may be short, may end with a pass or not, and may be longer than one."""
-    monkeypatch.setattr(walks, "_SHARE", 100.0)
+    monkeypatch.setattr(momentum, "_SHARE", 100.0)
     monkeypatch.setattr(accelerated, "_SNAPSHOTS", 3)
     case, method, found = multiclass_case(1, n=5, n_labels=5), Accelerated(inner), []
     for length in (1, 7, 3, 4, 5, 60):
@@ -357,7 +357,7 @@ def first_of(lam: float, n: int, size: float) -> float:
     return float(accelerated._FACTOR * np.sqrt(lam / (n * size)))
 
 
-def test_the_first_kappa(case: Case) -> None:
+def test_the_first_kappa_is_that_of_the_later_half_of_a_pass(case: Case) -> None:
     """Each example in turn takes the longest step that pays, and the later half of them is measured."""
     n, data = len(case.X), case.data
     w, sizes = np.zeros(data.psi[0].shape[1]), []

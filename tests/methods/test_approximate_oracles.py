@@ -20,8 +20,8 @@ from maxmargin import (
     solve,
 )
 from maxmargin.methods.protocol import start
+from maxmargin.methods.rules import step_size
 from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.steps import step_size
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Custom, Weighted
 from maxmargin.solving import objective
@@ -77,7 +77,7 @@ def assert_bounded(runs: Runs, n: int, nu: float, curvature: float) -> None:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("nu", [0.25, 0.7])
 @pytest.mark.parametrize("rule", ["line search", "predefined"])
-def test_multiplicative_quality(name: str, nu: float, rule: str) -> None:
+def test_multiplicative_quality_bounds_the_error(name: str, nu: float, rule: str) -> None:
     """A share nu of each block's gap is enough: after k steps the error is that of nu^2 k, but for h_0."""
     best, curvatures = constants(name)
     method = BlockFrankWolfe(LAM, LineSearch() if rule == "line search" else Predefined(nu))
@@ -89,7 +89,7 @@ def test_multiplicative_quality(name: str, nu: float, rule: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("delta", [0.5, 4.0])
 @pytest.mark.parametrize("rule", ["line search", "predefined"])
-def test_additive_quality(name: str, delta: float, rule: str) -> None:
+def test_additive_quality_bounds_the_error(name: str, delta: float, rule: str) -> None:
     """Answers may fall short by delta/2 gamma_k C_i, where gamma_k is the predefined step."""
     best, curvatures = constants(name)
     n = len(curvatures)

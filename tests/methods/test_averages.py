@@ -45,21 +45,21 @@ def test_average_of_visits_of_several_steps() -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_average_of_a_block_method(scheme: str) -> None:
+def test_average_of_a_block_method_is_that_of_its_iterates(scheme: str) -> None:
     case, inner = multiclass_case(7, n=6), BlockFrankWolfe(LAM)
     order, method = random_order(case.problem, N_STEPS, seed=8), Averaged(inner, scheme)
     check(case, method, block_states(case.problem, inner, order), block_states(case.problem, method, order))
 
 
 @pytest.mark.parametrize("inner", [BlockFrankWolfe(LAM), Pairwise(LAM)])
-def test_average_over_chains(inner: Any) -> None:
+def test_average_over_chains_is_that_of_the_iterates(inner: Any) -> None:
     case = chain_case(7, (2, 3, 1, 2))
     order, method = random_order(case.problem, N_STEPS, seed=8), Averaged(inner)
     check(case, method, block_states(case.problem, inner, order), block_states(case.problem, method, order))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_average_of_a_batch_method(case: Case, scheme: str) -> None:
+def test_average_of_a_batch_method_is_that_of_its_iterates(case: Case, scheme: str) -> None:
     inner = FrankWolfe(LAM)
     method = Averaged(inner, scheme)
     check(case, method, batch_states(case.problem, inner, 20), batch_states(case.problem, method, 20))

@@ -54,7 +54,7 @@ def test_only_listed_entries_are_above_the_threshold(v: list[float], total: floa
 
 
 @given(st.lists(st.floats(), max_size=11))
-def test_the_largest_entry(v: list[float]) -> None:
+def test_the_largest_entry_is_found_among_nans(v: list[float]) -> None:
     assert largest(np.array(v), len(v)) == max((x for x in v if x == x), default=-np.inf)
 
 
@@ -245,7 +245,7 @@ def test_other_problems_are_refused(wrap: Any) -> None:
         solve(problem, BlockExact(LAM))
 
 
-def test_the_default_of_multiclass_svc() -> None:
+def test_the_default_of_multiclass_svc_is_block_exact() -> None:
     X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 4
     costs = 1.0 - np.eye(4)
     for parameters, expected in (

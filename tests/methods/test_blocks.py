@@ -6,20 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import BlockFrankWolfe
-from maxmargin.methods import planes
+from maxmargin.methods import blocks as pool
 from maxmargin.methods.blocks import (
+    ROOM,
+    SIZE,
     Blocks,
     add_to_block,
     clear_blocks,
     dot_block,
     empty_blocks,
+    enlarged,
     has_slack,
     load_block,
     scaled_blocks,
     shrink_blocks,
     state_bytes,
 )
-from maxmargin.methods.planes import ROOM, SIZE, enlarged
 from maxmargin.methods.protocol import start
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, push_blocks
@@ -49,7 +51,7 @@ def random_delta(rng: np.random.Generator) -> Array:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40))
 def test_a_pool_holds_what_was_added(large: int, seed: int, n_moves: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planes, "_MANY", large)  # large pools are closed up in place
+        patch.setattr(pool, "_MANY", large)  # large pools are closed up in place
         check_moves(seed, n_moves)
 
 

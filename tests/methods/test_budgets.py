@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from maxmargin import Accelerated, Averaged, Away, Cached, Divided, Pairwise, solve
-from maxmargin.methods.planes import ENTRY_BYTES, SIZE
+from maxmargin.methods.blocks import SIZE
+from maxmargin.methods.planes import ENTRY_BYTES
 from maxmargin.methods.protocol import dual_weights, point, start
 from maxmargin.methods.sweep import advance
 from maxmargin.solving import objective

@@ -19,8 +19,9 @@ from maxmargin import (
     solve,
 )
 from maxmargin.methods import cached
+from maxmargin.methods.blocks import SIZE, START
 from maxmargin.methods.cached import CachedState, is_hit, new_cache, set_floor
-from maxmargin.methods.planes import SIZE, START, empty_planes
+from maxmargin.methods.planes import empty_planes
 from maxmargin.methods.protocol import Carry, carried, oracle_calls, point, start
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import Multiclass
@@ -69,7 +70,7 @@ def losses_and_lives(state: CachedState, i: int) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize(("capacity", "life"), [(50, 10), (50, 2), (2, 10), (1, 1), (0, 10)])
 @pytest.mark.parametrize("kind", ["chain", "multiclass"])
-def test_against_a_naive_cache(kind: str, capacity: int, life: int) -> None:
+def test_visits_are_those_of_a_naive_cache(kind: str, capacity: int, life: int) -> None:
     # Data for which no block is found at its optimum, where several outputs are best up to rounding.
     case = interpreted(chain_case(4, (2, 3, 1, 2, 2)) if kind == "chain" else multiclass_case(6, 8, 5))
     n, rng = sizes(case.problem).examples, np.random.default_rng(1)
@@ -105,7 +106,7 @@ def test_against_a_naive_cache(kind: str, capacity: int, life: int) -> None:
         (1, -np.inf, False),
     ],
 )
-def test_the_criterion(i: int, gap: float, hit: bool) -> None:
+def test_the_criterion_decides_what_is_a_hit(i: int, gap: float, hit: bool) -> None:
     cache = new_cache(empty_planes(3, 1))
     cache.gap[:2] = 6.0, 0.0
     set_floor(cache)
@@ -323,7 +324,7 @@ def test_a_broken_oracle_is_reported() -> None:
         ((INNER["bcfw"], None, 5, 2.5), r"life must be an int >= 1, got 2\.5\."),
     ],
 )
-def test_arguments(arguments: tuple[Any, ...], message: str) -> None:
+def test_wrong_arguments_are_refused(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=f"^Cached: {message}$"):
         Cached(*arguments)
 

@@ -74,7 +74,7 @@ def test_certificates_bracket_the_optimum(method: str, name: str, lam: float) ->
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
-def test_certificates_under_gap_sampling(name: str) -> None:
+def test_certificates_hold_under_gap_sampling(name: str) -> None:
     for method in (Pairwise(0.1), Accelerated(Pairwise(0.1))):
         case, best = solved_otherwise(name, 0, 0.1)
         result = solve(

@@ -9,9 +9,9 @@ from maxmargin import methods
 from maxmargin.methods.protocol import WRAPPERS, Traits, allowed_methods, needs, traits, wrapping_table
 
 PLAIN = {
-    name: cls(lam=0.1)
-    for name, cls in vars(methods).items()
-    if isinstance(cls, type) and "lam" in getattr(cls, "_fields", ())
+    name: getattr(methods, name)(lam=0.1)
+    for name in methods.__all__
+    if "lam" in getattr(getattr(methods, name), "_fields", ())
 }
 BLOCKS = {"Away", "BlockFrankWolfe", "Pairwise"}
 SEARCHES = BLOCKS | {"BlockExact"}
@@ -45,7 +45,7 @@ def test_constructors_follow_the_table(wrapper: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(BLOCKS))
-def test_wrappers_of_wrappers(name: str) -> None:
+def test_wrappers_wrap_wrappers_by_the_table(name: str) -> None:
     method = PLAIN[name]
     accelerated = methods.Accelerated(methods.Cached(method))
     own = {"has_step": False, "is_average": True, "projects": True, "weighs": True, "wraps": True}

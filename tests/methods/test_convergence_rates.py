@@ -66,7 +66,7 @@ def test_curvatures_are_bounded_by_the_longest_feature_difference(given_setting:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_batch_frank_wolfe(given_setting: Setting, rule: str) -> None:
+def test_batch_frank_wolfe_converges_as_theorem_1_says(given_setting: Setting, rule: str) -> None:
     """Theorem 1: h_k <= 2 C_f / (k + 2), and among K >= 1 iterates one has g <= 6 C_f / (K + 1)."""
     case, method = given_setting.case, FrankWolfe(LAM, RULES[rule])
     gaps: list[float] = []
@@ -94,7 +94,7 @@ def block_runs(case: Case, rule: str) -> tuple[Array, Array]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
-def test_block_frank_wolfe(given_setting: Setting, rule: str) -> None:
+def test_block_frank_wolfe_converges_as_theorem_2_says(given_setting: Setting, rule: str) -> None:
     """Theorem 2: E h_k <= 2n/(k + 2n) (C + h_0), and some iterate has E g <= 6n/(K + 1) (C + h_0)."""
     n, k = len(given_setting.case.X), np.arange(N_STEPS + 1)
     duals, gaps = block_runs(given_setting.case, rule)
@@ -120,7 +120,7 @@ def test_line_search_forgets_its_start(given_setting: Setting) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
-def test_weighted_averages(given_setting: Setting, rule: str) -> None:
+def test_weighted_averages_converge_as_theorem_C_3_says(given_setting: Setting, rule: str) -> None:
     """Theorem C.3: the gap of the weighted average after K steps has E g <= 6n/(K + 1) (C + h_0)."""
     case, n = given_setting.case, len(given_setting.case.X)
     method = Averaged(BlockFrankWolfe(LAM, RULES[rule]))

@@ -76,7 +76,7 @@ def test_the_unit_of_the_loss_is_of_no_account(unit: float) -> None:
     assert dual(other, 0.1 / unit) == pytest.approx(unit * dual(cuts, 0.1), rel=1e-8)
 
 
-def test_planes_without_loss() -> None:
+def test_planes_without_loss_have_the_dual_zero() -> None:
     cuts = lowest(cuts_of(np.array([[1.0, 2.0], [0.0, 0.0]]), np.zeros(2)), 0.1, "test")
     assert dual(cuts, 0.1) == pytest.approx(0.0, abs=1e-9)
 
@@ -143,7 +143,7 @@ def test_no_answer_of_the_solver_lowers_the_dual(monkeypatch: pytest.MonkeyPatch
     assert values[-1] > 0.0
 
 
-def test_a_program_without_a_solution() -> None:
+def test_a_program_without_a_solution_is_a_scale_error() -> None:
     """Its matrix is infinite."""
     cuts = cuts_of(np.array([[1e100, 0.0]]), np.ones(1))
     with np.errstate(over="ignore"), pytest.raises(ScaleError, match="program of 2 planes of CuttingPlane"):
@@ -151,7 +151,9 @@ def test_a_program_without_a_solution() -> None:
 
 
 @pytest.mark.parametrize("method", [CuttingPlane(0.1), BMRM(0.1)])
-def test_without_the_solver(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_solver_an_error_says_what_to_install(
+    method: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "piqp", None)
     name = type(method).__name__
     with pytest.raises(ImportError) as error:

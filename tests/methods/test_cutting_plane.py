@@ -133,7 +133,7 @@ def test_planes_hold_at_another_lam(name: str, factor: float, kind: str) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [*BUNDLES, "n-slack"])
-def test_going_on_with_more_examples(name: str, kind: str) -> None:
+def test_going_on_with_more_examples_keeps_the_planes(name: str, kind: str) -> None:
     examples, method = growing(kind, 6), METHODS[name](0.1)
     result = some_passes(examples.first(4), method, 5)
     case = examples.first(7)
@@ -146,7 +146,7 @@ def test_going_on_with_more_examples(name: str, kind: str) -> None:
     assert np.diff(again.history.dual).min() >= -1e-9
 
 
-def test_averages_of_cutting_planes() -> None:
+def test_averages_of_cutting_planes_have_valid_bounds() -> None:
     case, method = chain_case(6), Averaged(CuttingPlane(0.1))
     best = naive.optimum(case.data, 0.1)
     result = solve(case.problem, method, tol=0.0, max_passes=60, check_every=3)

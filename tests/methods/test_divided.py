@@ -95,7 +95,7 @@ def test_the_clock_does_not_matter(
     """A pass is cut into pieces by the time they take; rounds are not."""
     expected = ran(case.problem, method, sampling=sampling)
     for seconds in (0.0, 1e9):
-        monkeypatch.setattr(limits, "_PIECE_SECONDS", seconds)
+        monkeypatch.setattr(limits, "PIECE_SECONDS", seconds)
         assert_same_bits(ran(case.problem, method, sampling=sampling), expected)
 
 
@@ -300,7 +300,7 @@ def test_features_that_are_not_finite(method: Any, value: float, n_jobs: int | N
         ((INNER["bcfw"], None), "parts must be an int >= 1, got None"),
     ],
 )
-def test_arguments(arguments: tuple[Any, ...], message: str) -> None:
+def test_wrong_arguments_are_refused(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=rf"^Divided: {message}\.$"):
         Divided(*arguments)
 

@@ -42,7 +42,7 @@ def all_states(case: Case, lam: float, n_steps: int) -> list[ExcessiveState]:
 
 
 @pytest.mark.parametrize("lam", [0.01, 0.3])
-def test_every_iterate(case: Case, lam: float) -> None:
+def test_every_iterate_is_that_of_the_naive_method(case: Case, lam: float) -> None:
     pairs = naive_gibbs.excessive_gap(case.data, lam, 40)
     for pair, state in zip(pairs, all_states(case, lam, 40), strict=True):
         assert state.mu == pytest.approx(pair.mu, rel=1e-9)
@@ -69,7 +69,7 @@ def test_the_condition_holds_at_every_iterate(case: Case, lam: float) -> None:
 
 
 @pytest.mark.parametrize("lam", [0.01, 0.3, 5.0])
-def test_the_rate(case: Case, lam: float) -> None:
+def test_the_rate_is_that_of_the_paper(case: Case, lam: float) -> None:
     """mu <= 4 m / (k + 1)^2 where m is the largest of twice the curvature's bound and the first mu.
 
     A step is taken back only if L was below the bound R^2 / lam, where R is half the largest distance of
@@ -110,7 +110,7 @@ def test_a_step_that_breaks_the_condition_is_taken_back(case: Case) -> None:
     assert (hasty.w == state.w).all()
 
 
-def test_losses_of_zero() -> None:
+def test_losses_of_zero_are_solved_without_a_temperature() -> None:
     """Where no output costs anything, w = 0 is optimal, and no temperature follows from the losses."""
     case = multiclass_case(0)
     phi, oracle = case.problem

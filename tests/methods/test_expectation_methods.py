@@ -57,7 +57,7 @@ def solved_otherwise(name: str, lam: float) -> tuple[Case, Optimum]:
 @pytest.mark.parametrize("lam", [0.01, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("method", METHODS)
-def test_within_a_hundredth_of_the_optimum(method: str, name: str, lam: float) -> None:
+def test_methods_come_within_a_hundredth_of_the_optimum(method: str, name: str, lam: float) -> None:
     case, best = solved_otherwise(name, lam)
     passes = 1000 if lam < 0.1 else 300
     result = solve(
@@ -92,7 +92,7 @@ def test_oracle_calls_are_counted(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_problem_without_the_oracle(method: str) -> None:
+def test_a_problem_without_the_oracle_is_refused(method: str) -> None:
     problem = Plain(multiclass_case(0).problem)
     name = METHODS[method].__name__
     with pytest.raises(TypeError) as error:
@@ -140,7 +140,7 @@ def test_batch_methods_are_not_wrapped(method: str, wrapper: Any) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_going_on_from_a_result(method: str) -> None:
+def test_going_on_from_a_result_is_refused(method: str) -> None:
     case = multiclass_case(0)
     result = solve(case.problem, METHODS[method](0.1), max_passes=2)
     with pytest.raises(TypeError, match=f"^solve: start must be None for {METHODS[method].__name__}, "):

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Averaged, ExponentiatedGradient, solve
+from maxmargin.methods.between_visits import NO_ACCELERATION
 from maxmargin.methods.exponentiated_gradient import _LARGEST_STEP, GibbsState
 from maxmargin.methods.protocol import oracle_calls, point, start
-from maxmargin.methods.sampling import ByGap
+from maxmargin.methods.rules import ByGap
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, sweep
-from maxmargin.methods.walks import NO_MEETINGS
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, flat, multiclass_case, multiclass_cases
 from support.maps import feature_map, statistics
@@ -67,7 +67,7 @@ def test_the_start_is_uniform(case: Case) -> None:
 
 
 @pytest.mark.parametrize("lam", [0.01, 0.3])
-def test_every_iterate(case: Case, lam: float) -> None:
+def test_every_iterate_is_that_of_the_naive_method(case: Case, lam: float) -> None:
     """Each visit ends where it does on the dual variables, by as many calls, with the same next step size."""
     order, method = random_order(case.problem, 60, seed=5), ExponentiatedGradient(lam)
     visits = exponentiated_gradient(case.data, lam, order)
@@ -131,7 +131,7 @@ def test_the_gap_reported_bounds_the_block_gap_from_below(case: Case) -> None:
         alpha, tree = alpha_of(case, state), np.full(2 << (n - 1).bit_length(), np.nan)
         margins = naive.margins(case.data, i, naive.weights_of(case.data, alpha, 0.1))
         visits = ByGap(np.array([i]), np.zeros(1), tree)
-        sweep.interpreted(problem, method, state, state.w, visits, new_scratch(problem), NO_MEETINGS)
+        sweep.interpreted(problem, method, state, state.w, visits, new_scratch(problem), NO_ACCELERATION)
         noted = tree[len(tree) // 2 + i]
         assert 0.0 <= noted <= margins.max() - alpha[i] @ margins + 1e-12
         largest = max(largest, noted)
@@ -152,7 +152,7 @@ def test_long_runs_stay_in_order() -> None:
     assert gap_of(case.problem, method, state) <= 1e-6 * best.dual
 
 
-def test_an_average_of_its_iterates(case: Case) -> None:
+def test_an_average_has_the_mean_of_the_dual_variables(case: Case) -> None:
     """The means of the states are those of the dual variables, the start's weight included."""
     order, method = random_order(case.problem, 30, seed=1), Averaged(ExponentiatedGradient(0.3), "uniform")
     *_, state = block_states(case.problem, method, order)

@@ -42,7 +42,7 @@ def all_states(case: Case, lam: float, n_steps: int) -> list[SaddleState]:
 
 
 @pytest.mark.parametrize("lam", [0.01, 0.3])
-def test_every_iterate(case: Case, lam: float) -> None:
+def test_every_iterate_is_that_of_the_naive_method(case: Case, lam: float) -> None:
     """The answer is the mean of the points u, weighted by the step sizes that were found."""
     method, states = Extragradient(lam), all_states(case, lam, 25)
     etas = np.diff([state.S for state in states]).tolist()
@@ -99,7 +99,7 @@ def test_the_answer_before_the_first_step(case: Case) -> None:
     assert not answer.w.any()
 
 
-def test_losses_of_zero() -> None:
+def test_losses_of_zero_are_solved_without_a_scale() -> None:
     """Where no output costs anything, w = 0 is optimal, and no scale follows from the losses."""
     case, method = multiclass_case(0), Extragradient(0.1)
     phi, oracle = case.problem

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import Away, BlockFrankWolfe, Pairwise
+from maxmargin.methods.blocks import SIZE
 from maxmargin.methods.pairwise import ActiveState, _move_alpha
-from maxmargin.methods.planes import SIZE, truth_planes
+from maxmargin.methods.planes import truth_planes
 from maxmargin.methods.protocol import start
 from maxmargin.methods.sweep import advance
 from support import naive
@@ -52,7 +53,7 @@ def assert_same_point(case: Case, state: ActiveState, alpha: list[Array], lam: f
 
 @pytest.mark.parametrize("inner_steps", [1, 3, 10])
 @pytest.mark.parametrize("kind", METHODS)
-def test_every_iterate(case: Case, kind: str, inner_steps: int) -> None:
+def test_every_iterate_is_that_of_the_naive_method(case: Case, kind: str, inner_steps: int) -> None:
     """Each visit ends where it does on the dual variables, with the same outputs in the active set."""
     order, method = random_order(case.problem, N_STEPS, seed=5), METHODS[kind](LAM, inner_steps)
     steps, alpha = ActiveSets(kind == "away", inner_steps), naive.truth_alpha(case.data)

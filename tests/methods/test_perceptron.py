@@ -32,7 +32,7 @@ CASES = {
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_every_iterate_and_average(kind: str, seed: int) -> None:
+def test_every_iterate_and_average_is_that_of_the_naive_method(kind: str, seed: int) -> None:
     case = CASES[kind](seed)
     order = random_order(case.problem, 37, seed)
     expected = np.array([visit.w for visit in naive_primal.perceptron(case.data, order)])
@@ -138,7 +138,7 @@ def test_a_broken_decoder_is_named() -> None:
         solve(Worst(multiclass_case(3, n=8).problem), METHOD, random_state=0)
 
 
-def test_going_on() -> None:
+def test_going_on_keeps_the_weights() -> None:
     """Weights stay as they are at another lam and with more examples."""
     examples = growing("chain", 4)
     few, many = examples.first(4), examples.first(7)

@@ -8,17 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from maxmargin.methods import planes as _pool
+from maxmargin.methods import blocks
+from maxmargin.methods.blocks import ROOM, SIZE, START, enlarged
 from maxmargin.methods.planes import (
-    ROOM,
-    SIZE,
-    START,
     Planes,
     PlaneWork,
     add_plane,
     dot_plane,
     drop_planes,
-    enlarged,
     fit_planes,
     has_plane_room,
     include_corner,
@@ -129,7 +126,7 @@ operations = st.lists(st.tuples(kinds, st.integers(0, N_BLOCKS - 1), st.integers
 @example([(what, turn % 3, 5 * turn + k) for turn in range(40) for k, what in enumerate(ROUND)])
 def test_a_pool_holds_what_it_was_given(large: int, done: list[tuple[str, int, int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_pool, "_MANY", large)  # large pools are closed up in place
+        patch.setattr(blocks, "_MANY", large)  # large pools are closed up in place
         check_operations(done)
 
 
@@ -153,7 +150,7 @@ def planes() -> Planes:
     return guarded.planes
 
 
-def test_products_with_planes(planes: Planes) -> None:
+def test_products_with_planes_are_those_of_psi(planes: Planes) -> None:
     rng = np.random.default_rng(0)
     theta, image = rng.normal(size=LENGTH), rng.normal(size=LENGTH)
     for i in range(N_BLOCKS):

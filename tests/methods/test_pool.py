@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.methods import planes
-from maxmargin.methods.planes import ROOM, SIZE, START, closed_up, new_extents, packed
+from maxmargin.methods import blocks
+from maxmargin.methods.blocks import ROOM, SIZE, START, closed_up, new_extents, packed
 
 parts = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=12)
 
@@ -30,7 +30,7 @@ def test_packing_keeps_every_part(
     extent, pool = scattered(sizes, random)
     held = [pool[a : a + size].tolist() for a, size, _ in extent]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planes, "_PIECE", piece)
+        patch.setattr(blocks, "_PIECE", piece)
         new, used, copy, halves = packed(extent, slack, pool, pool / 2)
     assert [copy[a : a + size].tolist() for a, size, _ in new] == held
     assert [halves[a : a + size].tolist() for a, size, _ in new] == [[p / 2 for p in part] for part in held]
@@ -50,7 +50,7 @@ def test_large_pools_are_closed_up_in_place(
     pool = np.concatenate([pool, np.zeros(free, dtype=pool.dtype)])
     halves = pool / 2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planes, "_MANY", 0)
+        patch.setattr(blocks, "_MANY", 0)
         new, used, same, other = closed_up(extent, slack, pool, halves)
     assert same is pool
     assert other is halves
@@ -66,7 +66,7 @@ def test_views_are_not_enlarged_in_place() -> None:
     extent, pool = new_extents(1), np.arange(10)
     extent[0] = 2, 6, 6
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planes, "_MANY", 0)
+        patch.setattr(blocks, "_MANY", 0)
         new, _, copy = closed_up(extent, 20, pool[:8])
     assert not np.shares_memory(copy, pool)
     assert copy[new[0, START] :][:6].tolist() == [2, 3, 4, 5, 6, 7]
@@ -75,4 +75,4 @@ def test_views_are_not_enlarged_in_place() -> None:
 
 @pytest.mark.parametrize(("used", "free"), [(0, 0), (10, 20), (1 << 20, 1 << 21), (1 << 23, 1 << 22)])
 def test_large_pools_get_less_room_in_proportion(used: int, free: int) -> None:
-    assert planes._free(used) == free
+    assert blocks._free(used) == free

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from maxmargin import Averaged, Away, BlockFrankWolfe, Pairwise
 from maxmargin.methods.protocol import start
-from maxmargin.methods.sampling import (
+from maxmargin.methods.rules import (
     SAMPLINGS,
     ByGap,
     Listed,

@@ -10,7 +10,7 @@ from maxmargin import Accelerated, FrankWolfe, Pairwise, solve
 from maxmargin.methods.scratch import kept_scratch, scratch_for
 from maxmargin.problems import Chain, Custom, Multiclass, Weighted
 from maxmargin.solving import driver
-from maxmargin.structures.slack import NO_WEIGHTS, Bare, bared
+from maxmargin.structures.slack import NO_WEIGHTS
 
 RNG = np.random.default_rng(0)
 SEQUENCES = [RNG.normal(size=(length, 5)) for length in (1, 3, 4, 2, 3)]
@@ -24,7 +24,7 @@ OWN = Custom(
 
 
 def lent(problem, w=None):
-    with scratch_for(bared(problem), w) as scratch:
+    with scratch_for(problem, w) as (_, scratch):
         return scratch
 
 
@@ -32,9 +32,9 @@ def test_one_problem_has_the_same_work_space_again():
     with kept_scratch():
         first = lent(CHAIN, np.zeros(3))
         assert lent(CHAIN) is first
-        with scratch_for(Bare(CHAIN)) as outer, scratch_for(Bare(CHAIN)) as inner:
-            assert outer is first
-            assert inner is not first
+        with scratch_for(CHAIN, weighs=False) as outer, scratch_for(CHAIN, weighs=False) as inner:
+            assert outer[1] is first
+            assert inner[1] is not first
     assert lent(CHAIN) is not lent(CHAIN)
 
 
@@ -44,6 +44,10 @@ def test_other_problems_and_weights_have_another():
         first = lent(CHAIN)
         assert lent(CLASSES) is not first
         assert lent(weighted).weights is weighted.oracle.weights
+        with scratch_for(weighted) as (inner, _), scratch_for(weighted, weighs=False) as (whole, own):
+            assert inner.oracle is CHAIN.oracle
+            assert whole is weighted
+            assert own.weights is NO_WEIGHTS
         assert lent(CHAIN).weights is NO_WEIGHTS
 
 
@@ -58,7 +62,7 @@ def test_scores_that_are_the_weights_are_those_of_the_call():
 def test_work_space_of_an_error_is_not_lent_again():
     with kept_scratch():
         first = lent(CHAIN)
-        with pytest.raises(KeyError), scratch_for(Bare(CHAIN)):
+        with pytest.raises(KeyError), scratch_for(CHAIN):
             raise KeyError
         assert lent(CHAIN) is not first
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from maxmargin import Pairwise, solve
+from maxmargin.methods.between_visits import NO_ACCELERATION
 from maxmargin.methods.protocol import DONE, Point, has_room, point, regularisation, seek, start, step
-from maxmargin.methods.sampling import Listed
+from maxmargin.methods.rules import Listed
 from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.methods.sweep import advance, sweep, sweep_all
-from maxmargin.methods.walks import NO_MEETINGS
 from maxmargin.solving import objective
 from maxmargin.structures.feature_map import score
 from support.active_sets import with_room
@@ -77,7 +77,7 @@ def test_a_method_finds_its_own_corners(mode: str) -> None:
     assert sweep.mode(problem, method, state) == "compiled"
     loop = getattr(sweep, mode)
     scratch = new_scratch(problem)
-    assert tuple(loop(problem, method, state, state.w, Listed(order), scratch, NO_MEETINGS)) == (40, DONE)
+    assert tuple(loop(problem, method, state, state.w, Listed(order), scratch, NO_ACCELERATION)) == (40, DONE)
     expected = advance(INNER, start(INNER, problem), problem, order[order % 2 == 1])
     assert bits(state.w) == bits(expected.w)
     assert bits(state.ell) == bits(expected.ell)

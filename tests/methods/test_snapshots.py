@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 
 from maxmargin import Away, BlockExact, BlockFrankWolfe, Cached, Divided, FrankWolfe, Pairwise
-from maxmargin.methods.meetings import attend
+from maxmargin.methods.between_visits import Acceleration, before_visit
 from maxmargin.methods.sweep import is_swept
-from maxmargin.methods.walks import Alone
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])
 def test_the_mean_has_density_t2_from_the_last_snapshot_before(every: int) -> None:
     path, mean, last = np.random.default_rng(0).normal(size=(7, 4)), np.full(4, 2.0), np.array([5, 0])
     for t, w in enumerate(path):
-        attend(Alone(before=5, every=every, last=last, mean=mean), t, w, None)
+        before_visit(Acceleration(before=5, interval=every, last=last, mean=mean), t, w, None)
     taken = np.arange(every, 7, every)
     shares = np.diff((5.0 + np.array([-5, 0, *taken])) ** 3)
     expected = shares @ np.array([np.full(4, 2.0), *path[taken]]) / shares.sum()
@@ -25,7 +24,7 @@ def test_a_visit_that_begins_again_is_counted_once() -> None:
     """A kernel that lacks room returns, and comes back to the same visit."""
     mean, last, w = np.zeros(2), np.array([1, 0]), np.ones(2)
     for done, t in ((0, 1), (1, 0)):
-        attend(Alone(done, before=1, every=1, last=last, mean=mean), t, w, None)
+        before_visit(Acceleration(done, before=1, interval=1, last=last, mean=mean), t, w, None)
         assert mean == pytest.approx(1.0 - 0.5**3)
         w = 9.0 * w
 

@@ -48,7 +48,7 @@ def averages(visits: list[Array], scheme: str) -> list[Array]:
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1), lam=st.sampled_from([0.01, 0.2, 3.0]))
-def test_every_iterate_and_average(kind: str, seed: int, lam: float) -> None:
+def test_every_iterate_and_average_is_that_of_the_naive_method(kind: str, seed: int, lam: float) -> None:
     case = CASES[kind](seed)
     order = random_order(case.problem, 37, seed)
     expected = [visit.w for visit in naive_primal.subgradient(case.data, lam, order)]
@@ -149,7 +149,7 @@ KEEPS = ("best", "weights", "dual")
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("keep", KEEPS)
-def test_going_on_at_another_lam_with_more_examples(kind: str, keep: str) -> None:
+def test_going_on_at_another_lam_with_more_examples_keeps_the_sums(kind: str, keep: str) -> None:
     """The sums stay: the weights are those that the same answers make at the new lam."""
     examples, options = growing(kind, 4), {"tol": 0.0, "max_passes": 3, "random_state": 0}
     few, many, new = examples.first(4), examples.first(7), Subgradient(0.7)

@@ -135,7 +135,7 @@ def test_blocks_are_views_in_their_shapes() -> None:
         (lambda: Product([3]), "Product: blocks must be one or more domains, got 3 (int); see Oracle."),
     ],
 )
-def test_errors(make, message: str) -> None:
+def test_wrong_domains_are_refused(make, message: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         make()
     assert str(caught.value) == message

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from maxmargin import Averaged, BlockFrankWolfe, BrokenOracle, Predefined, ProgressLine, Status, solve
-from maxmargin.methods.sampling import ByGap
+from maxmargin.methods.rules import ByGap
 from maxmargin.problems import Multiclass
 from maxmargin.product import (
     Approximate,
@@ -38,7 +38,7 @@ def problem_of(domain: Any = None, seed: int = 0) -> ProductProblem:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_result(name: str) -> None:
+def test_a_result_has_its_gap_and_its_best_value(name: str) -> None:
     problem, seen = problem_of(), []
     result = solve(problem, METHODS[name], tol=0.05, max_passes=500, callbacks=[seen.append], random_state=0)
     assert result.status is Status.CONVERGED
@@ -67,7 +67,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert (first.w != other.w).any()
 
 
-def test_sampling_by_gap() -> None:
+def test_sampling_by_gap_records_the_gaps_of_blocks() -> None:
     """Visits record the gaps of their blocks."""
     problem, method = problem_of(), BlockConditionalGradient()
     assert solve(problem, method, tol=0.05, max_passes=500, sampling="gap", random_state=0).gap <= 0.05
@@ -198,7 +198,7 @@ POOR = Approximate(Simplex(3), lambda g, x, error: Simplex(3).lmo(g), nu=0.5)
         ),
     ],
 )
-def test_errors(call: Any, kind: type[Exception], message: str) -> None:
+def test_wrong_problems_are_refused(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)

@@ -73,7 +73,9 @@ def least_of_mixed(Q: Array, c: Array) -> float:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("objective", ["quadratic", "least squares"])
-def test_quadratics_on_unequal_blocks(objective: str, method: ConditionalGradient) -> None:
+def test_quadratics_on_unequal_blocks_reach_their_optimum(
+    objective: str, method: ConditionalGradient
+) -> None:
     problem = mixed(0, objective)
     matrix, c = problem.objective.matrix, problem.objective.c
     squares = objective == "least squares"
@@ -125,7 +127,7 @@ def test_a_line_search_does_not_move_the_point() -> None:
 
 @pytest.mark.parametrize("step", [LineSearch(), Predefined()])
 @pytest.mark.parametrize("method", [ConditionalGradient, BlockConditionalGradient])
-def test_smooth_functions(method: Any, step: Any) -> None:
+def test_smooth_functions_reach_their_optimum(method: Any, step: Any) -> None:
     rng = np.random.default_rng(5)
     objective = Softened(rng.normal(size=(8, 5)), rng.normal(size=5))
     problem = ProductProblem(objective, Product([L2Ball(2, 0.8), Simplex(3)]))
@@ -142,7 +144,7 @@ def test_smooth_functions(method: Any, step: Any) -> None:
     assert result.dual - 1e-7 <= best <= result.primal + 1e-7
 
 
-def test_the_dual_of_a_linear_svm_against_liblinear() -> None:
+def test_the_dual_of_a_linear_svm_is_that_of_liblinear() -> None:
     """min ||sum_i a_i y_i x_i||^2 / 2 - sum_i a_i over 0 <= a_i <= C; w = sum_i a_i y_i x_i."""
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(40, 4)), 0.5
@@ -160,7 +162,7 @@ def test_the_dual_of_a_linear_svm_against_liblinear() -> None:
     assert A @ result.w == pytest.approx(w, abs=1e-3)
 
 
-def test_matrix_completion_against_projected_gradients() -> None:
+def test_matrix_completion_reaches_what_projected_gradients_do() -> None:
     rng = np.random.default_rng(1)
     truth, radius = np.outer(rng.normal(size=8), rng.normal(size=6)), 4.0
     seen = np.flatnonzero(rng.random(48) < 0.6)
@@ -185,7 +187,7 @@ def test_matrix_completion_against_projected_gradients() -> None:
 
 @settings(max_examples=25)
 @given(st.integers(0, 10**6), st.sampled_from(["quadratic", "softened"]), st.sampled_from(["l", "p"]))
-def test_iterates(seed: int, objective: str, rule: str) -> None:
+def test_iterates_stay_in_the_sets(seed: int, objective: str, rule: str) -> None:
     """Iterates stay in the sets, bounds are below all values, and line search never ascends."""
     problem, rng = mixed(seed, objective), np.random.default_rng(seed)
     method = BlockConditionalGradient(LineSearch() if rule == "l" else Predefined())

@@ -77,7 +77,7 @@ QUALITIES = [(1.0, 0.0), (0.4, 0.0), (1.0, 0.7), (0.5, 0.5)]
 @pytest.mark.parametrize(("nu", "delta"), QUALITIES)
 @pytest.mark.parametrize("second", ["l1", "box"])
 @pytest.mark.parametrize("rule", RULES)
-def test_blocks(rule: str, second: str, nu: float, delta: float) -> None:
+def test_blocks_converge_as_theorem_C_1_says(rule: str, second: str, nu: float, delta: float) -> None:
     """Theorems C.1 and C.3: E h_k <= 2n/(nu k + 2n) C, and some E g_k <= 6n/(nu (K + 1)) C."""
     given, n = setting(second, nu, delta), 2
     step = Predefined(nu) if rule == "predefined" else RULES[rule]
@@ -91,7 +91,7 @@ def test_blocks(rule: str, second: str, nu: float, delta: float) -> None:
 
 @pytest.mark.parametrize(("nu", "delta"), QUALITIES)
 @pytest.mark.parametrize("rule", RULES)
-def test_weighted_averages(rule: str, nu: float, delta: float) -> None:
+def test_weighted_averages_converge_as_theorem_C_3_says(rule: str, nu: float, delta: float) -> None:
     """Theorem C.3: the gap of a quadratic is convex, so the bound holds for each weighted average."""
     given, n = setting("l1", nu, delta), 2
     step = Predefined(nu) if rule == "predefined" else RULES[rule]
@@ -102,7 +102,7 @@ def test_weighted_averages(rule: str, nu: float, delta: float) -> None:
 
 @pytest.mark.parametrize(("nu", "delta"), QUALITIES)
 @pytest.mark.parametrize("rule", RULES)
-def test_one_set(rule: str, nu: float, delta: float) -> None:
+def test_one_set_converges_in_every_run(rule: str, nu: float, delta: float) -> None:
     """With n = 1 the bounds hold for every run; without a multiplicative error h_0 is not in them."""
     rng = np.random.default_rng(7)
     B, c, corners = rng.normal(size=(4, 5)), rng.normal(size=5), vertices("l1", 5)

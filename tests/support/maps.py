@@ -11,8 +11,7 @@ from maxmargin.structures.feature_map import Move, add_entry, map_sizes, new_mov
 from maxmargin.structures.graphs.model import GraphMap
 from maxmargin.structures.matchings.model import MatchingMap
 from maxmargin.structures.segments.model import SegmentsMap
-from maxmargin.structures.sequences.model import ChainMap
-from maxmargin.structures.sequences.second_order import SecondOrderMap
+from maxmargin.structures.sequences.model import ChainMap, SecondOrderMap
 from support.catalogue import Case
 from support.naive import Array, Output, segments_of
 

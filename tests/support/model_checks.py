@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.sweep import predictions
+from maxmargin.solving.decoding import decoding_work, predictions
 from maxmargin.solving.objective import hinge_losses
 from maxmargin.structures.feature_map import gram, map_workspace, norm2, score
 from maxmargin.structures.oracle import argmax, decode, loss, output_size, psi
@@ -47,7 +47,7 @@ def assert_compiled_predictions(case: Case, w: Array) -> None:
     n = len(case.data.outputs)
     best = [part for i in range(n) for part in found_output(case.problem, i, w, decode)]
     compiled = np.zeros(len(best), dtype=np.int64)
-    predictions(case.problem, w, 0, n, compiled, new_scratch(case.problem))
+    predictions(case.problem, w, 0, n, compiled, *decoding_work(case.problem))
     assert compiled.tolist() == best
 
 

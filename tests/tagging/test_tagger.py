@@ -4,6 +4,8 @@ import gzip
 import io
 import itertools
 import json
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -331,3 +333,8 @@ def test_vectors_of_two_axes_are_refused(saved, tmp_path, name, sign):
 def test_changed_headers_are_refused_for_their_change(saved, tmp_path):
     (tmp_path / "model").write_bytes(changed(saved))
     assert open_tagger(str(tmp_path / "model"), ["Attributes"]) is not None
+
+
+def test_tagging_does_not_import_numpy():
+    program = "import sys, maxmargin.cli.tag; sys.exit('numpy' in sys.modules or 'numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

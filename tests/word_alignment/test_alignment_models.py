@@ -62,7 +62,7 @@ def naive_model_1(pairs, iterations):
 
 
 @pytest.mark.parametrize("iterations", [1, 4])
-def test_model_1_in_both_directions(iterations):
+def test_model_1_is_right_in_both_directions(iterations):
     lexicon = model_1(TEXT, iterations)
     forward = naive_model_1(PAIRS, iterations)
     backward = naive_model_1([(b, a) for a, b in PAIRS], iterations)
@@ -129,7 +129,7 @@ def naive_posteriors(aligner, s):
 
 
 @pytest.mark.long
-def test_posteriors_against_all_paths():
+def test_posteriors_are_those_of_all_paths():
     aligner = random_aligner(0)
     forward, backward = link_posteriors(TEXT, aligner, len(PAIRS))
     for s in range(len(PAIRS)):

@@ -14,7 +14,7 @@ from word_alignment import load_described_hansards
 
 
 @pytest.mark.long
-def test_pairs_aligned_by_hand(tmp_path: Path) -> None:
+def test_pairs_aligned_by_hand_are_described(tmp_path: Path) -> None:
     write_all(tmp_path)
     train, test, names = load_described_hansards(data_home=tmp_path)
     pairs = load_hansards(data_home=tmp_path)
@@ -27,7 +27,7 @@ def test_pairs_aligned_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_pairs_aligned_automatically(tmp_path: Path) -> None:
+def test_pairs_aligned_automatically_are_a_matching(tmp_path: Path) -> None:
     write_all(tmp_path)
     train, test, _ = load_described_hansards(data_home=tmp_path, labels="automatic")
     assert (len(train.X), len(test.X)) == (3, N_TEST - 100)  # without repetitions
@@ -59,13 +59,13 @@ def test_sure_links_are_thinned_to_a_matching(tmp_path: Path, fertility: int) ->
 
 
 @pytest.mark.parametrize("options", [{"labels": "sure"}, {"fertility": 0}])
-def test_refused_options(options: dict[str, Any]) -> None:
+def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     (name,) = options
     with pytest.raises(ValueError, match=f"^load_described_hansards: {name} must be "):
         load_described_hansards(**options)
 
 
-def test_a_model_trained_on_real_pairs(real_data: Path) -> None:
+def test_a_model_trained_on_real_pairs_beats_the_intersection(real_data: Path) -> None:
     """Little text makes weak features, but the model trained on them is much better than each of them."""
     train, test, names = load_described_hansards(data_home=real_data, n_text=3000)
     assert (len(train.X), len(test.X), len(names)) == (137, 347, 80)

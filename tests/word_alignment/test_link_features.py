@@ -43,7 +43,7 @@ def test_every_link_has_the_same_finite_features(tables):
             assert np.abs(values).max() <= 2.0
 
 
-def test_dice(tables):
+def test_dice_is_that_of_counts(tables):
     for (a, b), table in zip(PAIRS, tables, strict=True):
         for (j, x), (k, y) in product(enumerate(a.split()), enumerate(b.split())):
             has_x = [x in pair[0].split() for pair in PAIRS]
@@ -52,7 +52,7 @@ def test_dice(tables):
             assert table["dice"][j, k] == pytest.approx(2 * both / (sum(has_x) + sum(has_y)))
 
 
-def test_links_compared_with_others_at_their_words(tables):
+def test_links_are_compared_with_others_at_their_words(tables):
     for table in tables:
         both = table["hmm both"]
         np.testing.assert_allclose(both**2, table["hmm forward"] * table["hmm backward"])
@@ -64,7 +64,7 @@ def test_links_compared_with_others_at_their_words(tables):
             assert table["best"][j, k] == (value > max(row, column))
 
 
-def test_neighbours(tables):
+def test_neighbours_are_those_of_the_definition(tables):
     steps = {
         "diagonal": [(1, 1), (-1, -1)],
         "crossed": [(1, -1), (-1, 1)],
@@ -79,7 +79,7 @@ def test_neighbours(tables):
             assert table[f"{name} neighbours"][j, k] == pytest.approx(expected)
 
 
-def test_distance_ranks_and_common_words(tables):
+def test_distances_ranks_and_common_words_are_features(tables):
     table = tables[0]
     assert table["distance"][0].tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert table["distance squared"][4, 0] == table["distance root"][0, 4] == 1.0
@@ -101,7 +101,7 @@ def subsequences(word):
     return {"".join(letters) for size in range(len(word) + 1) for letters in combinations(word, size)}
 
 
-def test_spelling_similarity_of_words():
+def test_spelling_is_compared_letter_by_letter():
     words = ["nation", "national", "nations", "cat", "ca", ".", ",", "12", "13", "a", "banana"]
     numbers = np.arange(len(words))
     found = spelling_similarity(spell(words), spell(words[::-1]), (numbers, numbers))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.methods.protocol import Point, oracle_calls, point, regularisation, start, traits
-from maxmargin.methods.sampling import Visits, n_visits, some_visits
+from maxmargin.methods.rules import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving import objective

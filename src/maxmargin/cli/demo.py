@@ -16,8 +16,7 @@ from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.decoding import decode_all
 from maxmargin.solving.display import CertificateLines, ProgressLine
 from maxmargin.solving.driver import solve
-from maxmargin.solving.history import History, plot_convergence
-from maxmargin.solving.result import Progress, Result, Status
+from maxmargin.solving.result import History, Progress, Result, Status, plot_convergence
 from maxmargin.structures.problem import AnyProblem
 from maxmargin.structures.sequences.model import Chain
 

@@ -27,7 +27,7 @@ from maxmargin.runtime.wording import quoted, shown
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from maxmargin.solving.history import History
+    from maxmargin.solving.result import History
 
 
 # How commands import scikit-learn: without modules that it imports for functions that no command calls.

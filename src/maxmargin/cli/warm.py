@@ -39,8 +39,7 @@ from maxmargin.structures.matchings.encode import encode_links
 from maxmargin.structures.matchings.model import Matching
 from maxmargin.structures.problem import AnyProblem, sizes
 from maxmargin.structures.segments.model import Segments
-from maxmargin.structures.sequences.model import Chain
-from maxmargin.structures.sequences.second_order import SecondOrderChain
+from maxmargin.structures.sequences.model import Chain, SecondOrderChain
 from maxmargin.tagging.loops import ready_loops
 
 # Tiny fits that need the same kernels as users' fits: what `maxmargin compile` runs to compile them.
@@ -146,7 +145,7 @@ _FITS_OF_A_PROCESS = 3
 # Roughly the time of a fit with a cold cache on one core; the fits of one process share some of it.
 _SECONDS_OF_A_FIT = 18
 # A child runs this, with a list of fits on its standard input.
-_CHILD = "from maxmargin.cli.warm import work; work()"
+CHILD = "from maxmargin.cli.warm import work; work()"
 
 
 class Compiled(NamedTuple):
@@ -341,7 +340,7 @@ def _compile_in_child(
     source = str(Path(__file__).parents[1])
     path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
     with subprocess.Popen(
-        [sys.executable, "-c", _CHILD],
+        [sys.executable, "-c", CHILD],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -3,7 +3,7 @@
 To write a model or a method you need five names of this package, all documented in
 `maxmargin.compiling.generics`: `generic` functions are dispatched on the class of their first argument,
 `kernel` loops call them, `helper` and `subroutine` mark the functions that such loops are made of, and
-`apart` those of them that are too large to be inlined.
+`not_inlined` those of them that are too large to be inlined.
 
 They are imported when they are first used, as the stub beside this file lists them: `object_code` runs
 compiled code without Numba.

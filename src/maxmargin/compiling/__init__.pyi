@@ -1,5 +1,4 @@
 from .generics import KERNELS as KERNELS
-from .generics import apart as apart
 from .generics import can_compile as can_compile
 from .generics import compiled_only as compiled_only
 from .generics import forwarder as forwarder
@@ -9,5 +8,6 @@ from .generics import helper as helper
 from .generics import inner_kernel as inner_kernel
 from .generics import is_wrapper as is_wrapper
 from .generics import kernel as kernel
+from .generics import not_inlined as not_inlined
 from .generics import python_generic as python_generic
 from .generics import subroutine as subroutine

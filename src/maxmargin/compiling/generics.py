@@ -39,13 +39,12 @@ from numba.extending import overload, register_jitable
 from maxmargin.compiling.interpreting import SWITCH, THREAD, quiet
 from maxmargin.compiling.kernel_cache import PackageCache
 from maxmargin.compiling.numba_private.instructions import CAN_KEEP, keep_in
-from maxmargin.compiling.numba_private.lowering import APART
-from maxmargin.compiling.numba_private.pipeline import KERNEL, PART
+from maxmargin.compiling.numba_private.pipeline import KERNEL, NOT_INLINED, PART
 from maxmargin.compiling.numba_private.versions import warn_of_losses
 from maxmargin.compiling.places import is_ours
 from maxmargin.compiling.progress import announced
 from maxmargin.runtime.interrupts import uninterruptible, without_collection
-from maxmargin.runtime.limits import uncounted
+from maxmargin.runtime.limits import stopped_clock
 from maxmargin.runtime.wording import note_example
 
 # Fields that kernels compile for, and the usual classes among them: before every call of a kernel, all fields
@@ -164,13 +163,13 @@ def subroutine(function: Function) -> Function:
     return marked
 
 
-def apart(function: Function) -> Function:
+def not_inlined(function: Function) -> Function:
     """Mark a large part of kernels that is called, not inlined, so that kernels compile in less time.
 
     The time to optimise a function grows faster than its size. A call costs some tens of nanoseconds, so the
     part should do much more than that, or be called rarely. Write it below other decorators.
     """
-    setattr(function, APART, True)
+    setattr(function, NOT_INLINED, True)
     return function
 
 
@@ -299,7 +298,7 @@ def afresh(function: Callable[..., object]) -> Any:
 
     def compile_whole(signature: object) -> object:
         warn_of_losses()
-        with uninterruptible(), without_collection(), uncounted(), announced(function, signature):
+        with uninterruptible(), without_collection(), stopped_clock(), announced(function, signature):
             return compile_one(signature)
 
     dispatcher.compile = compile_whole

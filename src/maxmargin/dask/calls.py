@@ -14,7 +14,7 @@ from distributed import Client, Future, KilledWorker, Scheduler, wait
 
 from maxmargin.dask.messages import Lost, PartitionError, Report, combined, failed, listed
 from maxmargin.runtime.interrupts import is_held_back
-from maxmargin.runtime.limits import OutOfTime, now, share_of_time
+from maxmargin.runtime.limits import OutOfTime, deadline_of_share, now
 
 _POLL = 0.5  # seconds between two checks of which workers are there
 # Seconds after a time limit in which answers may come: tasks end in time, and the limit need not be exact.
@@ -207,7 +207,7 @@ class Calls:
 
 def seconds_left() -> float:
     """Return the seconds until the time limit of the run."""
-    return share_of_time(1.0) - now()
+    return deadline_of_share(1.0) - now()
 
 
 def check_time() -> None:

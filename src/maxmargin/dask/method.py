@@ -27,15 +27,16 @@ from maxmargin.dask.messages import Report, Turn, add, dense
 from maxmargin.methods import protocol
 from maxmargin.methods.accelerated import kappa_of
 from maxmargin.methods.divided import Divided, mean_interaction, sigma_for
+from maxmargin.methods.momentum import affordable_updates
 from maxmargin.methods.protocol import Point, Traits, needs
-from maxmargin.methods.sampling import Listed, Visits, n_visits, some_visits
+from maxmargin.methods.rules import Listed, Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance
-from maxmargin.methods.walks import affordable_walks
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.runtime.limits import OutOfTime, uncounted
+from maxmargin.runtime.limits import OutOfTime, stopped_clock
 from maxmargin.runtime.wording import shown
-from maxmargin.solving import arguments, kinds, objective
-from maxmargin.solving.resume import Beginning, UnfitStart, WarmStart, begin_anew
+from maxmargin.solving import objective
+from maxmargin.solving.kinds import Kind, check_scale, checked_method, kind_of, named_sampler
+from maxmargin.solving.resume import Beginning, UnfitStart, WarmStart
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.feature_map import MapSizes, inner
 from maxmargin.structures.oracle import OutputSizes
@@ -127,19 +128,6 @@ class FarSampler(NamedTuple):
         return Listed(Turns(0, self.sampling, 0, 0))  # type: ignore[arg-type]
 
 
-@kinds.sampler.register(Partitioned)
-def partitioned_sampler(problem: Partitioned, sampling: str) -> FarSampler:
-    arguments.named_sampler(sampling, 1)  # raises if there is no such sampling
-    return FarSampler(problem.map.sizes.examples, sampling)
-
-
-@kinds.begin.register(Partitioned)
-def partitioned_begin(problem: Partitioned, method: object, warm: WarmStart | None) -> Beginning:
-    if warm is not None:
-        raise UnfitStart("solve: start must be None on a cluster, got a result; leave start out.")
-    return begin_anew(problem, method)  # type: ignore[arg-type]
-
-
 @objective.mean_hinge.register(Partitioned)
 def partitioned_mean_hinge(problem: Partitioned, w: FloatArray) -> float:
     rounds = problem.rounds
@@ -220,24 +208,44 @@ class DistributedState(NamedTuple):
     epoch: int
 
 
-@kinds.checked.register(Partitioned)
-def partitioned_checked(problem: Partitioned, method: object) -> tuple[Partitioned, object]:
-    checked = innermost = arguments.checked_method(method)
-    while is_wrapper(type(innermost)) and not isinstance(innermost, Distributed):
-        innermost = innermost.inner
-    if not isinstance(innermost, Distributed):
-        raise ValueError(
-            f"solve: method must be Distributed, accelerated or not, for a Partitioned problem, got "
-            f"{shown(method)}; use maxmargin.dask.solve."
-        )
-    arguments.check_scale(problem, checked)  # type: ignore[arg-type]
-    return problem, checked
+class PartitionedKind(Kind):
+    """A problem whose examples are on workers, and a method for it."""
+
+    problem: Partitioned  # type: ignore[assignment]
+
+    def __init__(self, problem: Partitioned, method: object) -> None:
+        innermost = checked = checked_method(method)
+        while is_wrapper(type(innermost)) and not isinstance(innermost, Distributed):
+            innermost = innermost.inner  # type: ignore[attr-defined]
+        if not isinstance(innermost, Distributed):
+            raise ValueError(
+                f"solve: method must be Distributed, accelerated or not, for a Partitioned problem, got "
+                f"{shown(method)}; use maxmargin.dask.solve."
+            )
+        check_scale(problem, checked)  # type: ignore[arg-type]
+        self.problem, self.method = problem, checked
+
+    def sampler(self, sampling: str) -> FarSampler:  # type: ignore[override]
+        """Return a sampler of seeds."""
+        named_sampler(sampling, 1)  # raises if there is no such sampling
+        return FarSampler(self.problem.map.sizes.examples, sampling)
+
+    def begin(self, warm: WarmStart | None) -> Beginning:
+        """Return the state at zero weights; raise if there is a warm start."""
+        if warm is not None:
+            raise UnfitStart("solve: start must be None on a cluster, got a result; leave start out.")
+        return super().begin(None)
+
+
+@kind_of.register(Partitioned)
+def partitioned_kind(problem: Partitioned, method: object) -> PartitionedKind:
+    return PartitionedKind(problem, method)
 
 
 @protocol.start.register(Distributed)
 def distributed_start(method: Distributed, problem: Partitioned) -> DistributedState:
     fleet, d = problem.rounds.fleet, problem.map.sizes.weights
-    with uncounted():  # workers compile their kernels
+    with stopped_clock():  # workers compile their kernels
         fleet.start(method.inner)
     return DistributedState(aligned_zeros(d), np.zeros(d), 0.0, np.inf, fleet.epoch)
 
@@ -314,7 +322,7 @@ def _measured(
 @protocol.grain.register(Distributed)
 def distributed_grain(method: Distributed, problem: Partitioned) -> int:
     n, log = problem.map.sizes.examples, problem.rounds.earlier
-    first = affordable_walks(problem, _FIRST_ROUNDS)  # type: ignore[arg-type]
+    first = affordable_updates(problem, _FIRST_ROUNDS)  # type: ignore[arg-type]
     in_a_pass = method.rounds or (best_rounds(log, n) if log else first)
     return -(-n // min(in_a_pass, n))
 

@@ -31,7 +31,7 @@ from maxmargin.methods.accelerated import kappa_by_steps
 from maxmargin.methods.protocol import NamedMethod
 from maxmargin.methods.sweep import sweep_all
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.runtime.limits import OutOfTime, Pace, now, until
+from maxmargin.runtime.limits import OutOfTime, Pace, deadline_at, now
 from maxmargin.runtime.wording import shown
 from maxmargin.solving.objective import hinge_losses
 from maxmargin.structures.feature_map import inner, is_euclidean, is_metric, is_projected, unpack
@@ -239,7 +239,7 @@ def move(
     bench.check(epoch)
     bench.adopt(update)
     part = bench.part(k)
-    with part.lock, until(now() + seconds):
+    with part.lock, deadline_at(now() + seconds):
         part.begin(number, bench.w)
         while part.at < len(partitions):
             held = held_of(key, partitions[part.at])
@@ -324,7 +324,7 @@ def hinges(
         measure = bench.measures.get(k)
         if measure is None or measure.number != number:
             measure = bench.measures[k] = Measure(number, dense(w))
-    with until(now() + seconds):
+    with deadline_at(now() + seconds):
         while measure.at < len(partitions):
             if not _measure(measure, held_of(key, partitions[measure.at])):
                 return False, measure.total
@@ -336,7 +336,7 @@ def _measure(measure: Measure, held: Held) -> bool:
     """Add the hinges of a partition; return False if time is up."""
     try:
         for first, stop in Pace().pieces(measure.done, held.size):
-            with naming(held.number), until(np.inf):
+            with naming(held.number), deadline_at(np.inf):
                 found = float(hinge_losses(held.problem, measure.w, first, stop).sum())
             measure.total, measure.done = measure.total + found, stop
     except OutOfTime:

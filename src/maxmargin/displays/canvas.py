@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.runtime.wording import described
-from maxmargin.solving.history import (
+from maxmargin.solving.result import (
     BLUE,
     GREEN,
     INK,

@@ -9,7 +9,7 @@ import numpy as np
 from maxmargin.displays.canvas import DIVERGING, Display, final_step
 from maxmargin.estimators.inspection import FeatureWeight, WeightTable, largest_features
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.solving.history import BLUE, VERMILION
+from maxmargin.solving.result import BLUE, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

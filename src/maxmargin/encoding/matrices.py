@@ -1,8 +1,8 @@
-"""Checks of the structure of sparse matrices."""
+"""Sparse matrices: checks of their structure, and matrices that an encoder makes, which need no check."""
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from maxmargin.runtime.arrays import (
     csr_of,
     frozen,
     index_dtype,
+    is_frozen,
     is_sparse,
     joint_view,
     value_dtype,
@@ -180,7 +181,7 @@ def sparse_rows(codes: Codes, counts: Counts, values: Values | None, n_features:
         With sorted int32 indices without duplicates, and int64 indptr.
     """
     if not len(counts):
-        return assemble(np.zeros(0), np.zeros(0, np.int32), np.zeros(1, np.int64), n_features)
+        return encoded(np.zeros(0), np.zeros(0, np.int32), np.zeros(1, np.int64), n_features)
     stops = np.cumsum(counts)
     edges = chunk_edges(counts, CHUNK).tolist()
     chunks = []
@@ -190,7 +191,27 @@ def sparse_rows(codes: Codes, counts: Counts, values: Values | None, n_features:
         chunks.append(_canonical(codes[entries], counts[start:stop], value, n_features))
     indices = np.concatenate([chunk.indices for chunk in chunks])
     lengths = np.concatenate([chunk.counts for chunk in chunks])
-    return assemble(_joined_values(chunks), indices, np.append(0, np.cumsum(lengths)), n_features)
+    return encoded(_joined_values(chunks), indices, np.append(0, np.cumsum(lengths)), n_features)
+
+
+class EncodedMatrix(csr_array):  # type: ignore[misc]
+    """A matrix in canonical form that an encoder made; the class is the proof that its indices are sound.
+
+    It holds for as long as the arrays are frozen. Matrices that are computed from it have others.
+    """
+
+
+def is_encoded(X: object) -> TypeGuard[CsrMatrix]:
+    """Whether an encoder made a matrix, so that kernels may read it without another check."""
+    return type(X) is EncodedMatrix and all(map(is_frozen, (X.data, X.indices, X.indptr)))
+
+
+def encoded(data: ValueArray, indices: Codes, indptr: Counts, n_features: int) -> EncodedMatrix:
+    """Return the matrix of these arrays, as `assemble`, with the proof that its indices are sound."""
+    rows = EncodedMatrix((len(indptr) - 1, n_features), dtype=data.dtype)
+    rows.data, rows.indices, rows.indptr = data, indices, indptr
+    rows.has_sorted_indices = rows.has_canonical_format = True
+    return frozen(rows)
 
 
 def assemble(data: ValueArray, indices: Codes, indptr: Counts, n_features: int) -> csr_array:
@@ -207,7 +228,8 @@ def drop_columns(rows: csr_array, kept: NDArray[np.bool_]) -> csr_array:
     inside = kept[rows.indices]
     before = np.concatenate(([0], np.cumsum(inside)))
     indices = number[rows.indices[inside]]
-    return assemble(rows.data[inside], indices, before[rows.indptr], int(kept.sum()))
+    make = encoded if is_encoded(rows) else assemble
+    return make(rows.data[inside], indices, before[rows.indptr], int(kept.sum()))
 
 
 class _Chunk(NamedTuple):
@@ -325,7 +347,7 @@ def stack_sparse(sequences: list[object], owner: str) -> Tokens:
     data = rows.data.astype(value_dtype(rows.dtype), copy=False)
     if (data == 1.0).all():
         data = np.broadcast_to(frozen(np.ones(1, data.dtype)), len(data))  # takes no memory
-    return Tokens(assemble(data, indices, indptr, n_features), offsets)
+    return Tokens(encoded(data, indices, indptr, n_features), offsets)
 
 
 def csr_rows(sequences: list[object], owner: str) -> tuple[csr_array, Offsets]:

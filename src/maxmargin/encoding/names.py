@@ -27,7 +27,7 @@ from maxmargin.encoding.kinds import (
     offsets_of,
     place,
 )
-from maxmargin.encoding.packed import SEPARATOR, PackedTable, Search
+from maxmargin.encoding.table import NameTable
 from maxmargin.runtime.wording import described, quoted
 
 # Tokens whose features are dicts and collections within dicts, named as python-crfsuite names them.
@@ -119,12 +119,12 @@ def _text(name: object, within: str) -> str:
         raise _NotAName(f"{quoted(name)}{inside}, expected text in UTF-8; decode it.") from None
 
 
-# Numbers of names: a dict, and for many names at once a hash table that NumPy probes.
+# Numbers of names: a dict, and for many names at once the table that compiled code searches.
 
 Bags = Sequence[Iterable[str]]
 Codes = NDArray[np.int32]
 
-# Fewer strings than this are looked up faster in the dict than by some forty NumPy calls.
+# Looking up fewer strings than this takes no longer in the dict, which needs no compiled code.
 FEW = 8_192
 
 
@@ -141,7 +141,7 @@ class Vocabulary:
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
-        self._table: PackedTable | None = None
+        self._table: NameTable | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -155,13 +155,8 @@ class Vocabulary:
         return {"names": self.names, "_table": None}
 
     def expect(self, n_strings: int) -> None:
-        """Choose the packed table if it pays off for `n_strings` look-ups; the first one builds it."""
+        """Choose the table if it pays off for `n_strings` look-ups; the first one builds it."""
         self._pays_off |= n_strings >= max(FEW, len(self))
-
-    def _packed(self) -> PackedTable:
-        if self._table is None:
-            self._table = PackedTable(self.names)
-        return self._table
 
     def lookup(self, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
         """Return the numbers of the strings of all bags, bag after bag; ``len(self)`` for unknown strings.
@@ -181,21 +176,24 @@ class Vocabulary:
         self.expect(n_strings)
         if not self._pays_off or n_strings < FEW:
             return self._lookup_in_dict(bags, n_strings)
-        return self._lookup_in_table(self._packed(), bags, sizes)
+        if self._table is None:
+            self._table = NameTable.of(self.names)
+        return self._lookup_in_table(self._table, bags, sizes)
 
-    def _lookup_in_table(self, table: PackedTable, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
+    def _lookup_in_table(self, table: NameTable, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
         if not sizes.all():
             bags = [bag for bag, size in zip(bags, sizes.tolist(), strict=True) if size]
             sizes = sizes[sizes > 0]
-        edges = chunk_edges(sizes, CHUNK)
-        counts = np.add.reduceat(sizes, edges[:-1]).tolist()
-        search = Search(table, self.codes, int(sizes.sum()))
-        for start, stop, n_strings in zip(edges, edges[1:], counts, strict=False):
+        edges, codes = chunk_edges(sizes, CHUNK), np.empty(int(sizes.sum()), np.int32)
+        parts = np.split(codes, np.cumsum(np.add.reduceat(sizes, edges[:-1]))[:-1])
+        for start, stop, out in zip(edges, edges[1:], parts, strict=False):
             chunk = bags[start:stop]
-            text = SEPARATOR.join(map(SEPARATOR.join, chunk))
-            if not search.look(text, n_strings):
-                search.add(self._lookup_in_dict(chunk, n_strings))
-        return search.finish()
+            text = "\0".join(chain(map("\0".join, chunk), [""])).encode("utf-8", "surrogatepass")
+            if text.count(b"\0") == len(out):
+                table.look_up(np.frombuffer(text, np.uint8), out)
+            else:  # a string contains the separator
+                out[:] = self._lookup_in_dict(chunk, len(out))
+        return codes
 
     def _lookup_in_dict(self, bags: Bags, n_strings: int) -> Codes:
         if not all(issubclass(t, str) for t in set(map(type, chain.from_iterable(bags)))):
@@ -239,7 +237,7 @@ def _in_order(bags: Bags) -> Bags:
 def _compacted(names: Iterable[str]) -> list[str]:
     """Return copies that are adjacent in memory: faster to compare, and they keep no other string alive."""
     names = list(names)
-    copies = SEPARATOR.join(names).split(SEPARATOR)
+    copies = "\0".join(names).split("\0")
     return copies if len(copies) == len(names) else list(map(str, names))
 
 

@@ -25,7 +25,6 @@ from maxmargin.encoding.kinds import (
 )
 from maxmargin.encoding.matrices import assemble, drop_columns, sparse_rows, stack_dense, stack_sparse
 from maxmargin.encoding.names import NamedFeatures, Vocabulary, learn, read_named, read_nested
-from maxmargin.encoding.packed import are_distinct
 from maxmargin.runtime.arrays import IntArray, is_sparse
 from maxmargin.runtime.wording import described
 
@@ -160,7 +159,7 @@ class SequenceEncoder:
             raise ValueError(f"{owner}: {n_features} features must have a name each or be arrays, got {got}.")
         encoder.kind_, encoder.n_features_in_, encoder.feature_names_ = kind, n_features, names
         encoder._vocabulary = None if names is None else Vocabulary(names)
-        if names is not None and not are_distinct(names):
+        if names is not None and len(set(names)) != len(names):
             raise ValueError(f"{owner}: names of features must be distinct, got one of them twice.")
         return encoder
 

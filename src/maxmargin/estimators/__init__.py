@@ -7,6 +7,8 @@ known before an estimator is imported; all else its structure says.
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from maxmargin._moved import former
+
 if TYPE_CHECKING:
     from maxmargin.estimators.structure import AnyEstimator
 
@@ -54,7 +56,7 @@ def commands(task: str | None = None) -> tuple[str, ...]:
     return tuple(entry.command for entry in entries if task is None or task in entry.tasks)
 
 
-def __getattr__(name: str) -> "type[AnyEstimator]":
+def __getattr__(name: str) -> object:
     if name in ESTIMATORS:
         return estimator_class(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return former(__name__, name)

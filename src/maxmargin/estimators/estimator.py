@@ -56,15 +56,14 @@ from maxmargin.methods import Accelerated, Divided, Pairwise
 from maxmargin.methods.anchored import suited_to
 from maxmargin.methods.protocol import with_lam
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.limits import Shares, until
+from maxmargin.runtime.limits import Shares, deadline_at
 from maxmargin.runtime.threads import as_number, threads
 from maxmargin.runtime.wording import counted, frames_to_user, shown
-from maxmargin.solving.arguments import checked_method
 from maxmargin.solving.decoding import decode_all
 from maxmargin.solving.display import shown_progress
 from maxmargin.solving.driver import solve
-from maxmargin.solving.history import History
-from maxmargin.solving.result import Callback, Progress, Result, Status
+from maxmargin.solving.kinds import checked_method
+from maxmargin.solving.result import Callback, History, Progress, Result, Status
 from maxmargin.solving.resume import UnfitStart
 from maxmargin.structures.feature_map import map_sizes
 from maxmargin.structures.problem import n_bytes
@@ -206,7 +205,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         if seen is not None:
             self._check_same_model(seen.parameters)
         call = Call(seen is None, more, self.warm_start, classes)
-        with until(time.deadline):
+        with deadline_at(time.deadline):
             examples = appended(seen, self._examples(parts, sample_weight, call))
             problem = self._structure.problem(self, examples)
         self.time_limit = time.next()  # on a draft; the user's limit stays

@@ -27,8 +27,7 @@ from maxmargin.encoding.kinds import PIECE, is_empty, joined, pieces
 from maxmargin.encoding.labels import Labels
 from maxmargin.runtime.arrays import FloatArray, IntArray, ValueArray
 from maxmargin.runtime.wording import described, quoted, shown
-from maxmargin.solving.history import Measurement
-from maxmargin.solving.result import Result
+from maxmargin.solving.result import Measurement, Result
 
 # Users' data, part by part: X, y and, for some estimators, one more part.
 Parts = tuple[object, ...]

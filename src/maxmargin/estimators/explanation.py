@@ -14,7 +14,7 @@ from maxmargin.estimators.state import snapshot
 from maxmargin.runtime.arrays import CsrMatrix, FloatArray, IntArray, ValueArray
 from maxmargin.runtime.wording import shown
 from maxmargin.solving.decoding import Decoded
-from maxmargin.solving.history import as_frame
+from maxmargin.solving.result import as_frame
 
 if TYPE_CHECKING:
     from pandas import DataFrame

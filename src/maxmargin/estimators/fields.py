@@ -12,7 +12,7 @@ from maxmargin.encoding.sequences import as_objects
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import IntArray
 from maxmargin.runtime.wording import quoted
-from maxmargin.solving.history import History, Measurement
+from maxmargin.solving.result import History, Measurement
 
 # The value of an attribute whose part is not in the file: None, or not set at all.
 NONE, UNSET = "none", "unset"

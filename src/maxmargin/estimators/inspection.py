@@ -13,7 +13,7 @@ import numpy as np
 from maxmargin.estimators.state import snapshot
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import quoted
-from maxmargin.solving.history import as_frame
+from maxmargin.solving.result import as_frame
 from maxmargin.structures.k_best import check_k
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from maxmargin.methods import (
     Perceptron,
     Subgradient,
 )
-from maxmargin.methods.sampling import SAMPLINGS
+from maxmargin.methods.rules import SAMPLINGS
 
 DUAL_METHODS: dict[str, Callable[[float], object]] = {
     "auto": lambda lam: Accelerated(Pairwise(lam=lam)),
@@ -325,4 +325,7 @@ def _copy_for(cls: type, name: str, method: FunctionType, texts: Mapping[str, st
     copy.__kwdefaults__, copy.__annotations__ = method.__kwdefaults__, method.__annotations__
     copy.__module__, copy.__qualname__ = cls.__module__, f"{cls.__qualname__}.{name}"
     copy.__doc__ = filled(inspect.getdoc(method) or "", texts).rstrip()
+    found = inspect.signature(method)  # whose first argument need not say what it is
+    self, *others = found.parameters.values()
+    copy.__signature__ = found.replace(parameters=[self.replace(annotation=self.empty), *others])  # type: ignore[attr-defined]
     return copy

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.encoding.fields import number_fields
 from maxmargin.encoding.sequences import NumberedSequences
+from maxmargin.encoding.table import number_fields
 from maxmargin.files.sources import Malformed, Source
 from maxmargin.runtime.arrays import IntArray
 from maxmargin.runtime.wording import quoted
@@ -73,9 +73,9 @@ class _Block:
 
     def sequences(self, labelled: bool) -> Sequences:
         """Return the sequences of the block."""
-        codes, counts, _, lengths = self.fields
+        codes, counts, _ = self.fields
         firsts = np.cumsum(counts) - counts
-        is_attribute = (lengths != 0)[codes]
+        is_attribute = codes != (self.marked.index("") if "" in self.marked else -1)
         is_blank = (counts == 1) & ~is_attribute[firsts]
         nameless = np.flatnonzero(~is_blank & ~is_attribute[firsts])
         if labelled and len(nameless):
@@ -94,15 +94,13 @@ class _Block:
 
     def _decoded(self) -> list[str]:
         """Return the distinct fields as texts, in which marks stand for escapes."""
-        _, _, starts, lengths = self.fields
-        spans = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
-        pieces = [self.text[a:b] for a, b in spans]
         try:
+            if b"\xff" in self.text:  # which ends names in the table
+                self.text.decode("utf-8")
             # Fields have no line ends, so that joined they can be decoded and unescaped by few calls.
-            text = b"\n".join(pieces).decode("utf-8")
+            text = self.fields.names.tobytes()[:-1].replace(b"\xff", b"\n").decode("utf-8")
         except UnicodeDecodeError:
-            k, byte = next((k, byte) for k, byte in enumerate(map(_fault, pieces)) if byte is not None)
-            raise self._error(k, "text in UTF-8", f"byte {byte:#04x}") from None
+            raise self._fault() from None
         for mark in (_BACKSLASH, _COLON):
             if mark in text:
                 k = next(k for k, name in enumerate(text.split("\n")) if mark in name)
@@ -156,9 +154,19 @@ class _Block:
             raise self._error(code, expected, quoted(_unescaped(self.marked[code])))
         return name, number
 
+    def _fault(self) -> Malformed:
+        """Return the error for the first byte that is not UTF-8."""
+        try:
+            self.text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            number = self.n_before + self.text.count(b"\n", 0, error.start) + 1
+            return self.source.error(number, "text in UTF-8", f"byte {self.text[error.start]:#04x}")
+        raise AssertionError
+
     def _error(self, code: int, expected: str, got: str) -> Malformed:
         """Return the error for the first line that has a field."""
-        number = self.n_before + self.text.count(b"\n", 0, int(self.fields.starts[code])) + 1
+        stops, place = np.cumsum(self.fields.counts), np.argmax(self.fields.codes == code)
+        number = self.n_before + int(np.searchsorted(stops, place, side="right")) + 1
         return self.source.error(number, expected, got)
 
 
@@ -180,12 +188,3 @@ def _numbered(names: list[str]) -> tuple[list[str], NDArray[np.int32]]:
 def _unescaped(marked: str) -> str:
     """Return a text with the characters that escapes stood for."""
     return marked.replace(_COLON, ":").replace(_BACKSLASH, "\\")
-
-
-def _fault(piece: bytes) -> int | None:
-    """Return the first byte that is not UTF-8, or None."""
-    try:
-        piece.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return piece[error.start]
-    return None

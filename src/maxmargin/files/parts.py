@@ -18,13 +18,10 @@ from maxmargin.files.container import Contents, Json, Path, as_json, fail, from_
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.wording import quoted
 
-# Lists of texts as arrays of bytes.
-
 Bytes = NDArray[np.uint8]
 
 # Ends a text. UTF-8 never contains this byte, so texts may contain any character.
-_END = b"\xff"
-_NUL = b"\0"
+_END, _NUL = b"\xff", b"\0"
 
 
 def as_bytes(texts: Iterable[str]) -> Bytes:

@@ -15,6 +15,6 @@ from .n_slack import NSlackCuttingPlane as NSlackCuttingPlane
 from .pairwise import Away as Away
 from .pairwise import Pairwise as Pairwise
 from .perceptron import Perceptron as Perceptron
-from .steps import LineSearch as LineSearch
-from .steps import Predefined as Predefined
+from .rules import LineSearch as LineSearch
+from .rules import Predefined as Predefined
 from .subgradient import Subgradient as Subgradient

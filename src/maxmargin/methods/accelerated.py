@@ -19,8 +19,7 @@ The certificate is always that of P, because :math:`\alpha` is feasible for the 
   the bound never decreases;
 * the primal from the mean of the weights over time t, in passes, with density :math:`t^2`. It is made from
   snapshots: as many per pass as cost little, and a few more in the first passes, when weights change most.
-  Kernels take them between two visits, where possible (``alone.py``); otherwise each snapshot needs a return
-  to Python.
+  Kernels take them between two visits, where possible; otherwise each snapshot needs a return to Python.
 
 **The choice of kappa.** A long step of the line search shows that the last pass made much progress, and that
 a larger :math:`\kappa` would be faster. A short step shows that passes fluctuate around their mean, and that
@@ -52,27 +51,25 @@ import numpy as np
 from maxmargin.compiling import is_wrapper, python_generic
 from maxmargin.compiling.loops import add_scaled
 from maxmargin.methods import protocol
+from maxmargin.methods.between_visits import NO_ACCELERATION, Acceleration
 from maxmargin.methods.block_exact import BlockExact, squared_lengths
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe
-from maxmargin.methods.pairwise import Away, Pairwise
-from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
-from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.methods.steps import LineSearch, step_size
-from maxmargin.methods.sweep import advance, is_swept, sweep_all, sweep_in_time
-from maxmargin.methods.walks import (
-    NO_MEETINGS,
-    Alone,
+from maxmargin.methods.momentum import (
     Momentum,
     adapted_kappa,
-    affordable_walks,
+    affordable_updates,
     difference_products,
     mix_in_slices,
     move_on,
     noted,
     snapshot_share,
 )
+from maxmargin.methods.pairwise import Away, Pairwise
+from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
+from maxmargin.methods.rules import LineSearch, Visits, n_visits, some_visits, step_size
+from maxmargin.methods.sweep import advance, is_swept, sweep_all, sweep_in_time
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.limits import share_of_time, until
+from maxmargin.runtime.limits import deadline_at, deadline_of_share
 from maxmargin.runtime.wording import shown
 from maxmargin.structures.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
 from maxmargin.structures.problem import AnyProblem
@@ -97,25 +94,25 @@ def stretch_length(method: "Accelerated", momentum: Momentum, problem: AnyProble
     _, few, many = _EARLY
     part = momentum.passes + 1
     most = few // part if has_stretches_inside(method, problem) else max(many // part, _SNAPSHOTS)
-    return _length(method, part, affordable_walks(problem, most), problem)
+    return _length(method, part, affordable_updates(problem, most), problem)
 
 
-def _length(method: "Accelerated", part: int, walks: int, problem: AnyProblem) -> int:
-    """Return the number of visits in a stretch of pass ``part``, which can afford ``walks`` stretches."""
+def _length(method: "Accelerated", part: int, most: int, problem: AnyProblem) -> int:
+    """Return the number of visits in a stretch of pass ``part``, which can afford ``most`` stretches."""
     n = map_sizes(problem.map).examples
-    length, grain = -(-n // max(walks, min(_EARLY[0] // part, n))), protocol.grain(method, problem)
+    length, grain = -(-n // max(most, min(_EARLY[0] // part, n))), protocol.grain(method, problem)
     return -(-length // grain) * grain
 
 
-def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyProblem) -> Alone:
+def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyProblem) -> Acceleration:
     """Return what kernels do in the rest of this pass, at the beginnings of stretches and between them."""
     momentum, n = state.momentum, map_sizes(problem.map).examples
     part, begin = momentum.passes + 1, momentum.passes * n
-    length = _length(method, part, affordable_walks(problem, _EARLY[1] // part), problem)
+    length = _length(method, part, affordable_updates(problem, _EARLY[1] // part), problem)
     last = [round(momentum.time * n), begin + momentum.visits // length * length]
-    alone = Alone(
+    usual = Acceleration(
         before=begin + momentum.visits,
-        every=-(-n // affordable_walks(problem, _IN_KERNELS)),
+        interval=-(-n // affordable_updates(problem, _IN_KERNELS)),
         stretch=length,
         end=begin + n,
         examples=n,
@@ -124,12 +121,12 @@ def stretches_of(method: "Accelerated", state: "AcceleratedState", problem: AnyP
         kappa=np.array([momentum.kappa]),
     )
     if method.kappa is not None or momentum.passes > 1:
-        return alone
+        return usual
     lam = protocol.regularisation(method)
     if momentum.passes == 0:
-        return alone._replace(growth=lam)
-    pull = momentum.kappa / (lam + momentum.kappa)
-    return alone._replace(centre=state.centre, way=state.difference, pull=pull)
+        return usual._replace(growth=lam)
+    follow = momentum.kappa / (lam + momentum.kappa)
+    return usual._replace(centre=state.centre, centre_move=state.difference, follow=follow)
 
 
 def has_stretches_inside(method: "Accelerated", problem: AnyProblem) -> bool:
@@ -226,7 +223,7 @@ def _step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: float)
     n = map_sizes(problem.map).examples
     small, gamma = max(_SMALL * _power_below(lam * n), _SMALLEST), np.zeros(n)
     tiny = protocol.with_lam(method, small / n)
-    _, examples = _after_steps(tiny, problem, examples, Alone(gamma=gamma))
+    _, examples = _after_steps(tiny, problem, examples, Acceleration(gamma=gamma))
     sizes: list[float] = gamma[examples].tolist()  # so few numbers take less time without NumPy
     # An output that ties with the truth may seem the better one by rounding.
     least = _ROUNDING * max(sizes, default=0.0)
@@ -243,11 +240,13 @@ def _exact_step_size(method: Any, problem: AnyProblem, examples: IntArray, lam: 
 
 
 def _after_steps(
-    method: object, problem: AnyProblem, examples: IntArray, alone: Alone = NO_MEETINGS
+    method: object, problem: AnyProblem, examples: IntArray, between: Acceleration = NO_ACCELERATION
 ) -> tuple[Any, IntArray]:
     """Return the state after a step of some blocks, from the truth, and which."""
-    with until(share_of_time(_SHARE)):
-        state, done = sweep_in_time(problem, method, protocol.start(method, problem), examples, alone=alone)
+    with deadline_at(deadline_of_share(_SHARE)):
+        state, done = sweep_in_time(
+            problem, method, protocol.start(method, problem), examples, between=between
+        )
     return state, examples[:done]
 
 
@@ -363,7 +362,7 @@ def _advance_inside(
 ) -> AcceleratedState:
     """Make visits within one pass, where kernels begin the stretches."""
     stretches = stretches_of(method, state, problem)
-    moved = sweep_all(problem, method.inner, state.inner, visits, meetings=stretches)
+    moved = sweep_all(problem, method.inner, state.inner, visits, between=stretches)
     time = int(stretches.last[0]) / stretches.examples
     done = state.momentum.visits + n_visits(visits)
     momentum = state.momentum._replace(kappa=float(stretches.kappa[0]), visits=done, time=time)

@@ -26,10 +26,9 @@ from maxmargin.files import checkpoint
 from maxmargin.methods import protocol
 from maxmargin.methods.accelerated import Accelerated
 from maxmargin.methods.block_frank_wolfe import BlockFrankWolfe, BlockState
-from maxmargin.methods.blocks import add_to_block, empty_blocks, shrink_blocks
-from maxmargin.methods.planes import SIZE, START
+from maxmargin.methods.blocks import SIZE, START, add_to_block, empty_blocks, shrink_blocks
 from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
-from maxmargin.methods.sampling import Visits, n_visits, some_visits
+from maxmargin.methods.rules import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import shown

@@ -20,7 +20,7 @@ from maxmargin.compiling import generic
 from maxmargin.methods import protocol
 from maxmargin.methods.blocks import add_to_block, clear_blocks, empty_blocks, has_slack, prefetch_block
 from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.rules import Visits
 from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, push_blocks, sweep_all
 from maxmargin.runtime.arrays import FloatArray, IntArray

@@ -32,6 +32,8 @@ from maxmargin.methods.block_frank_wolfe import (
     block_frank_wolfe_point,
 )
 from maxmargin.methods.blocks import (
+    SIZE,
+    START,
     Blocks,
     add_to_block,
     empty_blocks,
@@ -39,10 +41,8 @@ from maxmargin.methods.blocks import (
     scaled_blocks,
     write_block,
 )
-from maxmargin.methods.planes import SIZE, START
 from maxmargin.methods.protocol import Carry, Traits
-from maxmargin.methods.sampling import Listed, Visits, as_visits
-from maxmargin.methods.steps import dual_gain
+from maxmargin.methods.rules import Listed, Visits, as_visits, dual_gain
 from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import described

@@ -31,8 +31,8 @@ from maxmargin.methods.blocks import (
     scaled_blocks,
 )
 from maxmargin.methods.protocol import Carry, Point, Traits
+from maxmargin.methods.rules import LineSearch, Predefined, dual_gain, step_size
 from maxmargin.methods.scratch import add_corner, new_scratch
-from maxmargin.methods.steps import LineSearch, Predefined, dual_gain, step_size
 from maxmargin.methods.sweep import push_blocks
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures.feature_map import norm2, push

@@ -23,9 +23,8 @@ import numpy as np
 
 from maxmargin.compiling import helper
 from maxmargin.methods import protocol
+from maxmargin.methods.blocks import SIZE, START
 from maxmargin.methods.planes import (
-    SIZE,
-    START,
     Planes,
     copied_planes,
     dot_plane,
@@ -36,14 +35,13 @@ from maxmargin.methods.planes import (
     plane_entries,
 )
 from maxmargin.methods.protocol import Carry, Traits, check_inner, start
-from maxmargin.methods.sampling import Visits, n_visits, some_visits
-from maxmargin.methods.scratch import bare_scratch, corner_at_scores
+from maxmargin.methods.rules import Visits, n_visits, some_visits
+from maxmargin.methods.scratch import corner_at_scores, scratch_for
 from maxmargin.methods.sweep import advance, hinges, scores, sweep_all, sweep_in_time
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import shown
 from maxmargin.structures.feature_map import score
 from maxmargin.structures.problem import AnyProblem, sizes
-from maxmargin.structures.slack import bared
 
 # The cache of each example: planes that its oracle returned earlier, and when one may replace a call.
 #
@@ -173,22 +171,25 @@ def measured_cost(problem: AnyProblem, method: object) -> float:
 
     A visit scores an example, calls its oracle and takes a step. Only a temporary state changes.
     """
-    size, bare = sizes(problem), bared(problem)
-    plain, scratch = bare.problem, bare_scratch(bare)
-    w, out, state = np.zeros(size.weights), np.empty(size.examples), start(method, problem)
+    size, state = sizes(problem), start(method, problem)
+    w, out = np.zeros(size.weights), np.empty(size.examples)
 
     def visit(count: int) -> None:
         nonlocal state
         state = sweep_all(problem, method, state, np.arange(count))
 
-    def ask(count: int) -> None:
-        hinges(plain, w, 0, out[:count], scratch)
+    with scratch_for(problem) as (inner, scratch):
 
-    visit(1)  # compile or load the kernels, and enlarge the pools
-    scores(plain, w, 1, scratch)
-    ask(1)
-    count = _enough(ask, size.examples)
-    visited, asked, scored = _shortest(count, visit, ask, lambda count: scores(plain, w, count, scratch))
+        def ask(count: int) -> None:
+            hinges(inner, w, 0, out[:count], scratch)
+
+        def find_scores(count: int) -> None:
+            scores(inner, w, count, scratch)
+
+        for run in (visit, find_scores, ask):  # compile or load the kernels, and enlarge the pools
+            run(1)
+        count = _enough(ask, size.examples)
+        visited, asked, scored = _shortest(count, visit, ask, find_scores)
     oracle = asked - scored
     rest = max(visited - oracle, scored)
     return 2.0 ** round(math.log2(oracle / rest)) if oracle > 0.0 and rest > 0.0 else 0.0

@@ -1,7 +1,7 @@
 r"""The 1-slack cutting-plane method (Joachims, Finley and Yu 2009, Algorithm 3, margin rescaling).
 
 A pass calls the oracle of every example at w, adds the resulting plane under the risk, and moves w to the
-minimum of :math:`\frac{\lambda}{2} \|w\|^2` plus the maximum of all planes (formulas: `methods._cuts`).
+minimum of :math:`\frac{\lambda}{2} \|w\|^2` plus the maximum of all planes (formulas below).
 """
 
 from typing import Any, NamedTuple
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from maxmargin.compiling import helper
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits, scale_error
-from maxmargin.methods.sampling import Visits
-from maxmargin.methods.steps import LineSearch, step_size
+from maxmargin.methods.rules import LineSearch, Visits, step_size
 from maxmargin.methods.sweep import advance, corners_of_all
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures.feature_map import inner, map_sizes

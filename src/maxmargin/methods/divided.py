@@ -22,7 +22,7 @@ the start, :math:`\sigma` is P in a short stretch. A loss of dual value doubles 
 Certificates hold for any :math:`\sigma`.
 
 **Rounds.** A stretch has several rounds. After each of them, parts exchange their moves within their kernels
-(``meetings.py``): a part adds :math:`1 / \sigma` times the others' moves of the round before to its own
+(``between_visits.py``): a part adds :math:`1 / \sigma` times the others' moves of the round before to its own
 weights. The moves of the last two rounds are not exchanged; they are the :math:`d_p` from which :math:`\rho`
 is measured. So at the end of a stretch part p has the weights
 :math:`w_p = w^0 + D_p + \frac1\sigma \sum_{q \ne p} (D_q - d_q)`, from which follows
@@ -41,11 +41,11 @@ import numpy as np
 from maxmargin.compiling.numba_private.instructions import CAN_EXCHANGE
 from maxmargin.files import checkpoint
 from maxmargin.methods import protocol
-from maxmargin.methods.meetings import ENTRY_BYTES, Meetings, new_log, new_meetings
+from maxmargin.methods.between_visits import ENTRY_BYTES, Exchange, new_exchanges, new_log
+from maxmargin.methods.momentum import affordable_updates
 from maxmargin.methods.protocol import Carry, Point, Traits, check_inner
-from maxmargin.methods.sampling import Visits, n_visits, some_visits
+from maxmargin.methods.rules import Visits, n_visits, some_visits
 from maxmargin.methods.sweep import advance, sweep, sweep_in_turns
-from maxmargin.methods.walks import affordable_walks
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.threads import n_threads, run_in_slices, run_in_turns
 from maxmargin.runtime.wording import shown
@@ -191,15 +191,15 @@ def _moved(
     orders = [order[order % n_parts == p] // n_parts for p in range(n_parts)]
     # A user's own Python code may not be thread-safe, and interpreted kernels keep other threads waiting.
     is_alone = not CAN_EXCHANGE or sweep.mode(problem) == "interpreted"
-    meetings = _meetings(method, state, problem, orders, is_alone or n_threads() < n_parts)
+    exchanges = _exchanges(method, state, problem, orders, is_alone or n_threads() < n_parts)
 
     def task(p: int) -> Generator[None, None, Any]:
         part = state.parts[p]
         part.state.w[:] = state.w
-        if len(meetings[p].after) < 2:
+        if len(exchanges[p].after) < 2:
             part.before[:] = state.w
         own = _part_method(method, n, len(part.numbers), sigma)
-        turns = sweep_in_turns(part.problem, own, part.state, orders[p], part.numbers, meetings=meetings[p])
+        turns = sweep_in_turns(part.problem, own, part.state, orders[p], part.numbers, between=exchanges[p])
         return (yield from turns)
 
     moved = run_in_turns([task(p) for p in range(n_parts)], is_alone)
@@ -207,17 +207,17 @@ def _moved(
     return state._replace(parts=tuple(parts))
 
 
-def _meetings(
+def _exchanges(
     method: Divided, state: DividedState, problem: AnyProblem, orders: list[IntArray], is_crowded: bool
-) -> list[Meetings]:
-    """Return the meetings of the parts, which make their visits in these orders."""
+) -> list[Exchange]:
+    """Return the exchanges of the parts, which make their visits in these orders."""
     size, n_parts = map_sizes(problem.map), len(orders)
     rounds = _rounds_in_a_stretch(problem, sum(map(len, orders)), n_parts)
     after = [np.arange(1, rounds) * len(own) // rounds for own in orders]
     longest = max(-(-len(own) // rounds) for own in orders) if rounds > 1 else 0
     log = new_log(n_parts, longest, int(size.statistics))
     scale = 1.0 / (protocol.regularisation(method) * size.examples)
-    return new_meetings(problem.map, after, [part.before for part in state.parts], scale, log, is_crowded)
+    return new_exchanges(problem.map, after, [part.before for part in state.parts], scale, log, is_crowded)
 
 
 def _add_up(phi: object, state: DividedState, sigma: float) -> float:
@@ -264,7 +264,7 @@ def mean_interaction(before: float, rho: float, gain: float, n_parts: int) -> fl
 def divided_grain(method: Divided, problem: AnyProblem) -> int:
     """Return the number of visits in a stretch."""
     n = int(map_sizes(problem.map).examples)
-    return -(-n // affordable_walks(problem, _STRETCHES * method.parts))
+    return -(-n // affordable_updates(problem, _STRETCHES * method.parts))
 
 
 @protocol.n_parts.register(Divided)

@@ -34,12 +34,12 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.methods import protocol
-from maxmargin.methods.gibbs import GibbsMean, check_expectations, gibbs_mean
+from maxmargin.methods.exponentiated_gradient import GibbsMean, check_expectations, gibbs_mean
 from maxmargin.methods.protocol import Point, Traits
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.rules import Visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.limits import until
+from maxmargin.runtime.limits import deadline_at
 from maxmargin.structures.feature_map import inner, map_sizes
 from maxmargin.structures.problem import AnyProblem
 
@@ -94,7 +94,7 @@ class ExcessiveState(NamedTuple):
 
 
 @protocol.start.register(ExcessiveGap)
-@until(math.inf)  # there is no answer before the start is complete
+@deadline_at(math.inf)  # there is no answer before the start is complete
 def excessive_gap_start(method: ExcessiveGap, problem: AnyProblem) -> ExcessiveState:
     r"""Return the initial pair: w of uniform distributions, and :math:`\alpha = \alpha^\mu(w)`.
 

@@ -46,12 +46,12 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.methods import protocol
-from maxmargin.methods.gibbs import GibbsMean, check_expectations, gibbs_mean
+from maxmargin.methods.exponentiated_gradient import GibbsMean, check_expectations, gibbs_mean
 from maxmargin.methods.protocol import Point, Traits
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.rules import Visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.limits import until
+from maxmargin.runtime.limits import deadline_at
 from maxmargin.structures.feature_map import inner, map_sizes
 from maxmargin.structures.problem import AnyProblem
 
@@ -100,7 +100,7 @@ class SaddleState(NamedTuple):
 
 
 @protocol.start.register(Extragradient)
-@until(math.inf)  # there is no answer before the start is complete
+@deadline_at(math.inf)  # there is no answer before the start is complete
 def extragradient_start(method: Extragradient, problem: AnyProblem) -> SaddleState:
     check_expectations(method, problem)
     size = map_sizes(problem.map)

@@ -16,8 +16,7 @@ import numpy as np
 
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits
-from maxmargin.methods.sampling import Visits
-from maxmargin.methods.steps import LineSearch, Predefined, step_size
+from maxmargin.methods.rules import LineSearch, Predefined, Visits, step_size
 from maxmargin.methods.sweep import advance, corners_of_all
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures.feature_map import inner, settle, unprojected

@@ -20,10 +20,11 @@ import numpy as np
 
 from maxmargin.compiling import helper
 from maxmargin.methods import protocol
+from maxmargin.methods.blocks import SIZE
 from maxmargin.methods.pairwise import ActiveState, Pairwise, move_block
-from maxmargin.methods.planes import SIZE, has_plane_room, include_corner
+from maxmargin.methods.planes import has_plane_room, include_corner
 from maxmargin.methods.protocol import Carry, Point, Traits
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.rules import Visits
 from maxmargin.methods.sweep import advance, sweep_in_time
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.structures.feature_map import score

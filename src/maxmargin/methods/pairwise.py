@@ -29,10 +29,9 @@ import numpy as np
 
 from maxmargin.compiling import generic, helper, subroutine
 from maxmargin.methods import protocol
+from maxmargin.methods.blocks import SIZE, START, prefetch_part
 from maxmargin.methods.planes import (
     ENTRY_BYTES,
-    SIZE,
-    START,
     Planes,
     add_plane,
     drop_planes,
@@ -40,14 +39,13 @@ from maxmargin.methods.planes import (
     has_plane_room,
     include_corner,
     measure_planes,
-    prefetch_part,
     scaled_planes,
     shift_margins,
     truth_planes,
 )
 from maxmargin.methods.protocol import Carry, Point, Traits
+from maxmargin.methods.rules import dual_gain
 from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.steps import dual_gain
 from maxmargin.methods.sweep import push_planes
 from maxmargin.runtime.arrays import FloatArray, aligned_zeros
 from maxmargin.structures.feature_map import Move, gram, norm2, push, reset

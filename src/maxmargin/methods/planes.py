@@ -1,160 +1,31 @@
-"""Parts of variable length in one growing pool.
+r"""The active set of each example: a few outputs with their dual variables.
 
-Example i owns the entries ``extent[i, START], ..., extent[i, START] + extent[i, SIZE] - 1`` of the pool and
-has space for ``extent[i, ROOM]``. A part that outgrows its space moves to the free end of the pool, which
-begins at ``used[0]``. Compiled code cannot replace an array. So a sweep checks for space before each step,
-and returns to Python, which calls `enlarged`, if there is none.
+An output y enters the dual through its loss and through :math:`\psi_i(y)`, a sparse vector in output
+space. They define the plane :math:`w \mapsto H_i(y; w) = L_i(y) - \langle w, \psi_i(y) \rangle` under the
+hinge. A set stores planes instead of outputs, so the oracle need not compute them again. The planes of an
+example are contiguous, in one pool for planes and one for their entries.
 """
 
 from collections.abc import Callable
-from functools import singledispatch
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.compiling import helper
-from maxmargin.compiling.intrinsics import prefetch
+from maxmargin.methods.blocks import (
+    ROOM,
+    SIZE,
+    START,
+    can_claim,
+    claim,
+    closed_up,
+    enlarged,
+    new_extents,
+    packed,
+)
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.interrupts import uninterruptible
 from maxmargin.structures.feature_map import add_entry, reset
-
-START, SIZE, ROOM = 0, 1, 2
-# Numbers of entries: pools longer than the first are closed up in place; the second is copied at a time.
-_MANY, _PIECE = 1 << 21, 1 << 18
-# After closing up, a pool with less than a fourth of its used space free grows, until a third is free.
-_LEAST, _MORE = 4, 3
-
-
-def new_extents(n: int) -> IntArray:
-    """Return n empty parts without space."""
-    return np.zeros((n, 3), dtype=np.int64)
-
-
-def longer_extents(extent: IntArray, n: int) -> IntArray:
-    """Return the extents, padded with those of empty parts to n."""
-    return np.concatenate([extent, new_extents(n - len(extent))])
-
-
-@helper
-def claim(extent, used, i, need):
-    """Reserve space for ``need`` entries of part i; return where it began before and where it begins now."""
-    old = extent[i, START]
-    if need > extent[i, ROOM]:
-        extent[i, START] = used[0]
-        extent[i, ROOM] = need + need // 4
-        used[0] += extent[i, ROOM]
-    return old, extent[i, START]
-
-
-@helper
-def can_claim(extent, used, i, need, length):
-    """Whether `claim` would stay within a pool of this length."""
-    return need <= extent[i, ROOM] or used[0] + need + need // 4 <= length
-
-
-@helper
-def prefetch_part(extent, i, pool):
-    """Prefetch the entries of part i."""
-    prefetch(pool, extent[i, START], extent[i, START] + extent[i, SIZE])
-
-
-@singledispatch
-def enlarged(state: object, slack: int) -> Any:
-    """Return a state with more space in its pools, ``slack`` entries for any part and more.
-
-    The given state must not be used afterwards: pools that have enough gaps are closed up in place.
-    """
-    if not isinstance(state, tuple):
-        return state
-    return type(state)(*(enlarged(field, slack) for field in state))
-
-
-def closed_up(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
-    """Return extents without gaps, the number of entries, and the pools, longer if they are short.
-
-    In large pools the parts are moved to the beginning, and pools that are too short grow in place. So a run
-    never holds two copies of a pool.
-    """
-    size = extent[:, SIZE]
-    end, spare = int(size.sum()), 4 * (int(size.max(initial=0)) + slack)
-    if len(pools[0]) < _MANY or not all(map(_can_grow, pools)):
-        return packed(extent, slack, *pools)
-    is_short = end + end // _LEAST + spare > len(pools[0])
-    _close_up(extent, end + end // _MORE + spare if is_short else len(pools[0]), pools)
-    return extent, np.array([end]), *pools
-
-
-def shrink(extent: IntArray, used: IntArray, *pools: NDArray[np.generic]) -> None:
-    """Close up pools in place, and release the memory after their entries."""
-    if all(map(_can_grow, pools)):
-        end = int(extent[:, SIZE].sum())
-        _close_up(extent, end, pools)
-        used[0] = end
-
-
-def _close_up(extent: IntArray, length: int, pools: tuple[NDArray[np.generic], ...]) -> None:
-    """Move the parts to the beginning of their pools, and give these another length."""
-    size, order = extent[:, SIZE], np.argsort(extent[:, START], kind="stable")
-    start = np.empty_like(size)
-    start[order] = np.cumsum(size[order]) - size[order]
-    with uninterruptible():  # extents and pools change together
-        for pool in pools:
-            _slide(extent, order, pool)
-            # Large blocks of memory grow without a copy. The pool is not a view, and has no views.
-            pool.resize(length, refcheck=False)
-        extent[:, START], extent[:, ROOM] = start, size
-
-
-def _can_grow(pool: NDArray[np.generic]) -> bool:
-    """Whether an array holds memory of its own, which may be enlarged."""
-    return bool(pool.flags.owndata and pool.flags.writeable)
-
-
-@helper
-def _slide(extent, order, pool):
-    """Move the parts, in the order in which they begin, to the beginning of the pool."""
-    end = 0
-    for k in range(order.shape[0]):
-        first = extent[order[k], START]
-        for e in range(first, first + extent[order[k], SIZE]):
-            pool[end] = pool[e]
-            end += 1
-
-
-def packed(extent: IntArray, slack: int, *pools: Any) -> tuple[Any, ...]:
-    """Return extents without gaps, the number of entries, and copies of the pools, with zeros after them."""
-    size = extent[:, SIZE]
-    start, end = np.cumsum(size) - size, int(size.sum())
-    length = end + _free(end) + 4 * (int(size.max(initial=0)) + slack)
-    longer = [np.zeros(length, dtype=pool.dtype) for pool in pools]
-    for first, stop in _pieces(start, end):
-        entries = np.repeat(extent[first:stop, START] - start[first:stop], size[first:stop])
-        begin = int(start[first])
-        entries += np.arange(begin, begin + len(entries))
-        for pool, copy in zip(pools, longer, strict=True):
-            copy[begin : begin + len(entries)] = pool[entries]
-    return np.column_stack([start, size, size]), np.array([end]), *longer
-
-
-def _free(used: int) -> int:
-    """Return the free space of a pool after its entries: twice their number, or half of it if many."""
-    return max(used // 2, min(2 * used, _MANY))
-
-
-def _pieces(start: IntArray, end: int) -> list[tuple[int, int]]:
-    """Return ranges of parts with few entries each, as an index of all entries would take much memory."""
-    cuts = np.unique(np.searchsorted(start, np.arange(0, end, _PIECE))).tolist()
-    return list(pairwise([cut for cut in cuts if cut < len(start)] + [len(start)]))
-
-
-# The active set of each example: a few outputs with their dual variables.
-#
-# An output y enters the dual through its loss and through :math:`\psi_i(y)`, a sparse vector in output
-# space. They define the plane :math:`w \mapsto H_i(y; w) = L_i(y) - \langle w, \psi_i(y) \rangle` under the
-# hinge. A set stores planes instead of outputs, so the oracle need not compute them again. The planes of an
-# example are contiguous, in one pool for planes and one for their entries.
 
 
 class PlaneWork(NamedTuple):
@@ -183,7 +54,7 @@ class Planes(NamedTuple):
     alpha, loss, stop : arrays
         For each plane its dual variable, its loss, and the end of its entries, relative to its block.
     extent, used : arrays
-        Which planes belong to which example; see `maxmargin.methods.planes`.
+        Which planes belong to which example; see `maxmargin.methods.blocks`.
     where, value : arrays
         Entries of the planes' psi.
     entries, used_entries : arrays

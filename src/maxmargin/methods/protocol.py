@@ -10,7 +10,7 @@ examples, in `maxmargin.methods.sweep`, finds the corner of each visited example
 `maxmargin.methods.sweep`.
 
 A method may also be a Python object with methods of these names (`PlainMethod`). `traits` describes a method;
-the table in `maxmargin.methods.composition` says which methods may wrap which. A wrapper is a method with a
+the table at the end says which methods may wrap which. A wrapper is a method with a
 field ``inner``. Functions that it does not define are forwarded to the inner method, with the inner state.
 """
 
@@ -19,10 +19,11 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
+from maxmargin import methods
 from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic, subroutine
 from maxmargin.compiling.intrinsics import adding
 from maxmargin.compiling.places import is_ours
-from maxmargin.methods.sampling import Visits
+from maxmargin.methods.rules import Visits
 from maxmargin.methods.scratch import find_corner, score_terms
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import shown
@@ -33,7 +34,7 @@ State = TypeVar("State")
 Method = TypeVar("Method", bound="NamedMethod")
 
 # Reports of a step or a sweep. BROKEN: a wrong gap, perhaps because the oracle is wrong. UNDEFINED: a number
-# that is not finite, whatever the oracle answers. WAITING: other parts have not reached a meeting.
+# that is not finite, whatever the oracle answers. WAITING: other parts have not reached an exchange.
 DONE, FULL, BROKEN, UNDEFINED, WAITING = 0, 1, 2, 3, 4
 
 # Tolerance for rounding in a gap or a hinge, which are nonnegative, relative to its terms.
@@ -446,6 +447,8 @@ def check_inner(wrapper: str, method: object) -> None:
 
 def _plain_methods() -> list[type]:
     """Return the classes of all methods that are not wrappers, sorted by name."""
+    for name in dir(methods):
+        getattr(methods, name)  # imported when first used
     known = [cls for cls in traits.registry if is_ours(cls) and not is_wrapper(cls)]
     return sorted(known, key=lambda cls: cls.__name__)
 

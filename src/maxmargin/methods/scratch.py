@@ -29,7 +29,15 @@ from maxmargin.structures.feature_map import (
 )
 from maxmargin.structures.oracle import argmax, is_exact, loss, oracle_workspace, psi
 from maxmargin.structures.problem import AnyProblem, Sizes, sizes
-from maxmargin.structures.slack import Bare, Rescaling, no_rescaling, rescaling, search_rescaled, with_optimum
+from maxmargin.structures.slack import (
+    NO_WEIGHTS,
+    Rescaling,
+    no_rescaling,
+    rescaling,
+    search_rescaled,
+    unwrapped,
+    with_optimum,
+)
 
 
 class Corner(NamedTuple):
@@ -90,12 +98,13 @@ class Scratch(NamedTuple):
 
 def new_scratch(problem: AnyProblem, w: FloatArray | None = None) -> Scratch:
     """Return a workspace for the problem; pass ``w`` if all scores will be at this same array."""
-    return bare_scratch(Bare(problem), w)
+    return _scratch(problem, w, NO_WEIGHTS, rescales=False, solves=False)
 
 
-def bare_scratch(bare: Bare, w: FloatArray | None = None) -> Scratch:
+def _scratch(
+    problem: AnyProblem, w: FloatArray | None, weights: FloatArray, rescales: bool, solves: bool
+) -> Scratch:
     """Return a workspace that applies weights and rescales slacks; ``w`` is as in `new_scratch`."""
-    problem, weights, rescales, solves = bare
     size = sizes(problem)
     if rescales and len(weights) == 0:  # loops look only at the slacks of weighted examples
         weights = np.ones(size.examples)
@@ -119,21 +128,23 @@ def bare_scratch(bare: Bare, w: FloatArray | None = None) -> Scratch:
 
 
 class _Free(NamedTuple):
-    """A free workspace, and the problem it was made for."""
+    """A free workspace, the problem that loops take with it, and what it was made for."""
 
-    bare: Bare
-    w: FloatArray | None
+    inner: AnyProblem
     scratch: Scratch
+    problem: AnyProblem
+    w: FloatArray | None
+    weighs: bool
+    solves: bool
 
-    def serves(self, bare: Bare, w: FloatArray | None) -> bool:
-        """Whether the workspace is as `bare_scratch` would make it, or has more."""
-        mine, its = self.bare.problem, bare.problem
-        if bare.solves and not self.bare.solves:
+    def serves(self, problem: AnyProblem, w: FloatArray | None, weighs: bool, solves: bool) -> bool:
+        """Whether the workspace is as a new one would be, or has more."""
+        if self.problem.map is not problem.map or self.problem.oracle is not problem.oracle:
             return False
-        if not (mine.map is its.map and mine.oracle is its.oracle and self.bare.rescales == bare.rescales):
+        if (solves and not self.solves) or (weighs != self.weighs and self.inner is not self.problem):
             return False
         is_view = self.w is not None and np.may_share_memory(self.scratch.block.theta, self.w)
-        return self.bare.weights is bare.weights and (self.w is w or not is_view)
+        return self.w is w or not is_view
 
 
 class _Kept(list[_Free]):
@@ -159,27 +170,44 @@ def kept_scratch() -> Iterator[None]:
 
 
 @contextmanager
-def scratch_for(bare: Bare, w: FloatArray | None = None) -> Iterator[Scratch]:
-    """Lend the workspace of an earlier call for this problem, or a new one as `bare_scratch` makes it.
+def scratch_for(
+    problem: AnyProblem, w: FloatArray | None = None, *, weighs: bool = True, solves: bool = False
+) -> Iterator[tuple[AnyProblem, Scratch]]:
+    """Lend what a loop over the examples takes: a problem and a workspace, of an earlier call or new.
 
     After an error it is not lent again, as it may hold an unfinished move.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : array, optional
+        The weights, if all scores will be at this same array.
+    weighs : bool
+        Whether the loop applies example weights and rescales slacks itself, as `find_corner` does; it then
+        gets the problem without them.
+    solves : bool
+        Whether the loop solves blocks exactly, and does not only search for the best output.
     """
     kept = _FREE.get()
-    lent = None if kept is None else _taken(kept, bare, w)
+    lent = None if kept is None else _taken(kept, problem, w, weighs, solves)
     if lent is None:
-        lent = _Free(bare, w, bare_scratch(bare, w))
-    yield lent.scratch
+        inner, weights, rescales = unwrapped(problem) if weighs else (problem, NO_WEIGHTS, False)
+        scratch = _scratch(inner, w, weights, rescales, solves)
+        lent = _Free(inner, scratch, problem, w, weighs, solves)
+    yield lent.inner, lent.scratch
     if kept is not None:
         with _LOCK:
             kept.append(lent)
             del kept[: -kept.most]
 
 
-def _taken(kept: list[_Free], bare: Bare, w: FloatArray | None) -> _Free | None:
+def _taken(
+    kept: list[_Free], problem: AnyProblem, w: FloatArray | None, weighs: bool, solves: bool
+) -> _Free | None:
     """Take a suitable workspace out of those kept; return None if there is none."""
     with _LOCK:
         for k in reversed(range(len(kept))):
-            if kept[k].serves(bare, w):
+            if kept[k].serves(problem, w, weighs, solves):
                 return kept.pop(k)
     return None
 

@@ -25,8 +25,8 @@ import numpy as np
 from maxmargin.compiling.loops import scaled_copy
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point, Traits
+from maxmargin.methods.rules import LineSearch, step_size
 from maxmargin.methods.scratch import corner_at_scores, push_corner
-from maxmargin.methods.steps import LineSearch, step_size
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures.feature_map import inner, score, statistics_size
 from maxmargin.structures.problem import AnyProblem, sizes

@@ -8,20 +8,25 @@ import numpy as np
 
 from maxmargin.compiling import compiled_only, inner_kernel, kernel, python_generic
 from maxmargin.methods import protocol
-from maxmargin.methods.blocks import load_block
-from maxmargin.methods.meetings import Meetings, attend, kappa_now, record
-from maxmargin.methods.planes import SIZE, START, add_plane, enlarged
+from maxmargin.methods.between_visits import (
+    NO_ACCELERATION,
+    Acceleration,
+    Exchange,
+    before_visit,
+    kappa_now,
+    record,
+)
+from maxmargin.methods.blocks import SIZE, START, enlarged, load_block
+from maxmargin.methods.planes import add_plane
 from maxmargin.methods.protocol import BrokenOracle
-from maxmargin.methods.sampling import Visits, as_visits, expected, n_visits, note_gap, some_visits, visited
+from maxmargin.methods.rules import Visits, as_visits, expected, n_visits, note_gap, some_visits, visited
 from maxmargin.methods.scratch import BlockWork, add_corner, find_corner, new_scratch, scratch_for, weight_of
-from maxmargin.methods.walks import NO_MEETINGS, Alone
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.limits import OutOfTime, Pace, is_limited, now
 from maxmargin.runtime.threads import to_its_end
 from maxmargin.structures.feature_map import foresee, is_euclidean, map_sizes, push, reset, score
-from maxmargin.structures.oracle import decode, foresee_truth, is_exact, output_size, shortfall
+from maxmargin.structures.oracle import foresee_truth, is_exact, shortfall
 from maxmargin.structures.problem import AnyProblem
-from maxmargin.structures.slack import Bare, bared
 
 State = TypeVar("State")
 
@@ -30,12 +35,12 @@ _LARGEST_SCORE = 1e300
 
 
 @inner_kernel
-def take_step(phi, method, state, i, loss_y, hinge, visits, meetings, work):
+def take_step(phi, method, state, i, loss_y, hinge, visits, between, work):
     """Take the method's step of block i, given the oracle's answer; return its report."""
     report = protocol.step(method, state, phi, i, loss_y, hinge, work)
     if report == protocol.DONE:
         note_gap(visits, i, work.move.gap[0])
-        record(meetings, i, work.move)
+        record(between, i, work.move)
         reset(work.move)
     return report
 
@@ -50,24 +55,24 @@ def look_ahead(problem, method, state, i):
 
 
 @kernel
-def sweep(problem, method, state, w, visits, scratch, meetings):
+def sweep(problem, method, state, w, visits, scratch, between):
     """Make the visits, whose moves change w; return how many were completed, and the last report."""
     kappa, mine = 0.0, method
     for t in range(visits.order.shape[0]):
-        if not attend(meetings, t, w, scratch.block):
+        if not before_visit(between, t, w, scratch.block):
             return t, protocol.WAITING
-        if kappa != kappa_now(meetings):
-            kappa = kappa_now(meetings)
+        if kappa != kappa_now(between):
+            kappa = kappa_now(between)
             mine = protocol.with_kappa(method, kappa)
         i = visited(visits, t)
         look_ahead(problem, method, state, expected(visits, t + 1))
         if not protocol.has_room(method, state, i, scratch.block.sizes):
             return t, protocol.FULL
         loss_y, hinge = protocol.seek(mine, state, problem, i, w, scratch)
-        report = take_step(problem.map, mine, state, i, loss_y, hinge, visits, meetings, scratch.block)
+        report = take_step(problem.map, mine, state, i, loss_y, hinge, visits, between, scratch.block)
         if report != protocol.DONE:
             return t, report
-    is_over = attend(meetings, visits.order.shape[0], w, scratch.block)
+    is_over = before_visit(between, visits.order.shape[0], w, scratch.block)
     return visits.order.shape[0], protocol.DONE if is_over else protocol.WAITING
 
 
@@ -122,31 +127,19 @@ def push_planes(phi, planes, scale, w, work):
         reset(work.move)
 
 
-@kernel
-def predictions(problem, w, first, stop, out, scratch):
-    """Decode the examples first, ..., stop - 1; write their outputs one after another to ``out``."""
-    end = 0
-    for i in range(first, stop):
-        score(problem.map, i, w, scratch.block.theta)
-        decode(problem.oracle, i, scratch.block.theta, scratch.y, scratch.oracle)
-        for t in range(output_size(problem.oracle, i)):
-            out[end] = scratch.y[t]
-            end += 1
-
-
 def sweep_all(
     problem: AnyProblem,
     method: object,
     state: State,
     visits: Visits | IntArray,
     numbers: IntArray | None = None,
-    meetings: Meetings | Alone = NO_MEETINGS,
+    between: Exchange | Acceleration = NO_ACCELERATION,
 ) -> State:
     """Make the visits, and enlarge the state's pools when necessary; return the state.
 
     If ``numbers`` is given, errors name example i by ``numbers[i]``.
     """
-    return to_its_end(sweep_in_turns(problem, method, state, visits, numbers, meetings))
+    return to_its_end(sweep_in_turns(problem, method, state, visits, numbers, between))
 
 
 def sweep_in_turns(
@@ -155,21 +148,20 @@ def sweep_in_turns(
     state: State,
     visits: Visits | IntArray,
     numbers: IntArray | None = None,
-    meetings: Meetings | Alone = NO_MEETINGS,
+    between: Exchange | Acceleration = NO_ACCELERATION,
 ) -> Generator[None, None, State]:
-    """Make the visits as `sweep_all` does; yield while other parts have not reached a meeting."""
+    """Make the visits as `sweep_all` does; yield while other parts have not reached an exchange."""
     done, left, w, traits = 0, as_visits(visits), protocol.weights(method, state), protocol.traits(method)
     # Scores may be the weights themselves, but not if these are scaled.
     own = w if traits.has_dual else None
-    bare = bared(problem)._replace(solves=traits.solves) if traits.weighs else Bare(problem)
-    with scratch_for(bare, own) as scratch:
+    with scratch_for(problem, own, weighs=traits.weighs, solves=traits.solves) as (inner, scratch):
         while True:
-            moved, report = sweep(bare.problem, method, state, w, left, scratch, meetings)
+            moved, report = sweep(inner, method, state, w, left, scratch, between)
             if report == protocol.DONE:
                 protocol.notice(method, state)
                 return state
             done += moved
-            left, meetings = some_visits(visits, done), meetings._replace(done=done)
+            left, between = some_visits(visits, done), between._replace(done=done)
             if report == protocol.WAITING:
                 yield
                 continue
@@ -197,19 +189,19 @@ def sweep_in_time(
     method: object,
     state: State,
     visits: Visits | IntArray,
-    alone: Alone = NO_MEETINGS,
+    between: Acceleration = NO_ACCELERATION,
 ) -> tuple[State, int]:
     """Make visits until the deadline, as `sweep_all` does; return the state, and how many were made."""
     done, total = 0, n_visits(visits)
     if not is_limited():  # one piece, which shows a run how long its own pieces should be
         begin = now()
-        state = sweep_all(problem, method, state, visits, meetings=alone)
+        state = sweep_all(problem, method, state, visits, between=between)
         Pace("visits").note(total, now() - begin)
         return state, total
     with suppress(OutOfTime):
         for first, stop in Pace().pieces(0, total):
             some = some_visits(visits, first, stop)
-            state, done = sweep_all(problem, method, state, some, meetings=alone), stop
+            state, done = sweep_all(problem, method, state, some, between=between), stop
     return state, done
 
 
@@ -218,10 +210,10 @@ def corners_of_all(problem: AnyProblem, w: FloatArray, scale: float, w_s: FloatA
 
     `OutOfTime` is raised at the deadline.
     """
-    bare, total = bared(problem), 0.0
-    with scratch_for(bare, w) as scratch:
+    total = 0.0
+    with scratch_for(problem, w) as (inner, scratch):
         for first, stop in Pace().pieces(0, scratch.block.sizes.examples):
-            total, broken = batch_corner(bare.problem, w, scale, first, stop, total, w_s, scratch)
+            total, broken = batch_corner(inner, w, scale, first, stop, total, w_s, scratch)
             if broken >= 0:
                 raise fault(problem, broken, w)
     return total

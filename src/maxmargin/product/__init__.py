@@ -26,9 +26,9 @@ from maxmargin.product.domains import NuclearNormBall as NuclearNormBall
 from maxmargin.product.domains import Oracle as Oracle
 from maxmargin.product.domains import Product as Product
 from maxmargin.product.domains import Simplex as Simplex
-from maxmargin.product.methods import BlockConditionalGradient as BlockConditionalGradient
-from maxmargin.product.methods import ConditionalGradient as ConditionalGradient
 from maxmargin.product.objectives import LeastSquares as LeastSquares
 from maxmargin.product.objectives import Quadratic as Quadratic
 from maxmargin.product.objectives import Smooth as Smooth
+from maxmargin.product.problem import BlockConditionalGradient as BlockConditionalGradient
+from maxmargin.product.problem import ConditionalGradient as ConditionalGradient
 from maxmargin.product.problem import ProductProblem as ProductProblem

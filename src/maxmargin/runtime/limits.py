@@ -66,19 +66,19 @@ _CLOCK = _Clock()
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 # Within a run, the length of the next piece, by the name of the loop over examples.
 _LENGTHS: ContextVar[dict[str, int] | None] = ContextVar("lengths", default=None)
-_PIECE_SECONDS = 0.1
+PIECE_SECONDS = 0.1
 _MOMENT = 1e-3
 # A piece is at most this many times as long as the last one, as the timing of a short piece is unreliable.
 _GROWTH = 8
 
 
 def now() -> float:
-    """Return the reading of the clock by which runs are timed, in seconds; it stands still in `uncounted`."""
+    """Return the time by which runs are measured, in seconds; it stands still in `stopped_clock`."""
     return _CLOCK.read()
 
 
 @contextmanager
-def uncounted() -> Iterator[None]:
+def stopped_clock() -> Iterator[None]:
     """Stop the clock of all runs in this block, in which a kernel is compiled or loaded."""
     _CLOCK.stop()
     try:
@@ -88,7 +88,7 @@ def uncounted() -> Iterator[None]:
 
 
 @contextmanager
-def until(deadline: float) -> Iterator[None]:
+def deadline_at(deadline: float) -> Iterator[None]:
     """Let loops over examples in this block end after the deadline, most by raising `OutOfTime`."""
     token = _DEADLINE.set(deadline)
     try:
@@ -98,7 +98,7 @@ def until(deadline: float) -> Iterator[None]:
 
 
 @contextmanager
-def kept_pace() -> Iterator[None]:
+def shared_pace() -> Iterator[None]:
     """Let loops of the same name in this block, a run, continue with the `Pace` of the last one."""
     token = _LENGTHS.set({})
     try:
@@ -112,7 +112,7 @@ def is_limited() -> bool:
     return _DEADLINE.get() < math.inf
 
 
-def share_of_time(share: float) -> float:
+def deadline_of_share(share: float) -> float:
     """Return the deadline for a part of a run that may take this fraction of the remaining time."""
     begin, deadline = now(), _DEADLINE.get()
     return begin + share * (deadline - begin)
@@ -148,7 +148,7 @@ class Pace:
     """How many examples to visit between two readings of the clock: about a tenth of a second's worth.
 
     The deadline is that of the thread that makes the object; other threads may share it. A loop begins with a
-    piece of one example, unless one of the same ``name`` is known (`kept_pace`).
+    piece of one example, unless one of the same ``name`` is known (`shared_pace`).
     """
 
     def __init__(self, name: str = "") -> None:
@@ -172,6 +172,6 @@ class Pace:
 
     def note(self, examples: float, seconds: float) -> None:
         """Adapt the length of pieces to the time that some examples took."""
-        lasting = int(examples * _PIECE_SECONDS / max(seconds, 1e-9))
+        lasting = int(examples * PIECE_SECONDS / max(seconds, 1e-9))
         most = _GROWTH * max(self.length, int(examples))
         self.length = self._kept[self._name] = max(1, min(most, lasting))

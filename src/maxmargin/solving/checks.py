@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from maxmargin.methods.scratch import Scratch, new_scratch
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.wording import described
-from maxmargin.solving.arguments import check_count, checked_problem, generator
+from maxmargin.solving.driver import check_count, generator
+from maxmargin.solving.kinds import checked_problem
 from maxmargin.structures.feature_map import (
     add_entry,
     gram,

@@ -6,14 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.compiling import can_compile, kernel
-from maxmargin.methods.scratch import new_scratch
-from maxmargin.methods.sweep import predictions
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.threads import n_threads, run_all
 from maxmargin.structures.feature_map import score, score_buffer, statistics_size
 from maxmargin.structures.margins import decode_differing, decode_with_margins, margin_workspace, n_parts
 from maxmargin.structures.means import find_means, means_space, part_rows
-from maxmargin.structures.oracle import oracle_workspace, output_size
+from maxmargin.structures.oracle import decode, oracle_workspace, output_size, output_sizes
 from maxmargin.structures.problem import AnyProblem, checked_weights, sizes
 
 
@@ -34,11 +32,31 @@ def decode_all(problem: AnyProblem, w: FloatArray) -> IntArray:
     w, stops = checked_weights(problem, w), _stops(problem, output_size)
     out = np.empty(stops[-1], dtype=np.int64)
 
-    def decode(first: int, stop: int) -> None:
-        predictions(problem, w, first, stop, out[stops[first] : stops[stop]], new_scratch(problem))
+    def write(first: int, stop: int) -> None:
+        predictions(problem, w, first, stop, out[stops[first] : stops[stop]], *decoding_work(problem))
 
-    share_out(problem, decode)
+    share_out(problem, write)
     return out
+
+
+@kernel
+def predictions(problem, w, first, stop, out, theta, y, work):
+    """Decode the examples first, ..., stop - 1; write their outputs one after another to ``out``."""
+    end = 0
+    for i in range(first, stop):
+        score(problem.map, i, w, theta)
+        decode(problem.oracle, i, theta, y, work)
+        for t in range(output_size(problem.oracle, i)):
+            out[end] = y[t]
+            end += 1
+
+
+def decoding_work(
+    problem: AnyProblem, of_oracle: Callable[[object], object] = oracle_workspace
+) -> tuple[FloatArray, IntArray, object]:
+    """Return the workspace of predictions: for scores, an output, and the oracle."""
+    size = output_sizes(problem.oracle).output
+    return score_buffer(problem.map, None), np.zeros(size, dtype=np.int64), of_oracle(problem.oracle)
 
 
 def decode_all_with_margins(problem: AnyProblem, w: FloatArray) -> WithMargins:
@@ -46,14 +64,14 @@ def decode_all_with_margins(problem: AnyProblem, w: FloatArray) -> WithMargins:
     w, stops, ends = checked_weights(problem, w), _stops(problem, output_size), _stops(problem, n_parts)
     found = WithMargins(np.empty(stops[-1], dtype=np.int64), np.empty(ends[-1]))
 
-    def decode(first: int, stop: int) -> None:
+    def write(first: int, stop: int) -> None:
         share = WithMargins(
             found.outputs[stops[first] : stops[stop]], found.margins[ends[first] : ends[stop]]
         )
-        y, work = np.zeros(sizes(problem).output, dtype=np.int64), margin_workspace(problem.oracle)
-        _predictions_with_margins(problem, w, first, stop, share, score_buffer(problem.map, None), y, work)
+        work = decoding_work(problem, margin_workspace)
+        _predictions_with_margins(problem, w, first, stop, share, *work)
 
-    share_out(problem, decode)
+    share_out(problem, write)
     return found
 
 

@@ -8,8 +8,7 @@ from tqdm import tqdm
 
 from maxmargin.compiling.progress import Compilation, CompilingLine, watched
 from maxmargin.runtime.limits import now
-from maxmargin.solving.history import Measurement, certificate_text
-from maxmargin.solving.result import Progress
+from maxmargin.solving.result import Measurement, Progress, certificate_text
 
 _DELAY, _SECOND_LINE = 2.0, 10.0
 # No bar and no remaining time: most runs end long before max_passes.

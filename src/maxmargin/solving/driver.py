@@ -1,26 +1,35 @@
 """The driver of all methods: from the arguments of a run to its result."""
 
+import math
+import os
 import warnings
 from collections.abc import Iterable
 from contextlib import closing
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from maxmargin.files.checkpoint import CheckpointLike
+import numpy as np
+
+from maxmargin.files.checkpoint import Checkpoint, CheckpointLike, as_checkpoint
 from maxmargin.methods import Accelerated, Pairwise
-from maxmargin.methods.protocol import with_lam
+from maxmargin.methods.protocol import traits, with_lam
 from maxmargin.methods.scratch import kept_scratch
 from maxmargin.runtime.interrupts import listening
-from maxmargin.runtime.limits import kept_pace, now, until
+from maxmargin.runtime.limits import Limits, deadline_at, now, shared_pace
 from maxmargin.runtime.threads import threads
 from maxmargin.runtime.wording import frames_to_user, shown
-from maxmargin.solving import arguments, kinds
-from maxmargin.solving.arguments import checked_method, checked_problem
-from maxmargin.solving.history import as_frame
-from maxmargin.solving.result import Callback, Result, Status
-from maxmargin.solving.resume import as_warm_start
+from maxmargin.solving.kinds import (
+    checked_method,
+    checked_problem,
+    expect,
+    is_count,
+    is_positive,
+    kind_of,
+    message,
+)
+from maxmargin.solving.result import Callback, Result, Status, as_frame
+from maxmargin.solving.resume import as_warm_start, files_of, new_run_state
 from maxmargin.solving.run import Run
-from maxmargin.solving.run_state import files_of, new_run_state
 from maxmargin.structures.problem import AnyProblem, sizes
 
 # Certificates that have started may exceed the time limit by this factor.
@@ -91,7 +100,7 @@ def solve(
         and a run that continues from it (``start``) begins after that pass.
     checkpoint : Checkpoint or path, optional
         Store the state of the run in this file every minute, or as often as the `Checkpoint` says. A file
-        that exists is replaced only if it is ``start``. Problems with Python objects, as made by `Custom`,
+        that exists is replaced only if it is ``start``. Problems with Python objects, as made by ``Custom``,
         have no checkpoints.
 
     Returns
@@ -125,23 +134,23 @@ def solve(
     >>> result.dual <= result.primal <= result.dual + 1e-3
     True
     """
-    checked, method = kinds.checked(problem, method)
-    limits = arguments.checked_limits(tol, rtol, max_passes, time_limit)
-    arguments.check_count("check_every", check_every)
-    arguments.check_n_jobs(n_jobs)
-    arguments.check_sampling(sampling, method)
-    sampler, rng = kinds.sampler(checked, sampling), arguments.generator(random_state)
-    called = arguments.checked_callbacks(callbacks)
+    kind = kind_of(problem, method)
+    limits = checked_limits(tol, rtol, max_passes, time_limit)
+    check_count("check_every", check_every)
+    check_n_jobs(n_jobs)
+    check_sampling(sampling, kind.method)
+    sampler, rng = kind.sampler(sampling), generator(random_state)
+    called = checked_callbacks(callbacks)
     settings = {"sampling": sampling, "check_every": int(check_every), "random_state": random_state}
-    files = files_of(*arguments.checked_files(checkpoint, start), checked, method, settings)
+    files = files_of(*checked_files(checkpoint, start), kind.problem, kind.method, settings)
     warm = None if start is None or files.start else as_warm_start(start)
     begin_time = now()
     deadline = begin_time + _GRACE * limits.time_limit
-    with listening(), threads(n_jobs), kept_scratch(), kept_pace(), until(deadline):
-        beginning = kinds.begin(checked, method, warm)
-        at = files.continued(new_run_state(checked, beginning, sampler, rng))
+    with listening(), threads(n_jobs), kept_scratch(), shared_pace(), deadline_at(deadline):
+        beginning = kind.begin(warm)
+        at = files.continued(new_run_state(kind.notes, beginning, sampler, rng))
         keeper = files.keeper(at)
-        with closing(Run(checked, method, at, limits, called, int(check_every), keeper, begin_time)) as run:
+        with closing(Run(kind, at, limits, called, int(check_every), keeper, begin_time)) as run:
             status = run.begin(beginning) if warm else run.resume()
             try:
                 while status is None:
@@ -156,14 +165,10 @@ def solve(
                 run.finish()
             run.compare_with_zero(status)
             run.rebuild()
-    return _doubted(checked, run.result(status))
-
-
-def _doubted(problem: AnyProblem, result: Result) -> Result:
-    """Return the result, after a warning if it indicates that the user's functions are wrong."""
-    doubt = kinds.doubt(problem, result.w, result.primal, result.dual)
-    if doubt is not None:
-        warnings.warn(doubt, UserWarning, stacklevel=frames_to_user())
+    result = run.result(status)
+    warning = kind.warning(result.w, result.primal, result.dual)
+    if warning is not None:
+        warnings.warn(warning, UserWarning, stacklevel=frames_to_user())
     return result
 
 
@@ -236,3 +241,74 @@ def _ascending(Cs: Any) -> tuple[float, ...]:
         got = shown(bad[0]) if bad else "none" if several else shown(Cs)
         raise ValueError(f"c_path: Cs must be a list of one or more numbers > 0, got {got}.")
     return tuple(sorted(float(C) for C in values))
+
+
+# The checks of the other arguments.
+
+
+def checked_limits(tol: float, rtol: float, max_passes: int, time_limit: float | None) -> Limits:
+    """Return the limits of a run; raise unless they are valid."""
+    for name, value in (("tol", tol), ("rtol", rtol)):
+        expect(isinstance(value, Real) and float(value) >= 0, name, "a number >= 0", value)
+    check_count("max_passes", max_passes)
+    expect(time_limit is None or is_positive(time_limit), "time_limit", "a number > 0 or None", time_limit)
+    seconds = math.inf if time_limit is None else float(time_limit)
+    return Limits(float(tol), float(rtol), int(max_passes), seconds)
+
+
+def check_count(name: str, value: object, owner: str = "solve") -> None:
+    """Raise unless a number of passes, or of other things, is valid."""
+    expect(is_count(value), name, "an int >= 1", value, owner)
+
+
+def check_n_jobs(n_jobs: object) -> None:
+    """Raise unless ``n_jobs`` is valid, by scikit-learn's convention."""
+    valid = n_jobs is None or (isinstance(n_jobs, Integral) and int(n_jobs) != 0)
+    expect(valid, "n_jobs", "an int other than 0, or None", n_jobs)
+
+
+def checked_callbacks(callbacks: object) -> tuple[Callback, ...]:
+    """Return the callbacks as a tuple."""
+    checked: tuple[Callback, ...] = tuple(callbacks) if isinstance(callbacks, Iterable) else ()
+    expect(isinstance(callbacks, Iterable), "callbacks", "a list of functions", callbacks)
+    for item in checked:
+        expect(callable(item), "each item of callbacks", "a function", item)
+    return checked
+
+
+def check_sampling(sampling: object, method: object) -> None:
+    """Raise if gap sampling is asked for and the method does not record block gaps."""
+    expected = f"'permutation' or 'uniform' for {type(method).__name__}, which does not record block gaps"
+    expect(sampling != "gap" or traits(method).notes_gaps, "sampling", expected, sampling)
+
+
+def checked_files(checkpoint: CheckpointLike | None, start: object) -> tuple[Checkpoint | None, str | None]:
+    """Return the checkpoint, and the file to continue from, if there are any; raise if they do not fit.
+
+    A file of another run, or of an earlier start of this one, is never replaced.
+    """
+    is_path = isinstance(checkpoint, str | os.PathLike)
+    valid = checkpoint is None or is_path or isinstance(checkpoint, Checkpoint)
+    expect(valid, "checkpoint", "a Checkpoint, a path or None", checkpoint)
+    kept = as_checkpoint(checkpoint)
+    file = str(os.fspath(start)) if isinstance(start, str | os.PathLike) else None
+    is_there = file is None or os.path.exists(file)
+    expect(is_there, "start", "a Result of solve, a WarmStart of one or the file of a checkpoint", file)
+    if kept is None:
+        return None, file
+    folder = os.path.dirname(os.path.abspath(kept.path))
+    expect(os.access(folder, os.W_OK), "checkpoint", "a file in a folder that can be written to", kept.path)
+    is_ours = not os.path.exists(kept.path) or (file is not None and os.path.samefile(file, kept.path))
+    expect(is_ours, "checkpoint", "a new file, or that of start", kept.path)
+    return kept, file
+
+
+def generator(random_state: Any, owner: str = "solve") -> np.random.Generator:
+    """Return a Generator from a seed, a Generator, a RandomState or None."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        expected = "an int >= 0, a Generator, a RandomState or None"
+        raise ValueError(message("random_state", expected, random_state, owner)) from None

@@ -36,11 +36,10 @@ from maxmargin.methods.scratch import scratch_for
 from maxmargin.methods.sweep import broken_example, fault, hinges
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import Pace, now
-from maxmargin.runtime.threads import Shared, n_threads
+from maxmargin.runtime.threads import Shared, n_threads, run_all
 from maxmargin.structures.feature_map import NegativeCurvature, check_metric, inner, is_euclidean, map_sizes
 from maxmargin.structures.oracle import is_bounded, is_exact
 from maxmargin.structures.problem import AnyProblem, checked_weights
-from maxmargin.structures.slack import bared
 
 # Number of examples in a piece of a certificate: at least this, more if they have few statistics, and enough
 # that each thread has only this number of pieces, as each piece needs workspace.
@@ -86,7 +85,7 @@ def certificate(method: NamedMethod, state: State, problem: AnyProblem, compare:
     return _best_of(answer, [primal(problem, w, lam) for w in (answer.w, *answer.others)], lam)
 
 
-class BesidePass:
+class ConcurrentCertificate:
     """A certificate of the answer so far, computed by other threads while the method continues.
 
     Parameters are those of `certificate`, and the number of threads. The weights are copied.
@@ -199,11 +198,10 @@ def reaches(problem: AnyProblem, zero: FloatArray, objective: float) -> bool:
     fewer examples this takes.
     """
     n, total = int(map_sizes(problem.map).examples), 0.0
-    bare = bared(problem)
-    with scratch_for(bare, zero) as scratch:
+    with scratch_for(problem, zero) as (inner, scratch):
         for first, stop in Pace().pieces(0, n):
             out = np.empty(stop - first)
-            hinges(bare.problem, zero, first, out, scratch)
+            hinges(inner, zero, first, out, scratch)
             total += float(np.maximum(out, 0.0).sum())
             if total >= n * objective:
                 break
@@ -231,10 +229,12 @@ def hinge_losses(problem: AnyProblem, w: FloatArray, start: int = 0, end: int | 
     The pass is split into pieces, which threads share, and between which it can be interrupted.
     `OutOfTime` is raised at the deadline.
     """
-    losses, others = _Hinges(problem, w, start, end), n_threads() - 1
-    shared = Shared(losses.measure, losses.pieces)
-    shared.start(others if others and can_compile(problem) else 0)  # users' objects may not be thread-safe
-    shared.finish()
+    losses = _Hinges(problem, w, start, end)
+    if can_compile(problem):
+        run_all(losses.measure, losses.pieces)
+    else:  # users' objects may not be thread-safe
+        for first in losses.pieces:
+            losses.measure(first)
     return losses.checked()
 
 
@@ -245,7 +245,7 @@ class _Hinges:
         size, self._pace = map_sizes(problem.map), Pace("hinges")
         stop = int(size.examples) if end is None else end
         self._problem, self._w, self._start, self._stop = problem, checked_weights(problem, w), start, stop
-        self._bare, self._out, self.end = bared(problem), np.empty(stop - start), now()
+        self._out, self.end = np.empty(stop - start), now()
         share = (stop - start) // (_PIECES * n_threads())
         self._chunk = max(_CHUNK, _CHUNK_STATISTICS // max(size.statistics, 1), share)
         self.pieces = range(start, stop, self._chunk)
@@ -253,9 +253,9 @@ class _Hinges:
     def measure(self, first: int) -> None:
         """Measure the piece that begins with this example."""
         start = self._start
-        with scratch_for(self._bare, self._w) as scratch:
+        with scratch_for(self._problem, self._w) as (inner, scratch):
             for begin, stop in self._pace.pieces(first, min(first + self._chunk, self._stop)):
-                hinges(self._bare.problem, self._w, begin, self._out[begin - start : stop - start], scratch)
+                hinges(inner, self._w, begin, self._out[begin - start : stop - start], scratch)
         self.end = max(self.end, now())
 
     def checked(self) -> FloatArray:

@@ -6,17 +6,16 @@ from typing import NamedTuple
 
 from maxmargin.files.checkpoint import Keeper, NoKeeper
 from maxmargin.methods.protocol import grain, n_parts, oracle_calls, traits
-from maxmargin.methods.sampling import some_visits
+from maxmargin.methods.rules import some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.interrupts import uninterrupted
-from maxmargin.runtime.limits import Limits, OutOfTime, Pace, now, until
+from maxmargin.runtime.limits import Limits, OutOfTime, Pace, deadline_at, now
 from maxmargin.runtime.threads import n_threads
-from maxmargin.solving import kinds, objective
-from maxmargin.solving.history import Measurement
-from maxmargin.solving.result import Callback, Progress, Result, Status
-from maxmargin.solving.resume import Beginning, Stopped
-from maxmargin.solving.run_state import Place, RunState
+from maxmargin.solving import objective
+from maxmargin.solving.kinds import Kind
+from maxmargin.solving.result import Callback, Measurement, Progress, Result, Status, Stopped
+from maxmargin.solving.resume import Beginning, Place, RunState
 from maxmargin.structures.problem import AnyProblem, unproved
 
 _NEARLY = 1.1  # a gap within this factor of its target is considered almost small enough
@@ -25,7 +24,7 @@ _NEARLY = 1.1  # a gap within this factor of its target is considered almost sma
 class _Due(NamedTuple):
     """A pending certificate, and the progress of the run when it began."""
 
-    beside: objective.BesidePass
+    certificate: objective.ConcurrentCertificate
     place: Place
 
 
@@ -34,8 +33,7 @@ class Run:
 
     def __init__(
         self,
-        problem: AnyProblem,
-        method: object,
+        kind: Kind,
         at: RunState,
         limits: Limits,
         callbacks: tuple[Callback, ...],
@@ -43,18 +41,18 @@ class Run:
         keeper: Keeper | NoKeeper,
         begin_time: float,
     ) -> None:
-        self.problem, self.method, self.callbacks = problem, method, callbacks
+        self.kind, self.problem, self.method, self.callbacks = kind, kind.problem, kind.method, callbacks
         self.at, self.limits, self.check_every, self.keeper = at, limits, check_every, keeper
-        self.n, self.whole, self.can_cut = kinds.n_blocks(problem), True, traits(method).moves_blocks
+        self.n, self.whole, self.can_cut = kind.n_blocks, True, traits(kind.method).moves_blocks
         self.begin_time, self.pace = begin_time, Pace("visits")
-        free = n_threads() - n_parts(method)
-        self.free_threads = max(free, 0) if kinds.can_be_beside(problem) else 0
+        free = n_threads() - n_parts(kind.method)
+        self.free_threads = max(free, 0) if kind.certifies_during_passes else 0
         self.due: _Due | None = None
 
     def begin(self, beginning: Beginning) -> Status | None:
         """Certify a warm-started state; return a status if its gap is small enough."""
         try:
-            found = kinds.first_certificate(self.problem, self.method, beginning)
+            found = self.kind.first_certificate(beginning)
         except OutOfTime:
             found = objective.unmeasured(self.method, self.at.state, self.problem)
         self._note(found, self._place())
@@ -87,7 +85,7 @@ class Run:
     def _advance(self, length: int) -> float:
         """Make the next visits of the pass; return the seconds they took."""
         at, begin = self.at, now()
-        with uninterrupted(), until(self.deadline()):
+        with uninterrupted(), deadline_at(self.deadline()):
             visits, self.whole = some_visits(at.visits, at.done, at.done + length), False
             at.state = advance(self.method, at.state, self.problem, visits)
             self.whole = True
@@ -110,8 +108,10 @@ class Run:
         if self.at.passes % self.check_every == 0 and is_new and not self.converged():
             if self.free_threads and not self._is_near_end():
                 with uninterrupted():
-                    beside = objective.BesidePass(*self._certificate_arguments(), self.free_threads)
-                    self.due = _Due(beside, self._place())
+                    certificate = objective.ConcurrentCertificate(
+                        *self._certificate_arguments(), self.free_threads
+                    )
+                    self.due = _Due(certificate, self._place())
             else:
                 self.certify()
                 self.stop_at_zero()
@@ -138,14 +138,14 @@ class Run:
         """Finish the pending certificate, if any, and record it."""
         if self.due is not None:
             due, self.due = self.due, None
-            self._note_found(due.beside.finish, due.place)
-            self.at.certificate_seconds = due.beside.seconds
+            self._note_found(due.certificate.finish, due.place)
+            self.at.certificate_seconds = due.certificate.seconds
             self.stop_at_zero()
 
     def close(self) -> None:
         """Abandon the pending certificate."""
         if self.due is not None:
-            self.due.beside.abandon()
+            self.due.certificate.abandon()
 
     def _certificate_arguments(self) -> tuple[object, object, AnyProblem, bool]:
         """Return method, state, problem, and whether to compare all weights of the answer.
@@ -216,7 +216,7 @@ class Run:
         self._check_bounds()
 
     def _check_bounds(self) -> None:
-        kinds.check_bounds(self.problem, self.at.best_primal, self.at.best_dual)
+        self.kind.check_bounds(self.at.best_primal, self.at.best_dual)
 
     def stop_at_zero(self) -> None:
         """End the run at zero weights if they are good enough, as on data without signal.
@@ -227,7 +227,7 @@ class Run:
         if self.converged() or not self.limits.are_met(at.best_ell, at.best_dual):
             return
         try:
-            w, primal = kinds.no_worse(self.problem, self.method, at.best_w, at.best_primal)
+            w, primal = self.kind.no_worse(at.best_w, at.best_primal)
         except OutOfTime:
             return
         at.best_ell = max(at.best_ell, primal)
@@ -245,7 +245,7 @@ class Run:
         if at.best_primal <= at.best_ell or (is_known and status is Status.CONVERGED):
             return
         try:
-            found = kinds.no_worse(self.problem, self.method, at.best_w, at.best_primal)
+            found = self.kind.no_worse(at.best_w, at.best_primal)
         except OutOfTime:
             return
         except KeyboardInterrupt:
@@ -264,7 +264,7 @@ class Run:
         """Measure the best weights again if rounding errors have built up in their redundant entries."""
         at = self.at
         try:
-            w, primal = kinds.rebuilt(self.problem, self.method, at.best_w, at.best_primal)
+            w, primal = self.kind.rebuilt(at.best_w, at.best_primal)
         except (KeyboardInterrupt, OutOfTime):
             return  # the weights have a certificate already
         at.correct_best(w, primal)
@@ -290,7 +290,11 @@ class Run:
 
     def status(self, finished: bool) -> Status | None:
         """Call the callbacks after a finished pass; return why to stop now, or None to continue."""
-        answers = [callback(self.progress()) for callback in self.callbacks] if finished else []
+        at, answers = self.at, list[object]()
+        if finished and self.callbacks:
+            last = at.rows[-1] if at.rows else None
+            progress = Progress(at.visited / self.n, self.oracle_calls(), at.seconds, last, self.limits)
+            answers = [callback(progress) for callback in self.callbacks]
         return self.reason_to_stop(any(answer is False for answer in answers))
 
     def reason_to_stop(self, is_asked_to: bool = False) -> Status | None:
@@ -322,18 +326,13 @@ class Run:
         *before, last = (row.dual for row in self.at.rows)
         return bool(before) and last - max(before) <= self.limits.target(self.at.best_primal)
 
-    def progress(self) -> Progress:
-        at, calls = self.at, self.oracle_calls()
-        last = at.rows[-1] if at.rows else None
-        return Progress(at.visited / self.n, calls, at.seconds, last, self.limits)
-
     def oracle_calls(self) -> int:
         """Return the number of oracle calls of the method and of its warm start."""
         return self.at.first_calls + oracle_calls(self.method, self.at.state, self.at.visited)
 
     def result(self, status: Status) -> Result:
         at, w = self.at, self.at.best_w
-        weights, gap = kinds.as_weights(self.problem, w), at.best_primal - at.best_dual
+        weights, gap = self.kind.as_weights(w), at.best_primal - at.best_dual
         stopped = Stopped(self.problem, self.method, at.state if self.whole else None)
         certified = unproved(self.problem) is None
         if self.has_missed() and status not in (Status.INTERRUPTED, Status.STOPPED):

@@ -1,8 +1,7 @@
 """A cheap check of a user's oracle: a few answers, compared with each other.
 
 `check_problem` is thorough, and users must ask for it. These checks run with every fit, so they cost a few
-calls of the oracle, and they raise only if the oracle is certainly wrong. `nothing_learnt` costs no call, and
-runs with every `solve`.
+calls of the oracle, and they raise only if the oracle is certainly wrong.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,15 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import is_wrapper
-from maxmargin.compiling.places import is_ours
-from maxmargin.methods.protocol import ROUNDING, BrokenOracle
+from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.methods.scratch import corner_of_answer, new_scratch
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import now
 from maxmargin.solving.checks import Judged
-from maxmargin.solving.objective import exceeds
-from maxmargin.structures.custom.oracle import CustomOracle
 from maxmargin.structures.feature_map import map_sizes, projected, rebuilt, score
 from maxmargin.structures.oracle import argmax, decode, is_exact
 from maxmargin.structures.problem import AnyProblem
@@ -75,51 +70,6 @@ def patience(time_limit: float | None, trained: float = 0.0) -> float:
     if time_limit is None:
         return max(_PATIENCE, _AFTERWARDS * trained)
     return min(_PATIENCE, _SHARE * time_limit)
-
-
-def missed_maxima(problem: AnyProblem, primal: float, dual: float) -> str | None:
-    """Return a warning if the lower bound is above the objective that an approximate oracle shows, else None.
-
-    The objective is at least every lower bound, so the oracle's answers are below the maxima by at least the
-    difference, in the mean over examples.
-    """
-    if not exceeds(dual, primal):
-        return None
-    owner, least = _owner_of(problem.oracle) or "solve", dual - primal
-    return (
-        f"{owner}: answers of argmax are below the maxima by at least {least:.3g} in the mean, as the "
-        f"objective that they show, {primal:.6g}, is below its lower bound, {dual:.6g}; the distance from "
-        "the optimum is not known: improve argmax."
-    )
-
-
-def nothing_learnt(problem: AnyProblem, w: FloatArray, primal: float, dual: float) -> str | None:
-    """Return a warning if a run with a user's oracle found nothing to learn, else None.
-
-    No oracle is called: the bounds alone indicate which function may be wrong.
-    """
-    owner = _owner_of(problem.oracle) if is_idle(w, primal, dual) else None
-    if owner is None:
-        return None
-    cause = "argmax never returned an output of loss above 0; it must return one of largest loss plus score"
-    if primal > 0.0:
-        cause = "features do not tell the truths from the outputs that argmax returned"
-    found = f"all weights are zero after training (gap 0), as {cause}"
-    return f"{owner}: {found}: run check_problem to find out whether a function is wrong."
-
-
-def is_idle(w: FloatArray, primal: float, dual: float) -> bool:
-    """Whether a run ended where it began: zero weights are optimal, and its gap is zero."""
-    return primal - dual <= ROUNDING * abs(primal) < np.inf and not w.any()
-
-
-def _owner_of(oracle: object) -> str | None:
-    """Return the name that messages about a user's oracle begin with; None if it is the package's own."""
-    while is_wrapper(type(oracle)):
-        oracle = oracle.inner  # type: ignore[attr-defined]
-    if isinstance(oracle, CustomOracle):
-        return oracle.owner
-    return None if is_ours(type(oracle)) else type(oracle).__name__
 
 
 def check_oracle(problem: AnyProblem, owner: str, advice: str, seconds: float = _PATIENCE) -> None:

@@ -9,6 +9,7 @@ from maxmargin.compiling import generic, kernel
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import shown
 from maxmargin.structures.feature_map import score
+from maxmargin.structures.means import answers_of
 from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.problem import AnyProblem, checked_weights, sizes
 from maxmargin.structures.recursions import LEAST
@@ -36,12 +37,6 @@ def check_k(k: object, owner: str) -> int:
 
 
 @generic
-def search_space(oracle, k):
-    """Return a workspace for the k best outputs of a sequence."""
-    raise NotImplementedError
-
-
-@generic
 def find_k_best(oracle, i, theta, work, search, y, scores):
     """Write the k best outputs of sequence i to ``y``, and their scores to ``scores``, which has length k.
 
@@ -64,6 +59,14 @@ def _most_outputs(oracle: Any) -> int:
     """
     labelled = getattr(oracle, "inner", oracle)  # of second order
     return (2 * int(labelled.n_labels)) ** int(labelled.longest)
+
+
+def search_space(oracle: object, k: int) -> object:
+    """Return a workspace for the k best outputs of a sequence, in addition to that of the oracle."""
+    known, make = answers_of(oracle)
+    if make.k_best is None:
+        raise NotImplementedError
+    return make.k_best(known, k)
 
 
 def k_best_outputs(problem: AnyProblem, w: FloatArray, k: int) -> list[KBest]:

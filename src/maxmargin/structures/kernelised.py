@@ -53,7 +53,7 @@ from maxmargin.structures.problem import (
     take_fields,
     take_half,
 )
-from maxmargin.structures.products import multiply_products_behind, position_and_label, table_norm2
+from maxmargin.structures.products import multiply_table, position_and_label, table_norm2
 from maxmargin.structures.rows import as_rows, n_rows
 
 # Tolerance for rounding in a squared length, relative to the largest value of the kernel.
@@ -162,7 +162,7 @@ def kernelised_gram(phi, i, move, image, work):
     rows = image[phi.head : end].reshape((-1, phi.width))
     G = work.image[: D.shape[0]]
     feature_map.gram(phi.inner, i, move, image, work.inner)
-    multiply_products_behind(phi.head, phi, i, move, D, G)
+    multiply_table(phi.head, phi.products, phi.product_spans[i, 0], move, D, G)
     for t in range(D.shape[0]):
         add_scaled(1.0, G[t], rows[t])
 

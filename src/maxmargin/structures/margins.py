@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic, subroutine
+from maxmargin.compiling import generic, generic_with_default, is_wrapper, subroutine
 from maxmargin.compiling.generics import InnerWork
 from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.structures.means import ANSWERS, Answers, part_rows
 from maxmargin.structures.oracle import decode, oracle_workspace, output_size, output_sizes
 
 
@@ -17,12 +18,16 @@ class DecodingAgain(NamedTuple):
     y: IntArray
 
 
-@python_generic
-def margin_workspace(oracle):
-    """Return work arrays for `decode_with_margins`; each thread has its own."""
-    if is_wrapper(type(oracle)):
-        return InnerWork(margin_workspace(oracle.inner))
+def decoding_again(oracle: object) -> DecodingAgain:
+    """Return the workspace of the default of `decode_with_margins`."""
     return DecodingAgain(oracle_workspace(oracle), np.zeros(output_sizes(oracle).output, dtype=np.int64))
+
+
+def margin_workspace(oracle: object) -> object:
+    """Return work arrays for `decode_with_margins`; each thread has its own."""
+    if type(oracle) not in ANSWERS and is_wrapper(type(oracle)):
+        return InnerWork(margin_workspace(oracle.inner))  # type: ignore[attr-defined]
+    return (ANSWERS.get(type(oracle), Answers()).margins or decoding_again)(oracle)
 
 
 @generic_with_default
@@ -63,6 +68,12 @@ def decode_with_margins(oracle, i, theta, y, margins, work):
     decode_again(oracle, i, theta, y, margins, work)
 
 
+@generic_with_default
+def margins_by(kind, oracle, i, theta, y, margins, work):
+    """Do the same by a kind of inference, for an oracle that has several; most of them decode again."""
+    decode_again(oracle, i, theta, y, margins, work)
+
+
 @subroutine
 def decode_again(oracle, i, theta, y, margins, work):
     """Find the margins by decoding once more for each part.
@@ -83,29 +94,29 @@ def decode_again(oracle, i, theta, y, margins, work):
             margins[p] = np.inf if answer[p] == y[p] else max(best - score, 0.0)
 
 
-def _enough(theta: FloatArray, margin: float) -> float:
+def enough(theta: FloatArray, margin: float) -> float:
     """Return a change above the margin, of the magnitude of the scores, so that adding it loses no digits."""
     return 2.0 * margin + (float(np.abs(theta).max(initial=0.0)) or 1.0)
 
 
-@python_generic
-def part_entry(oracle: object, i: int, y: IntArray, p: int) -> tuple[int, float]:
-    """Return the index of a score, and a sign that tells which outputs include this score.
-
-    The sign is 1.0 if these are exactly the outputs that agree with y in part p, and -1.0 if they are exactly
-    those that differ.
-    """
-    raise NotImplementedError
-
-
-@python_generic
 def decode_differing(
     oracle: object, i: int, theta: FloatArray, y: IntArray, p: int, margin: float, work: object
 ) -> IntArray:
     """Return the best output that differs from the prediction y in part p, whose margin is finite."""
-    index, sign = part_entry(oracle, i, y, p)
+    own = ANSWERS.get(type(oracle), Answers()).differing
+    if own is not None:
+        return own(oracle, i, theta, y, p, margin, work)
+    rows = part_rows(oracle, i)
+    index = rows.first + p * rows.step + int(y[p])
+    return decode_rescored(oracle, i, theta, y, index, -enough(theta, margin), work)
+
+
+def decode_rescored(
+    oracle: object, i: int, theta: FloatArray, y: IntArray, index: int, change: float, work: object
+) -> IntArray:
+    """Return the best output if one score changes."""
     before, other = theta[index], y.copy()
-    theta[index] -= sign * _enough(theta, margin)
+    theta[index] += change
     decode(oracle, i, theta, other, work)
     theta[index] = before
     return other

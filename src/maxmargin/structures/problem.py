@@ -243,6 +243,17 @@ def fitting(problem: Problem[MapT, OracleT], owner: str) -> Problem[MapT, Oracle
 
 _DIGEST_BYTES = 16
 _PLAIN = bool | int | float | str
+_WRITTEN_AS: dict[type, str] = {}
+
+
+def written_as(name: str):  # type: ignore[no-untyped-def]
+    """Return a class decorator that declares the former name of a class, which digests in files contain."""
+
+    def note(cls: type[Half]) -> type[Half]:
+        _WRITTEN_AS[cls] = name
+        return cls
+
+    return note
 
 
 @python_generic
@@ -290,7 +301,7 @@ def _add(subject: Any, digest: Any) -> None:
         digest.update(f"{subject.dtype.str}{subject.shape};".encode())
         digest.update(np.require(subject, requirements="C").data)
     elif isinstance(subject, tuple | list):
-        digest.update(f"{kind.__qualname__}({len(subject)};".encode())
+        digest.update(f"{_WRITTEN_AS.get(kind, kind.__qualname__)}({len(subject)};".encode())
         for part in subject:
             _add(part, digest)
     elif dataclasses.is_dataclass(subject):

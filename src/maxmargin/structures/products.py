@@ -7,11 +7,11 @@ features, or little memory. Otherwise the table of a sequence is computed when a
 sequences, :math:`X^\top D` is computed first, in an array like that of the weights.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from maxmargin.compiling import generic, helper, kernel, subroutine
+from maxmargin.compiling import generic_with_default, helper, kernel, subroutine
 from maxmargin.compiling.intrinsics import prefetch
 from maxmargin.compiling.loops import add_product, add_scaled, clear, count_nonzero
 from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
@@ -19,14 +19,14 @@ from maxmargin.runtime.limits import OutOfTime, Pace
 from maxmargin.structures.problem import spans
 from maxmargin.structures.rows import (
     DenseRows,
-    IndicatorRows,
     Rows,
-    SparseRows,
     row_add,
     row_clear,
     row_dot,
+    row_entry,
     row_push,
     row_scores,
+    row_span,
     rows_prefetch,
 )
 
@@ -91,10 +91,21 @@ def compute_table(rows, first, stop, work):
     work.span[0], work.span[1] = first, stop
 
 
-@generic
+@generic_with_default
 def fill_table(rows, first, stop, work):
     """Write the inner products of the rows first, ..., stop - 1."""
-    raise NotImplementedError
+    _clear(work, stop - first)
+    begin, length = row_span(rows, first)[1], stop - first
+    for t in range(length):
+        s, start, end, _ = row_span(rows, first + t)
+        for p in range(start, end):
+            x, e = row_entry(rows, s, p)[1], _enter(rows.columns, begin, p, t, work)
+            work.values[t * length + t] += x * x
+            while e > 0:
+                other = row_entry(rows, s, begin + e - 1)[1]
+                work.values[work.owner[e - 1] * length + t] += x * other
+                e = work.before[e - 1]
+    _mirror(work.values, length)
 
 
 @fill_table.register(DenseRows)
@@ -106,35 +117,6 @@ def dense_rows_fill_table(rows, first, stop, work):
             for f in range(rows.n_columns):
                 total += np.float64(rows.values[first + t, f]) * np.float64(rows.values[first + s, f])
             work.values[s * length + t] = total
-
-
-@fill_table.register(SparseRows)
-def sparse_rows_fill_table(rows, first, stop, work):
-    _clear(work, stop - first)
-    begin, length = rows.start[first], stop - first
-    for t in range(length):
-        for p in range(rows.start[first + t], rows.start[first + t + 1]):
-            x = np.float64(rows.values[p])
-            e = _enter(rows.columns, begin, p, t, work)
-            work.values[t * length + t] += x * x
-            while e > 0:
-                work.values[work.owner[e - 1] * length + t] += x * np.float64(rows.values[begin + e - 1])
-                e = work.before[e - 1]
-    _mirror(work.values, length)
-
-
-@fill_table.register(IndicatorRows)
-def indicator_rows_fill_table(rows, first, stop, work):
-    _clear(work, stop - first)
-    begin, length = rows.start[first], stop - first
-    for t in range(length):
-        for p in range(rows.start[first + t], rows.start[first + t + 1]):
-            e = _enter(rows.columns, begin, p, t, work)
-            while e > 0:
-                work.values[work.owner[e - 1] * length + t] += 1.0
-                e = work.before[e - 1]
-        work.values[t * length + t] = 1.0 * (rows.start[first + t + 1] - rows.start[first + t])
-    _mirror(work.values, length)
 
 
 @helper
@@ -175,6 +157,10 @@ _LITTLE = 1 << 28
 _FEW = 10
 # Number of contiguous entries of a long vector that are read in the time of one random access.
 _SCALAR = 16
+
+
+# A named tuple with the fields rows, tokens, products, product_spans and table_room.
+TokenMap = TypeVar("TokenMap", bound=tuple)  # type: ignore[type-arg]
 
 
 class Products(NamedTuple):
@@ -224,6 +210,12 @@ def tabulated(rows: Rows, tokens: IntArray) -> Products:
     return products
 
 
+def with_tables(phi: TokenMap) -> TokenMap:
+    """Return a map of tokens with the tables of its sequences."""
+    found = tabulated(phi.rows, phi.tokens)  # type: ignore[attr-defined]
+    return phi._replace(products=found.values, product_spans=found.spans, table_room=found.room)  # type: ignore[attr-defined, no-any-return]
+
+
 def _room(rows: Rows, tokens: IntArray, places: IntArray) -> IntArray:
     """Return the sizes of the largest table that is computed, for which workspaces are allocated.
 
@@ -232,11 +224,6 @@ def _room(rows: Rows, tokens: IntArray, places: IntArray) -> IntArray:
     lengths = tokens[:, 1] - tokens[:, 0]
     computed = (lengths <= _TABULATED) & (places[:, 0] == places[:, 1])
     return table_room(rows, tokens[computed])
-
-
-def stream_buffer(rows: Rows, longest: int, width: int) -> FloatArray:
-    """Return the work array of `stream_products` for rows of this width; empty if all have a table."""
-    return aligned_zeros(rows.n_columns if longest > _TABULATED else 0, width)
 
 
 @kernel
@@ -263,7 +250,7 @@ def prefetch_tokens(phi, i):
 
 
 @subroutine
-def has_table(phi, i):
+def _has_table(phi, i):
     """Whether the inner products of sequence i are tabulated."""
     return phi.product_spans[i, 0] < phi.product_spans[i, 1]
 
@@ -274,7 +261,7 @@ def products_norm2(phi, i, D, G, sums, work):
 
     ``sums``, with one entry for each label, and G are workspace.
     """
-    if has_table(phi, i):
+    if _has_table(phi, i):
         return table_norm2(phi, i, D, sums, work.nonzero)
     if D.shape[0] <= _TABULATED:
         compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
@@ -327,12 +314,6 @@ def _list_positions(D, out):
     return count
 
 
-@subroutine
-def transitions_norm2(phi, move):
-    """Return the squared length of delta's counts of transitions."""
-    return head_norm2(phi.n_labels * phi.width, move)
-
-
 @helper
 def head_norm2(head, move):
     """Return the squared length of the first ``head`` entries of delta."""
@@ -342,12 +323,6 @@ def head_norm2(head, move):
             entry = move.delta[move.support[c]]
             total += entry * entry  # the interpreter would round a power differently
     return total
-
-
-@subroutine
-def push_transitions(phi, move, scale, A):
-    """``A += scale * delta``, for the counts of transitions only."""
-    push_head(phi.n_labels * phi.width, move, scale, A)
 
 
 @helper
@@ -362,21 +337,9 @@ def push_head(head, move, scale, out):
             out[p] += scale * move.delta[p]
 
 
-@subroutine
-def multiply_products(phi, i, move, D, G):
-    """``G = X_i X_i^T D``, from the table."""
-    multiply_products_behind(phi.n_labels * phi.width, phi, i, move, D, G)
-
-
-@subroutine
-def multiply_products_behind(head, phi, i, move, D, G):
-    """``G = X_i X_i^T D``, from the table; D follows ``head`` other entries of the move."""
-    _multiply_table(head, phi.products, phi.product_spans[i, 0], move, D, G)
-
-
 @helper
-def _multiply_table(head, products, begin, move, D, G):
-    """``G = X X^T D``, from the table that begins at ``products[begin]``."""
+def multiply_table(head, products, begin, move, D, G):
+    """``G = X X^T D``, from a table at ``products[begin]``; D follows ``head`` other entries of the move."""
     for t in range(G.shape[0]):
         clear(G[t])
     if move.size[0] <= _FEW * G.shape[0]:
@@ -410,11 +373,13 @@ def _multiply_rows(products, begin, D, G):
 
 
 @subroutine
-def compute_products(head, phi, i, move, D, G, work):
-    """``G = X_i X_i^T D``, without a table; D follows ``head`` other entries of the move."""
-    if D.shape[0] <= _TABULATED:
+def multiply_products(head, phi, i, move, D, G, work):
+    """``G = X_i X_i^T D``; D follows ``head`` other entries of the move."""
+    if _has_table(phi, i):
+        multiply_table(head, phi.products, phi.product_spans[i, 0], move, D, G)
+    elif D.shape[0] <= _TABULATED:
         compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
-        _multiply_table(head, work.table.values, 0, move, D, G)
+        multiply_table(head, work.table.values, 0, move, D, G)
     else:
         _stream_products(phi, i, D, G, work)
 
@@ -456,3 +421,9 @@ class TokenMapWork(NamedTuple):
     stream: FloatArray
     nonzero: UIntArray
     table: TableWork
+
+
+def token_map_work(rows: Rows, longest: int, width: int, room: IntArray) -> TokenMapWork:
+    """Return the workspace of a map of tokens with rows of this width."""
+    stream = aligned_zeros(rows.n_columns if longest > _TABULATED else 0, width)
+    return TokenMapWork(stream, np.zeros(max(longest, width) + 1, dtype=np.uint32), new_table_work(room))

@@ -6,11 +6,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from maxmargin.compiling import generic, subroutine
+from maxmargin.compiling import generic, generic_with_default, subroutine
 from maxmargin.compiling.intrinsics import prefetch
 from maxmargin.compiling.loops import add_four, add_scaled, clear, list_nonzero
 from maxmargin.encoding.kinds import is_numeric, pieces, row_pieces
-from maxmargin.encoding.matrices import check_indices, checked_csr, checked_length, in_order, is_canonical
+from maxmargin.encoding.matrices import (
+    check_indices,
+    checked_csr,
+    checked_length,
+    in_order,
+    is_canonical,
+    is_encoded,
+)
 from maxmargin.runtime.arrays import (
     CsrMatrix,
     FloatArray,
@@ -29,6 +36,8 @@ from maxmargin.runtime.wording import described
 
 # Up to this fraction of nonzeros, loops over a sparse row are faster than over a dense one.
 _SPARSE_BELOW = 2 / 3
+# Up to this fraction of nonzeros, or two of them, pushing two at a time is faster than pushing whole rows.
+_FEW = 1 / 5
 # Column numbers are uint32.
 _MOST_COLUMNS = 2**32
 
@@ -63,11 +72,13 @@ Rows = DenseRows | SparseRows | IndicatorRows
 def as_rows(X: ArrayLike | SparseMatrix, owner: str = "as_rows") -> Rows:
     """Return the rows of an array or sparse matrix, with checked indices and safe from changes by callers.
 
-    All features pass through this function before kernels, which do not check indices, read them. Values of
-    type float32 keep their type. Frozen arrays, such as files mapped for reading, are used in place. Repeated
-    entries of a row are summed. An array with many zeros is stored sparsely, unless it is mapped, as a mapped
-    array may be larger than memory.
+    All features pass through this function before kernels, which do not check indices, read them. A matrix
+    that an encoder made is not checked again. Values of type float32 keep their type. Frozen arrays, such as
+    files mapped for reading, are used in place. Repeated entries of a row are summed. An array with many
+    zeros is stored sparsely, unless it is mapped, as a mapped array may be larger than memory.
     """
+    if is_encoded(X):
+        return _stored(X, owner)
     if is_sparse(X):
         _check_numbers(X, owner)
         return _stored(_canonical(checked_csr(X, f"{owner}: the matrix of features")), owner)
@@ -172,274 +183,12 @@ def _compact(start: IntArray, columns: UIntArray, values: NDArray[np.generic], n
     return SparseRows(start, columns, owned(values, value_dtype(values.dtype)), n_columns)
 
 
-# The generic functions that read and write feature rows, for each storage format.
-#
-# Values may be of type float32. Each is converted to float64 as it is read, so that rows of either type with
-# the same values give the same bits.
-
-# Up to this fraction of nonzeros, or two of them, pushing two at a time is faster than pushing whole rows.
-_FEW = 1 / 5
-
-
-@generic
-def row_scores(rows, t, W, out):
-    """``out[:] = x_t @ W``"""
-    raise NotImplementedError
-
-
-@generic
-def row_push(rows, t, scale, delta, W):
-    """``W += scale * np.outer(x_t, delta)``"""
-    raise NotImplementedError
-
-
-@generic
-def row_add_two(rows, t, a, b, W, j, k):
-    """``W[:, j] += a * x_t; W[:, k] += b * x_t``, for j != k"""
-    raise NotImplementedError
-
-
-@subroutine
-def row_push_few(rows, t, scale, delta, W, nonzero):
-    """``W += scale * np.outer(x_t, delta)``, fast if delta is sparse; ``nonzero`` is workspace."""
-    count = list_nonzero(delta, nonzero)
-    if count > 2 and count > _FEW * delta.shape[0]:
-        row_push(rows, t, scale, delta, W)
-        return
-    for c in range(0, count - 1, 2):
-        j, k = nonzero[c], nonzero[c + 1]
-        row_add_two(rows, t, scale * delta[j], scale * delta[k], W, j, k)
-    if count & 1:
-        k = nonzero[count - 1]
-        row_add(rows, t, scale * delta[k], W[:, k])
-
-
-@generic
-def rows_prefetch(rows, first, stop):
-    """Prefetch the rows first, ..., stop - 1 into the cache."""
-    raise NotImplementedError
-
-
-@generic
-def row_clear(rows, t, W):
-    """``W[x_t != 0] = 0``"""
-    raise NotImplementedError
-
-
-@generic
-def row_add(rows, t, scale, out):
-    """``out += scale * x_t``"""
-    raise NotImplementedError
-
-
-@generic
-def row_dot(rows, t, v):
-    """``x_t @ v``"""
-    raise NotImplementedError
-
-
-@generic
-def row_wipe(rows, t, v):
-    """``v[x_t != 0] = 0``; return the sum of the squares of the old values"""
-    raise NotImplementedError
-
-
-@generic
-def row_wipe_two(rows, t, W, j, k):
-    """``W[x_t != 0, j] = W[x_t != 0, k] = 0``, for j != k; return the sum of the squares of the old values"""
-    raise NotImplementedError
-
-
-@row_scores.register(DenseRows)
-def dense_rows_row_scores(rows, t, W, out):
-    clear(out)
-    x, fours = rows.values[t], rows.n_columns // 4
-    for four in range(fours):
-        f = 4 * four
-        a, b, c, d = np.float64(x[f]), np.float64(x[f + 1]), np.float64(x[f + 2]), np.float64(x[f + 3])
-        add_four(a, W[f], b, W[f + 1], c, W[f + 2], d, W[f + 3], out)
-    for f in range(4 * fours, rows.n_columns):
-        add_scaled(np.float64(x[f]), W[f], out)
-
-
-@row_scores.register(SparseRows)
-def sparse_rows_row_scores(rows, t, W, out):
-    clear(out)
-    for p in range(rows.start[t], rows.start[t + 1]):
-        add_scaled(np.float64(rows.values[p]), W[rows.columns[p]], out)
-
-
-@row_scores.register(IndicatorRows)
-def indicator_rows_row_scores(rows, t, W, out):
-    clear(out)
-    for p in range(rows.start[t], rows.start[t + 1]):
-        add_scaled(1.0, W[rows.columns[p]], out)
-
-
-@row_push.register(DenseRows)
-def dense_rows_row_push(rows, t, scale, delta, W):
-    for f in range(rows.n_columns):
-        x = np.float64(rows.values[t, f])
-        if x != 0.0:
-            add_scaled(scale * x, delta, W[f])
-
-
-@row_push.register(SparseRows)
-def sparse_rows_row_push(rows, t, scale, delta, W):
-    for p in range(rows.start[t], rows.start[t + 1]):
-        add_scaled(scale * np.float64(rows.values[p]), delta, W[rows.columns[p]])
-
-
-@row_push.register(IndicatorRows)
-def indicator_rows_row_push(rows, t, scale, delta, W):
-    for p in range(rows.start[t], rows.start[t + 1]):
-        add_scaled(scale, delta, W[rows.columns[p]])
-
-
-@row_add_two.register(DenseRows)
-def dense_rows_row_add_two(rows, t, a, b, W, j, k):
-    for f in range(rows.n_columns):
-        x = np.float64(rows.values[t, f])
-        W[f, j] += a * x
-        W[f, k] += b * x
-
-
-@row_add_two.register(SparseRows)
-def sparse_rows_row_add_two(rows, t, a, b, W, j, k):
-    for p in range(rows.start[t], rows.start[t + 1]):
-        f, x = rows.columns[p], np.float64(rows.values[p])
-        W[f, j] += a * x
-        W[f, k] += b * x
-
-
-@row_add_two.register(IndicatorRows)
-def indicator_rows_row_add_two(rows, t, a, b, W, j, k):
-    for p in range(rows.start[t], rows.start[t + 1]):
-        f = rows.columns[p]
-        W[f, j] += a
-        W[f, k] += b
-
-
-@rows_prefetch.register(DenseRows)
-def dense_rows_rows_prefetch(rows, first, stop):
-    prefetch(rows.values, first * rows.n_columns, stop * rows.n_columns)
-
-
-@rows_prefetch.register(SparseRows)
-def sparse_rows_rows_prefetch(rows, first, stop):
-    prefetch(rows.columns, rows.start[first], rows.start[stop])
-    prefetch(rows.values, rows.start[first], rows.start[stop])
-
-
-@rows_prefetch.register(IndicatorRows)
-def indicator_rows_rows_prefetch(rows, first, stop):
-    prefetch(rows.columns, rows.start[first], rows.start[stop])
-
-
-@row_clear.register(DenseRows)
-def dense_rows_row_clear(rows, t, W):
-    for f in range(rows.n_columns):
-        clear(W[f])
-
-
-@row_clear.register(SparseRows)
-@row_clear.register(IndicatorRows)
-def sparse_rows_row_clear(rows, t, W):
-    for p in range(rows.start[t], rows.start[t + 1]):
-        clear(W[rows.columns[p]])
-
-
-@row_add.register(DenseRows)
-def dense_rows_row_add(rows, t, scale, out):
-    for f in range(rows.n_columns):
-        out[f] += scale * np.float64(rows.values[t, f])
-
-
-@row_add.register(SparseRows)
-def sparse_rows_row_add(rows, t, scale, out):
-    for p in range(rows.start[t], rows.start[t + 1]):
-        out[rows.columns[p]] += scale * np.float64(rows.values[p])
-
-
-@row_add.register(IndicatorRows)
-def indicator_rows_row_add(rows, t, scale, out):
-    for p in range(rows.start[t], rows.start[t + 1]):
-        out[rows.columns[p]] += scale
-
-
-@row_dot.register(DenseRows)
-def dense_rows_row_dot(rows, t, v):
-    total = 0.0
-    for f in range(rows.n_columns):
-        total += np.float64(rows.values[t, f]) * v[f]
-    return total
-
-
-@row_dot.register(SparseRows)
-def sparse_rows_row_dot(rows, t, v):
-    total = 0.0
-    for p in range(rows.start[t], rows.start[t + 1]):
-        total += np.float64(rows.values[p]) * v[rows.columns[p]]
-    return total
-
-
-@row_dot.register(IndicatorRows)
-def indicator_rows_row_dot(rows, t, v):
-    total = 0.0
-    for p in range(rows.start[t], rows.start[t + 1]):
-        total += v[rows.columns[p]]
-    return total
-
-
-@row_wipe.register(DenseRows)
-def dense_rows_row_wipe(rows, t, v):
-    total = 0.0
-    for f in range(rows.n_columns):
-        total += v[f] * v[f]
-        v[f] = 0.0
-    return total
-
-
-@row_wipe.register(SparseRows)
-@row_wipe.register(IndicatorRows)
-def sparse_rows_row_wipe(rows, t, v):
-    total = 0.0
-    for p in range(rows.start[t], rows.start[t + 1]):
-        total += v[rows.columns[p]] * v[rows.columns[p]]
-        v[rows.columns[p]] = 0.0
-    return total
-
-
-@row_wipe_two.register(DenseRows)
-def dense_rows_row_wipe_two(rows, t, W, j, k):
-    total = 0.0
-    for f in range(rows.n_columns):
-        total += W[f, j] * W[f, j] + W[f, k] * W[f, k]
-        W[f, j] = W[f, k] = 0.0
-    return total
-
-
-@row_wipe_two.register(SparseRows)
-@row_wipe_two.register(IndicatorRows)
-def sparse_rows_row_wipe_two(rows, t, W, j, k):
-    total = 0.0
-    for p in range(rows.start[t], rows.start[t + 1]):
-        x = W[rows.columns[p]]
-        total += x[j] * x[j] + x[k] * x[k]
-        x[j] = x[k] = 0.0
-    return total
-
-
-# Rows that several parts of an example share, each part with weights of its own.
-#
-# The label sets of an example of L labels have L rows with the same features, in the columns of L different
-# blocks. Stored as such, the features would be there L times.
-
-
 class SharedRows(NamedTuple):
-    """The Kronecker product of a row of features and the identity, for each row of a matrix.
+    """Rows that several parts of an example share, each part with weights of its own.
 
-    Row t has the features of row ``t // times`` of the matrix, in block ``t % times`` of the columns.
+    They are the Kronecker product of each row of a matrix and the identity: row t has the features of row
+    ``t // times`` of the matrix, in block ``t % times`` of the columns. The label sets of an example of L
+    labels are such rows; stored as they are, the features would be there L times.
 
     Attributes
     ----------
@@ -460,30 +209,118 @@ def shared_rows(stored: Rows, times: int) -> SharedRows:
     return SharedRows(stored, int(times), int(times) * stored.n_columns)
 
 
-@subroutine
-def _place(rows, t):
-    """Return the stored row, and the first and last column of its block."""
-    s = t // rows.times
-    first = (t - s * rows.times) * rows.stored.n_columns
-    return s, first, first + rows.stored.n_columns
+# Four functions know how rows are stored; all others are written once, entry by entry. Values may be of type
+# float32. Each is converted to float64 as it is read, so that rows of either type with the same values give
+# the same bits. Columns are unsigned, so that compiled code does not test them for being negative.
+
+
+@generic
+def row_span(rows, t):
+    """Return where the entries of row t are.
+
+    Returns
+    -------
+    s, first, stop : int
+        The number of the row in its store, and its first entry and the last plus one.
+    shift : uint64
+        To be added to the columns of its entries.
+    """
+    raise NotImplementedError
+
+
+@generic
+def row_entry(rows, s, p):
+    """Return the column and the value of entry p of the stored row s."""
+    raise NotImplementedError
+
+
+@generic_with_default
+def row_scores(rows, t, W, out):
+    """``out[:] = x_t @ W``"""
+    clear(out)
+    s, first, stop, _ = row_span(rows, t)
+    for p in range(first, stop):
+        f, x = row_entry(rows, s, p)
+        add_scaled(x, W[f], out)
+
+
+@generic
+def rows_prefetch(rows, first, stop):
+    """Prefetch the rows first, ..., stop - 1 into the cache."""
+    raise NotImplementedError
+
+
+@row_span.register(DenseRows)
+def dense_rows_row_span(rows, t):
+    return t, 0, rows.n_columns, np.uint64(0)
+
+
+@row_span.register(SparseRows)
+@row_span.register(IndicatorRows)
+def sparse_rows_row_span(rows, t):
+    return t, rows.start[t], rows.start[t + 1], np.uint64(0)
+
+
+@row_span.register(SharedRows)
+def shared_rows_row_span(rows, t):
+    stored = t // rows.times
+    s, first, stop, _ = row_span(rows.stored, stored)
+    return s, first, stop, np.uint64((t - stored * rows.times) * rows.stored.n_columns)
+
+
+@row_entry.register(DenseRows)
+def dense_rows_row_entry(rows, s, p):
+    return np.uint64(p), np.float64(rows.values[s, p])
+
+
+@row_entry.register(SparseRows)
+def sparse_rows_row_entry(rows, s, p):
+    return rows.columns[p], np.float64(rows.values[p])
+
+
+@row_entry.register(IndicatorRows)
+def indicator_rows_row_entry(rows, s, p):
+    return rows.columns[p], 1.0
+
+
+@row_entry.register(SharedRows)
+def shared_rows_row_entry(rows, s, p):
+    return row_entry(rows.stored, s, p)
+
+
+@row_scores.register(DenseRows)
+def dense_rows_row_scores(rows, t, W, out):
+    clear(out)
+    x, fours = rows.values[t], rows.n_columns // 4
+    for four in range(fours):
+        f = 4 * four
+        a, b, c, d = np.float64(x[f]), np.float64(x[f + 1]), np.float64(x[f + 2]), np.float64(x[f + 3])
+        add_four(a, W[f], b, W[f + 1], c, W[f + 2], d, W[f + 3], out)
+    for f in range(4 * fours, rows.n_columns):
+        add_scaled(np.float64(x[f]), W[f], out)
 
 
 @row_scores.register(SharedRows)
 def shared_rows_row_scores(rows, t, W, out):
-    s, first, stop = _place(rows, t)
-    row_scores(rows.stored, s, W[first:stop], out)
+    s, n_columns = t // rows.times, rows.stored.n_columns
+    first = (t - s * rows.times) * n_columns
+    row_scores(rows.stored, s, W[first : first + n_columns], out)
 
 
-@row_push.register(SharedRows)
-def shared_rows_row_push(rows, t, scale, delta, W):
-    s, first, stop = _place(rows, t)
-    row_push(rows.stored, s, scale, delta, W[first:stop])
+@rows_prefetch.register(DenseRows)
+def dense_rows_rows_prefetch(rows, first, stop):
+    prefetch(rows.values, first * rows.n_columns, stop * rows.n_columns)
 
 
-@row_add_two.register(SharedRows)
-def shared_rows_row_add_two(rows, t, a, b, W, j, k):
-    s, first, stop = _place(rows, t)
-    row_add_two(rows.stored, s, a, b, W[first:stop], j, k)
+@rows_prefetch.register(SparseRows)
+def sparse_rows_rows_prefetch(rows, first, stop):
+    prefetch(rows.columns, rows.start[first], rows.start[stop])
+    prefetch(rows.values, rows.start[first], rows.start[stop])
+
+
+@rows_prefetch.register(IndicatorRows)
+def indicator_rows_rows_prefetch(rows, first, stop):
+    prefetch(rows.columns, rows.start[first], rows.start[stop])
 
 
 @rows_prefetch.register(SharedRows)
@@ -491,31 +328,88 @@ def shared_rows_rows_prefetch(rows, first, stop):
     rows_prefetch(rows.stored, first // rows.times, (stop + rows.times - 1) // rows.times)
 
 
-@row_clear.register(SharedRows)
-def shared_rows_row_clear(rows, t, W):
-    s, first, stop = _place(rows, t)
-    row_clear(rows.stored, s, W[first:stop])
+@subroutine
+def row_push(rows, t, scale, delta, W):
+    """``W += scale * np.outer(x_t, delta)``"""
+    s, first, stop, shift = row_span(rows, t)
+    for p in range(first, stop):
+        f, x = row_entry(rows, s, p)
+        if x != 0.0:
+            add_scaled(scale * x, delta, W[shift + f])
 
 
-@row_add.register(SharedRows)
-def shared_rows_row_add(rows, t, scale, out):
-    s, first, stop = _place(rows, t)
-    row_add(rows.stored, s, scale, out[first:stop])
+@subroutine
+def row_push_few(rows, t, scale, delta, W, nonzero):
+    """``W += scale * np.outer(x_t, delta)``, fast if delta is sparse; ``nonzero`` is workspace."""
+    count = list_nonzero(delta, nonzero)
+    if count > 2 and count > _FEW * delta.shape[0]:
+        row_push(rows, t, scale, delta, W)
+        return
+    for c in range(0, count - 1, 2):
+        j, k = nonzero[c], nonzero[c + 1]
+        row_add_two(rows, t, scale * delta[j], scale * delta[k], W, j, k)
+    if count & 1:
+        k = nonzero[count - 1]
+        row_add(rows, t, scale * delta[k], W[:, k])
 
 
-@row_dot.register(SharedRows)
-def shared_rows_row_dot(rows, t, v):
-    s, first, stop = _place(rows, t)
-    return row_dot(rows.stored, s, v[first:stop])
+@subroutine
+def row_add(rows, t, scale, out):
+    """``out += scale * x_t``"""
+    s, first, stop, shift = row_span(rows, t)
+    for p in range(first, stop):
+        f, x = row_entry(rows, s, p)
+        out[shift + f] += scale * x
 
 
-@row_wipe.register(SharedRows)
-def shared_rows_row_wipe(rows, t, v):
-    s, first, stop = _place(rows, t)
-    return row_wipe(rows.stored, s, v[first:stop])
+@subroutine
+def row_add_two(rows, t, a, b, W, j, k):
+    """``W[:, j] += a * x_t; W[:, k] += b * x_t``, for j != k"""
+    s, first, stop, shift = row_span(rows, t)
+    for p in range(first, stop):
+        f, x = row_entry(rows, s, p)
+        W[shift + f, j] += a * x
+        W[shift + f, k] += b * x
 
 
-@row_wipe_two.register(SharedRows)
-def shared_rows_row_wipe_two(rows, t, W, j, k):
-    s, first, stop = _place(rows, t)
-    return row_wipe_two(rows.stored, s, W[first:stop], j, k)
+@subroutine
+def row_dot(rows, t, v):
+    """``x_t @ v``"""
+    s, first, stop, shift = row_span(rows, t)
+    total = 0.0
+    for p in range(first, stop):
+        f, x = row_entry(rows, s, p)
+        total += x * v[shift + f]
+    return total
+
+
+@subroutine
+def row_clear(rows, t, W):
+    """``W[x_t != 0] = 0``"""
+    s, first, stop, shift = row_span(rows, t)
+    for p in range(first, stop):
+        clear(W[shift + row_entry(rows, s, p)[0]])
+
+
+@subroutine
+def row_wipe(rows, t, v):
+    """``v[x_t != 0] = 0``; return the sum of the squares of the old values"""
+    s, first, stop, shift = row_span(rows, t)
+    total = 0.0
+    for p in range(first, stop):
+        f = shift + row_entry(rows, s, p)[0]
+        total += v[f] * v[f]
+        v[f] = 0.0
+    return total
+
+
+@subroutine
+def row_wipe_two(rows, t, W, j, k):
+    """``W[x_t != 0, j] = W[x_t != 0, k] = 0``, for j != k; return the sum of the squares of the old values"""
+    s, first, stop, shift = row_span(rows, t)
+    total = 0.0
+    for p in range(first, stop):
+        x = W[shift + row_entry(rows, s, p)[0]]
+        total += x[j] * x[j] + x[k] * x[k]
+        x[j] = x[k] = 0.0
+    return total

@@ -6,11 +6,11 @@ The paper replaces :math:`\psi_i(y)` by :math:`L_i(y) \, \psi_i(y)`, so that
 
 All outputs need the same margin, whatever their loss. Only the max oracle and psi change. An oracle that can
 be rescaled registers `check_rescalable`, `slack_workspace` and `slack_argmax`, and one with a `block_optimum`
-registers `slack_optimum` too; `_slack_oracles`, `_slack_graph` and `_slack_classes` have those of the models.
+registers `slack_optimum` too.
 
-Compiled loops take the inner oracle, and the addresses of these functions in their workspace (`Rescaling`).
-So they are compiled once, whether margins or slacks are rescaled, and these functions only if they are
-needed. The other functions of this module serve loops that are interpreted.
+Compiled loops take the inner oracle, and the addresses of these functions in their workspace (`Rescaling`),
+so that these are compiled only if they are needed. The other functions of this module serve loops that are
+interpreted.
 """
 
 from typing import NamedTuple
@@ -44,8 +44,7 @@ from maxmargin.structures.problem import AnyProblem, indexed_by_example
 # which is that of losses :math:`c_i L_i` and differences :math:`c_i \psi_i`. Only losses and psi change; the
 # best output of an example, its scores and its feature map do not.
 #
-# Loops that call the max oracle take the weights as an array, and the inner oracle: `problems.bare` gives
-# both. So they are compiled once, for problems with weights and without.
+# Loops that call the max oracle take the inner oracle, and the weights as an array: see `unwrapped`.
 
 NO_WEIGHTS = np.zeros(0)
 
@@ -284,40 +283,16 @@ def no_rescaling(oracle: object) -> Rescaling:
 expectation.register(SlackRescaledOracle)(absent)
 
 
-# Problems in the form that loops are compiled for: without example weights and without rescaled slacks.
-#
-# Loops that call the max oracle apply both themselves. So they are compiled once, for problems with weights
-# and without, whether margins or slacks are rescaled.
+def unwrapped(problem: AnyProblem) -> tuple[AnyProblem, FloatArray, bool]:
+    """Return what loops take: the inner problem, its example weights, and whether slacks are to be rescaled.
 
-
-class Bare(NamedTuple):
-    """A problem, and what loops must apply to its oracle.
-
-    Attributes
-    ----------
-    problem : Problem
-    weights : array
-        Weights of the examples; empty if there are none, or if the problem has them.
-    rescales : bool
-        Whether loops have to rescale slacks, because the problem does not.
-    solves : bool
-        Whether loops solve blocks exactly, and do not only search for the best output.
-    """
-
-    problem: AnyProblem
-    weights: FloatArray = NO_WEIGHTS
-    rescales: bool = False
-    solves: bool = False
-
-
-def bared(problem: AnyProblem) -> Bare:
-    """Return the problem without example weights and without rescaled slacks.
-
-    Where loops are interpreted, the problem itself rescales slacks.
+    Loops that call the max oracle apply weights and rescale slacks themselves. So they are compiled once, for
+    problems with weights and without, whether margins or slacks are rescaled. Where loops are interpreted,
+    the problem itself rescales slacks.
     """
     oracle, weights, rescales = problem.oracle, NO_WEIGHTS, False
     if isinstance(oracle, WeightedOracle):
         weights, oracle = oracle.weights, oracle.inner
     if isinstance(oracle, SlackRescaledOracle) and can_call_addresses(problem):
         oracle, rescales = oracle.inner, True
-    return Bare(problem if oracle is problem.oracle else problem._replace(oracle=oracle), weights, rescales)
+    return problem if oracle is problem.oracle else problem._replace(oracle=oracle), weights, rescales

@@ -8,30 +8,117 @@ import numpy as np
 from maxmargin.compiling import helper
 from maxmargin.compiling.intrinsics import prefetch
 from maxmargin.compiling.loops import add_scaled, clear, copy
-from maxmargin.encoding.fields import is_end
-from maxmargin.structures.sequences.inference import viterbi
-from maxmargin.tagging.table import (
-    DONE,
+from maxmargin.encoding.table import (
+    END_OF_NAME,
     HASH,
     LENGTH,
-    LONG_LINE,
-    LONG_SEQUENCE,
-    ODD,
     ONE,
     START,
-    TWO,
-    find,
     hash_of,
+    number_at,
+    prefetch_name,
+    prefetch_slot,
+    slot_of,
+    write_slot,
 )
+from maxmargin.structures.sequences.inference import viterbi
 
+# What the loops of tagging return: all went well, workspace is too short for a line or a sequence, or the
+# estimator has to read it: there is a value, a declaration or a fault.
+DONE, LONG_LINE, LONG_SEQUENCE, ODD = 0, -1, -2, -3
+_NUMBER = 3  # the place of the number of a feature in what is known of its name
 # Where a scan stands: the next sequence, the sequence after it, and how many lines and sequences are written.
 PLACE, NEXT, LINES, SEQUENCES = range(4)
 # Ends a sequence in the output.
 END_OF_SEQUENCE = -1
 
-_TAB, _RETURN, _COLON, _AT, _BACKSLASH = 9, 13, 58, 64, 92
+_TAB, _NEWLINE, _COLON, _AT, _BACKSLASH = 9, 10, 58, 64, 92
 _FEW = 64
 _LAST_MARK = 1  # the reader of attributes uses the characters 0 and 1 as marks
+
+
+@helper
+def index_features(names, counts, columns, values, n_labels, batch, slots, rows):
+    """Fill the hash table of names, and find where the weights of each feature begin.
+
+    Features without weights are left out: they do not change a prediction. Returns `DONE`, or `ODD` unless
+    there are as many names as features, those with weights distinct, and each feature has finite weights of
+    different labels, in their order.
+
+    Parameters
+    ----------
+    names : uint8 array
+        The names of features in UTF-8, each followed by `END_OF_NAME`.
+    counts : uint8 array
+        The number of weights of each feature.
+    columns, values : uint8 and float64 arrays
+        The labels of weights, and the weights, of one feature after another.
+    n_labels : int
+    batch : int64 array of shape (some, 4)
+        Workspace for what is known of some names, and their numbers.
+    slots : uint64 array
+        Zero; the slots of `maxmargin.encoding.table`, of which more than half stay empty.
+    rows : int64 array
+        Receives where the weights of each feature begin, and where the last ones end.
+    """
+    place = n = 0
+    while place < names.shape[0]:
+        filled = 0
+        while place < names.shape[0] and filled < batch.shape[0]:
+            if n == counts.shape[0]:
+                return ODD
+            filled += _find_name(names, place, counts[n], n, slots, batch[filled])
+            place = _name_end(names, place) + 1
+            n += 1
+        for k in range(filled):
+            slot = slot_of(names, batch[k], names, slots)
+            if number_at(slots, slot) >= 0:
+                return ODD
+            write_slot(slots, slot, batch[k, HASH], batch[k, _NUMBER], batch[k, START])
+    if n != counts.shape[0]:
+        return ODD
+    return _find_rows(counts, columns, values, n_labels, rows)
+
+
+@helper
+def _find_name(names, start, count, number, slots, entry):
+    """Write what is known of a name to ``entry`` if its feature has weights, and return whether it has."""
+    if count == 0:
+        return 0
+    length = _name_end(names, start) - start
+    upper = hash_of(names, start, length)
+    entry[START], entry[LENGTH], entry[HASH], entry[_NUMBER] = start, length, upper, number
+    prefetch_slot(slots, upper)
+    return 1
+
+
+@helper
+def _name_end(names, start):
+    """Return where a name ends."""
+    place = np.uint64(start)
+    while names[place] != END_OF_NAME:
+        place += ONE
+    return np.int64(place)
+
+
+@helper
+def _find_rows(counts, columns, values, n_labels, rows):
+    """Write where the weights of each feature begin; check that labels are in order and weights finite."""
+    total = np.int64(0)
+    for f in range(counts.shape[0]):
+        rows[f] = total
+        stop = total + np.int64(counts[f])
+        if stop > values.shape[0]:
+            return ODD
+        before = np.int64(-1)
+        for p in range(total, stop):
+            column = np.int64(columns[p])
+            if column <= before or column >= n_labels or values[p] - values[p] != 0.0:
+                return ODD
+            before = column
+        total = stop
+    rows[counts.shape[0]] = total
+    return DONE if total == values.shape[0] else ODD
 
 
 @helper
@@ -46,8 +133,8 @@ def tag_text(
     Parameters
     ----------
     text : uint8 array
-        Lines in UTF-8: the label and the attributes of a token, or nothing after a sequence. The last line
-        also has a line end.
+        Lines in UTF-8, each with ``\\n``: the label and the attributes of a token, or nothing after a
+        sequence.
     names, slots, rows, columns, values : arrays
         What `index_features` was given, and what it made.
     chain : float64 array of shape (n_labels + 2, width)
@@ -96,7 +183,7 @@ def _write(path, length, out, scan):
 def _read_sequence(text, names, slots, rows, columns, values, line, fields, numbers, unary, scan):
     """Write the scores of the next sequence to ``unary``, and return its length, or what is wrong."""
     place, length = scan[PLACE], 0
-    while place < text.shape[0] and not _is_line_end(text, place):
+    while place < text.shape[0] and text[place] != _NEWLINE:
         if length == unary.shape[0]:
             return LONG_SEQUENCE
         place, n = _read_line(text, place, slots, line, fields)
@@ -105,29 +192,16 @@ def _read_sequence(text, names, slots, rows, columns, values, line, fields, numb
         count = _look_up(line, fields, n, names, slots, rows, numbers)
         _add_weights(numbers[0], count, rows, columns, values, unary[length])
         length += 1
-    scan[NEXT] = _next_line(text, place) if place < text.shape[0] else place
+    scan[NEXT] = place + 1 if place < text.shape[0] else place
     return length
-
-
-@helper
-def _is_line_end(text, place):
-    """Return whether a line ends before this byte."""
-    return text[place] != _TAB and is_end(text, place)
-
-
-@helper
-def _next_line(text, place):
-    """Return where the next line starts, given where this one ends."""
-    return place + (2 if text[place] == _RETURN else 1)
 
 
 @helper
 def _read_line(text, place, slots, line, fields):
     """Find the attributes of a token; return the start of the next line and their number, or a fault."""
-    mask = np.uint64(slots.shape[0] // 2 - 1)
     if text[place] == _AT:
         return place, ODD
-    while not is_end(text, place):
+    while text[place] != _TAB and text[place] != _NEWLINE:
         if text[place] <= _LAST_MARK:
             return place, ODD
         place += 1
@@ -138,11 +212,10 @@ def _read_line(text, place, slots, line, fields):
         place = _read_field(text, place + 1, line, used, fields[n])
         if place < 0:
             return place, place
-        slot = np.int64(TWO * (np.uint64(fields[n, HASH]) & mask))
-        prefetch(slots, slot, slot + 1)
+        prefetch_slot(slots, fields[n, HASH])
         used += fields[n, LENGTH]
         n += fields[n, LENGTH] > 0
-    return _next_line(text, place), n
+    return place + 1, n
 
 
 @helper
@@ -152,8 +225,8 @@ def _read_field(text, place, line, used, field):
     at, p, room = np.uint64(used), np.uint64(place), np.uint64(line.shape[0])
     while at < room:
         byte = text[p]
-        if byte <= _RETURN or byte in (_COLON, _BACKSLASH):
-            if is_end(text, np.int64(p)):
+        if byte <= _NEWLINE or byte in (_COLON, _BACKSLASH):
+            if byte in (_TAB, _NEWLINE):
                 length = np.int64(at) - used
                 field[START], field[LENGTH], field[HASH] = used, length, hash_of(line, used, length)
                 return np.int64(p)
@@ -171,13 +244,11 @@ def _read_field(text, place, line, used, field):
 @helper
 def _look_up(line, fields, n, names, slots, rows, numbers):
     """Write the numbers of the fields that are features to ``numbers[0]``, in order; return how many."""
-    mask = np.uint64(slots.shape[0] // 2 - 1)
     for k in range(n):
-        start = np.int64(slots[TWO * (np.uint64(fields[k, HASH]) & mask) + ONE])
-        prefetch(names, start, start + 1)
+        prefetch_name(names, slots, fields[k, HASH])
     count = 0
     for k in range(n):
-        number = find(line, fields[k], names, slots, mask)
+        number = number_at(slots, slot_of(line, fields[k], names, slots))
         if number >= 0:
             prefetch(rows, number, number + 1)
             numbers[1, count] = number

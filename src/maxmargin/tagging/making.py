@@ -7,9 +7,8 @@ import numpy as np
 
 from maxmargin.compiling.ahead import NotAlone, object_code
 from maxmargin.compiling.object_code import Buffer, Function, ObjectCode
-from maxmargin.tagging.lines import tag_text
+from maxmargin.tagging.lines import index_features, tag_text
 from maxmargin.tagging.loops import ARGUMENTS
-from maxmargin.tagging.table import index_features
 
 # The loops of tagging by name, to be compiled or interpreted.
 

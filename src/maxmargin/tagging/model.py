@@ -3,7 +3,7 @@
 `maxmargin.load` is the one reader that checks a whole file, and says what is wrong with it. This one returns
 None for every file that is not as `save` wrote it, by its seal, so that it reads nothing that `load` refuses.
 It also returns None for every file that is not a plain chain. As anybody can seal a file, it checks the parts
-that compiled code reads; `table.index_features` checks the rest.
+that compiled code reads; `lines.index_features` checks the rest.
 """
 
 import ctypes

@@ -120,6 +120,7 @@ class Tagger:
         if not _is_utf8(text):
             return None
         text = text if text.endswith(b"\n") else text + b"\n"
+        text = text.replace(b"\r\n", b"\n") if b"\r" in text else text  # one byte is found much faster
         out, scan = (ctypes.c_int32 * (text.count(b"\n") + 1))(), (ctypes.c_int64 * 4)()
         passed, *written = (Buffer(memory, (len(memory),)) for memory in (text, out, scan))
         while status := self._loops.tag_text(passed, *self._model, *self._work, *written):

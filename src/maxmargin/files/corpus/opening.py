@@ -14,7 +14,6 @@ from scipy.sparse import csr_array
 from maxmargin.encoding.kinds import Kind, Tokens
 from maxmargin.encoding.labels import Label, Labels, sorted_classes
 from maxmargin.encoding.matrices import assemble
-from maxmargin.encoding.packed import are_distinct
 from maxmargin.files.container import fail
 from maxmargin.files.corpus.manifest import DTYPES, NAME, Manifest, digest, map_array, read_manifest
 from maxmargin.files.parts import as_texts
@@ -364,6 +363,6 @@ def _checked_names(directory: Path, stored: NDArray[np.uint8] | None, manifest: 
         names = as_texts(np.asarray(stored))
     except ValueError as error:
         fail(path, "texts in UTF-8", str(error))
-    if len(names) != manifest.n_columns or not are_distinct(names):
+    if len(names) != manifest.n_columns or len(set(names)) != len(names):
         fail(path, f"{manifest.n_columns} distinct names", str(len(names)))
     return names

@@ -1,4 +1,10 @@
-r"""Multiclass classification (Crammer and Singer): one label per example."""
+r"""Multiclass classification (Crammer and Singer): one label per example.
+
+.. math:: \langle w, \phi(x, y) \rangle = \langle W_y, x \rangle
+
+The weights are a matrix with one row per feature and one column per class, padded to ``width`` columns. The
+statistics of an output are the indicator of its class, so :math:`\Phi_i` multiplies it by x_i.
+"""
 
 from typing import NamedTuple
 
@@ -15,8 +21,8 @@ from maxmargin.runtime.arrays import Features, FloatArray, IntArray, aligned_zer
 from maxmargin.runtime.wording import on_one_line
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.classes.inference import list_near, scaled_simplex, simplex_threshold, weighed
-from maxmargin.structures.margins import decode_with_margins, part_entry
-from maxmargin.structures.means import PartRows, find_means, means_space, part_rows
+from maxmargin.structures.margins import decode_with_margins
+from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import decode
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded
 from maxmargin.structures.recursions import lead, softmax
@@ -30,11 +36,6 @@ from maxmargin.structures.rows import (
     squared_norms,
 )
 from maxmargin.structures.slack import check_rescalable, slack_argmax, slack_optimum, slack_workspace
-
-# The feature map of multiclass classification: :math:`\Phi_i` multiplies the indicator of a class by x_i.
-#
-# The weights are a matrix with one row per feature and one column per class, padded to ``width`` columns. The
-# statistics of an output are the indicator of its class.
 
 
 class MulticlassWeights(NamedTuple):
@@ -108,9 +109,6 @@ def multiclass_row_layout(phi: MulticlassMap) -> feature_map.RowLayout:
 @feature_map.unpack.register(MulticlassMap)
 def multiclass_unpack(phi: MulticlassMap, w: FloatArray) -> MulticlassWeights:
     return MulticlassWeights(w.reshape(-1, phi.width)[:, : phi.n_labels].T)
-
-
-# The oracles of multiclass classification: the best class.
 
 
 @indexed_by_example("labels")
@@ -228,53 +226,6 @@ def multiclass_block_optimum(classes, i, theta, curvature, z, work):
     return mean, hinge
 
 
-MulticlassProblem = Problem[MulticlassMap, MulticlassOracle]
-
-
-class Multiclass:
-    """Builders of multiclass problems."""
-
-    @staticmethod
-    def from_arrays(X: object, y: object, *, loss: object = "zero_one") -> MulticlassProblem:
-        """Build a problem from features and labels.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Labels of any sortable kind; classes are numbered in sorted order.
-        loss : "zero_one" or array of shape (n_classes, n_classes)
-            ``loss[a, b]`` is the cost of predicting class b where the truth is a.
-        """
-        from sklearn.utils.validation import check_X_y
-
-        features = sound(X, "Multiclass: X")
-        try:
-            features, truth = check_X_y(
-                features, y, accept_sparse="csr", dtype=value_dtypes(X), estimator="Multiclass"
-            )
-        except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(on_one_line(f"Multiclass: {error}")) from None
-        classes, labels = np.unique(truth, return_inverse=True)
-        return Multiclass.from_encoded(features, labels, len(classes), loss=loss)
-
-    @staticmethod
-    def from_encoded(
-        X: Features, labels: ArrayLike, n_labels: int, *, loss: object = "zero_one", owner: str = "Multiclass"
-    ) -> MulticlassProblem:
-        """Build a problem from features and labels 0, ..., n_labels - 1."""
-        rows = as_rows(X, owner)
-        n, width = n_rows(rows), padded(checked_count(n_labels, owner, "n_labels"))
-        labels = checked_numbers(labels, checked_count(n, owner, "the number of rows"), n_labels, owner)
-        cost = pad_columns(cost_matrix(loss, ("zero_one",), n_labels, owner), width)
-        problem = Problem(
-            MulticlassMap(rows, np.arange(n), squared_norms(rows), int(n_labels), width),
-            MulticlassOracle(labels, cost, int(n_labels)),
-        )
-        return fitting(problem, owner)
-
-
 # Slack rescaling of classes: the best class, and blocks solved exactly.
 #
 # With :math:`\beta_k = \alpha_k L_k` the block is :math:`z = \sum_k \beta_k \psi_k`, and its dual loss
@@ -286,7 +237,7 @@ class Multiclass:
 #
 # where :math:`\beta^0` is the block before the step. The constraint that :math:`\alpha` sums to at most one,
 # with the rest on the truth, becomes :math:`\sum_k x_k / L_k \le c`. This is the problem of
-# `inference.scaled_simplex`, with :math:`r_k = m / L_k` and the total c m, where m is the smallest loss: no
+# `scaled_simplex`, with :math:`r_k = m / L_k` and the total c m, where m is the smallest loss: no
 # quotient can overflow.
 
 
@@ -377,14 +328,7 @@ def multiclass_decode_with_margins(classes, i, theta, y, margins, work):
     margins[0] = lead(theta, classes.n_labels, y[0])
 
 
-@part_entry.register(MulticlassOracle)
-def multiclass_part_entry(classes: MulticlassOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
-    return int(y[0]), 1.0
-
-
-@means_space.register(MulticlassOracle)
-def multiclass_means_space(classes: MulticlassOracle) -> FloatArray:
-    return np.zeros(0)
+ANSWERS[MulticlassOracle] = Answers(means=lambda classes: np.zeros(0))
 
 
 @find_means.register(MulticlassOracle)
@@ -395,3 +339,50 @@ def multiclass_find_means(classes, i, theta, work, own, mean):
 @part_rows.register(MulticlassOracle)
 def multiclass_part_rows(classes, i):
     return PartRows(0, classes.n_labels, 1, classes.n_labels)
+
+
+MulticlassProblem = Problem[MulticlassMap, MulticlassOracle]
+
+
+class Multiclass:
+    """Builders of multiclass problems."""
+
+    @staticmethod
+    def from_arrays(X: object, y: object, *, loss: object = "zero_one") -> MulticlassProblem:
+        """Build a problem from features and labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels of any sortable kind; classes are numbered in sorted order.
+        loss : "zero_one" or array of shape (n_classes, n_classes)
+            ``loss[a, b]`` is the cost of predicting class b where the truth is a.
+        """
+        from sklearn.utils.validation import check_X_y
+
+        features = sound(X, "Multiclass: X")
+        try:
+            features, truth = check_X_y(
+                features, y, accept_sparse="csr", dtype=value_dtypes(X), estimator="Multiclass"
+            )
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(on_one_line(f"Multiclass: {error}")) from None
+        classes, labels = np.unique(truth, return_inverse=True)
+        return Multiclass.from_encoded(features, labels, len(classes), loss=loss)
+
+    @staticmethod
+    def from_encoded(
+        X: Features, labels: ArrayLike, n_labels: int, *, loss: object = "zero_one", owner: str = "Multiclass"
+    ) -> MulticlassProblem:
+        """Build a problem from features and labels 0, ..., n_labels - 1."""
+        rows = as_rows(X, owner)
+        n, width = n_rows(rows), padded(checked_count(n_labels, owner, "n_labels"))
+        labels = checked_numbers(labels, checked_count(n, owner, "the number of rows"), n_labels, owner)
+        cost = pad_columns(cost_matrix(loss, ("zero_one",), n_labels, owner), width)
+        problem = Problem(
+            MulticlassMap(rows, np.arange(n), squared_norms(rows), int(n_labels), width),
+            MulticlassOracle(labels, cost, int(n_labels)),
+        )
+        return fitting(problem, owner)

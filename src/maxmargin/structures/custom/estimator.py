@@ -23,8 +23,9 @@ from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import Shares
 from maxmargin.runtime.wording import frames_to_user, quoted
+from maxmargin.solving.kinds import is_idle
 from maxmargin.solving.result import Callback, Result, Status
-from maxmargin.solving.spot_check import beaten_answer, check_oracle, doubtful_prediction, is_idle, patience
+from maxmargin.solving.spot_check import beaten_answer, check_oracle, doubtful_prediction, patience
 from maxmargin.structures.custom.encode import DenseJoint, Joint, NamedJoint, PairJoint, SparseJoint
 from maxmargin.structures.custom.model import Custom, IdentityMap
 from maxmargin.structures.custom.oracle import CustomOracle, checked_loss

@@ -8,6 +8,8 @@ from maxmargin.compiling import generic, helper
 from maxmargin.compiling.loops import fill
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.structures.dependency.expectations import (
+    ProjectiveSums,
+    TreeSums,
     projective_means,
     projective_sums,
     spanning_tree_means,
@@ -342,26 +344,15 @@ class ProjectiveTrees(NamedTuple):
 Trees = AnyTrees | ProjectiveTrees
 
 
-@generic
-def tree_work(trees, n_words):
-    """Return a workspace for sentences of up to ``n_words`` words."""
-    raise NotImplementedError
+def tree_work(trees: Trees, n_words: int) -> DependencyWork | EisnerWork:
+    """Return a workspace of `best_tree`, for sentences of up to ``n_words`` words."""
+    return eisner_work(n_words) if isinstance(trees, ProjectiveTrees) else arborescence_work(n_words)
 
 
 @generic
 def best_tree(trees, scores, work, y):
     """Write the heads of the tree of largest score to ``y``; see `arborescence`."""
     raise NotImplementedError
-
-
-@tree_work.register(AnyTrees)
-def any_trees_tree_work(trees, n_words):
-    return arborescence_work(n_words)
-
-
-@tree_work.register(ProjectiveTrees)
-def projective_trees_tree_work(trees, n_words):
-    return eisner_work(n_words)
 
 
 @best_tree.register(AnyTrees)
@@ -374,26 +365,15 @@ def projective_trees_best_tree(trees, scores, work, y):
     eisner(scores, trees.single_root, work, y)
 
 
-@generic
-def arc_sums(trees, n_words):
-    """Return workspace of `arc_means`, for sentences of up to ``n_words`` words."""
-    raise NotImplementedError
+def arc_sums(trees: Trees, n_words: int) -> ProjectiveSums | TreeSums:
+    """Return a workspace of `arc_means`, for sentences of up to ``n_words`` words."""
+    return projective_sums(n_words) if isinstance(trees, ProjectiveTrees) else tree_sums(n_words)
 
 
 @generic
 def arc_means(trees, scores, work, mean):
     """Write the probability of each arc to ``mean``, return the log-partition; see `projective_means`."""
     raise NotImplementedError
-
-
-@arc_sums.register(AnyTrees)
-def any_trees_arc_sums(trees, n_words):
-    return tree_sums(n_words)
-
-
-@arc_sums.register(ProjectiveTrees)
-def projective_trees_arc_sums(trees, n_words):
-    return projective_sums(n_words)
 
 
 @arc_means.register(AnyTrees)

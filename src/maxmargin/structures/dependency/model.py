@@ -2,17 +2,19 @@ r"""Dependency trees: every word of a sentence has one head, another word or the
 
 .. math:: \langle w, \phi(x, y) \rangle = \sum_j \langle w, x_{j y_j} \rangle
 
-with features :math:`x_{jh}` of the arc to word j from head h.
+with features :math:`x_{jh}` of the arc to word j from head h. An output is the head of each word. Its
+statistics are the indicators of all arcs, word by word. The row of a word has all heads: the root, which is
+0, and the words, the first of which is 1. The entry for a word as its own head is not used.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import generic_with_default, helper, subroutine
+from maxmargin.compiling import helper, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.encoding.checked import checked_offsets
-from maxmargin.runtime.arrays import Features, FloatArray, IntArray
+from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.dependency.encode import Arcs, Indicators, checked_heads, encode_arcs, encode_heads
@@ -32,23 +34,18 @@ from maxmargin.structures.dependency.inference import (
 )
 from maxmargin.structures.margins import (
     DecodingAgain,
-    decode_again,
     decode_with_margins,
+    decoding_again,
     forbid,
-    margin_workspace,
+    margins_by,
     output_score,
-    part_entry,
 )
-from maxmargin.structures.means import PartRows, find_means, means_space, part_rows
+from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import decode, oracle_workspace, output_size
-from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans
+from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans, written_as
 from maxmargin.structures.rows import Rows, as_indicators, as_rows, n_rows, row_add, row_dot, row_wipe
 
-# The feature map of dependency trees: from arcs to weights of their features, and back to scores.
-#
-# The statistics of an output are the indicators of all arcs, word by word. The row of a word has all heads:
-# the root, which is 0, and the words, the first of which is 1. The entry for a word as its own head is not
-# used.
+LOSSES = ("normalized_hamming", "hamming")
 
 
 class DependencyWeights(NamedTuple):
@@ -57,6 +54,7 @@ class DependencyWeights(NamedTuple):
     arcs: FloatArray
 
 
+@written_as("ArborescenceMap")
 @indexed_by_example("arcs")
 class DependencyMap(NamedTuple):
     """Features of arcs.
@@ -140,11 +138,7 @@ def dependency_unpack(phi: DependencyMap, w: FloatArray) -> DependencyWeights:
     return DependencyWeights(w)
 
 
-# The oracles of dependency trees: the best tree, projective or not, for scores of arcs.
-#
-# An output is the head of each word.
-
-
+@written_as("ArborescenceOracle")
 @indexed_by_example("words", "scale")
 class DependencyOracle(NamedTuple):
     """True heads, costs, and the trees to choose from.
@@ -233,8 +227,81 @@ def dependency_psi(sentences, i, y, index, value):
     return count
 
 
+class DependencyMarginWork(NamedTuple):
+    """Workspace for projective trees: of the oracle, and of `eisner_margins`."""
+
+    oracle: DependencyOracleWork
+    outside: Outside
+
+
+def _margin_work(sentences: DependencyOracle) -> DependencyMarginWork | DecodingAgain:
+    if isinstance(sentences.trees, ProjectiveTrees):
+        return DependencyMarginWork(oracle_workspace(sentences), outside_work(sentences.longest))
+    return decoding_again(sentences)
+
+
+ANSWERS[DependencyOracle] = Answers(
+    margins=_margin_work, means=lambda sentences: arc_sums(sentences.trees, sentences.longest)
+)
+
+
+@decode_with_margins.register(DependencyOracle)
+def dependency_decode_with_margins(sentences, i, theta, y, margins, work):
+    margins_by(sentences.trees, sentences, i, theta, y, margins, work)
+
+
+@margins_by.register(ProjectiveTrees)
+def projective_margins_by(trees, sentences, i, theta, y, margins, work):
+    decode(sentences, i, theta, y, work.oracle)
+    n_words = margins.shape[0]
+    scores = table(theta[: n_words * (n_words + 1)], n_words + 1)
+    eisner_margins(scores, trees.single_root, work.oracle.search, work.outside, y, margins)
+
+
+@output_score.register(DependencyOracle)
+def dependency_output_score(sentences, i, theta, y):
+    n_words, total = sentences.words[i, 1] - sentences.words[i, 0], 0.0
+    for j in range(n_words):
+        total += theta[j * (n_words + 1) + y[j]]
+    return total
+
+
+@forbid.register(DependencyOracle)
+def dependency_forbid(sentences, i, theta, y, p):
+    """Lower the score of an arc by more than two trees can differ."""
+    n_words = sentences.words[i, 1] - sentences.words[i, 0]
+    index = p * (n_words + 1) + y[p]
+    before = theta[index]
+    theta[index] -= 1.0 + n_words * _range_of_arcs(theta, n_words)
+    return index, before
+
+
+@helper
+def _range_of_arcs(theta, n_words):
+    """Return the difference of the largest and the smallest score of an arc."""
+    low, high = np.inf, -np.inf
+    for j in range(n_words):
+        for h in range(n_words + 1):
+            if h != j + 1:
+                score = theta[j * (n_words + 1) + h]
+                low, high = min(low, score), max(high, score)
+    return high - low
+
+
+@find_means.register(DependencyOracle)
+def dependency_find_means(sentences, i, theta, work, own, mean):
+    n_words = output_size(sentences, i)
+    scores = table(theta[: n_words * (n_words + 1)], n_words + 1)
+    return arc_means(sentences.trees, scores, own, table(mean, n_words + 1))
+
+
+@part_rows.register(DependencyOracle)
+def dependency_part_rows(sentences, i):
+    n_words = output_size(sentences, i)
+    return PartRows(0, n_words + 1, n_words, n_words + 1)
+
+
 DependencyProblem = Problem[DependencyMap, DependencyOracle]
-LOSSES = ("normalized_hamming", "hamming")
 
 
 class Dependency:
@@ -287,38 +354,37 @@ class Dependency:
         """Build a problem from arcs and heads."""
         if loss not in LOSSES:
             raise ValueError(f"{owner}: loss must be {' or '.join(map(repr, LOSSES))}, got {shown(loss)}.")
-        phi, sentences = Dependency.for_prediction(
-            arcs, projective=projective, single_root=single_root, owner=owner
-        )
-        words = sentences.words
-        lengths, offsets = words[:, 1] - words[:, 0], np.append(0, words[:, 1])
+        phi, offsets = _arcs_map(arcs, owner)
+        lengths = np.diff(offsets)
         scale = np.ones(len(lengths)) if loss == "hamming" else 1.0 / lengths
-        sentences = sentences._replace(heads=checked_heads(heads, offsets, owner), scale=scale)
-        return Problem(phi, sentences)
+        trees = _kind_of_trees(projective, single_root)
+        heads = checked_heads(heads, offsets, owner)
+        return Problem(phi, DependencyOracle(trees, spans(offsets), heads, scale, phi.longest))
 
     @staticmethod
     def for_prediction(
         arcs: Arcs, *, projective: bool = False, single_root: bool = True, owner: str = "Dependency"
     ) -> DependencyProblem:
         """Build a problem that can be decoded but not trained on: it has no heads."""
-        rows, offsets = _as_rows(arcs.features, owner), checked_offsets(arcs.offsets, None, owner)
-        lengths = np.diff(offsets)
-        _check_arcs(n_rows(rows), lengths, owner)
-        trees = ProjectiveTrees(bool(single_root)) if projective else AnyTrees(bool(single_root))
-        arc_offsets, longest = np.append(0, np.cumsum(lengths * (lengths + 1))), int(lengths.max())
-        heads, scale = np.zeros(0, dtype=np.int64), np.zeros(len(lengths))
-        problem = Problem(
-            DependencyMap(rows, spans(arc_offsets), longest),
-            DependencyOracle(trees, spans(offsets), heads, scale, longest),
-        )
-        return fitting(problem, owner)
+        phi, offsets = _arcs_map(arcs, owner)
+        heads, scale = np.zeros(0, dtype=np.int64), np.zeros(len(offsets) - 1)
+        trees = _kind_of_trees(projective, single_root)
+        return Problem(phi, DependencyOracle(trees, spans(offsets), heads, scale, phi.longest))
 
 
-def _as_rows(features: Features | Indicators, owner: str) -> Rows:
-    """Return the rows; indicators are kept, as a sparse matrix would store a number for each of them."""
-    if isinstance(features, Indicators):
-        return as_indicators(*features, owner)
-    return as_rows(features, owner)
+def _kind_of_trees(projective: bool, single_root: bool) -> Trees:
+    return ProjectiveTrees(bool(single_root)) if projective else AnyTrees(bool(single_root))
+
+
+def _arcs_map(arcs: Arcs, owner: str) -> tuple[DependencyMap, IntArray]:
+    """Return the map of checked arcs, and the offsets of words; raise if weights do not fit into memory."""
+    given = arcs.features  # indicators are kept: a sparse matrix would store a number for each of them
+    rows = as_indicators(*given, owner) if isinstance(given, Indicators) else as_rows(given, owner)
+    offsets = checked_offsets(arcs.offsets, None, owner)
+    lengths = np.diff(offsets)
+    _check_arcs(n_rows(rows), lengths, owner)
+    phi = DependencyMap(rows, spans(np.append(0, np.cumsum(lengths * (lengths + 1)))), int(lengths.max()))
+    return fitting(Problem(phi, phi), owner).map, offsets
 
 
 def _check_arcs(n_arcs: int, lengths: IntArray, owner: str) -> None:
@@ -329,96 +395,3 @@ def _check_arcs(n_arcs: int, lengths: IntArray, owner: str) -> None:
             f"{owner}: features must have {expected} rows, m (m + 1) for each sentence of m words, got "
             f"{n_arcs}."
         )
-
-
-# Margins of classes, links and heads; `_sequence_margins` and `_graph_margins` have those of labels.
-
-
-class DependencyMarginWork(NamedTuple):
-    """Workspace for projective trees: of the oracle, and of `eisner_margins`."""
-
-    oracle: DependencyOracleWork
-    outside: Outside
-
-
-@margin_workspace.register(DependencyOracle)
-def dependency_margin_workspace(
-    sentences: DependencyOracle,
-) -> DependencyMarginWork | DecodingAgain:
-    work = oracle_workspace(sentences)
-    if isinstance(sentences.trees, ProjectiveTrees):
-        return DependencyMarginWork(work, outside_work(sentences.longest))
-    return DecodingAgain(work, np.zeros(sentences.longest, dtype=np.int64))
-
-
-@decode_with_margins.register(DependencyOracle)
-def dependency_decode_with_margins(sentences, i, theta, y, margins, work):
-    _heads_with_margins(sentences.trees, sentences, i, theta, y, margins, work)
-
-
-@generic_with_default
-def _heads_with_margins(trees, sentences, i, theta, y, margins, work):
-    """Write the best heads and their margins."""
-    decode_again(sentences, i, theta, y, margins, work)
-
-
-@_heads_with_margins.register(ProjectiveTrees)
-def projective_heads_with_margins(trees, sentences, i, theta, y, margins, work):
-    decode(sentences, i, theta, y, work.oracle)
-    n_words = margins.shape[0]
-    scores = table(theta[: n_words * (n_words + 1)], n_words + 1)
-    eisner_margins(scores, trees.single_root, work.oracle.search, work.outside, y, margins)
-
-
-@output_score.register(DependencyOracle)
-def dependency_output_score(sentences, i, theta, y):
-    n_words, total = sentences.words[i, 1] - sentences.words[i, 0], 0.0
-    for j in range(n_words):
-        total += theta[j * (n_words + 1) + y[j]]
-    return total
-
-
-@forbid.register(DependencyOracle)
-def dependency_forbid(sentences, i, theta, y, p):
-    """Lower the score of an arc by more than two trees can differ."""
-    n_words = sentences.words[i, 1] - sentences.words[i, 0]
-    index = p * (n_words + 1) + y[p]
-    before = theta[index]
-    theta[index] -= 1.0 + n_words * _range_of_arcs(theta, n_words)
-    return index, before
-
-
-@helper
-def _range_of_arcs(theta, n_words):
-    """Return the difference of the largest and the smallest score of an arc."""
-    low, high = np.inf, -np.inf
-    for j in range(n_words):
-        for h in range(n_words + 1):
-            if h != j + 1:
-                score = theta[j * (n_words + 1) + h]
-                low, high = min(low, score), max(high, score)
-    return high - low
-
-
-@part_entry.register(DependencyOracle)
-def dependency_part_entry(sentences: DependencyOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
-    n_words = int(output_size(sentences, i))
-    return p * (n_words + 1) + int(y[p]), 1.0
-
-
-@means_space.register(DependencyOracle)
-def dependency_means_space(sentences: DependencyOracle) -> object:
-    return arc_sums(sentences.trees, sentences.longest)
-
-
-@find_means.register(DependencyOracle)
-def dependency_find_means(sentences, i, theta, work, own, mean):
-    n_words = output_size(sentences, i)
-    scores = table(theta[: n_words * (n_words + 1)], n_words + 1)
-    return arc_means(sentences.trees, scores, own, table(mean, n_words + 1))
-
-
-@part_rows.register(DependencyOracle)
-def dependency_part_rows(sentences, i):
-    n_words = output_size(sentences, i)
-    return PartRows(0, n_words + 1, n_words, n_words + 1)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import apart, helper
+from maxmargin.compiling import helper, not_inlined
 from maxmargin.compiling.loops import add_scaled, clear, copy
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.structures.graphs.inference import add_given, first_best, send
@@ -202,22 +202,19 @@ class SearchWork(NamedTuple):
     messages : MessageWork
     reached : array of shape (n_nodes, width)
         Bound for each label of a node, given the labels before; minus infinity once it has been explored.
-    shortfall : array of shape (1,)
-        How far the score of the last labelling may be below the maximum.
     """
 
     messages: MessageWork
     reached: FloatArray
-    shortfall: FloatArray
 
 
 def search_work(n_nodes: int, n_edges: int, width: int) -> SearchWork:
     """Return a workspace for up to ``n_nodes`` nodes and ``n_edges`` edges."""
-    return SearchWork(message_work(n_nodes, n_edges, width), np.zeros((n_nodes, width)), np.zeros(1))
+    return SearchWork(message_work(n_nodes, n_edges, width), np.zeros((n_nodes, width)))
 
 
 @helper
-@apart
+@not_inlined
 def best_by_search(unary, tables, start, arcs, heads, n_labels, score, steps, work, y):
     """Improve a labelling until it is optimal or ``steps`` steps are done; return its score and a bound.
 

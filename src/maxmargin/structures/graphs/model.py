@@ -16,13 +16,20 @@ certificate are defined as usual. The truth has all bonds that its labels allow,
 score. The hinge is therefore at least that of the model whose negative bond scores are replaced by zero, and
 equal to it if no score is negative. With a single nonnegative edge feature, the optimum is that of the model
 whose bond weight is constrained to be nonnegative.
+
+**Layout.** The statistics of an output are the indicator of the label of each node, as rows padded to
+``width``, and then ``per_edge`` numbers for each edge: the indicator of its pair of labels, as padded rows,
+or of its bond. The weights are a matrix with one row per feature of nodes and ``width`` columns, then one
+with one row per feature of edges and ``per_edge`` columns. To measure a move, `gram` and `norm2` use a vector
+of the size of the weights, and clear only the entries that they wrote. So the cost is that of the features
+that the move touches.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import apart, helper, subroutine
+from maxmargin.compiling import helper, not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.encoding.checked import checked_count, checked_numbers
 from maxmargin.encoding.labels import cost_matrix, pad_columns
@@ -36,7 +43,15 @@ from maxmargin.structures.graphs.encode import (
     encode_node_labels,
     encode_node_weights,
 )
-from maxmargin.structures.graphs.oracle import STEPS, GraphOracle, edge_size, labelling, neighbours
+from maxmargin.structures.graphs.oracle import (
+    STEPS,
+    GraphOracle,
+    Labelling,
+    Neighbours,
+    edge_size,
+    labelling,
+    neighbours,
+)
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded, spans
 from maxmargin.structures.rows import (
     Rows,
@@ -51,18 +66,7 @@ from maxmargin.structures.rows import (
     rows_prefetch,
 )
 
-# The feature map of graphs: from labels of nodes and of edges to weights, and back to scores.
-#
-# .. math:: \langle w, \phi(x, y) \rangle = \sum_v \langle W_{y_v}, x_v \rangle
-#           + \sum_e \langle V s_e(y), x_e \rangle
-#
-# The statistics of an output are the indicator of the label of each node, as rows padded to ``width``, and
-# then ``per_edge`` numbers for each edge: the indicator of its pair of labels, as padded rows, or of its
-# bond. The weights are a matrix with one row per feature of nodes and ``width`` columns, then one with one
-# row per feature of edges and ``per_edge`` columns.
-#
-# To measure a move, `gram` and `norm2` use a vector of the size of the weights, and clear only the entries
-# that they wrote. So the cost is that of the features that the move touches.
+LOSSES = ("normalized_hamming", "hamming")
 
 
 class GraphWeights(NamedTuple):
@@ -147,7 +151,7 @@ def graph_score(phi, i, w, theta):
 
 
 @feature_map.gram.register(GraphMap)
-@apart
+@not_inlined
 def graph_gram(phi, i, move, image, work):
     feature_map.push(phi, i, move, 1.0, work.image, work)
     feature_map.score(phi, i, work.image, image)
@@ -256,7 +260,6 @@ def unpack_graph(w: FloatArray, n_features: int, n_labels: int, per_edge: int) -
 
 
 GraphProblem = Problem[GraphMap, GraphOracle]
-LOSSES = ("normalized_hamming", "hamming")
 
 
 class Graph:
@@ -319,7 +322,7 @@ class Graph:
         If label k is true, a wrong node costs ``class_costs[k]`` times as much. The search that follows
         messages makes at most ``steps`` steps.
         """
-        phi, graph = Graph.for_prediction(graphs, n_labels, inference, steps=steps, owner=owner)
+        phi, kind, arcs = _graph_map(graphs, n_labels, inference, steps, owner)
         labels = checked_numbers(labels, int(phi.nodes[-1, 1]), n_labels, owner)
         cost = cost_matrix(loss, LOSSES, n_labels, owner)
         cost = cost if class_costs is None else cost * class_costs[:, None]
@@ -327,25 +330,42 @@ class Graph:
         if not (isinstance(loss, str) and loss == "hamming"):
             totals = np.add.reduceat(counts, phi.nodes[:, 0])
             counts = counts / np.repeat(totals, phi.nodes[:, 1] - phi.nodes[:, 0])
-        graph = graph._replace(labels=labels, cost=pad_columns(cost, phi.width), importance=counts)
-        return Problem(phi, graph)
+        return Problem(phi, _graph_oracle(phi, kind, arcs, labels, pad_columns(cost, phi.width), counts))
 
     @staticmethod
     def for_prediction(
         graphs: Graphs, n_labels: int, inference: str = "tree", *, steps: int = STEPS, owner: str = "Graph"
     ) -> GraphProblem:
         """Build a problem that can be decoded but not trained on: it has no labels."""
-        width = padded(checked_count(n_labels, owner, "n_labels"))
-        rows, edge_rows = as_rows(graphs.nodes, owner), as_rows(graphs.edges, owner)
-        graphs = checked_graphs(graphs, n_rows(rows), n_rows(edge_rows), owner)
-        arcs = neighbours(graphs)
-        kind = labelling(inference, graphs, arcs, n_labels, owner, steps)
-        nodes, edges = spans(graphs.offsets), spans(graphs.edge_offsets)
-        most = (int((array[:, 1] - array[:, 0]).max()) for array in (nodes, edges))
-        sizes = int(n_labels), width, *most
-        labels, cost, importance = np.zeros(0, dtype=np.int64), np.zeros((0, width)), np.zeros(0)
-        problem = Problem(
-            GraphMap(rows, edge_rows, nodes, edges, int(edge_size(kind, n_labels, width)), *sizes),
-            GraphOracle(nodes, edges, nodes[:, 0].copy(), *arcs, labels, cost, importance, kind, *sizes),
-        )
-        return fitting(problem, owner)
+        phi, kind, arcs = _graph_map(graphs, n_labels, inference, steps, owner)
+        labels, cost, importance = np.zeros(0, dtype=np.int64), np.zeros((0, phi.width)), np.zeros(0)
+        return Problem(phi, _graph_oracle(phi, kind, arcs, labels, cost, importance))
+
+
+def _graph_map(
+    graphs: Graphs, n_labels: int, inference: str, steps: int, owner: str
+) -> tuple[GraphMap, Labelling, Neighbours]:
+    """Return the map of checked graphs, their inference and arcs; raise if weights do not fit into memory."""
+    width = padded(checked_count(n_labels, owner, "n_labels"))
+    rows, edge_rows = as_rows(graphs.nodes, owner), as_rows(graphs.edges, owner)
+    graphs = checked_graphs(graphs, n_rows(rows), n_rows(edge_rows), owner)
+    arcs = neighbours(graphs)
+    kind = labelling(inference, graphs, arcs, n_labels, owner, steps)
+    nodes, edges = spans(graphs.offsets), spans(graphs.edge_offsets)
+    per_edge = int(edge_size(kind, n_labels, width))
+    most = (int((array[:, 1] - array[:, 0]).max()) for array in (nodes, edges))
+    phi = GraphMap(rows, edge_rows, nodes, edges, per_edge, int(n_labels), width, *most)
+    return fitting(Problem(phi, phi), owner).map, kind, arcs
+
+
+def _graph_oracle(
+    phi: GraphMap,
+    kind: Labelling,
+    arcs: Neighbours,
+    labels: IntArray,
+    cost: FloatArray,
+    importance: FloatArray,
+) -> GraphOracle:
+    """Return the oracle of the graphs of a map."""
+    truth, sizes = phi.nodes[:, 0].copy(), (phi.n_labels, phi.width, phi.most_nodes, phi.most_edges)
+    return GraphOracle(phi.nodes, phi.edges, truth, *arcs, labels, cost, importance, kind, *sizes)

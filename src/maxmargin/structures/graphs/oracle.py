@@ -1,15 +1,16 @@
 """The oracles of graphs: the best labelling for scores of labels of nodes and of edges.
 
 An output is the labels of the nodes, followed by the bonds of the edges if they have bonds. See
-`maxmargin.structures.graphs.model` for the layout of its statistics, and `maxmargin.structures.graphs.oracle`
-for the kinds of inference.
+`maxmargin.structures.graphs.model` for the layout of its statistics. There is a type for each kind of search
+for the best labelling. It determines the statistics of an edge: a table over the labels of its two ends, or a
+*bond*, which is possible only between ends of the same label.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import apart, generic, generic_with_default, helper, subroutine
+from maxmargin.compiling import generic, generic_with_default, helper, not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import weighted_sum
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, plain
@@ -49,23 +50,17 @@ from maxmargin.structures.graphs.loopy import (
 )
 from maxmargin.structures.margins import (
     DecodingAgain,
-    decode_again,
     decode_with_margins,
+    decoding_again,
     forbid,
-    margin_workspace,
+    margins_by,
     n_parts,
     output_score,
-    part_entry,
 )
-from maxmargin.structures.means import PartRows, find_means, has_means, means_space, part_rows
+from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import decode, oracle_workspace
 from maxmargin.structures.problem import indexed_by_example
 from maxmargin.structures.slack import check_counts, check_rescalable, slack_argmax, slack_workspace
-
-# Inference for graphs: a type for each kind of search for the best labelling.
-#
-# The kind determines the statistics of an edge: a table over the labels of its two ends, or a *bond*, which
-# is possible only between ends of the same label.
 
 
 class Neighbours(NamedTuple):
@@ -188,17 +183,6 @@ def _walked(graphs: Graphs, arcs: Neighbours, owner: str) -> Tree:
 
 
 @generic_with_default
-def edge_size(kind, n_labels, width):
-    """Return the number of statistics of an edge."""
-    return n_labels * width
-
-
-@edge_size.register(Cut)
-def cut_edge_size(kind, n_labels, width):
-    return 1
-
-
-@generic_with_default
 def n_bonds(kind, n_edges):
     """Return the number of bonds, which follow the labels in an output."""
     return 0
@@ -209,91 +193,73 @@ def cut_n_bonds(kind, n_edges):
     return n_edges
 
 
-@generic_with_default
-def finds_best(kind):
-    """Whether the search always finds a best labelling."""
-    return True
+@subroutine
+def edge_size(kind, n_labels, width):
+    """Return the number of statistics of an edge."""
+    return 1 if n_bonds(kind, 1) == 1 else n_labels * width
 
 
-@finds_best.register(Messages)
-def messages_finds_best(kind):
-    return False
-
-
-@generic_with_default
-def labelling_shortfall(kind, work):
-    """Return an upper bound on how far the last labelling is below the best."""
-    return 0.0
-
-
-@labelling_shortfall.register(Messages)
-def messages_labelling_shortfall(kind, work):
-    return work.shortfall[0]
-
-
-@generic
-def labelling_work(kind, n_nodes, n_edges, width):
+def labelling_work(kind: Labelling, n_nodes: int, n_edges: int, width: int) -> LabellingWork:
     """Return a workspace for graphs of at most this many nodes and edges."""
-    raise NotImplementedError
+    if isinstance(kind, Tree):
+        return TreeWork(np.zeros((n_nodes, width)), np.zeros(width))
+    if isinstance(kind, Cut):
+        return cut_work(n_nodes, n_edges)
+    return subset_work(n_nodes) if isinstance(kind, Subsets) else search_work(n_nodes, n_edges, width)
 
 
-@labelling_work.register(Tree)
-def tree_labelling_work(kind: Tree, n_nodes: int, n_edges: int, width: int) -> TreeWork:
-    return TreeWork(np.zeros((n_nodes, width)), np.zeros(width))
+@subroutine
+def _arcs_of(graph, i):
+    """Return where the arcs of each node of graph i begin, and the nodes that its arcs lead to."""
+    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
+    return start, graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
 
 
-@labelling_work.register(Cut)
-def cut_labelling_work(kind: Cut, n_nodes: int, n_edges: int, width: int) -> CutWork:
-    return cut_work(n_nodes, n_edges)
+@subroutine
+def _forest(kind, graph, i):
+    """Return the order of the nodes of graph i, the arcs to their parents, and where arcs lead to."""
+    first, stop = graph.nodes[i, 0], graph.nodes[i, 1]
+    return kind.order[first:stop], kind.parent[first:stop], _arcs_of(graph, i)[1]
 
 
-@labelling_work.register(Subsets)
-def subsets_labelling_work(kind: Subsets, n_nodes: int, n_edges: int, width: int) -> SubsetWork:
-    return subset_work(n_nodes)
-
-
-@labelling_work.register(Messages)
-def messages_labelling_work(kind: Messages, n_nodes: int, n_edges: int, width: int) -> SearchWork:
-    return search_work(n_nodes, n_edges, width)
+@subroutine
+def _split(graph, i, theta):
+    """Return the scores of the labels of nodes, and the tables of edges."""
+    nodes, edges = graph.nodes[i, 1] - graph.nodes[i, 0], graph.edges[i, 1] - graph.edges[i, 0]
+    K, width, begin = graph.n_labels, graph.width, nodes * graph.width
+    tables = theta[begin : begin + edges * K * width].reshape((edges, K, width))
+    return table(theta[:begin], width), tables
 
 
 @generic
 def find_labels(kind, graph, i, unary, pairs, work, y):
-    """Write the best output of graph i of a `GraphOracle` to ``y``, for scores of its nodes and edges."""
+    """Write the best output of graph i to ``y``, for scores of its nodes and edges.
+
+    Return an upper bound on how far its score is below the best.
+    """
     raise NotImplementedError
 
 
 @find_labels.register(Tree)
 def tree_find_labels(kind, graph, i, unary, pairs, work, y):
-    first, stop = graph.nodes[i, 0], graph.nodes[i, 1]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
-    tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
-    best_on_tree(
-        unary,
-        tables,
-        kind.order[first:stop],
-        kind.parent[first:stop],
-        heads,
-        graph.n_labels,
-        work.value,
-        work.message,
-        y,
-    )
+    tables, K = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width)), graph.n_labels
+    order, parent, heads = _forest(kind, graph, i)
+    best_on_tree(unary, tables, order, parent, heads, K, work.value, work.message, y)
+    return 0.0
 
 
 @find_labels.register(Subsets)
 def subsets_find_labels(kind, graph, i, unary, pairs, work, y):
-    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    start, heads = _arcs_of(graph, i)
     tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
     best_subset(unary, tables, start, graph.arcs, heads, work, y)
+    return 0.0
 
 
 @find_labels.register(Messages)
-@apart
+@not_inlined
 def messages_find_labels(kind, graph, i, unary, pairs, work, y):
-    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    start, heads = _arcs_of(graph, i)
     tables = pairs.reshape((pairs.shape[0], graph.n_labels, graph.width))
     score, bound = best_by_messages(
         unary, tables, start, graph.arcs, heads, graph.n_labels, kind.passes, work.messages, y
@@ -303,17 +269,17 @@ def messages_find_labels(kind, graph, i, unary, pairs, work, y):
             unary, tables, start, graph.arcs, heads, graph.n_labels, score, kind.steps, work, y
         )
         bound = min(bound, reached)
-    work.shortfall[0] = max(bound - score, 0.0)
+    return max(bound - score, 0.0)
 
 
 @find_labels.register(Cut)
-@apart
+@not_inlined
 def cut_find_labels(kind, graph, i, unary, pairs, work, y):
-    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    start, heads = _arcs_of(graph, i)
     _load_terms(unary, pairs, work.excess, work.residual)
     cut(start, graph.arcs, heads, unary.shape[0], work, y)
     _make_bonds(pairs, heads, unary.shape[0], y)
+    return 0.0
 
 
 @helper
@@ -333,8 +299,8 @@ def _make_bonds(pairs, heads, n_nodes, y):
         y[n_nodes + e] = 1 if same and pairs[e, 0] >= 0.0 else 0
 
 
-@generic_with_default
-def edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
+@subroutine
+def _table_psi(graph, i, e, y, n_nodes, count, index, value):
     """Write the entries of psi for edge e of graph i after the first ``count``; return the new count."""
     edge, truth, width = graph.edges[i, 0] + e, graph.truth[i], graph.width
     b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
@@ -347,8 +313,9 @@ def edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
     return count + 2
 
 
-@edge_psi.register(Cut)
-def cut_edge_psi(kind, graph, i, e, y, n_nodes, count, index, value):
+@subroutine
+def _bond_psi(graph, i, e, y, n_nodes, count, index, value):
+    """Do the same for an edge with a bond."""
     edge, truth = graph.edges[i, 0] + e, graph.truth[i]
     b, a = graph.heads[2 * edge], graph.heads[2 * edge + 1]
     bond = 1 if graph.labels[truth + a] == graph.labels[truth + b] else 0
@@ -397,10 +364,11 @@ class GraphOracle(NamedTuple):
 
 
 class GraphOracleWork(NamedTuple):
-    """Workspace: scores of labels with their costs, and the arrays of the inference."""
+    """Workspace: scores of labels with their costs, the arrays of the inference, and its last shortfall."""
 
     unary: FloatArray
     inference: LabellingWork
+    shortfall: FloatArray
 
 
 @oracle.output_sizes.register(GraphOracle)
@@ -412,8 +380,8 @@ def graph_output_sizes(graph):
 @oracle.oracle_workspace.register(GraphOracle)
 def graph_oracle_workspace(graph: GraphOracle) -> GraphOracleWork:
     nodes, edges, width = graph.most_nodes, graph.most_edges, graph.width
-    inference: LabellingWork = labelling_work(graph.inference, nodes, edges, width)
-    return GraphOracleWork(aligned_zeros(nodes, width), inference)
+    inference = labelling_work(graph.inference, nodes, edges, width)
+    return GraphOracleWork(aligned_zeros(nodes, width), inference, np.zeros(1))
 
 
 @oracle.output_size.register(GraphOracle)
@@ -424,12 +392,12 @@ def graph_output_size(graph, i):
 
 @oracle.is_exact.register(GraphOracle)
 def graph_is_exact(graph: GraphOracle) -> bool:
-    return bool(finds_best(graph.inference))
+    return not isinstance(graph.inference, Messages)
 
 
 @oracle.shortfall.register(GraphOracle)
 def graph_shortfall(graph, i, work):
-    return labelling_shortfall(graph.inference, work.inference)
+    return work.shortfall[0]
 
 
 @oracle.argmax.register(GraphOracle)
@@ -454,7 +422,7 @@ def _label(graph, i, unary, theta, y, work):
     edges, begin = graph.edges[i, 1] - graph.edges[i, 0], unary.shape[0] * graph.width
     per_edge = edge_size(graph.inference, graph.n_labels, graph.width)
     pairs = table(theta[begin : begin + edges * per_edge], per_edge)
-    find_labels(graph.inference, graph, i, unary, pairs, work.inference, y)
+    work.shortfall[0] = find_labels(graph.inference, graph, i, unary, pairs, work.inference, y)
 
 
 @oracle.loss.register(GraphOracle)
@@ -475,7 +443,10 @@ def graph_psi(graph, i, y, index, value):
             index[count + 1], value[count + 1] = v * width + y[v], -1.0
             count += 2
     for e in range(graph.edges[i, 1] - graph.edges[i, 0]):
-        count = edge_psi(graph.inference, graph, i, e, y, nodes, count, index, value)
+        if n_bonds(graph.inference, 1) == 1:
+            count = _bond_psi(graph, i, e, y, nodes, count, index, value)
+        else:
+            count = _table_psi(graph, i, e, y, nodes, count, index, value)
     return count
 
 
@@ -499,16 +470,13 @@ class CutLabelMarginWork(NamedTuple):
     search: CutMarginWork
 
 
-@margin_workspace.register(GraphOracle)
-def graph_margin_workspace(
-    graph: GraphOracle,
-) -> TreeLabelMarginWork | CutLabelMarginWork | DecodingAgain:
-    work, kind = oracle_workspace(graph), graph.inference
-    if isinstance(kind, Tree):
-        return TreeLabelMarginWork(work, aligned_zeros(2, graph.width))
-    if isinstance(kind, Cut):
-        return CutLabelMarginWork(work, cut_margin_work(graph.most_nodes, graph.most_edges))
-    return DecodingAgain(work, np.zeros(graph.most_nodes, dtype=np.int64))
+def _margin_work(graph: GraphOracle) -> TreeLabelMarginWork | CutLabelMarginWork | DecodingAgain:
+    if isinstance(graph.inference, Tree):
+        return TreeLabelMarginWork(oracle_workspace(graph), aligned_zeros(2, graph.width))
+    if isinstance(graph.inference, Cut):
+        search = cut_margin_work(graph.most_nodes, graph.most_edges)
+        return CutLabelMarginWork(oracle_workspace(graph), search)
+    return decoding_again(graph)
 
 
 @n_parts.register(GraphOracle)
@@ -519,42 +487,22 @@ def graph_n_parts(graph, i):
 
 @decode_with_margins.register(GraphOracle)
 def graph_decode_with_margins(graph, i, theta, y, margins, work):
-    _labels_with_margins(graph.inference, graph, i, theta, y, margins, work)
+    margins_by(graph.inference, graph, i, theta, y, margins, work)
 
 
-@generic
-def _labels_with_margins(kind, graph, i, theta, y, margins, work):
-    """Write the labels of nodes and their margins."""
-    raise NotImplementedError
-
-
-@_labels_with_margins.register(Tree)
-def tree_labels_with_margins(kind, graph, i, theta, y, margins, work):
+@margins_by.register(Tree)
+def tree_margins_by(kind, graph, i, theta, y, margins, work):
     decode(graph, i, theta, y, work.oracle)
-    first, stop, K, width = graph.nodes[i, 0], graph.nodes[i, 1], graph.n_labels, graph.width
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
-    edges, begin = heads.shape[0] // 2, (stop - first) * width
-    tables = theta[begin : begin + edges * K * width].reshape((edges, K, width))
-    order, parent, value = kind.order[first:stop], kind.parent[first:stop], work.oracle.inference.value
-    tree_margins(tables, order, parent, heads, K, value, work.rows, y, margins)
+    (_, tables), (order, parent, heads) = _split(graph, i, theta), _forest(kind, graph, i)
+    value = work.oracle.inference.value
+    tree_margins(tables, order, parent, heads, graph.n_labels, value, work.rows, y, margins)
 
 
-@_labels_with_margins.register(Cut)
-def cut_labels_with_margins(kind, graph, i, theta, y, margins, work):
+@margins_by.register(Cut)
+def cut_margins_by(kind, graph, i, theta, y, margins, work):
     decode(graph, i, theta, y, work.oracle)
-    start = graph.start[graph.nodes[i, 0] : graph.nodes[i, 1] + 1]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
+    start, heads = _arcs_of(graph, i)
     cut_margins(start, graph.arcs, heads, work.oracle.inference, work.search, y, margins)
-
-
-@_labels_with_margins.register(Subsets)
-def subsets_labels_with_margins(kind, graph, i, theta, y, margins, work):
-    decode_again(graph, i, theta, y, margins, work)
-
-
-@_labels_with_margins.register(Messages)
-def messages_labels_with_margins(kind, graph, i, theta, y, margins, work):
-    decode_again(graph, i, theta, y, margins, work)
 
 
 @output_score.register(GraphOracle)
@@ -594,9 +542,6 @@ def _range_of_rows(rows, n_labels):
     return high - low
 
 
-# The oracle of slack rescaling for graphs without cycles; `_slack_oracles` explains how it works.
-
-
 @check_rescalable.register(GraphOracle)
 def graph_check_rescalable(graph: GraphOracle, owner: str) -> None:
     if not isinstance(graph.inference, Tree):
@@ -627,21 +572,12 @@ def graph_slack_workspace(graph: GraphOracle, length: int) -> CountedTree:
 
 @slack_argmax.register(GraphOracle)
 def graph_slack_argmax(graph, i, theta, y, work, own):
-    first, stop, width, K = graph.nodes[i, 0], graph.nodes[i, 1], graph.width, graph.n_labels
-    n_nodes, n_edges = stop - first, graph.edges[i, 1] - graph.edges[i, 0]
-    order, parent = graph.inference.order[first:stop], graph.inference.parent[first:stop]
-    heads = graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]]
-    unary = table(theta[: n_nodes * width], width)
-    pairs = theta[n_nodes * width : (n_nodes + n_edges * K) * width].reshape((n_edges, K, width))
+    (unary, tables), (order, parent, heads) = _split(graph, i, theta), _forest(graph.inference, graph, i)
+    n_nodes, K = unary.shape[0], graph.n_labels
     truth = graph.labels[graph.truth[i] : graph.truth[i] + n_nodes]
-    best_on_tree_by_count(unary, pairs, order, parent, heads, truth, K, own)
+    best_on_tree_by_count(unary, tables, order, parent, heads, truth, K, own)
     m = costliest_count(own.scores[: n_nodes + 1])
-    trace_tree_back(pairs, order, parent, heads, m, K, own, y)
-
-
-@part_entry.register(GraphOracle)
-def graph_part_entry(graph: GraphOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
-    return p * graph.width + int(y[p]), 1.0
+    trace_tree_back(tables, order, parent, heads, m, K, own, y)
 
 
 class TreeMeansWork(NamedTuple):
@@ -651,36 +587,27 @@ class TreeMeansWork(NamedTuple):
     oriented: FloatArray
 
 
-@means_space.register(GraphOracle)
-def graph_means_space(graph: GraphOracle) -> TreeMeansWork:
+def _means_work(graph: GraphOracle) -> TreeMeansWork | None:
+    if not isinstance(graph.inference, Tree):
+        return None
     K, width = graph.n_labels, graph.width
     return TreeMeansWork(aligned_zeros(2 * K + 2, width), aligned_zeros(K, width))
 
 
-@has_means.register(GraphOracle)
-def graph_has_means(graph: GraphOracle) -> bool:
-    return isinstance(graph.inference, Tree)
+ANSWERS[GraphOracle] = Answers(margins=_margin_work, means=_means_work)
 
 
 @find_means.register(GraphOracle)
 def graph_find_means(graph, i, theta, work, own, mean):
     """Compute the means of a graph without cycles, for the inference `Tree`."""
-    first, stop, K, width = graph.nodes[i, 0], graph.nodes[i, 1], graph.n_labels, graph.width
-    edges, begin = graph.edges[i, 1] - graph.edges[i, 0], (stop - first) * width
-    end = begin + edges * K * width
-    return tree_means(
-        table(theta[:begin], width),
-        theta[begin:end].reshape((edges, K, width)),
-        graph.inference.order[first:stop],
-        graph.inference.parent[first:stop],
-        graph.heads[2 * graph.edges[i, 0] : 2 * graph.edges[i, 1]],
-        K,
+    (unary, tables), (marginals, pairs) = _split(graph, i, theta), _split(graph, i, mean)
+    (order, parent, heads), K, value = (
+        _forest(graph.inference, graph, i),
+        graph.n_labels,
         work.inference.value,
-        own.joint,
-        own.oriented,
-        table(mean[:begin], width),
-        mean[begin:end].reshape((edges, K, width)),
     )
+    joint, oriented = own.joint, own.oriented
+    return tree_means(unary, tables, order, parent, heads, K, value, joint, oriented, marginals, pairs)
 
 
 @part_rows.register(GraphOracle)

@@ -7,6 +7,10 @@ with features :math:`x_{jk}` of the link from source j to target k. A target has
 has ``fertility`` places for links, one by default, and each place after the first has a learnt score
 :math:`c_s`. As each link takes one place, the best output is a best matching of places to targets, which is
 found exactly.
+
+The statistics of an output are the numbers of sources that use their second, third, ... place, then the
+indicators of all links, source by source. The weights are those of the features of links, then those of the
+further places. An output is the target of each place of each source, or -1.
 """
 
 from numbers import Real
@@ -21,7 +25,12 @@ from maxmargin.encoding.checked import checked_count, checked_flags
 from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, plain
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import feature_map, oracle
-from maxmargin.structures.margins import decode_with_margins, margin_workspace, n_parts, part_entry
+from maxmargin.structures.margins import (
+    decode_rescored,
+    decode_with_margins,
+    enough,
+    n_parts,
+)
 from maxmargin.structures.matchings.encode import (
     Links,
     checked_links,
@@ -37,13 +46,12 @@ from maxmargin.structures.matchings.inference import (
     assignment_work,
     exchange_work,
 )
+from maxmargin.structures.means import ANSWERS, Answers
 from maxmargin.structures.oracle import decode, oracle_workspace
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans
 
-# Products of the features of a pair's links with weights and with moves.
-#
-# The matrix ``x`` has one row per feature and one column per link. Loops take four features at a time, to
-# save memory traffic.
+# Products of the features of a pair's links with weights and with moves. The matrix ``x`` has one row per
+# feature and one column per link. Loops take four features at a time, to save memory traffic.
 
 
 @helper
@@ -98,13 +106,6 @@ def _push_four(x0, x1, x2, x3, support, delta, further, scale, w):
     w[1] += scale * t1
     w[2] += scale * t2
     w[3] += scale * t3
-
-
-# The feature map of matchings: from links and counts of places to weights, and back to scores.
-#
-# The statistics of an output are the numbers of sources that use their second, third, ... place, then the
-# indicators of all links, source by source. The weights are those of the features of links, then those of the
-# further places.
 
 
 class MatchingWeights(NamedTuple):
@@ -187,11 +188,6 @@ def matching_push(phi, i, move, scale, w, work):
 @feature_map.unpack.register(MatchingMap)
 def matching_unpack(phi: MatchingMap, w: FloatArray) -> MatchingWeights:
     return MatchingWeights(w[: phi.n_features], w[phi.n_features :])
-
-
-# The oracles of matchings: the best assignment of targets to the places of sources.
-#
-# An output is the target of each place of each source, or -1.
 
 
 @indexed_by_example("links", "sources", "targets", "places", "n_true")
@@ -322,6 +318,53 @@ def _add_link(pairs, i, place, target, sign, count, index, value):
     return count + 1
 
 
+class MatchingMarginWork(NamedTuple):
+    """Workspace: of the oracle, and of `assignment_margins`."""
+
+    oracle: MatchingOracleWork
+    exchanges: ExchangeWork
+
+
+def _margin_work(pairs: MatchingOracle) -> MatchingMarginWork:
+    exchanges = exchange_work(pairs.most_sources * pairs.fertility, pairs.most_targets)
+    return MatchingMarginWork(oracle_workspace(pairs), exchanges)
+
+
+@n_parts.register(MatchingOracle)
+def matching_n_parts(pairs, i):
+    """Return the number of links that could be made."""
+    return pairs.links[i, 1] - pairs.links[i, 0]
+
+
+@decode_with_margins.register(MatchingOracle)
+def matching_decode_with_margins(pairs, i, theta, y, margins, work):
+    """Write, for each link, by how much the score falls if the link is forced to change: added or removed."""
+    decode(pairs, i, theta, y, work.oracle)
+    shape, further = (pairs.sources[i], pairs.targets[i]), pairs.fertility - 1
+    scores = theta[further : further + margins.shape[0]].reshape(shape)
+    prices, bonus = work.oracle.search, work.oracle.bonus
+    assignment_margins(scores, bonus, prices, work.exchanges, y, margins.reshape(shape))
+
+
+def _differing(
+    pairs: MatchingOracle,
+    i: int,
+    theta: FloatArray,
+    y: IntArray,
+    p: int,
+    margin: float,
+    work: MatchingOracleWork,
+) -> IntArray:
+    """Penalise the link if the prediction has it, else reward it."""
+    source, target = divmod(p, int(pairs.targets[i]))
+    is_linked = target in y[source * pairs.fertility : (source + 1) * pairs.fertility]
+    change = -enough(theta, margin) if is_linked else enough(theta, margin)
+    return decode_rescored(pairs, i, theta, y, pairs.fertility - 1 + p, change, work)
+
+
+ANSWERS[MatchingOracle] = Answers(margins=_margin_work, differing=_differing)
+
+
 MatchingProblem = Problem[MatchingMap, MatchingOracle]
 
 
@@ -379,43 +422,58 @@ class Matching:
     ) -> MatchingProblem:
         """Build a problem from links; ``truth``, an array of bools, marks a matching."""
         _check_costs(wrong, missed, owner)
-        phi, pairs = Matching.for_prediction(links, fertility, owner=owner)
-        n_links = int(pairs.links[-1, 1])
+        phi, links = _links_map(links, fertility, owner)
+        n_links = len(links.features) // links.n_features
         true = checked_flags(truth, n_links, owner, "truth")
         costs = np.full(n_links, float(wrong))
         if possible is not None:
             costs[checked_flags(possible, n_links, owner, "possible")] = 0.0
-        pairs = pairs._replace(
-            partners=_partners(pairs, true, owner),
-            cost=plain(np.where(true, -missed, costs), np.float64),
-            n_true=plain(np.add.reduceat(true, pairs.links[:, 0], dtype=np.int64), np.int64),
-            missed=float(missed),
-        )
-        return Problem(phi, pairs)
+        n_true = plain(np.add.reduceat(true, phi.links[:, 0], dtype=np.int64), np.int64)
+        costs = plain(np.where(true, -missed, costs), np.float64)
+        partners = _partners(phi, links, true, owner)
+        return Problem(phi, _oracle(phi, links, partners, costs, n_true, float(missed)))
 
     @staticmethod
     def for_prediction(links: Links, fertility: int = 1, *, owner: str = "Matching") -> MatchingProblem:
         """Build a problem that can be decoded but not trained on: it has no true links."""
-        fertility = checked_count(fertility, owner, "fertility")
-        links = checked_links(links, owner)
-        of_pairs = spans(links.offsets)
-        most_links = int((of_pairs[:, 1] - of_pairs[:, 0]).max())
-        oracle = MatchingOracle(
-            links=of_pairs,
-            sources=links.sources,
-            targets=links.targets,
-            places=spans(np.append(0, np.cumsum(fertility * links.sources))),
-            partners=np.zeros(0, dtype=np.int64),
-            cost=np.zeros(0),
-            n_true=np.zeros(len(of_pairs), dtype=np.int64),
-            missed=0.0,
-            fertility=fertility,
-            most_links=most_links,
-            most_sources=int(links.sources.max()),
-            most_targets=int(links.targets.max()),
-        )
-        phi = MatchingMap(links.features, of_pairs, fertility, int(links.n_features), most_links)
-        return fitting(Problem(phi, oracle), owner)
+        phi, links = _links_map(links, fertility, owner)
+        none, n_true = np.zeros(0, dtype=np.int64), np.zeros(len(phi.links), dtype=np.int64)
+        return Problem(phi, _oracle(phi, links, none, np.zeros(0), n_true, 0.0))
+
+
+def _links_map(links: Links, fertility: int, owner: str) -> tuple[MatchingMap, Links]:
+    """Return the map of checked links, and the links; raise if its weights do not fit into memory."""
+    fertility = checked_count(fertility, owner, "fertility")
+    links = checked_links(links, owner)
+    of_pairs = spans(links.offsets)
+    most_links = int((of_pairs[:, 1] - of_pairs[:, 0]).max())
+    phi = MatchingMap(links.features, of_pairs, fertility, int(links.n_features), most_links)
+    return fitting(Problem(phi, phi), owner).map, links
+
+
+def _oracle(
+    phi: MatchingMap, links: Links, partners: IntArray, cost: FloatArray, n_true: IntArray, missed: float
+) -> MatchingOracle:
+    """Return the oracle of the pairs of a map."""
+    return MatchingOracle(
+        links=phi.links,
+        sources=links.sources,
+        targets=links.targets,
+        places=_places(phi, links),
+        partners=partners,
+        cost=cost,
+        n_true=n_true,
+        missed=missed,
+        fertility=phi.fertility,
+        most_links=phi.most_links,
+        most_sources=int(links.sources.max()),
+        most_targets=int(links.targets.max()),
+    )
+
+
+def _places(phi: MatchingMap, links: Links) -> IntArray:
+    """Return where the places of each pair begin and end."""
+    return spans(np.append(0, np.cumsum(phi.fertility * links.sources)))
 
 
 def _check_costs(wrong: object, missed: object, owner: str) -> None:
@@ -425,53 +483,18 @@ def _check_costs(wrong: object, missed: object, owner: str) -> None:
             raise ValueError(f"{owner}: {name} must be a finite number >= 0, got {shown(value)}.")
 
 
-def _partners(pairs: MatchingOracle, truth: BoolArray, owner: str) -> IntArray:
+def _partners(phi: MatchingMap, links: Links, truth: BoolArray, owner: str) -> IntArray:
     """Return the target of each place; the links of a source take its first places."""
-    partners = np.full(pairs.places[-1, 1], -1, dtype=np.int64)
-    for i, (m, n) in enumerate(zip(pairs.sources, pairs.targets, strict=True)):
-        matrix = truth[pairs.links[i, 0] : pairs.links[i, 1]].reshape(m, n)
+    places = _places(phi, links)
+    partners = np.full(places[-1, 1], -1, dtype=np.int64)
+    for i, (m, n) in enumerate(zip(links.sources, links.targets, strict=True)):
+        matrix = truth[phi.links[i, 0] : phi.links[i, 1]].reshape(m, n)
         source, target = np.nonzero(matrix)
         place = np.cumsum(matrix, axis=1)[source, target] - 1
-        if len(place) and (place.max() >= pairs.fertility or len(set(target.tolist())) < len(target)):
+        if len(place) and (place.max() >= phi.fertility or len(set(target.tolist())) < len(target)):
             raise ValueError(
-                f"{owner}: truth must link a source at most {pairs.fertility} times and a target once, "
+                f"{owner}: truth must link a source at most {phi.fertility} times and a target once, "
                 f"got more for pair {i}."
             )
-        partners[pairs.places[i, 0] + source * pairs.fertility + place] = target
+        partners[places[i, 0] + source * phi.fertility + place] = target
     return partners
-
-
-class MatchingMarginWork(NamedTuple):
-    """Workspace: of the oracle, and of `assignment_margins`."""
-
-    oracle: MatchingOracleWork
-    exchanges: ExchangeWork
-
-
-@margin_workspace.register(MatchingOracle)
-def matching_margin_workspace(pairs: MatchingOracle) -> MatchingMarginWork:
-    exchanges = exchange_work(pairs.most_sources * pairs.fertility, pairs.most_targets)
-    return MatchingMarginWork(oracle_workspace(pairs), exchanges)
-
-
-@n_parts.register(MatchingOracle)
-def matching_n_parts(pairs, i):
-    """Return the number of links that could be made."""
-    return pairs.links[i, 1] - pairs.links[i, 0]
-
-
-@decode_with_margins.register(MatchingOracle)
-def matching_decode_with_margins(pairs, i, theta, y, margins, work):
-    """Write, for each link, by how much the score falls if the link is forced to change: added or removed."""
-    decode(pairs, i, theta, y, work.oracle)
-    shape, further = (pairs.sources[i], pairs.targets[i]), pairs.fertility - 1
-    scores = theta[further : further + margins.shape[0]].reshape(shape)
-    prices, bonus = work.oracle.search, work.oracle.bonus
-    assignment_margins(scores, bonus, prices, work.exchanges, y, margins.reshape(shape))
-
-
-@part_entry.register(MatchingOracle)
-def matching_part_entry(pairs: MatchingOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
-    source, target = divmod(p, int(pairs.targets[i]))
-    places = y[source * pairs.fertility : (source + 1) * pairs.fertility]
-    return pairs.fertility - 1 + p, 1.0 if target in places else -1.0

@@ -9,9 +9,9 @@ from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import add_scaled, clear, fill
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures import counted
-from maxmargin.structures.k_best import find_k_best, search_space
-from maxmargin.structures.margins import _enough, decode_differing, decode_with_margins, margin_workspace
-from maxmargin.structures.means import PartRows, find_means, means_space, part_rows
+from maxmargin.structures.k_best import find_k_best
+from maxmargin.structures.margins import decode_with_margins, enough
+from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.recursions import (
     KBestWork,
@@ -38,12 +38,12 @@ from maxmargin.structures.segments.model import (
     SegmentsOracleWork,
     head_size,
     lay_out_segments,
+    scores_of_segments,
 )
 from maxmargin.structures.slack import check_rescalable, slack_argmax, slack_workspace
 
 
-@decode_differing.register(SegmentsOracle)
-def segments_decode_differing(
+def _differing(
     segments: SegmentsOracle,
     i: int,
     theta: FloatArray,
@@ -58,31 +58,25 @@ def segments_decode_differing(
     last = (int(starts[n]) if n < len(starts) else len(y)) - 1
     marked = np.zeros(len(y), dtype=np.int64)
     marked[last] = last + 1 - starts[n - 1]
-    fines = np.full(segments.width, _enough(theta, margin))
-    pairs = table(theta[: segments.n_labels * segments.width], segments.width)
-    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * segments.width)
+    fines = np.full(segments.width, enough(theta, margin))
+    parts, pairs = scores_of_segments(segments, i, theta)
     lay_out_segments(segments, i, theta, work)
-    segment_viterbi(parts[: len(y)], pairs, segments.n_labels, Marked(marked, y, fines), work.trellis, other)
+    segment_viterbi(parts, pairs, segments.n_labels, Marked(marked, y, fines), work.trellis, other)
     return other
-
-
-@means_space.register(SegmentsOracle)
-def segments_means_space(segments: SegmentsOracle) -> FloatArray:
-    return aligned_zeros(2 * segments.n_labels + 2, segments.width)
 
 
 @find_means.register(SegmentsOracle)
 def segments_find_means(segments, i, theta, work, own, mean):
     K, width, head = segments.n_labels, segments.width, head_size(segments)
     lay_out_segments(segments, i, theta, work)
-    length, size = output_size(segments, i), SEGMENT_ROWS * width
+    parts, pairs = scores_of_segments(segments, i, theta)
     return segment_means(
-        table(theta[head : head + length * size], size),
-        table(theta[: K * width], width),
+        parts,
+        pairs,
         K,
         work.trellis,
         own,
-        table(mean[head:], size),
+        table(mean[head:], SEGMENT_ROWS * width),
         table(mean[: K * width], width),
         table(mean[K * width : head], width),
     )
@@ -111,9 +105,8 @@ def segments_slack_workspace(segments: SegmentsOracle, length: int) -> CountedSe
 @slack_argmax.register(SegmentsOracle)
 def segments_slack_argmax(segments, i, theta, y, work, own):
     truth = segments.truth[segments.tokens[i, 0] : segments.tokens[i, 1]]
-    length, width, K = truth.shape[0], segments.width, segments.n_labels
-    pairs = table(theta[: K * width], width)
-    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * width)[:length]
+    length, K = truth.shape[0], segments.n_labels
+    parts, pairs = scores_of_segments(segments, i, theta)
     lay_out_segments(segments, i, theta, work)
     best_segments_by_count(parts, pairs, K, truth, work.trellis, own)
     m = counted.costliest_count(own.scores[: length + 1])
@@ -229,8 +222,7 @@ class SegmentsMarginWork(NamedTuple):
     search: SegmentMarginWork
 
 
-@margin_workspace.register(SegmentsOracle)
-def segments_margin_workspace(segments: SegmentsOracle) -> SegmentsMarginWork:
+def _margin_work(segments: SegmentsOracle) -> SegmentsMarginWork:
     search = segment_margin_work(segments.longest, segments.n_labels, segments.width)
     return SegmentsMarginWork(oracle_workspace(segments), search)
 
@@ -238,11 +230,10 @@ def segments_margin_workspace(segments: SegmentsOracle) -> SegmentsMarginWork:
 @decode_with_margins.register(SegmentsOracle)
 def segments_decode_with_margins(segments, i, theta, y, margins, work):
     """Write, for each token, the margin of its segment."""
-    length, K, found = output_size(segments, i), segments.n_labels, work.oracle
-    pairs = table(theta[: K * segments.width], segments.width)
-    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * segments.width)[:length]
+    K, found = segments.n_labels, work.oracle
+    parts, pairs = scores_of_segments(segments, i, theta)
     lay_out_segments(segments, i, theta, found)
-    none = Marked(found.unmarked[:length], segments.truth, found.fines)
+    none = Marked(found.unmarked[: parts.shape[0]], segments.truth, found.fines)
     score = segment_viterbi(parts, pairs, K, none, found.trellis, y)
     segment_margins(parts, pairs, K, score, found.trellis, work.search, y, margins)
 
@@ -354,15 +345,16 @@ class KBestSegments(NamedTuple):
     margins: FloatArray
 
 
-@search_space.register(SegmentsOracle)
-def segments_search_space(segments: SegmentsOracle, k: int) -> KBestTrellis:
-    return k_best_trellis(segments.longest, segments.n_labels, segments.n_lengths, k)
+ANSWERS[SegmentsOracle] = Answers(
+    margins=_margin_work,
+    means=lambda segments: aligned_zeros(2 * segments.n_labels + 2, segments.width),
+    k_best=lambda segments, k: k_best_trellis(segments.longest, segments.n_labels, segments.n_lengths, k),
+    differing=_differing,
+)
 
 
 @find_k_best.register(SegmentsOracle)
 def segments_find_k_best(segments, i, theta, work, search, y, scores):
-    width, K = segments.width, segments.n_labels
-    pairs = table(theta[: K * width], width)
-    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * width)
+    parts, pairs = scores_of_segments(segments, i, theta)
     lay_out_segments(segments, i, theta, work)
-    k_best_segmentations(parts[: output_size(segments, i)], pairs, K, work.trellis, search, y, scores)
+    k_best_segmentations(parts, pairs, segments.n_labels, work.trellis, search, y, scores)

@@ -7,6 +7,10 @@ r"""Segmentations (semi-Markov chains): a sequence is cut into segments, each wi
 for segments of the tokens s, ..., e with label k. The weights are W for the features of all tokens of a
 segment, F and G for those of its first and its last token, D for lengths, A for pairs of neighbouring labels
 and b for the first label. Each label has a largest length.
+
+Rows of W, F and G are adjacent, so that a token is scored for all three at once. The weights are such a
+triple of rows for each feature, then A, D (length by length) and b. An output is given by codes: twice the
+label of each token, and one more where a segment starts. See `segment_head` for the layout of its statistics.
 """
 
 from typing import NamedTuple
@@ -24,17 +28,14 @@ from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded, spans
 from maxmargin.structures.products import (
     TokenMapWork,
-    compute_products,
-    has_table,
     head_norm2,
-    multiply_products_behind,
-    new_table_work,
+    multiply_products,
     no_products,
     prefetch_tokens,
     products_norm2,
     push_head,
-    stream_buffer,
-    tabulated,
+    token_map_work,
+    with_tables,
 )
 from maxmargin.structures.rows import Rows, as_rows, n_rows, row_push_few, row_scores
 from maxmargin.structures.segments.encode import EncodedSegments, encode_limits, encode_segments
@@ -46,10 +47,7 @@ from maxmargin.structures.segments.inference import (
     segment_viterbi,
 )
 
-# Differences between two segmentations, in statistics and in loss.
-#
-# A segmentation is given by codes: twice the label of each token, and one more where a segment starts. See
-# `segment_head` for the layout of its statistics.
+LOSSES = ("normalized_hamming", "hamming", "segments")
 
 
 @helper
@@ -163,16 +161,6 @@ def segment_head(n_labels, n_lengths, width):
     return (n_labels + n_lengths) * width
 
 
-# The feature map of segmentations: from labels of tokens, lengths and transitions to weights, and back.
-#
-# .. math:: \langle w, \phi(x, y) \rangle = \sum_{(s, e, k) \in y} \Big(
-#           \sum_{t = s}^{e} \langle W_k, x_t \rangle + \langle F_k, x_s \rangle + \langle G_k, x_e \rangle
-#           + D_{k, e - s + 1} \Big) + b_{k_1} + \sum_{m > 1} A_{k_{m-1} k_m}
-#
-# Rows of W, F and G are adjacent, so that a token is scored for all three at once. The weights are such a
-# triple of rows for each feature, then A, D (length by length) and b.
-
-
 class SegmentWeights(NamedTuple):
     """Weights of segments by meaning.
 
@@ -227,10 +215,7 @@ def segments_map_sizes(phi):
 
 @feature_map.map_workspace.register(SegmentsMap)
 def segments_map_workspace(phi: SegmentsMap) -> TokenMapWork:
-    row = SEGMENT_ROWS * phi.width
-    nonzero = np.zeros(max(phi.longest, row) + 1, dtype=np.uint32)
-    stream = stream_buffer(phi.rows, phi.longest, row)
-    return TokenMapWork(stream, nonzero, new_table_work(phi.table_room))
+    return token_map_work(phi.rows, phi.longest, SEGMENT_ROWS * phi.width, phi.table_room)
 
 
 @feature_map.statistics_size.register(SegmentsMap)
@@ -261,10 +246,7 @@ def segments_gram(phi, i, move, image, work):
     copy(move.delta[:head], image[:head])
     D = table(move.delta[head:], SEGMENT_ROWS * width)[:length]
     G = table(image[head:], SEGMENT_ROWS * width)[:length]
-    if has_table(phi, i):
-        multiply_products_behind(head, phi, i, move, D, G)
-    else:
-        compute_products(head, phi, i, move, D, G, work)
+    multiply_products(head, phi, i, move, D, G, work)
     add_scaled(1.0, D[0][width : 2 * width], G[0][width : 2 * width])
 
 
@@ -306,9 +288,6 @@ def unpack_segments(w: FloatArray, n_features: int, n_labels: int, n_lengths: in
     features, rest = rows[: SEGMENT_ROWS * n_features], rows[SEGMENT_ROWS * n_features :]
     inside, first, last = (features[row::SEGMENT_ROWS].T for row in range(SEGMENT_ROWS))
     return SegmentWeights(inside, first, last, rest[-1], rest[:n_labels], rest[n_labels:-1].T)
-
-
-# The oracles of segmentations: Viterbi over segments.
 
 
 @indexed_by_example("tokens", "token_cost")
@@ -396,14 +375,17 @@ def segments_argmax(segments, i, theta, y, work):
         add_scaled(1.0, segments.segment_cost, work.trellis.lengths[d])
     # Every segment is charged as if wrong. A true one is neither wrong nor missed: deduct twice the cost.
     scaled_copy(2.0, segments.segment_cost, work.fines)
-    _best_segments(segments, theta, Marked(segments.sizes[first:stop], truth, work.fines), work, y)
+    parts, pairs = scores_of_segments(segments, i, theta)
+    marked = Marked(segments.sizes[first:stop], truth, work.fines)
+    segment_viterbi(parts, pairs, segments.n_labels, marked, work.trellis, y)
 
 
 @oracle.decode.register(SegmentsOracle)
 def segments_decode(segments, i, theta, y, work):
-    length = segments.tokens[i, 1] - segments.tokens[i, 0]
+    parts, pairs = scores_of_segments(segments, i, theta)
+    marked = Marked(work.unmarked[: parts.shape[0]], segments.truth, work.fines)
     lay_out_segments(segments, i, theta, work)
-    _best_segments(segments, theta, Marked(work.unmarked[:length], segments.truth, work.fines), work, y)
+    segment_viterbi(parts, pairs, segments.n_labels, marked, work.trellis, y)
 
 
 @subroutine
@@ -439,12 +421,11 @@ def _charge_tokens(truth, cost, trellis):
 
 
 @subroutine
-def _best_segments(segments, theta, marked, work, y):
-    """Write the best segmentation to ``y``."""
-    width, K = segments.width, segments.n_labels
-    pairs = table(theta[: K * width], width)
-    parts = table(theta[head_size(segments) :], SEGMENT_ROWS * width)
-    segment_viterbi(parts[: marked.sizes.shape[0]], pairs, K, marked, work.trellis, y)
+def scores_of_segments(segments, i, theta):
+    """Return the scores of tokens, as rows, and of transitions."""
+    width, length = segments.width, segments.tokens[i, 1] - segments.tokens[i, 0]
+    tokens = table(theta[head_size(segments) :], SEGMENT_ROWS * width)[:length]
+    return tokens, table(theta[: segments.n_labels * width], width)
 
 
 @oracle.loss.register(SegmentsOracle)
@@ -463,7 +444,6 @@ def segments_psi(segments, i, y, index, value):
 
 
 SegmentsProblem = Problem[SegmentsMap, SegmentsOracle]
-LOSSES = ("normalized_hamming", "hamming", "segments")
 
 
 class Segments:
@@ -519,39 +499,48 @@ class Segments:
             raise ValueError(
                 f"{owner}: loss must be one of {', '.join(map(repr, LOSSES))}, got {shown(loss)}."
             )
-        phi, segments = Segments.for_prediction(features, offsets, limits, owner=owner)
+        phi = with_tables(_segments_map(features, offsets, limits, owner))
         check_choice(limits, owner)
         codes = _checked_codes(found.codes, phi, limits, owner)
         lengths, segment_cost = phi.tokens[:, 1] - phi.tokens[:, 0], np.zeros(phi.width)
         if loss == "segments":
             segment_cost[: len(found.classes)] = 1.0
         prices = {"normalized_hamming": 1.0 / lengths, "hamming": np.ones(len(lengths))}
-        segments = segments._replace(
-            truth=codes,
-            sizes=_true_sizes(codes),
-            token_cost=prices.get(loss, np.zeros(len(lengths))),
-            segment_cost=segment_cost,
-        )
-        values, places, room = tabulated(phi.rows, phi.tokens)
-        return Problem(phi._replace(products=values, product_spans=places, table_room=room), segments)
+        token_cost = prices.get(loss, np.zeros(len(lengths)))
+        return _problem(phi, limits, codes, _true_sizes(codes), token_cost, segment_cost)
 
     @staticmethod
     def for_prediction(
         features: Features, offsets: IntArray, limits: IntArray, *, owner: str = "Segments"
     ) -> SegmentsProblem:
         """Build a problem that can be decoded but not trained on: it has no truth."""
-        rows, limits = as_rows(features, owner), _checked_limits(limits, owner)
-        tokens = spans(checked_offsets(offsets, n_rows(rows), owner))
-        width, n_lengths, n = padded(len(limits)), int(limits.max()), len(tokens)
-        sizes = len(limits), n_lengths, width, int((tokens[:, 1] - tokens[:, 0]).max())
-        nothing = np.zeros(0, dtype=np.int64)
-        oracle = SegmentsOracle(
-            tokens, nothing, nothing, np.zeros(n), np.zeros(width), np.zeros((0, width)), *sizes
-        )
-        phi = SegmentsMap(rows, tokens, *no_products(rows, tokens), *sizes)
-        problem = fitting(Problem(phi, oracle), owner)
-        # The barriers may be large: make them only once the problem is known to fit into memory.
-        return Problem(problem.map, oracle._replace(limits=_barriers(limits, n_lengths, width)))
+        phi = _segments_map(features, offsets, limits, owner)
+        nothing, free = np.zeros(0, dtype=np.int64), np.zeros(len(phi.tokens))
+        return _problem(phi, limits, nothing, nothing, free, np.zeros(phi.width))
+
+
+def _segments_map(features: Features, offsets: IntArray, limits: IntArray, owner: str) -> SegmentsMap:
+    """Return the map of checked features; raise if its weights do not fit into memory."""
+    rows, limits = as_rows(features, owner), _checked_limits(limits, owner)
+    tokens = spans(checked_offsets(offsets, n_rows(rows), owner))
+    sizes = len(limits), int(limits.max()), padded(len(limits)), int((tokens[:, 1] - tokens[:, 0]).max())
+    phi = SegmentsMap(rows, tokens, *no_products(rows, tokens), *sizes)
+    return fitting(Problem(phi, phi), owner).map
+
+
+def _problem(
+    phi: SegmentsMap,
+    limits: IntArray,
+    truth: IntArray,
+    sizes: IntArray,
+    token_cost: FloatArray,
+    segment_cost: FloatArray,
+) -> SegmentsProblem:
+    """Return the problem of the sequences of a map."""
+    barriers = aligned_zeros(phi.n_lengths, phi.width)
+    barriers[:, : phi.n_labels] = np.where(np.arange(phi.n_lengths)[:, None] < limits, 0.0, -np.inf)
+    own = phi.n_labels, phi.n_lengths, phi.width, phi.longest
+    return Problem(phi, SegmentsOracle(phi.tokens, truth, sizes, token_cost, segment_cost, barriers, *own))
 
 
 def check_choice(limits: IntArray, owner: str) -> None:
@@ -571,13 +560,6 @@ def _checked_limits(limits: IntArray, owner: str) -> IntArray:
             f"{owner}: limits must be lengths of the segments of each label, at least one > 0, got {limits}."
         )
     return array
-
-
-def _barriers(limits: IntArray, n_lengths: int, width: int) -> FloatArray:
-    """Return zero where a label may have a length, else -inf."""
-    barriers = aligned_zeros(n_lengths, width)
-    barriers[:, : len(limits)] = np.where(np.arange(n_lengths)[:, None] < limits, 0.0, -np.inf)
-    return barriers
 
 
 def _checked_codes(codes: IntArray, phi: SegmentsMap, limits: IntArray, owner: str) -> IntArray:

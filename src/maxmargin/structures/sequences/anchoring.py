@@ -10,23 +10,20 @@ A block includes the held tokens at its ends, where psi is zero. Features and la
 problem.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling import is_wrapper, python_generic, subroutine
+from maxmargin.compiling import is_wrapper, subroutine
 from maxmargin.compiling.generics import absent
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures import oracle
 from maxmargin.structures.kernelised import KernelisedMap
 from maxmargin.structures.problem import AnyProblem, Problem, indexed_by_example, take
-from maxmargin.structures.products import tabulated
+from maxmargin.structures.products import with_tables
 from maxmargin.structures.sequences.model import ChainMap
-from maxmargin.structures.sequences.oracle import ChainOracle
-from maxmargin.structures.sequences.second_order import SecondOrderOracle
+from maxmargin.structures.sequences.oracle import ChainOracle, SecondOrderOracle
 from maxmargin.structures.slack import SlackRescaledOracle
-
-# Oracles of blocks of long sequences: the labels of some tokens at the ends are held at the truth.
 
 # Far below the score of any output that has a certificate; yet sums of a few such numbers are finite.
 _NEVER = -1e300
@@ -170,13 +167,13 @@ def joined(anchors: Anchors) -> tuple[Anchors, IntArray]:
 def anchored(problem: AnyProblem, anchors: Anchors) -> AnyProblem:
     """Return the problem whose examples are the blocks."""
     repeated = take(problem, anchors.examples)
-    return Problem(narrowed(repeated.map, anchors), narrowed(repeated.oracle, anchors))
+    return Problem(_narrowed(repeated.map, anchors), _narrowed(repeated.oracle, anchors))
 
 
 def check_anchored(problem: AnyProblem) -> None:
     """Raise unless the sequences of the problem can be divided into blocks."""
     for half in problem:
-        if not is_divisible(half):
+        if not _is_divisible(half):
             raise TypeError(
                 "Anchored: problem must be a Chain or SecondOrderChain without kernel and rescaled slacks, "
                 f"got one with a {type(half).__name__}."
@@ -185,77 +182,48 @@ def check_anchored(problem: AnyProblem) -> None:
 
 def can_anchor(problem: AnyProblem) -> bool:
     """Whether the sequences of the problem can be divided into blocks."""
-    return all(is_divisible(half) for half in problem)
+    return all(map(_is_divisible, problem))
+
+
+def _is_divisible(half: Any) -> bool:
+    """Whether a map or an oracle has an equivalent for blocks.
+
+    The rows of a kernel have a different layout, and rescaled slacks do not add up over blocks.
+    """
+    while is_wrapper(type(half)) and not isinstance(half, KernelisedMap | SlackRescaledOracle):
+        half = half.inner
+    return isinstance(half, ChainMap | ChainOracle)
+
+
+def _within(oracle: Any, *kinds: type) -> Any:
+    """Return the oracle of one of these classes within wrappers."""
+    while not isinstance(oracle, kinds):
+        oracle = oracle.inner
+    return oracle
 
 
 def chain_of(oracle: object) -> ChainOracle:
     """Return the oracle of the chain within wrappers."""
-    while not isinstance(oracle, ChainOracle):
-        oracle = oracle.inner  # type: ignore[attr-defined]
-    return oracle
+    chain: ChainOracle = _within(oracle, ChainOracle)
+    return chain
 
 
-@python_generic
-def is_divisible(half: object) -> bool:
-    """Whether a map or an oracle has an equivalent for blocks."""
-    return is_wrapper(type(half)) and is_divisible(half.inner)  # type: ignore[attr-defined]
-
-
-@is_divisible.register(ChainMap)
-@is_divisible.register(ChainOracle)
-def chain_is_divisible(half: object) -> bool:
-    return True
-
-
-# The rows of a kernel have a different layout, and rescaled slacks do not add up over blocks.
-@is_divisible.register(KernelisedMap)
-@is_divisible.register(SlackRescaledOracle)
-def wrapper_is_not_divisible(half: object) -> bool:
-    return False
-
-
-@python_generic
 def n_held(oracle: object) -> int:
     """Return how many neighbouring tokens must be held so that the two sides do not interact."""
-    return int(n_held(oracle.inner))  # type: ignore[attr-defined]
+    return 2 if isinstance(_within(oracle, ChainOracle, SecondOrderOracle), SecondOrderOracle) else 1
 
 
-@n_held.register(ChainOracle)
-def chain_n_held(oracle: ChainOracle) -> int:
-    return 1
-
-
-@n_held.register(SecondOrderOracle)
-def second_order_n_held(oracle: SecondOrderOracle) -> int:
-    return 2
-
-
-@python_generic
-def narrowed(half, anchors):
+def _narrowed(half: Any, anchors: Anchors) -> Any:
     """Return a map or an oracle with one example per block, restricted to the tokens of the blocks."""
-    return half._replace(inner=narrowed(half.inner, anchors))
-
-
-@narrowed.register(ChainMap)
-def chain_map_narrowed(phi: ChainMap, anchors: Anchors) -> ChainMap:
-    products = tabulated(phi.rows, anchors.tokens)
-    return phi._replace(
-        tokens=anchors.tokens,
-        products=products.values,
-        product_spans=products.spans,
-        table_room=products.room,
-        longest=_longest(anchors),
-    )
-
-
-@narrowed.register(ChainOracle)
-def chain_oracle_narrowed(chain: ChainOracle, anchors: Anchors) -> AnchoredOracle:
-    return _held(_shorter(chain, anchors), chain, anchors)
-
-
-@narrowed.register(SecondOrderOracle)
-def second_order_oracle_narrowed(chain: SecondOrderOracle, anchors: Anchors) -> AnchoredOracle:
-    return _held(SecondOrderOracle(_shorter(chain.inner, anchors)), chain.inner, anchors)
+    longest = int((anchors.tokens[:, 1] - anchors.tokens[:, 0]).max())
+    if isinstance(half, ChainMap):
+        return with_tables(half._replace(tokens=anchors.tokens, longest=longest))
+    if isinstance(half, ChainOracle):
+        return _held(half._replace(tokens=anchors.tokens, longest=longest), half, anchors)
+    if isinstance(half, SecondOrderOracle):
+        inner = half.inner._replace(tokens=anchors.tokens, longest=longest)
+        return _held(SecondOrderOracle(inner), half.inner, anchors)
+    return half._replace(inner=_narrowed(half.inner, anchors))
 
 
 def _held(inner: ChainOracle | SecondOrderOracle, chain: ChainOracle, anchors: Anchors) -> AnchoredOracle:
@@ -263,11 +231,3 @@ def _held(inner: ChainOracle | SecondOrderOracle, chain: ChainOracle, anchors: A
     return AnchoredOracle(
         inner, anchors.tokens, chain.labels, anchors.held, head, chain.n_labels, chain.width
     )
-
-
-def _shorter(chain: ChainOracle, anchors: Anchors) -> ChainOracle:
-    return chain._replace(tokens=anchors.tokens, longest=_longest(anchors))
-
-
-def _longest(anchors: Anchors) -> int:
-    return int((anchors.tokens[:, 1] - anchors.tokens[:, 0]).max())

@@ -8,10 +8,10 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.encoding.fields import number_fields
 from maxmargin.encoding.kinds import Tokens
 from maxmargin.encoding.labels import Labels, encode_labels, holds_arrays
 from maxmargin.encoding.sequences import NumberedSequences
+from maxmargin.encoding.table import number_fields
 from maxmargin.estimators import confidence, explanation, inspection, sequences, tables
 from maxmargin.estimators.confidence import known_states, lists_of_marginals, split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
@@ -37,8 +37,7 @@ from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback
 from maxmargin.structures.k_best import KBest, check_k
 from maxmargin.structures.sequences.encode import check_allowed, check_lengths, encode_forbidden
-from maxmargin.structures.sequences.model import Chain
-from maxmargin.structures.sequences.second_order import SecondOrderChain
+from maxmargin.structures.sequences.model import Chain, SecondOrderChain
 
 
 class ChainReader(NamedTuple):
@@ -99,7 +98,7 @@ _Labellings = list[Labels] | list[list[str]] | list[list[int]]
 
 def _attributes() -> tuple[object, object]:
     """Return a sequence of attributes as read from a file; a kernel numbers their names."""
-    codes, counts, _, _ = number_fields(b"a\tb\nb\n")
+    codes, counts, _ = number_fields(b"a\tb\nb\n")
     return NumberedSequences(["a", "b"], codes, None, counts, np.array([0, 2])), [[0, 1]]
 
 
@@ -276,7 +275,7 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
     order : {1, 2}, default=1
         Number of labels that the next one depends on. An oracle of second order takes n_labels times longer.
     loss : {"hamming", "normalized_hamming"} or array (n_labels, n_labels), default="hamming"
-        Number of wrong labels, their share (the default of `Chain.from_sequences`, as in the paper),
+        Number of wrong labels, their share (the default of ``Chain.from_sequences``, as in the paper),
         or a cost ``loss[truth, label]``, labels in the order of ``classes_``. Costs are averaged over the
         sequence, unlike "hamming", which adds them up: multiply them by a typical length, or raise C.
     %(rescaling)s

@@ -1,17 +1,22 @@
-r"""First-order chains: one label per position, and a weight for each pair of neighbours.
+r"""Sequences: one label per position, and weights for neighbouring labels, two or three in a row.
 
 .. math:: \langle w, \phi(x, y) \rangle = \sum_t \langle W_{y_t}, x_t \rangle + b_{y_1} + e_{y_T}
-          + \sum_{t > 1} A_{y_{t-1} y_t}
+          + \sum_{t > 1} A_{y_{t-1} y_t} + \sum_{t > 2} B_{y_{t-2} y_{t-1} y_t}
 
-with feature weights W of each label, start and end biases b, e and transitions A, as in the paper's code.
+with feature weights W of each label, start and end biases b, e and transitions A, as in the paper's code, and
+with weights B of trigrams in chains of second order only. The weights are a matrix of padded rows of labels:
+one row per feature, then b, e, the rows of A, and those of B. The statistics of an output are laid out by
+`maxmargin.structures.sequences.oracle`.
 """
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import NamedTuple, ParamSpec
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.compiling import apart, subroutine
+from maxmargin.compiling import not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import add_product, add_scaled, clear, copy
 from maxmargin.encoding.checked import checked_count, checked_numbers, checked_offsets
@@ -22,35 +27,26 @@ from maxmargin.structures import feature_map
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded, spans
 from maxmargin.structures.products import (
     TokenMapWork,
-    compute_products,
-    has_table,
+    head_norm2,
     multiply_products,
-    new_table_work,
     no_products,
     prefetch_tokens,
     products_norm2,
-    push_transitions,
-    stream_buffer,
-    tabulated,
-    transitions_norm2,
+    push_head,
+    token_map_work,
+    with_tables,
 )
 from maxmargin.structures.rows import Rows, as_rows, n_rows, row_push_few, row_scores
 from maxmargin.structures.sequences.encode import check_allowed, checked_forbidden, encode_forbidden
-from maxmargin.structures.sequences.oracle import ChainOracle, as_transitions
+from maxmargin.structures.sequences.oracle import (
+    ChainOracle,
+    SecondOrderOracle,
+    as_transitions,
+    chain_statistics,
+    trigram_statistics,
+)
 
-
-@subroutine
-def chain_statistics(n_labels, width, length):
-    """Number of statistics of a chain: counts of transitions, then a row of labels for each position."""
-    return (n_labels + length) * width
-
-
-# The feature map of chains: from labels at positions and transitions to weights, and back to scores.
-#
-# .. math:: \langle w, \phi(x, y) \rangle = \sum_t \langle W_{y_t}, x_t \rangle + b_{y_1} + e_{y_T}
-#           + \sum_{t > 1} A_{y_{t-1} y_t}
-#
-# The weights are a matrix of padded rows of labels: one row per feature, then b, e and the rows of A.
+LOSSES = ("normalized_hamming", "hamming")
 
 
 class ChainWeights(NamedTuple):
@@ -100,9 +96,7 @@ def chain_map_sizes(phi):
 
 @feature_map.map_workspace.register(ChainMap)
 def chain_map_workspace(phi: ChainMap) -> TokenMapWork:
-    nonzero = np.zeros(max(phi.longest, phi.width) + 1, dtype=np.uint32)
-    stream = stream_buffer(phi.rows, phi.longest, phi.width)
-    return TokenMapWork(stream, nonzero, new_table_work(phi.table_room))
+    return token_map_work(phi.rows, phi.longest, phi.width, phi.table_room)
 
 
 @feature_map.statistics_size.register(ChainMap)
@@ -128,16 +122,13 @@ def chain_score(phi, i, w, theta):
 
 
 @feature_map.gram.register(ChainMap)
-@apart
+@not_inlined
 def chain_gram(phi, i, move, image, work):
     length, K = phi.tokens[i, 1] - phi.tokens[i, 0], phi.n_labels
     delta, parts = table(move.delta, phi.width), table(image, phi.width)
     copy(move.delta[: K * phi.width], image[: K * phi.width])
     D, G = delta[K : K + length], parts[K : K + length]
-    if has_table(phi, i):
-        multiply_products(phi, i, move, D, G)
-    else:
-        compute_products(K * phi.width, phi, i, move, D, G, work)
+    multiply_products(K * phi.width, phi, i, move, D, G, work)
     add_scaled(1.0, D[0], G[0])
     add_scaled(1.0, D[length - 1], G[length - 1])
 
@@ -150,7 +141,7 @@ def chain_norm2(phi, i, move, image, work):
     clear(sums)
     add_product(1.0, D[0], D[0], sums)
     add_product(1.0, D[length - 1], D[length - 1], sums)
-    return products_norm2(phi, i, D, G, sums, work) + transitions_norm2(phi, move)
+    return products_norm2(phi, i, D, G, sums, work) + head_norm2(K * phi.width, move)
 
 
 @feature_map.push.register(ChainMap)
@@ -162,7 +153,7 @@ def chain_push(phi, i, move, scale, w, work):
         row_push_few(phi.rows, first + t, scale, D[K + t], W, work.nonzero)
     add_scaled(scale, D[K], W[F])
     add_scaled(scale, D[K + length - 1], W[F + 1])
-    push_transitions(phi, move, scale, w[(F + 2) * phi.width :])
+    push_head(K * phi.width, move, scale, w[(F + 2) * phi.width :])
 
 
 @feature_map.row_layout.register(ChainMap)
@@ -181,8 +172,99 @@ def unpack_chain(w: FloatArray, n_features: int, n_labels: int) -> ChainWeights:
     return ChainWeights(W[:f].T, W[f], W[f + 1], W[f + 2 :])
 
 
+class SecondOrderWeights(NamedTuple):
+    """Weights by meaning; ``trigrams[i, j, k]`` scores label k after label j after label i."""
+
+    unary: FloatArray
+    start: FloatArray
+    end: FloatArray
+    transitions: FloatArray
+    trigrams: FloatArray
+
+
+class SecondOrderMap(NamedTuple):
+    """Features of sequences, which are those of a chain: trigrams have none."""
+
+    inner: ChainMap
+
+
+@feature_map.map_sizes.register(SecondOrderMap)
+def second_order_map_sizes(phi):
+    chain = feature_map.map_sizes(phi.inner)
+    trigrams = trigram_statistics(phi.inner.n_labels, phi.inner.width)
+    return feature_map.MapSizes(chain.examples, chain.weights + trigrams, chain.statistics + trigrams)
+
+
+@feature_map.statistics_size.register(SecondOrderMap)
+def second_order_statistics_size(phi, i):
+    trigrams = trigram_statistics(phi.inner.n_labels, phi.inner.width)
+    return feature_map.statistics_size(phi.inner, i) + trigrams
+
+
+@subroutine
+def _first_weight(phi):
+    """Index of the first weight of a trigram."""
+    return (phi.inner.rows.n_columns + 2 + phi.inner.n_labels) * phi.inner.width
+
+
+@feature_map.score.register(SecondOrderMap)
+def second_order_score(phi, i, w, theta):
+    first = feature_map.statistics_size(phi.inner, i)
+    feature_map.score(phi.inner, i, w, theta)
+    trigrams = trigram_statistics(phi.inner.n_labels, phi.inner.width)
+    copy(w[_first_weight(phi) :], theta[first : first + trigrams])
+
+
+@feature_map.gram.register(SecondOrderMap)
+def second_order_gram(phi, i, move, image, work):
+    first = feature_map.statistics_size(phi.inner, i)
+    feature_map.gram(phi.inner, i, move, image, work.inner)
+    clear(image[first : first + trigram_statistics(phi.inner.n_labels, phi.inner.width)])
+    for c in range(move.size[0]):
+        if move.support[c] >= first:
+            image[move.support[c]] = move.delta[move.support[c]]
+
+
+@feature_map.norm2.register(SecondOrderMap)
+def second_order_norm2(phi, i, move, image, work):
+    first = feature_map.statistics_size(phi.inner, i)
+    total = feature_map.norm2(phi.inner, i, move, image, work.inner)
+    for c in range(move.size[0]):
+        if move.support[c] >= first:
+            entry = move.delta[move.support[c]]
+            total += entry * entry  # the interpreter would round a power differently
+    return total
+
+
+@feature_map.push.register(SecondOrderMap)
+def second_order_push(phi, i, move, scale, w, work):
+    first, weights = feature_map.statistics_size(phi.inner, i), _first_weight(phi)
+    feature_map.push(phi.inner, i, move, scale, w[:weights], work.inner)
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if p >= first:
+            w[weights + (p - first)] += scale * move.delta[p]
+
+
+@feature_map.row_layout.register(SecondOrderMap)
+def second_order_row_layout(phi: SecondOrderMap) -> feature_map.RowLayout:
+    return feature_map.row_layout(phi.inner)
+
+
+@feature_map.unpack.register(SecondOrderMap)
+def second_order_unpack(phi: SecondOrderMap, w: FloatArray) -> SecondOrderWeights:
+    return unpack_second_order(w, phi.inner.rows.n_columns, phi.inner.n_labels)
+
+
+def unpack_second_order(w: FloatArray, n_features: int, n_labels: int) -> SecondOrderWeights:
+    """Return the weights of a second-order chain by meaning, as views of ``w``."""
+    K, width = n_labels, padded(n_labels)
+    end = (n_features + 2 + K) * width
+    by_middle = w[end:].reshape(K, K, width)[:, :, :K]
+    return SecondOrderWeights(*unpack_chain(w[:end], n_features, K), by_middle.transpose(1, 0, 2))
+
+
 ChainProblem = Problem[ChainMap, ChainOracle]
-LOSSES = ("normalized_hamming", "hamming")
 
 
 class Chain:
@@ -242,19 +324,13 @@ class Chain:
         ``forbidden`` is a matrix from `encode_forbidden`, or None. If label k is true, a wrong token costs
         ``class_costs[k]`` times as much.
         """
-        problem = Chain.for_prediction(features, offsets, n_labels, forbidden, owner=owner)
-        phi, chain = problem
+        phi = with_tables(_chain_map(features, offsets, n_labels, owner))
         cost = cost_matrix(loss, LOSSES, n_labels, owner)
         cost = cost if class_costs is None else cost * class_costs[:, None]
-        unscaled = isinstance(loss, str) and loss == "hamming"
-        lengths = phi.tokens[:, 1] - phi.tokens[:, 0]
-        chain = chain._replace(
-            labels=checked_numbers(labels, n_rows(phi.rows), n_labels, owner),
-            cost=pad_columns(cost, phi.width),
-            scale=np.ones(len(lengths)) if unscaled else 1.0 / lengths,
-        )
-        values, places, room = tabulated(phi.rows, phi.tokens)
-        return Problem(phi._replace(products=values, product_spans=places, table_room=room), chain)
+        labels = checked_numbers(labels, n_rows(phi.rows), n_labels, owner)
+        unscaled, lengths = isinstance(loss, str) and loss == "hamming", phi.tokens[:, 1] - phi.tokens[:, 0]
+        scale = np.ones(len(lengths)) if unscaled else 1.0 / lengths
+        return Problem(phi, _chain_oracle(phi, forbidden, labels, pad_columns(cost, phi.width), scale, owner))
 
     @staticmethod
     def for_prediction(
@@ -266,13 +342,54 @@ class Chain:
         owner: str = "Chain",
     ) -> ChainProblem:
         """Build a problem that can be decoded but not trained on: it has no labels."""
-        width, rows = padded(checked_count(n_labels, owner, "n_labels")), as_rows(features, owner)
-        tokens = spans(checked_offsets(offsets, n_rows(rows), owner))
-        matrix = None if forbidden is None else checked_forbidden(forbidden, n_labels, owner)
-        sizes = int(n_labels), width, int((tokens[:, 1] - tokens[:, 0]).max())
-        labels, cost, scale = np.zeros(0, dtype=np.int64), np.zeros((0, width)), np.zeros(len(tokens))
-        problem = Problem(
-            ChainMap(rows, tokens, *no_products(rows, tokens), *sizes),
-            ChainOracle(tokens, labels, cost, scale, as_transitions(matrix, width), *sizes),
-        )
-        return fitting(problem, owner)
+        phi = _chain_map(features, offsets, n_labels, owner)
+        labels, cost = np.zeros(0, dtype=np.int64), np.zeros((0, phi.width))
+        return Problem(phi, _chain_oracle(phi, forbidden, labels, cost, np.zeros(len(phi.tokens)), owner))
+
+
+def _chain_map(features: Features, offsets: IntArray, n_labels: int, owner: str) -> ChainMap:
+    """Return the map of checked features; raise if its weights do not fit into memory."""
+    width, rows = padded(checked_count(n_labels, owner, "n_labels")), as_rows(features, owner)
+    tokens = spans(checked_offsets(offsets, n_rows(rows), owner))
+    longest = int((tokens[:, 1] - tokens[:, 0]).max())
+    phi = ChainMap(rows, tokens, *no_products(rows, tokens), int(n_labels), width, longest)
+    return fitting(Problem(phi, phi), owner).map
+
+
+def _chain_oracle(
+    phi: ChainMap,
+    forbidden: ArrayLike | None,
+    labels: IntArray,
+    cost: FloatArray,
+    scale: FloatArray,
+    owner: str,
+) -> ChainOracle:
+    """Return the oracle of the sequences of a map."""
+    matrix = None if forbidden is None else checked_forbidden(forbidden, phi.n_labels, owner)
+    transitions = as_transitions(matrix, phi.width)
+    return ChainOracle(phi.tokens, labels, cost, scale, transitions, phi.n_labels, phi.width, phi.longest)
+
+
+SecondOrderProblem = Problem[SecondOrderMap, SecondOrderOracle]
+Arguments = ParamSpec("Arguments")
+_NAME = "SecondOrderChain"
+
+
+def _with_trigrams(build: Callable[Arguments, ChainProblem]) -> Callable[Arguments, SecondOrderProblem]:
+    """Return a builder of chains that also have trigram weights, if these fit into memory."""
+
+    @functools.wraps(build)
+    def build_second_order(*args: Arguments.args, **kwargs: Arguments.kwargs) -> SecondOrderProblem:
+        owner = str(kwargs.setdefault("owner", _NAME))
+        chain = build(*args, **kwargs)
+        return fitting(Problem(SecondOrderMap(chain.map), SecondOrderOracle(chain.oracle)), owner)
+
+    return build_second_order
+
+
+class SecondOrderChain:
+    """Builders of sequence-labelling problems with trigram weights: those of `Chain`, with its arguments."""
+
+    from_sequences = staticmethod(_with_trigrams(Chain.from_sequences))
+    from_encoded = staticmethod(_with_trigrams(Chain.from_encoded))
+    for_prediction = staticmethod(_with_trigrams(Chain.for_prediction))

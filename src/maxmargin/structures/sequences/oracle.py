@@ -1,23 +1,52 @@
-"""Oracle of chains: which transitions are allowed, the best labelling, and what else is asked of it."""
+r"""The oracles of sequences, of first and second order: labellings, their losses, and the best of them.
+
+The statistics of an output are its counts of transitions, as rows of the second label, and then a row of
+labels for each position, which is the indicator of its label. Those of trigrams follow in chains of second
+order: rows of the third label, one for each pair of the others, ordered by the middle label first, which is
+the order in which `second_order_viterbi` reads them.
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin.compiling import generic, helper, subroutine
+from maxmargin.compiling.generics import absent
 from maxmargin.compiling.intrinsics import prefetch, table
 from maxmargin.compiling.loops import add_scaled, copy, weighted_sum
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures import counted, oracle
 from maxmargin.structures.counted import Counted
-from maxmargin.structures.k_best import find_k_best, search_space
-from maxmargin.structures.margins import decode_with_margins, margin_workspace, part_entry
-from maxmargin.structures.means import PartRows, find_means, means_space, part_rows
+from maxmargin.structures.k_best import find_k_best
+from maxmargin.structures.margins import decode_with_margins
+from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.problem import indexed_by_example
-from maxmargin.structures.recursions import BARRIER, LEAST, KBestWork, k_best_work
-from maxmargin.structures.sequences.inference import forward_backward, k_best_paths, path_margins, viterbi
+from maxmargin.structures.recursions import BARRIER, LEAST, k_best_work
+from maxmargin.structures.sequences.inference import (
+    forward_backward,
+    k_best_paths,
+    k_best_second_order,
+    pair_sums,
+    path_margins,
+    second_order_margins,
+    second_order_means,
+    second_order_viterbi,
+    viterbi,
+)
 from maxmargin.structures.slack import check_counts, check_rescalable, slack_argmax, slack_workspace
+
+
+@subroutine
+def chain_statistics(n_labels, width, length):
+    """Number of statistics of a chain: counts of transitions, then a row of labels for each position."""
+    return (n_labels + length) * width
+
+
+@subroutine
+def trigram_statistics(n_labels, width):
+    """Number of statistics of trigrams, which follow those of a chain."""
+    return n_labels * n_labels * width
 
 
 class AllTransitions(NamedTuple):
@@ -58,68 +87,26 @@ def as_transitions(forbidden: Any, width: int) -> Transitions:
 
 
 @generic
-def best_path(transitions, unary, pairs, n_labels, work, y):
-    """Write the best labelling to ``y``; see `viterbi`."""
+def allowed(transitions, unary, pairs, n_labels, work):
+    """Return the scores of labels and of transitions, with barriers; ``unary`` may be in ``work`` already."""
     raise NotImplementedError
 
 
-@best_path.register(AllTransitions)
-def all_transitions_best_path(transitions, unary, pairs, n_labels, work, y):
-    viterbi(unary, pairs, n_labels, work.value, y)
+@allowed.register(AllTransitions)
+def all_transitions_allowed(transitions, unary, pairs, n_labels, work):
+    return unary, pairs
 
 
-@best_path.register(SomeTransitions)
-def some_transitions_best_path(transitions, unary, pairs, n_labels, work, y):
-    lay_out(transitions, unary, pairs, n_labels, work)
-    viterbi(work.unary[: unary.shape[0]], work.pairs, n_labels, work.value, y)
-
-
-@generic
-def path_means(transitions, unary, pairs, n_labels, work, marginals, counts):
-    """Write the means over all labellings, and return the log-partition; see `forward_backward`."""
-    raise NotImplementedError
-
-
-@path_means.register(AllTransitions)
-def all_transitions_path_means(transitions, unary, pairs, n_labels, work, marginals, counts):
-    return forward_backward(unary, pairs, n_labels, work.value, work.joint, marginals, counts)
-
-
-@path_means.register(SomeTransitions)
-def some_transitions_path_means(transitions, unary, pairs, n_labels, work, marginals, counts):
-    lay_out(transitions, unary, pairs, n_labels, work)
-    inner = work.unary[: unary.shape[0]]
-    return forward_backward(inner, work.pairs, n_labels, work.value, work.joint, marginals, counts)
-
-
-@generic
-def lay_out(transitions, unary, pairs, n_labels, work):
-    """Write the scores to ``work``, with barriers; ``unary`` may be there already."""
-    raise NotImplementedError
-
-
-@lay_out.register(AllTransitions)
-def all_transitions_lay_out(transitions, unary, pairs, n_labels, work):
-    _copy_rows(unary, work.unary)
-    _copy_rows(pairs, work.pairs)
-
-
-@lay_out.register(SomeTransitions)
-def some_transitions_lay_out(transitions, unary, pairs, n_labels, work):
-    _copy_rows(unary, work.unary)
+@allowed.register(SomeTransitions)
+def some_transitions_allowed(transitions, unary, pairs, n_labels, work):
+    length = unary.shape[0]
+    for t in range(length):
+        copy(unary[t], work.unary[t])
     add_scaled(1.0, transitions.start, work.unary[0])
-    add_scaled(1.0, transitions.end, work.unary[unary.shape[0] - 1])
+    add_scaled(1.0, transitions.end, work.unary[length - 1])
     for j in range(n_labels):
         weighted_sum(1.0, pairs[j], 1.0, transitions.pairs[j], work.pairs[j])
-
-
-@helper
-def _copy_rows(rows, out):
-    for t in range(rows.shape[0]):
-        copy(rows[t], out[t])
-
-
-# The oracles of chains: Viterbi and forward-backward on scores of labels at positions and of transitions.
+    return work.unary[:length], work.pairs
 
 
 @indexed_by_example("tokens", "scale")
@@ -198,14 +185,16 @@ def chain_argmax(chain, i, theta, y, work):
     length = chain.tokens[i, 1] - chain.tokens[i, 0]
     parts, K = table(theta, chain.width), chain.n_labels
     add_costs(chain, i, parts, 1.0, work)
-    best_path(chain.transitions, work.unary[:length], parts[:K], K, work, y)
+    unary, pairs = allowed(chain.transitions, work.unary[:length], parts[:K], K, work)
+    viterbi(unary, pairs, K, work.value, y)
 
 
 @oracle.decode.register(ChainOracle)
 def chain_decode(chain, i, theta, y, work):
     length = chain.tokens[i, 1] - chain.tokens[i, 0]
     parts, K = table(theta, chain.width), chain.n_labels
-    best_path(chain.transitions, parts[K : K + length], parts[:K], K, work, y)
+    unary, pairs = allowed(chain.transitions, parts[K : K + length], parts[:K], K, work)
+    viterbi(unary, pairs, K, work.value, y)
 
 
 @oracle.loss.register(ChainOracle)
@@ -243,8 +232,9 @@ def chain_expectation(chain, i, theta, share, z, work):
     labels = chain.labels[chain.tokens[i, 0] : chain.tokens[i, 1]]
     parts, mean = table(theta, chain.width), table(z, chain.width)
     add_costs(chain, i, parts, share, work)
-    unary, marginals = work.unary[:length], mean[K : K + length]
-    log_partition = path_means(chain.transitions, unary, parts[:K], K, work, marginals, mean[:K])
+    marginals = mean[K : K + length]
+    unary, pairs = allowed(chain.transitions, work.unary[:length], parts[:K], K, work)
+    log_partition = forward_backward(unary, pairs, K, work.value, work.joint, marginals, mean[:K])
     loss = 0.0
     for t in range(length):
         for k in range(K):
@@ -276,46 +266,38 @@ class ChainMarginWork(NamedTuple):
     rows: FloatArray
 
 
-@margin_workspace.register(ChainOracle)
-def chain_margin_workspace(chain: ChainOracle) -> ChainMarginWork:
+def _margin_work(chain: ChainOracle) -> ChainMarginWork:
     turned = aligned_zeros(chain.n_labels, chain.width)
     return ChainMarginWork(oracle_workspace(chain), turned, aligned_zeros(2, chain.width))
 
 
+ANSWERS[ChainOracle] = Answers(
+    margins=_margin_work,
+    means=lambda chain: np.zeros(0),
+    k_best=lambda chain, k: k_best_work(chain.longest, chain.n_labels, k),
+)
+
+
+@subroutine
+def _allowed_scores(chain, i, theta, work):
+    """Return the scores of labels and of transitions, without costs."""
+    parts, K = table(theta, chain.width), chain.n_labels
+    return allowed(chain.transitions, parts[K : K + output_size(chain, i)], parts[:K], K, work)
+
+
 @decode_with_margins.register(ChainOracle)
 def chain_decode_with_margins(chain, i, theta, y, margins, work):
-    length, K, found = output_size(chain, i), chain.n_labels, work.oracle
-    parts = table(theta, chain.width)
-    lay_out(chain.transitions, parts[K : K + length], parts[:K], K, found)
-    unary = found.unary[:length]
-    viterbi(unary, found.pairs, K, found.value, y)
-    path_margins(unary, found.pairs, K, found.value, work.turned, work.rows, y, margins)
-    _lift_barriers(margins)
+    unary, pairs = _allowed_scores(chain, i, theta, work.oracle)
+    viterbi(unary, pairs, chain.n_labels, work.oracle.value, y)
+    path_margins(unary, pairs, chain.n_labels, work.oracle.value, work.turned, work.rows, y, margins)
+    lift_barriers(margins)
 
 
 @helper
-def _lift_barriers(margins):
+def lift_barriers(margins):
     """Make margins infinite where every other output has a forbidden transition."""
     for t in range(margins.shape[0]):
         margins[t] = np.inf if margins[t] > -LEAST else margins[t]
-
-
-@part_entry.register(ChainOracle)
-def chain_part_entry(chain: ChainOracle, i: int, y: IntArray, p: int) -> tuple[int, float]:
-    return (chain.n_labels + p) * chain.width + int(y[p]), 1.0
-
-
-@means_space.register(ChainOracle)
-def chain_means_space(chain: ChainOracle) -> FloatArray:
-    return np.zeros(0)
-
-
-@find_means.register(ChainOracle)
-def chain_find_means(chain, i, theta, work, own, mean):
-    length, K = output_size(chain, i), chain.n_labels
-    parts, means = table(theta, chain.width), table(mean, chain.width)
-    unary, marginals = parts[K : K + length], means[K : K + length]
-    return path_means(chain.transitions, unary, parts[:K], K, work, marginals, means[:K])
 
 
 @part_rows.register(ChainOracle)
@@ -323,17 +305,17 @@ def chain_part_rows(chain, i):
     return PartRows(chain.n_labels * chain.width, chain.width, output_size(chain, i), chain.n_labels)
 
 
-@search_space.register(ChainOracle)
-def chain_search_space(chain: ChainOracle, k: int) -> KBestWork:
-    return k_best_work(chain.longest, chain.n_labels, k)
+@find_means.register(ChainOracle)
+def chain_find_means(chain, i, theta, work, own, mean):
+    length, K, means = output_size(chain, i), chain.n_labels, table(mean, chain.width)
+    unary, pairs = _allowed_scores(chain, i, theta, work)
+    return forward_backward(unary, pairs, K, work.value, work.joint, means[K : K + length], means[:K])
 
 
 @find_k_best.register(ChainOracle)
 def chain_find_k_best(chain, i, theta, work, search, y, scores):
-    length, K = output_size(chain, i), chain.n_labels
-    parts = table(theta, chain.width)
-    lay_out(chain.transitions, parts[K : K + length], parts[:K], K, work)
-    k_best_paths(work.unary[:length], work.pairs, search, y, scores)
+    unary, pairs = _allowed_scores(chain, i, theta, work)
+    k_best_paths(unary, pairs, search, y, scores)
 
 
 @check_rescalable.register(ChainOracle)
@@ -348,10 +330,154 @@ def chain_slack_workspace(chain: ChainOracle, length: int) -> Counted:
 
 @slack_argmax.register(ChainOracle)
 def chain_slack_argmax(chain, i, theta, y, work, own):
-    truth = chain.labels[chain.tokens[i, 0] : chain.tokens[i, 1]]
-    parts, K, length = table(theta, chain.width), chain.n_labels, truth.shape[0]
-    lay_out(chain.transitions, parts[K : K + length], parts[:K], K, work)
+    truth, K = chain.labels[chain.tokens[i, 0] : chain.tokens[i, 1]], chain.n_labels
+    length = truth.shape[0]
+    unary, pairs = _allowed_scores(chain, i, theta, work)
     scores = own.scores[: length + 1]
-    counted.best_by_count(work.unary[:length], work.pairs, truth, K, own.value)
+    counted.best_by_count(unary, pairs, truth, K, own.value)
     counted.best_scores(own.value, length, K, scores)
-    counted.trace_back(own.value, work.pairs, truth, counted.costliest_count(scores), length - 1, K, y)
+    counted.trace_back(own.value, pairs, truth, counted.costliest_count(scores), length - 1, K, y)
+
+
+class SecondOrderOracle(NamedTuple):
+    """True labels, costs and allowed transitions, as in a chain.
+
+    Attributes
+    ----------
+    inner : ChainOracle
+        The oracle of the same sequences without trigrams.
+    """
+
+    inner: ChainOracle
+
+
+class SecondOrderOracleWork(NamedTuple):
+    """Work arrays: those of the chain, and the scores of the best paths to each pair of labels."""
+
+    inner: ChainOracleWork
+    value: FloatArray
+
+
+@oracle.output_sizes.register(SecondOrderOracle)
+def second_order_output_sizes(chain):
+    size = oracle.output_sizes(chain.inner)
+    return oracle.OutputSizes(size.output, size.parts + 2 * size.output)
+
+
+@oracle.oracle_workspace.register(SecondOrderOracle)
+def second_order_oracle_workspace(chain: SecondOrderOracle) -> SecondOrderOracleWork:
+    K, width, longest = chain.inner.n_labels, chain.inner.width, chain.inner.longest
+    return SecondOrderOracleWork(oracle_workspace(chain.inner), aligned_zeros(longest, K, width))
+
+
+@subroutine
+def trigram_span(chain, i):
+    """Where the counts of trigrams begin and end in the statistics of sequence i."""
+    K, width = chain.inner.n_labels, chain.inner.width
+    first = chain_statistics(K, width, output_size(chain.inner, i))
+    return first, first + trigram_statistics(K, width)
+
+
+@subroutine
+def _scores_with_trigrams(chain, i, theta, unary, work):
+    """Return the scores of labels, which are ``unary``, of transitions and of trigrams."""
+    K, width, (first, stop) = chain.inner.n_labels, chain.inner.width, trigram_span(chain, i)
+    transitions, pairs = chain.inner.transitions, table(theta, width)[:K]
+    unary, pairs = allowed(transitions, unary[: output_size(chain, i)], pairs, K, work.inner)
+    return unary, pairs, theta[first:stop].reshape((K, K, width))
+
+
+@oracle.argmax.register(SecondOrderOracle)
+def second_order_argmax(chain, i, theta, y, work):
+    add_costs(chain.inner, i, table(theta, chain.inner.width), 1.0, work.inner)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, work.inner.unary, work)
+    second_order_viterbi(unary, pairs, triples, chain.inner.n_labels, work.value, y)
+
+
+@oracle.decode.register(SecondOrderOracle)
+def second_order_decode(chain, i, theta, y, work):
+    K, parts = chain.inner.n_labels, table(theta, chain.inner.width)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work)
+    second_order_viterbi(unary, pairs, triples, K, work.value, y)
+
+
+@oracle.psi.register(SecondOrderOracle)
+def second_order_psi(chain, i, y, index, value):
+    count = oracle.psi(chain.inner, i, y, index, value)
+    first, K, width = trigram_span(chain, i)[0], chain.inner.n_labels, chain.inner.width
+    labels = chain.inner.labels[chain.inner.tokens[i, 0] : chain.inner.tokens[i, 1]]
+    for t in range(2, labels.shape[0]):
+        truth = first + ((labels[t - 1] * K + labels[t - 2]) * width + labels[t])
+        other = first + ((y[t - 1] * K + y[t - 2]) * width + y[t])
+        if truth != other:
+            index[count], value[count] = truth, 1.0
+            index[count + 1], value[count + 1] = other, -1.0
+            count += 2
+    return count
+
+
+# The chain's means do not include trigrams.
+oracle.expectation.register(SecondOrderOracle)(absent)
+
+
+class SecondOrderMarginWork(NamedTuple):
+    """Workspace: of the oracle, and of `second_order_margins`."""
+
+    oracle: SecondOrderOracleWork
+    turned: FloatArray
+    behind: FloatArray
+    rows: FloatArray
+
+
+def _second_order_margin_work(chain: SecondOrderOracle) -> SecondOrderMarginWork:
+    K, width = chain.inner.n_labels, chain.inner.width
+    turned, behind = aligned_zeros(K, K, width), aligned_zeros(2, K, width)
+    return SecondOrderMarginWork(oracle_workspace(chain), turned, behind, aligned_zeros(2, width))
+
+
+ANSWERS[SecondOrderOracle] = Answers(
+    margins=_second_order_margin_work,
+    means=lambda chain: pair_sums(chain.inner.n_labels, chain.inner.width),
+    k_best=lambda chain, k: k_best_work(chain.inner.longest, chain.inner.n_labels**2, k),
+)
+
+
+@decode_with_margins.register(SecondOrderOracle)
+def second_order_decode_with_margins(chain, i, theta, y, margins, work):
+    K, value, parts = chain.inner.n_labels, work.oracle.value, table(theta, chain.inner.width)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work.oracle)
+    second_order_viterbi(unary, pairs, triples, K, value, y)
+    second_order_margins(unary, pairs, triples, K, value, work.turned, work.behind, work.rows, y, margins)
+    lift_barriers(margins)
+
+
+@find_k_best.register(SecondOrderOracle)
+def second_order_find_k_best(chain, i, theta, work, search, y, scores):
+    K, parts = chain.inner.n_labels, table(theta, chain.inner.width)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work)
+    k_best_second_order(unary, pairs, triples, K, search, y, scores)
+
+
+@find_means.register(SecondOrderOracle)
+def second_order_find_means(chain, i, theta, work, own, mean):
+    length, K, width = output_size(chain, i), chain.inner.n_labels, chain.inner.width
+    parts, means, (first, stop) = table(theta, width), table(mean, width), trigram_span(chain, i)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work)
+    marginals, trigrams = means[K : K + length], mean[first:stop].reshape((K, K, width))
+    return second_order_means(unary, pairs, triples, K, work.value, own, marginals, means[:K], trigrams)
+
+
+@slack_workspace.register(SecondOrderOracle)
+def second_order_slack_workspace(chain: SecondOrderOracle, length: int) -> Counted:
+    return counted.counted_work(length, chain.inner.n_labels, chain.inner.width)
+
+
+@slack_argmax.register(SecondOrderOracle)
+def second_order_slack_argmax(chain, i, theta, y, work, own):
+    truth = chain.inner.labels[chain.inner.tokens[i, 0] : chain.inner.tokens[i, 1]]
+    length, K, parts = truth.shape[0], chain.inner.n_labels, table(theta, chain.inner.width)
+    unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work)
+    scores = own.scores[: length + 1]
+    counted.best_pairs_by_count(unary, pairs, triples, truth, K, own.value)
+    counted.best_scores_of_pairs(own.value, length, K, scores)
+    counted.trace_back_pairs(own.value, triples, truth, counted.costliest_count(scores), length - 1, K, y)
