@@ -115,6 +115,25 @@ def test_rooms_do_not_import_each_other():
             assert not needed, module
 
 
+# Tokens and nodes as scikit-learn's transformers take them, in the forms of two rooms.
+READS_ROOMS = {"estimators/token_transformer": {"graphs", "segments"}}
+
+
+def test_what_estimators_share_knows_no_room():
+    for module in MODULES:
+        if module.startswith("estimators/"):
+            needed = {room_of(each) for each in files_imported(module, anywhere=True)} - {None}
+            assert needed == READS_ROOMS.get(module, set()), module
+
+
+def test_estimators_of_rooms_import_what_is_shared_and_their_own_room():
+    shared = ("estimators", "encoding", "solving", "structures", "runtime", "files", "methods", "evaluation")
+    for module in MODULES:
+        if room_of(module) is not None and module.endswith("/estimator"):
+            needed = {each.split("/")[0] for each in files_imported(module, anywhere=True)}
+            assert needed <= set(shared), module
+
+
 def test_rooms_have_few_files():
     for room in ROOMS:
         names = {path.stem for path in (ROOT / "structures" / room).glob("*.py")} - {"__init__"}

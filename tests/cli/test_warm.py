@@ -16,6 +16,7 @@ from maxmargin.cli import demo, warm
 from maxmargin.cli import warm as _first_fits
 from maxmargin.cli.warm import FirstFit
 from maxmargin.estimators.parameters import DUAL_METHODS
+from maxmargin.estimators.structure import tables_of_trials
 from maxmargin.structures.classes.model import MulticlassMap
 from maxmargin.structures.dependency.model import DependencyMap
 from maxmargin.structures.graphs.loopy import LABELLINGS
@@ -58,10 +59,10 @@ def test_every_model_kind_of_features_and_method_is_run(monkeypatch):
 def test_every_compiled_estimator_is_in_the_default_set():
     names = [name for name in estimators.__all__ if name.endswith("SVC")]
     made = {name for name in names if inspect.isclass(getattr(estimators, name))}
-    assert set(warm.ESTIMATORS) == made - {"StructuredSVC"}  # whose problem is the user's
+    assert set(warm.compiled()) == made - {"StructuredSVC"}  # whose problem is the user's
 
 
-@pytest.mark.parametrize("fit", _first_fits.default_fits(list(warm.ESTIMATORS)), ids=str)
+@pytest.mark.parametrize("fit", _first_fits.default_fits(warm.compiled()), ids=str)
 def test_default_fits_train_the_estimator_as_it_comes(fit, monkeypatch):
     trained = []
     cls = getattr(estimators, fit.model)
@@ -77,7 +78,7 @@ def test_default_fits_train_the_estimator_as_it_comes(fit, monkeypatch):
 def test_default_fits_have_the_three_kinds_of_rows():
     found = {fit.data for fit in _first_fits.default_fits(["ChainSVC", "MulticlassSVC", "SegmentSVC"])}
     assert found == {*ROW_KINDS, "attributes"}
-    kinds = [type(as_rows(X)) for X in _first_fits._tables().values()]
+    kinds = [type(as_rows(X)) for X in tables_of_trials().values()]
     assert kinds == list(get_args(Rows))
 
 

@@ -309,7 +309,8 @@ def test_trainings_that_end_early_leave_their_time_to_others(clock: Any) -> None
 def test_the_search_for_the_temperature_ends_in_time(clock: Any) -> None:
     X, y = words(4, 20)
     model = ChainSVC(verbose=0, random_state=0).fit(X, y)
-    problem, states = model._labelled(X, y)
+    question = model._structure.ask(model, X)
+    problem, states = question.problem, question.states(y)
     data = [confidence.held_out(problem, model._w, part_shapes(problem), states, None)]
     best = confidence.best_temperature(data)
     begin = clock.now

@@ -64,7 +64,7 @@ def attributes(model: Any) -> dict[str, Any]:
                 name: value for name, value in learnt if name not in {"min_count", "_vocabulary"}
             }
     if hasattr(model, "_support"):  # also has weights of labels that only pad
-        found["_w"] = model._layout().unpack(model._w)
+        found["_w"] = model._structure.layout(model).unpack(model._w)
     return {
         name: bits(list(value.items()) if isinstance(value, dict) else value) for name, value in found.items()
     }

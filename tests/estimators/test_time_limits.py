@@ -54,9 +54,9 @@ def slow_builds(monkeypatch):
         return solve(*args, **options)
 
     for kind in KINDS.values():
-        cls = type(kind.new())
-        slow(cls, "_encode", 10.0)
-        slow(cls, "_problem", 20.0)
+        cls = type(kind.new()._structure)
+        slow(cls, "encode", 10.0)
+        slow(cls, "problem", 20.0)
     monkeypatch.setattr(estimator, "solve", noted_solve)
     return given
 

@@ -112,10 +112,11 @@ def _add_compile(commands: "argparse._SubParsersAction[_Parser]") -> None:
 
 def _estimator(text: str) -> str:
     """Check the name of an estimator."""
-    from maxmargin.cli.warm import ESTIMATORS
+    from maxmargin.cli.warm import compiled
 
-    if text not in ESTIMATORS:
-        raise argparse.ArgumentTypeError(f"must be one of {', '.join(ESTIMATORS)}, got {text!r}")
+    known = compiled()
+    if text not in known:
+        raise argparse.ArgumentTypeError(f"must be one of {', '.join(known)}, got {text!r}")
     return text
 
 

@@ -20,6 +20,7 @@ from maxmargin.cli.tasks import (
     SomeTask,
     Trees,
 )
+from maxmargin.estimators import estimator_class, of_command
 from maxmargin.files.container import Json
 from maxmargin.runtime.wording import quoted, shown
 
@@ -68,14 +69,6 @@ def import_scikit_learn() -> None:
         import_module("sklearn.base")
 
 
-ESTIMATORS = {
-    "chain": "ChainSVC",
-    "segments": "SegmentSVC",
-    "graph": "GraphSVC",
-    "parser": "DependencySVC",
-    "multiclass": "MulticlassSVC",
-    "multilabel": "MultilabelSVC",
-}
 TASKS: dict[str, type[SomeTask]] = {
     cls.__name__: cls
     for cls in (Attributes, Classes, Columns, JsonLines, LabelSets, PairColumns, SequenceRows, Trees)
@@ -145,11 +138,8 @@ class Model(NamedTuple):
 
 def import_estimator(name: str) -> Callable[..., Estimator]:
     """Return the class of an estimator; its module is imported if it is not yet."""
-    import maxmargin
-
     import_scikit_learn()
-    found: Callable[..., Estimator] = getattr(maxmargin, ESTIMATORS[name])
-    return found
+    return cast("Callable[..., Estimator]", estimator_class(of_command(name)))
 
 
 def new_estimator(name: str, parameters: dict[str, object]) -> Estimator:
@@ -159,7 +149,7 @@ def new_estimator(name: str, parameters: dict[str, object]) -> Estimator:
     for given in parameters:
         if given not in known:
             raise ValueError(
-                f"{ESTIMATORS[name]}: got the parameter {shown(given)}, expected one of {', '.join(known)}"
+                f"{of_command(name)}: got the parameter {shown(given)}, expected one of {', '.join(known)}"
             )
     return estimator(**parameters)
 

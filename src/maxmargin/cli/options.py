@@ -7,10 +7,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
+from maxmargin.estimators import commands
+
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
-# Repeated here from `models` and `detection`, which import NumPy: the help should appear at once.
-ESTIMATORS = ("chain", "segments", "graph", "parser", "multiclass", "multilabel")
+# Repeated here from `conllu`, which imports NumPy: the help should appear at once.
 FORMATS = ("columns", "attributes", "svmhmm", "svmlight", "conllu", "json")
 
 _TRAIN = """\
@@ -94,7 +95,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--template", "-t", metavar="TEMPLATE", help="template of features, of CRF++ or Wapiti, for columns"
     )
-    parser.add_argument("--estimator", choices=ESTIMATORS, help="what to train (default: by the format)")
+    parser.add_argument("--estimator", choices=commands(), help="what to train (default: by the format)")
     parser.add_argument(
         "--tags",
         choices=("both", "upos", "xpos"),

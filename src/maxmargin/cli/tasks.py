@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from maxmargin.encoding.labels import Label
+from maxmargin.estimators import commands
 from maxmargin.files.columns import OUTSIDE
 from maxmargin.files.conllu import ATTRIBUTES, COLUMNS, CONLLU, JSON, SVMHMM, SVMLIGHT
 from maxmargin.files.container import Json
@@ -81,13 +82,12 @@ class TrainingSet(NamedTuple):
 class Task(Generic[ItemT, OutputT, MarginsT]):
     """Base of tasks, generic in the types of their items, outputs and margins.
 
-    A subclass has the names of its format and of the estimators for it, the first of them the default; says
+    A subclass has the name of its format; says
     what is predicted, and what an example and a part of it are called; defines `batches` and `lines`; and
     takes its `settings`, of these ``kinds``, as arguments.
     """
 
     name: ClassVar[str]
-    estimators: ClassVar[tuple[str, ...]]
     outcome: ClassVar[str] = "labels"
     nouns: ClassVar[tuple[str, str]] = ("sentence", "token")
     kinds: ClassVar[dict[str, type | tuple[type, ...]]] = {}
@@ -96,6 +96,11 @@ class Task(Generic[ItemT, OutputT, MarginsT]):
     def note(self) -> str:
         """What to say about the features."""
         raise NotImplementedError
+
+    @property
+    def estimators(self) -> tuple[str, ...]:
+        """The estimators for this task, by their names on the command line; the first is the default."""
+        return commands(type(self).__name__)
 
     @property
     def data(self) -> str:
@@ -154,7 +159,6 @@ class Columns(Task["Sentence", Labels, Margins]):
     describes_pairs: ClassVar[bool] = False
 
     name = COLUMNS
-    estimators: ClassVar[tuple[str, ...]] = ("chain", "segments")
     kinds: ClassVar = {"template": (str, type(None)), "columns": int}
 
     def __init__(self, template: str | None, columns: int, template_name: str = "template") -> None:
@@ -220,7 +224,6 @@ class Attributes(Task[Labels, Labels, Margins]):
     """Sequences of tokens with attributes, as CRFsuite has them."""
 
     name = ATTRIBUTES
-    estimators = ("chain", "segments")
     nouns = ("sequence", "token")
 
     @property
@@ -252,7 +255,6 @@ class JsonLines(Task["JsonSequence", Labels, Margins]):
     """Sequences of tokens with named features, in lines of JSON."""
 
     name = JSON
-    estimators = ("chain", "segments")
     nouns = ("sequence", "token")
 
     @property
@@ -284,7 +286,6 @@ class Trees(Task["Tree", list[int], Margins]):
     """
 
     name = CONLLU
-    estimators = ("parser",)
     outcome = "heads"
     nouns = ("sentence", "word")
     kinds: ClassVar = {"tags": str}
@@ -362,7 +363,6 @@ class SequenceRows(RowTask[Labels, Margins]):
     """Sequences of rows with the same ``qid``, as SVM^hmm has them."""
 
     name = SVMHMM
-    estimators = ("chain",)
     nouns = ("sequence", "row")
 
     def batches(
@@ -383,7 +383,6 @@ class Classes(RowTask[int, float]):
     """Examples with a class each."""
 
     name = SVMLIGHT
-    estimators = ("multiclass",)
     outcome = "classes"
 
     def batches(self, source: Source, *, labelled: bool, whole: bool = False) -> Iterator[Batch[int, int]]:
@@ -409,7 +408,6 @@ class LabelSets(RowTask[frozenset[int], Margins]):
     """
 
     name = SVMLIGHT
-    estimators = ("multilabel",)
     outcome = "sets"
     kinds: ClassVar = {"features": int, "labels": list}
 
@@ -456,7 +454,6 @@ class PairColumns(Columns):
     Tokens have no features if the template has none for them.
     """
 
-    estimators = ("graph",)
     describes_pairs = True
 
     @property

@@ -19,15 +19,13 @@ from typing import IO, Any, NamedTuple, cast
 import joblib
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from maxmargin import estimators
 from maxmargin.compiling import KERNELS, places
 from maxmargin.compiling.kernel_cache import cache_directory
-from maxmargin.encoding.sequences import NumberedSequences
-from maxmargin.encoding.table import number_fields
 from maxmargin.estimators.parameters import DUAL_METHODS
+from maxmargin.estimators.structure import Trials
 from maxmargin.runtime.arrays import CsrMatrix, FloatArray
 from maxmargin.runtime.wording import counted
 from maxmargin.solving.decoding import decode_all
@@ -68,68 +66,22 @@ class FirstFit(NamedTuple):
         return f"{self.model}, {self.data}" + (f", {self.method}" if self.method else "")
 
 
-_RNG_SHAPE = (9, 4)
-
-
-def _tables() -> dict[str, NDArray[np.float64]]:
-    """Return features in each of the three storage formats."""
-    X = np.random.default_rng(0).normal(size=_RNG_SHAPE)
-    return {"dense": X, "sparse": np.where(X > 1.0, X, 0.0), "indicators": np.where(X > 1.0, 1.0, 0.0)}
-
-
-_LABELS = np.arange(_RNG_SHAPE[0]) % 3
-_CHUNKS = ["B-a", "I-a", "O"] * 3
-_PATH, _CYCLE = [(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0)]
-_Data = dict[str, Callable[[], tuple[object, object]]]
-
-
-def _of_rows(examples: Callable[[NDArray[np.float64]], tuple[object, object]]) -> _Data:
-    """Return data for each storage format of features."""
-    return {f"{kind} rows": partial(lambda kind: examples(_tables()[kind]), kind) for kind in _tables()}
-
-
-def _graph(edges: list[tuple[int, int]], labels: list[int]) -> tuple[object, object]:
-    return [(_tables()["dense"][:3], edges)], [labels]
-
-
-def _named_path() -> tuple[object, object]:
-    """Return a path graph with named features of nodes and edges, as templates with label pairs make it."""
-    return [([["a"], ["b"], ["b"]], _PATH, [["c"], ["d"]])], [[0, 1, 1]]
-
-
-def _attributes() -> tuple[object, object]:
-    """Return a sequence of attributes as read from a file; a kernel numbers their names.
-
-    Tagging such files needs loops of its own, which are compiled here too.
-    """
-    ready_loops()
-    codes, counts, _ = number_fields(b"a\tb\nb\n")
-    return NumberedSequences(["a", "b"], codes, None, counts, np.array([0, 2])), [[0, 1]]
-
-
-DATA: dict[str, _Data] = {
-    "ChainSVC": {**_of_rows(lambda X: ([X], [_LABELS])), "attributes": _attributes},
-    "DependencySVC": {"tagged words": lambda: ([[("a", "X"), ("b", "Y")]], [[2, 0]])},
-    "GraphSVC": {
-        "paths of two labels": lambda: _graph(_PATH, [0, 1, 1]),
-        "cycles of two labels": lambda: _graph(_CYCLE, [0, 1, 1]),
-        "paths with names": _named_path,
-        "cycles of three labels": lambda: _graph(_CYCLE, [0, 1, 2]),
-    },
-    "MatchingSVC": {"links": lambda: ([_tables()["dense"][:6].reshape(2, 3, 4)], [[(0, 0), (1, 2)]])},
-    "MulticlassSVC": _of_rows(lambda X: (X, _LABELS)),
-    "MultilabelSVC": _of_rows(lambda X: (X, np.column_stack([_LABELS == 0, _LABELS == 1]).astype(int))),
-    "SegmentSVC": _of_rows(lambda X: ([X], [_CHUNKS])),
-}
-
-
 # What the demo compares with.
 DEMO = FirstFit("chain", "dense rows", "bcfw")
 
 
 def default_fits(names: list[str]) -> list[FirstFit]:
     """Return the fits of these estimators with default parameters, for every kind of data."""
-    return [FirstFit(name, data) for name in names for data in DATA[name]]
+    return [FirstFit(name, data) for name in names for data in _trials(name)]
+
+
+def compiled() -> list[str]:
+    """Return the names of the estimators whose kernels can be compiled beforehand."""
+    return [name for name in sorted(estimators.ESTIMATORS) if _trials(name)]
+
+
+def _trials(name: str) -> Trials:
+    return estimators.estimator_class(name)._structure.trials
 
 
 def all_fits() -> list[FirstFit]:
@@ -146,8 +98,10 @@ def run(fit: FirstFit) -> None:
             solve(problem, DUAL_METHODS[fit.method](1.0), max_passes=1, random_state=0)
             decode_all(problem, np.zeros(sizes(problem).weights))
         else:
-            X, y = DATA[fit.model][fit.data]()
-            estimator = getattr(estimators, fit.model)(max_iter=2, tol=0.0, verbose=0, random_state=0)
+            if fit.data == "attributes":
+                ready_loops()  # tagging such files needs loops of its own
+            X, y = _trials(fit.model)[fit.data]()
+            estimator = estimators.estimator_class(fit.model)(max_iter=2, tol=0.0, verbose=0, random_state=0)
             estimator.fit(X, y).predict(X)
 
 
@@ -185,8 +139,6 @@ def _trees(X: FloatArray | CsrMatrix, *, projective: bool) -> DependencyProblem:
     arcs, heads = Arcs(X, np.array([0, 1])), np.array([0])
     return Dependency.from_encoded(arcs, heads, projective=projective)
 
-
-ESTIMATORS = tuple(DATA)
 
 # A process ends after a few fits, as Numba keeps everything that it has compiled in memory.
 _FITS_OF_A_PROCESS = 3
@@ -250,12 +202,11 @@ def plan(
     """Return the plan of `compile_kernels` for these arguments; raise if there is no such estimator."""
     if isinstance(estimators, str):
         estimators = [estimators]
-    unknown = [name for name in estimators or () if name not in ESTIMATORS]
+    known = compiled()
+    unknown = [name for name in estimators or () if name not in known]
     if unknown:
-        raise ValueError(
-            f"compile_kernels: estimators must be among {', '.join(ESTIMATORS)}, got {unknown[0]!r}."
-        )
-    fits = default_fits(list(estimators or ESTIMATORS))
+        raise ValueError(f"compile_kernels: estimators must be among {', '.join(known)}, got {unknown[0]!r}.")
+    fits = default_fits(list(estimators or known))
     if not estimators:
         fits.append(DEMO)
     if every_method:

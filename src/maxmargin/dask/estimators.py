@@ -1,12 +1,10 @@
 """Estimators that train on a Dask cluster; predictions are made where they are asked for."""
 
-import numpy as np
 from distributed import Client
 
-from maxmargin.dask.teaching import CYCLES, OUTSIDE, Lesson, Source, as_directory, learn_from_directory
-from maxmargin.dask.training import FarExamples, TrainsOnCluster
-from maxmargin.encoding.kinds import Tokens
-from maxmargin.encoding.sequences import HashingEncoder, ObjectEncoder, SequenceEncoder
+from maxmargin.dask.teaching import Source, as_directory, learn_from_directory
+from maxmargin.dask.training import TrainsOnCluster
+from maxmargin.estimators.lessons import Lesson
 from maxmargin.structures.classes.estimator import MulticlassSVC as LocalMulticlassSVC
 from maxmargin.structures.dependency.estimator import DependencySVC as LocalDependencySVC
 from maxmargin.structures.graphs.estimator import GraphSVC as LocalGraphSVC
@@ -18,34 +16,7 @@ from maxmargin.structures.sequences.estimator import ChainSVC as LocalChainSVC
 _SPANS = 4  # spans of a directory for each thread
 
 
-class SequencesOnCluster(TrainsOnCluster):
-    """Base of the estimators over sequences of tokens; a subclass defines `_take_in_labels`."""
-
-    min_count: int
-    _encoder: SequenceEncoder | HashingEncoder | ObjectEncoder
-
-    def _take_in(self, lesson: Lesson) -> None:
-        names, about = lesson.names, lesson.attributes
-        if names is not None:
-            names = {name: count for name, count in names.items() if count >= self.min_count}
-            if not names:
-                raise ValueError(
-                    f"{self._owner}: no feature occurs in min_count={self.min_count} tokens; lower min_count."
-                )
-        n_features = about["n_features_in_"] if names is None else len(names)
-        listed = None if names is None else list(names)
-        self._encoder = SequenceEncoder.restored(about["kind"], n_features, listed, self._owner)
-        self._dtype = about["_dtype"]
-        self._name_features()
-        self._learn_kernel(None)
-        self._take_in_labels(lesson)
-
-    def _take_in_labels(self, lesson: Lesson) -> None:
-        """Hook: set what follows from the labels."""
-        raise NotImplementedError
-
-
-class ChainSVC(SequencesOnCluster, LocalChainSVC):
+class ChainSVC(TrainsOnCluster, LocalChainSVC):
     """`maxmargin.ChainSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
@@ -74,31 +45,14 @@ class ChainSVC(SequencesOnCluster, LocalChainSVC):
             return super()._taught(client, X, y, sample_weight)
         return directory.sources, learn_from_directory(directory, self._prototype())
 
-    def _take_in(self, lesson: Lesson) -> None:
-        if "_encoder" in lesson.attributes:  # a directory has all
-            self.__dict__ |= lesson.attributes
-        else:
-            super()._take_in(lesson)
 
-    def _take_in_labels(self, lesson: Lesson) -> None:
-        self._learn_labels(lesson.labels, lesson.attributes["gives_arrays"])
-
-
-class SegmentSVC(SequencesOnCluster, LocalSegmentSVC):
+class SegmentSVC(TrainsOnCluster, LocalSegmentSVC):
     """`maxmargin.SegmentSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
     ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults.
 
     %(cluster)s
     """
-
-    def _take_in_labels(self, lesson: Lesson) -> None:
-        """Learn labels and lengths from the longest segments, one in each sequence, as if from all."""
-        longest = dict(lesson.largest)
-        outside = longest.pop(OUTSIDE, 0)
-        y = [[(0, length, label)] for label, length in longest.items()] + [[]] * outside
-        offsets = np.cumsum([0, *longest.values(), *[1] * outside])
-        self._first_segments(y, Tokens(np.zeros((offsets[-1], 0)), offsets))
 
 
 class MulticlassSVC(TrainsOnCluster, LocalMulticlassSVC):
@@ -109,11 +63,6 @@ class MulticlassSVC(TrainsOnCluster, LocalMulticlassSVC):
 
     %(cluster)s
     """
-
-    def _take_in(self, lesson: Lesson) -> None:
-        super()._take_in(lesson)
-        self.classes_ = lesson.labels
-        self._learn_kernel(None)
 
 
 class MultilabelSVC(TrainsOnCluster, LocalMultilabelSVC):
@@ -153,12 +102,3 @@ class GraphSVC(TrainsOnCluster, LocalGraphSVC):  # type: ignore[misc]
 
     %(cluster)s
     """
-
-    def _take_in(self, lesson: Lesson) -> None:
-        super()._take_in(lesson)
-        self.classes_ = lesson.labels
-        self.inference_ = self._inference_for(bool(lesson.largest[CYCLES]))
-
-    def _rows_per_example(self, examples: FarExamples) -> float:  # type: ignore[override]
-        assert self._moments is not None  # else C is given
-        return self._C_per_node(self._moments.weight / (examples.number * examples.mean_weight))

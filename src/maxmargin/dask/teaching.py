@@ -1,9 +1,9 @@
 """What the partitions of each estimator teach before training, gathered from all workers in a tree."""
 
 import os
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Sized
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, TypeGuard, cast
+from typing import NamedTuple, Protocol, TypeGuard, cast
 
 import dask
 import dask.bag
@@ -11,84 +11,19 @@ import numpy as np
 from dask.delayed import Delayed
 from distributed import Client, Future
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-from maxmargin.compiling import python_generic
 from maxmargin.dask.messages import PartitionError, failed, naming
-from maxmargin.encoding.kinds import Tokens
-from maxmargin.encoding.labels import Labels, encode_labels, holds_arrays
-from maxmargin.encoding.sequences import SequenceEncoder
-from maxmargin.estimators.estimator import Call, MaxMarginEstimator
-from maxmargin.estimators.examples import Data, Examples, Parts, label_weights, weighed
-from maxmargin.estimators.sequences import SequenceEstimator
+from maxmargin.estimators.examples import Parts, weighed
+from maxmargin.estimators.lessons import Lesson, Moments
 from maxmargin.estimators.state import twin
-from maxmargin.estimators.tables import Rows, Table
+from maxmargin.estimators.structure import AnyEstimator, Call
 from maxmargin.files.corpus.opening import Corpus, open_part, sequence_lengths
-from maxmargin.runtime.arrays import FloatArray, IntArray
+from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.wording import shown
-from maxmargin.structures.dependency.estimator import DependencySVC
-from maxmargin.structures.graphs.encode import has_cycles
-from maxmargin.structures.graphs.estimator import GraphSVC
-from maxmargin.structures.label_sets.estimator import MultilabelSVC
-from maxmargin.structures.matchings.estimator import MatchingSVC
-from maxmargin.structures.segments.encode import encode_limits, encode_segments
-from maxmargin.structures.segments.estimator import SegmentSVC
-from maxmargin.structures.sequences.estimator import ChainSVC
 
-# What partitions teach before training: labels, names of features and sums, and how lessons are merged.
+# How lessons are merged.
 #
 # Names are numbered in the order of their first appearance, partition after partition, as on one machine.
-
-# Keys of `Lesson.largest`; labels are str or int.
-OUTSIDE, CYCLES = ("outside",), ("cycles",)
-
-
-class Moments(NamedTuple):
-    """Sums over rows: of weights, of weighted squares, and of weighted features."""
-
-    weight: float
-    squares: float
-    features: FloatArray
-
-    @property
-    def variance(self) -> float:
-        """The sum of the variances of all columns."""
-        return self.squares / self.weight - float(np.square(self.features / self.weight).sum())
-
-
-class Lesson(NamedTuple):
-    """What one or more partitions teach.
-
-    Attributes
-    ----------
-    numbers : dict
-        The number of examples of each partition.
-    weight : float
-        The sum of their weights.
-    labels : array
-        All labels, sorted.
-    names : dict or None
-        In how many rows each feature occurs, in the order of first appearance; None if features are columns.
-    attributes : dict
-        What validation sets on an estimator.
-    moments : Moments or None
-        Sums, where C depends on them.
-    largest : dict
-        Numbers of which the largest counts: the longest segments by label, whether a graph has cycles.
-    """
-
-    numbers: dict[int, int]
-    weight: float
-    labels: Labels
-    names: dict[str, int] | None
-    attributes: dict[str, Any]
-    moments: Moments | None
-    largest: dict[object, int] = {}  # noqa: RUF012 (a default of a named tuple; nobody changes it)
-
-    @property
-    def number(self) -> int:
-        """The number of examples."""
-        return sum(self.numbers.values())
 
 
 def merged(first: Lesson, *others: Lesson) -> Lesson:
@@ -258,10 +193,9 @@ def is_nothing(X: object) -> bool:
 
 
 FIRST, NEXT = (Call(first=first, more=False, warm=False) for first in (True, False))
-_NO_LABELS: Labels = np.zeros(0, dtype=np.int64)
 _FAN_IN = 4
 # An estimator of the local class, as workers need it.
-Prototype = MaxMarginEstimator[tuple[object, ...], object]
+Prototype = AnyEstimator
 
 
 def learn_from(client: Client, sources: list[Source], prototype: Prototype) -> Lesson:
@@ -285,16 +219,16 @@ def learn_from(client: Client, sources: list[Source], prototype: Prototype) -> L
     return found
 
 
-def learn_from_directory(directory: Directory, prototype: ChainSVC) -> Lesson:
+def learn_from_directory(directory: Directory, prototype: Prototype) -> Lesson:
     """Return the lesson of a directory: it has names and labels, so that one sequence is enough."""
     full = [p for p, number in directory.numbers.items() if number]
     if not full:
         raise ValueError(f"{prototype._owner}: X must have an example, got none in {shown(directory.path)}.")
     draft = twin(prototype, dict(vars(prototype)))
     part = open_part(directory.path, *directory.edges[full[0] : full[0] + 2])
-    draft._encode(draft._validate((part, None), FIRST), None, FIRST)
-    new = {name: value for name, value in vars(draft).items() if name not in vars(prototype)}
-    return Lesson(directory.numbers, float(sum(directory.numbers.values())), draft.classes_, None, new, None)
+    draft._structure.encode(draft, draft._validated((part, None), FIRST), None, FIRST)
+    weight, new = float(sum(directory.numbers.values())), _new(draft, prototype)
+    return Lesson(directory.numbers, weight, draft.classes_, attributes=new)
 
 
 def _broken(parts: list[Future]) -> list[tuple[int, Future]]:
@@ -306,135 +240,21 @@ def learnt(p: int, prototype: Prototype, X: object, y: object, sample_weight: ob
     with naming(p):
         X, y = as_examples(X, y)
         if is_nothing(X):
-            return Lesson({p: 0}, 0.0, _NO_LABELS, None, {}, None)
+            return Lesson({p: 0}, 0.0)
         draft = twin(prototype, dict(vars(prototype)))
-        given = parts_of(draft, X, y)
-        parts, weights = weighed(draft._validate(given, FIRST), sample_weight, draft._owner)
-        own = lesson(draft, p, parts, weights)
-        new = {name: value for name, value in vars(draft).items() if name not in vars(prototype)}
-        return own._replace(attributes=own.attributes | new)
+        parts, weights = prepared(draft, X, y, sample_weight, FIRST)
+        own = draft._structure.lesson(draft, parts, weights)
+        return own._replace(numbers={p: own.number}, attributes=own.attributes | _new(draft, prototype))
 
 
-@python_generic
-def parts_of(draft: object, X: object, y: object) -> Parts:
-    """Return the parts of the data that an estimator validates."""
-    return X, y
+def prepared(
+    draft: Prototype, X: object, y: object, sample_weight: object, call: Call
+) -> tuple[Parts, FloatArray | None]:
+    """Return the validated examples of a partition of positive weight, and their weights."""
+    given = X, y, *[None] * (draft._structure.n_parts - 2)  # further parts are not for clusters
+    return weighed(draft._validated(given, call), sample_weight, draft._owner)
 
 
-@parts_of.register(MatchingSVC)
-@parts_of.register(GraphSVC)
-def three_parts(draft: object, X: object, y: object) -> Parts:
-    """Return the parts of estimators that take one more, which is not for clusters."""
-    return X, y, None
-
-
-@python_generic
-def lesson(draft: Prototype, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return the lesson of the rows of a table."""
-    X, y = cast("tuple[Table, Labels]", parts)
-    given = np.ones(len(y)) if weights is None else weights
-    labels = cast("Labels", np.unique(y))
-    if draft.class_weight is not None:
-        codes = np.searchsorted(labels, y)
-        each = label_weights(draft.class_weight, labels, codes, weights, draft._owner)
-        given = np.multiply(given, each[codes])
-    moments = _moments(X, given) if isinstance(draft.C, str) else None
-    return Lesson({p: len(y)}, float(given.sum()), labels, None, {}, moments)
-
-
-def _moments(rows: Rows, weights: FloatArray | None) -> Moments:
-    """Return the sums of weighted rows."""
-    given = np.ones(rows.shape[0]) if weights is None else weights
-    square = rows.multiply(rows) if isinstance(rows, csr_array) else np.square(rows)
-    return Moments(float(given.sum()), float((given @ square).sum()), np.asarray(given @ rows))
-
-
-@lesson.register(MatchingSVC)
-def pairs_lesson(draft: MatchingSVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return the lesson of pairs of sentences: only sizes."""
-    return _encoded_lesson(p, draft._encode(parts, weights, FIRST), _NO_LABELS, None)
-
-
-@lesson.register(DependencySVC)
-def arcs_lesson(draft: DependencySVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return the lesson of arcs: their number of features."""
-    examples = draft._encode(parts, weights, FIRST)
-    if draft._encoder is not None:
-        raise ValueError(
-            f"{draft._owner}: X must have the features of arcs as arrays on a cluster, got words and tags; "
-            f"use maxmargin.{draft._owner}."
-        )
-    draft.n_features_in_ = examples.data[0].features.shape[1]
-    return _encoded_lesson(p, examples, _NO_LABELS, None)
-
-
-@lesson.register(MultilabelSVC)
-def sets_lesson(draft: MultilabelSVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return the lesson of sets of labels: only their number; raise if the data would join labels."""
-    _, y = cast("tuple[Table, IntArray]", parts)
-    if y.ndim == 1:
-        raise ValueError(f"{draft._owner}: y must have a column for each label on a cluster, got a vector.")
-    examples = draft._encode(parts, weights, FIRST)
-    if draft.structure_ == "tree" and y.shape[1] > 2:
-        raise ValueError(
-            f"{draft._owner}: structure must be 'independent' or 'full' for {y.shape[1]} labels on a "
-            "cluster, got 'tree'."
-        )
-    moments = _moments(*draft._weighted_rows(examples)) if isinstance(draft.C, str) else None
-    return _encoded_lesson(p, examples, draft.classes_, moments)
-
-
-@lesson.register(GraphSVC)
-def graphs_lesson(draft: GraphSVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return the lesson of graphs: labels, and whether there are cycles."""
-    examples = draft._encode(parts, weights, FIRST)
-    if draft._node_names is not None or draft._edge_names is not None:
-        raise ValueError(
-            f"{draft._owner}: X must have the features of nodes and edges as arrays on a cluster, got names; "
-            f"use maxmargin.{draft._owner}."
-        )
-    moments = _moments(*draft._weighted_rows(examples)) if isinstance(draft.C, str) else None
-    found = _encoded_lesson(p, examples, draft.classes_, moments)
-    return found._replace(largest={CYCLES: int(has_cycles(examples.data[0]))})
-
-
-def _encoded_lesson(p: int, examples: Examples[Data], labels: Labels, moments: Moments | None) -> Lesson:
-    n = examples.number
-    return Lesson({p: n}, n * examples.mean_weight, labels, None, {}, moments)
-
-
-@lesson.register(SequenceEstimator)
-def sequence_lesson(draft: Prototype, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return the lesson of sequences: names, and in how many tokens they occur."""
-    X, y = parts
-    tokens, found = _tokens_lesson(draft, p, X, weights)
-    labels = encode_labels(y, tokens.offsets, owner=draft._owner)[1]
-    return found._replace(labels=labels, attributes={**found.attributes, "gives_arrays": holds_arrays(y)})
-
-
-@lesson.register(SegmentSVC)
-def segments_lesson(draft: SegmentSVC, p: int, parts: Parts, weights: FloatArray | None) -> Lesson:
-    """Return the lesson of segmented sequences: names, labels, and their longest segments."""
-    X, y = parts
-    tokens, taught = _tokens_lesson(draft, p, X, weights)
-    found, given = encode_segments(y, tokens.offsets, owner=draft._owner), draft.max_length
-    labels = found.classes.tolist()
-    if isinstance(given, Mapping):
-        given = {label: length for label, length in given.items() if label in labels}
-    encode_limits(given, found, tokens.offsets, owner=draft._owner)  # raises if a segment is too long
-    longest = encode_limits(None, found, tokens.offsets, owner=draft._owner).tolist()
-    return taught._replace(labels=found.classes, largest=dict(zip([*labels, OUTSIDE], longest, strict=False)))
-
-
-def _tokens_lesson(draft: Prototype, p: int, X: object, weights: FloatArray | None) -> tuple[Tokens, Lesson]:
-    """Return the tokens of sequences, and what they teach, except for labels."""
-    encoder = SequenceEncoder(owner=draft._owner)
-    tokens = encoder.fit_transform(X)
-    names = None
-    if encoder.feature_names_ is not None:
-        counts = np.bincount(csr_array(tokens.rows).indices, minlength=encoder.n_features_in_)
-        names = dict(zip(encoder.feature_names_, counts.tolist(), strict=True))
-    present = np.diff(tokens.offsets) > 0
-    attributes = {"kind": encoder.kind_, "n_features_in_": encoder.n_features_in_}
-    weight = float(present.sum() if weights is None else weights[present].sum())
-    return tokens, Lesson({p: int(present.sum())}, weight, _NO_LABELS, names, attributes, None)
+def _new(draft: Prototype, prototype: Prototype) -> dict[str, object]:
+    """Return what a draft has learnt."""
+    return {name: value for name, value in vars(draft).items() if name not in vars(prototype)}

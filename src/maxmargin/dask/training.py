@@ -2,9 +2,8 @@
 
 import inspect
 from functools import partial
-from typing import NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
-import numpy as np
 from distributed import Client
 
 from maxmargin.dask.fleet import Round
@@ -12,19 +11,16 @@ from maxmargin.dask.method import on_workers
 from maxmargin.dask.solving import a_fleet, the_client
 from maxmargin.dask.teaching import (
     NEXT,
-    Lesson,
-    Moments,
     Prototype,
     Source,
     as_examples,
     learn_from,
-    parts_of,
+    prepared,
     sources,
 )
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import weighed
+from maxmargin.estimators.lessons import Lesson, Moments
 from maxmargin.estimators.parameters import filled
-from maxmargin.estimators.problems import Problem
 from maxmargin.estimators.state import transaction, twin
 from maxmargin.files.container import Path
 from maxmargin.runtime.limits import Shares
@@ -56,15 +52,14 @@ class FarExamples(NamedTuple):
 def encoded_problem(prototype: Prototype, X: object, y: object, sample_weight: object) -> AnyProblem:
     """Return the problem of a partition, encoded as the prototype has learnt."""
     draft = twin(prototype, dict(vars(prototype)))
-    given = parts_of(draft, *as_examples(X, y))
-    parts, weights = weighed(draft._validate(given, NEXT), sample_weight, draft._owner)
-    examples = draft._encode(parts, weights, NEXT)
-    problem = draft._problem(examples)
+    parts, weights = prepared(draft, *as_examples(X, y), sample_weight, NEXT)
+    examples = draft._structure.encode(draft, parts, weights, NEXT)
+    problem: AnyProblem = draft._structure.problem(draft, examples)
     return problem if examples.weights is None else Weighted(problem, examples.weights)
 
 
-class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
-    """Base of the estimators that train on a cluster; a subclass may define `_take_in`."""
+class TrainsOnCluster(MaxMarginEstimator[Any, Any, Any]):
+    """Base of the estimators that train on a cluster; the other one is the local class."""
 
     client: Client | None = None
     rounds_: list[Round]
@@ -101,7 +96,7 @@ class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
         client, time = the_client(self.client), Shares(self.time_limit, 1)
         self._forget()
         given, lesson = self._taught(client, X, y, sample_weight)
-        self._take_in(lesson)
+        self._structure.learn(self, lesson)
         present = [source for p, source in enumerate(given) if lesson.numbers[p]]
         make = partial(encoded_problem, self._prototype())
         with a_fleet(present, make, client) as problem:
@@ -111,7 +106,7 @@ class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
             self.time_limit = time.next()  # on a draft; the user's limit stays
             result = self._solve(problem, examples, None)  # type: ignore[arg-type]
             self._remember_nothing()
-            MaxMarginEstimator._keep(self, problem, examples, result.w)  # type: ignore[arg-type]
+            self._keep(problem, examples, result.w)  # type: ignore[arg-type]
             self.rounds_ = list(problem.rounds.log)
         return self
 
@@ -172,18 +167,14 @@ class TrainsOnCluster(MaxMarginEstimator[tuple[object, ...], object]):
         prototype.callbacks, prototype.verbose = None, 0
         return prototype
 
-    def _take_in(self, lesson: Lesson) -> None:
-        """Hook: set the attributes that encoding and prediction need."""
-        self.__dict__ |= lesson.attributes
-
-    def _chosen_C(self, examples: object) -> float:
+    def _chosen_C(self, examples: FarExamples) -> float:  # type: ignore[override]
         """Return C; where it depends on the features, by their sums over all partitions."""
         if self._moments is None:
             return float(self.C)
-        variance = self._moments.variance
-        return self._rows_per_example(examples) * (self._scale / variance if 0.0 < variance < np.inf else 1.0)
+        size = self._moments.weight / (examples.number * examples.mean_weight)
+        return self._scaled_C(self._moments.variance, size)
 
-    def _method(self, lam: float, problem: Problem) -> object:
+    def _method(self, lam: float, problem: AnyProblem) -> object:
         return on_workers(super()._method(lam, problem))
 
     def _forget(self) -> None:

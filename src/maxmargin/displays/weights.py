@@ -137,9 +137,9 @@ class TransitionsDisplay(Display):
         TransitionsDisplay
         """
         model = final_step(estimator, cls.__name__, "top_transitions")
-        tables = {table.kind: table for table in model._transition_tables()}
+        tables = {table.kind: table for table in model._structure.transitions(model)}
         if "pair" in tables:
-            return _of_pairs(cls, tables["pair"], model._label_names()).plot(ax)
+            return _of_pairs(cls, tables["pair"], model.classes_.tolist()[-len(model.intercept_) :]).plot(ax)
         if "edge" in tables:
             return _of_edges(cls, tables["edge"], model.classes_.tolist(), feature).plot(ax)
         return _of_sequences(cls, tables).plot(ax)

@@ -1,17 +1,19 @@
-"""The one estimator: parameters, `fit`, `partial_fit`, `predict` and `score`, with hooks for the models."""
+"""The one estimator: parameters, `fit`, `partial_fit`, `predict` and `score` of any structure."""
 
+import copy
 import inspect
 import math
 import os
 import warnings
-from collections.abc import Iterable
-from typing import ClassVar, Generic, NamedTuple, Self, TypeVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Generic, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
-from maxmargin.encoding.labels import Labels, given_classes
+from maxmargin.encoding.labels import Labels
+from maxmargin.estimators import confidence, model_files
 from maxmargin.estimators.examples import (
     Data,
     Examples,
@@ -21,11 +23,13 @@ from maxmargin.estimators.examples import (
     check_fixed,
     listed,
     per_weight,
+    rows_of,
     scale_advice,
+    total_variance,
     weighed,
+    weights_of_rows,
 )
-from maxmargin.estimators.fields import COUNT, FLAG, HISTORY, LABELS, NUMBER, Fields
-from maxmargin.estimators.model_files import SavesModel
+from maxmargin.estimators.kernels import Function, Support, is_linear, kept_weights, row_dtype
 from maxmargin.estimators.parameters import (
     METHODS,
     SHARED,
@@ -35,20 +39,23 @@ from maxmargin.estimators.parameters import (
     document,
     parameter_texts,
 )
-from maxmargin.estimators.problems import Problem
 from maxmargin.estimators.state import (
     INTERRUPTED,
     LeftOut,
+    TellsVersion,
     check_parameters,
     parameters_of,
     snapshot,
     transaction,
+    twin,
+    without_training_data,
 )
+from maxmargin.estimators.structure import Call, Output, Problem, Question, Structure, Values
 from maxmargin.files.checkpoint import Checkpoint, CheckpointLike, as_checkpoint
 from maxmargin.methods import Accelerated, Divided, Pairwise
 from maxmargin.methods.anchored import suited_to
 from maxmargin.methods.protocol import with_lam
-from maxmargin.runtime.arrays import FloatArray, IntArray, frozen_copy, frozen_view
+from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.limits import Shares, deadline_at
 from maxmargin.runtime.threads import as_number, threads
 from maxmargin.runtime.wording import counted, frames_to_user, shown
@@ -58,9 +65,9 @@ from maxmargin.solving.driver import solve
 from maxmargin.solving.kinds import checked_method
 from maxmargin.solving.result import Callback, History, Progress, Result, Status
 from maxmargin.solving.resume import UnfitStart
-from maxmargin.structures.wrappers import Weighted
-
-# The training of estimators: from their parameters to a run of `solve`, its certificate and its warnings.
+from maxmargin.structures.feature_map import map_sizes
+from maxmargin.structures.problem import n_bytes
+from maxmargin.structures.wrappers import SignedMap, Weighted
 
 # The objective to which tol refers is at least this, in units of the loss: on separable data it tends to zero
 # as C grows, long after predictions stop changing.
@@ -72,9 +79,16 @@ ADVICE = {
 }
 
 
-class TrainedEstimator(SavesModel, Generic[Data]):
-    """Base of estimators that `solve` trains."""
+class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
+    """Base of the estimators: everything that does not depend on the structure of outputs.
 
+    A subclass defines ``__init__`` with its parameters, and has a `Structure`, which is all that is its own.
+    Methods that not all estimators have are functions (`confidence`, `inspection`, `explanation`), which a
+    subclass names among its attributes. Its `_texts` document its data: "examples", the plural noun for its
+    examples; "X", "y" and "predict", their forms; "score", what `score` returns.
+    """
+
+    # Parameters that all estimators have, or several.
     C: float | str
     method: object
     tol: float
@@ -88,32 +102,194 @@ class TrainedEstimator(SavesModel, Generic[Data]):
     callbacks: Iterable[Callback] | None = None
     checkpoint: CheckpointLike | None = None
     random_state: object
+    probability: bool
+    min_count: int
+    kernel: str | Callable[..., object]
+    degree: int
+    gamma: str | float
+    coef0: float
+    cache_size: float
 
+    # What `fit` learns: of all estimators, and of those with labels, probabilities, names or kernels.
     C_: float
     gap_: float
     certified_: bool
     history_: History
     n_iter_: int
+    n_features_in_: int
+    classes_: Labels
+    temperature_: float
+    feature_names_: Sequence[Any] | None
+    notes_: object
+    _w: FloatArray
+    _coef: FloatArray
+    _encoder: Any  # of the features of this structure
+    _function: Function
+    _dtype: type[np.floating]
+    _support: Support
+    _has_objects: bool
+    _seen: Seen[Data] | LeftOut | None
+    _last: Result | None
 
-    _fitted: ClassVar[Fields] = {
-        "C_": NUMBER,
-        "gap_": NUMBER,
-        "certified_": FLAG,
-        "history_": HISTORY,
-        "n_iter_": COUNT,
-    }
+    _structure: ClassVar[Structure[Any, Any, Any, Any]]
+    _texts: ClassVar[dict[str, str]]
+    _parameter_constraints: ClassVar[Constraints] = {}
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        """Give the class the constraints and the documentation of its parameters, unless it is a base."""
+        super().__init_subclass__(**kwargs)
+        if cls.__init__ is object.__init__:
+            return
+        constraints = {name: shared.constraints for name, shared in SHARED.items()}
+        for base in reversed(cls.__mro__):
+            constraints |= vars(base).get("_parameter_constraints", {})
+        names = inspect.signature(cls.__init__).parameters
+        cls._parameter_constraints = {name: constraints[name] for name in names if name in constraints}
+        if "_texts" in vars(cls):
+            document(cls, TEXTS | parameter_texts(cls.__init__) | cls._texts)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = not self._structure.in_lists
+        tags.input_tags.sparse = not self._structure.in_lists
+        tags.target_tags.required = True
+        return tags
+
+    def __getstate__(self) -> dict[str, object]:
+        return without_training_data(super().__getstate__())
+
+    def __copy__(self) -> Self:
+        return twin(self, dict(vars(self)))
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        copied = memo[id(self)] = twin(self, {})
+        copied.__dict__ = copy.deepcopy(dict(vars(self)), memo)
+        return copied
+
+    @property
+    def kept_bytes_(self) -> int:
+        """Bytes of the arrays that are kept for the next `partial_fit` or warm start."""
+        return n_bytes((vars(self).get("_seen"), vars(self).get("_last")))
+
+    def _store(self, arguments: dict[str, object]) -> None:
+        """Store the arguments of ``__init__`` as they are, under their names, as scikit-learn asks."""
+        for name, value in arguments.items():
+            if name != "self":
+                setattr(self, name, value)
 
     @property
     def _owner(self) -> str:
         """The name to use in errors."""
         return type(self).__name__
 
-    @property
-    def _passes(self) -> str:
-        """The number of passes, in words."""
-        return counted(self.n_iter_, "pass")
+    save = model_files.save
+
+    @transaction
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
+        """%(fit)s"""
+        return self._learn((X, y), sample_weight)
+
+    @transaction
+    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Self:
+        """%(partial_fit)s"""
+        return self._learn((X, y), sample_weight, more=True)
+
+    def _learn(
+        self, parts: Parts, sample_weight: object, *, more: bool = False, classes: object = None
+    ) -> Self:
+        """Train a draft of the estimator on examples, and on those of earlier calls if there are ``more``."""
+        time, seen = Shares(self.time_limit, 1), self._earlier() if more else None
+        if more:
+            check_fixed(getattr(self, "class_weight", None), self._owner)
+            self._check_no_checkpoint()
+        if seen is not None:
+            self._check_same_model(seen.parameters)
+        call = Call(seen is None, more, self.warm_start, classes)
+        with deadline_at(time.deadline):
+            examples = appended(seen, self._examples(parts, sample_weight, call))
+            problem = self._structure.problem(self, examples)
+        self.time_limit = time.next()  # on a draft; the user's limit stays
+        result = self._solve(problem, examples, self._start(seen, more))
+        self._remember(Seen(examples, result, self._model_parameters()), more)
+        self._keep(problem, examples, result.w)
+        return self
+
+    def _examples(self, parts: Parts, sample_weight: object, call: Call) -> Examples[Data]:
+        """Return the examples of positive weight, encoded, with the caller's numbers of their rows."""
+        given = listed(self._validated(parts, call))
+        is_numbered = sample_weight is not None and getattr(self, "kernel", "linear") != "linear"
+        counts = np.array(self._structure.row_counts(given[0]), np.int64) if is_numbered else None
+        order = None if counts is None else np.arange(len(counts))
+        (*present, kept), weights = weighed((*given, order), sample_weight, self._owner)
+        examples: Examples[Data] = self._structure.encode(self, tuple(present), weights, call)
+        return examples if counts is None else examples.numbered(counts, cast("IntArray", kept))
+
+    def _validated(self, parts: Parts, call: Call) -> Parts:
+        """Return users' data validated, before examples of weight zero are dropped."""
+        if call.first and hasattr(self, "kernel"):
+            self._dtype = row_dtype(parts[0])
+        return self._structure.validate(self, parts, call)
+
+    def _earlier(self) -> Seen[Data] | None:
+        """Return the examples and the result of earlier calls of `partial_fit`."""
+        seen: Seen[Data] | LeftOut | None = getattr(self, "_seen", None)
+        if isinstance(seen, LeftOut):
+            raise ValueError(
+                f"{self._owner}: partial_fit needs the examples of earlier calls, but {seen.value}."
+            )
+        return seen
+
+    def _check_no_checkpoint(self) -> None:
+        if self.checkpoint is not None:
+            raise ValueError(
+                f"{self._owner}: checkpoint must be None for partial_fit, as each call has other examples, "
+                f"got {shown(self.checkpoint)}; call fit, or leave it out."
+            )
+
+    def _keep(self, problem: Problem, examples: Examples[Data], w: FloatArray) -> None:
+        """Set the weights, and the fitted attributes that follow from them."""
+        if isinstance(problem.map, SignedMap):  # a vector without signs follows the weights
+            w = w[: int(map_sizes(problem.map.inner).weights)].copy()
+        self._w = kept_weights(self, problem, examples, w) if hasattr(self, "_function") else w
+        self._structure.expose(self)
+
+    def _start(self, seen: Seen[Data] | None, more: bool) -> Result | None:
+        """Return the result to continue from."""
+        if more:
+            return None if seen is None else seen.result
+        return getattr(self, "_last", None) if self.warm_start else None
+
+    def _remember(self, trained: Seen[Data], more: bool) -> None:
+        """Keep the examples or the result that the next call continues from."""
+        self._seen = trained if more else None
+        if more:
+            return
+        if self.warm_start:
+            self._last = trained.result
+        elif hasattr(self, "_last"):
+            del self._last
+
+    def _model_parameters(self) -> dict[str, object]:
+        """Return the parameters that determine what is learnt, and not only how."""
+        return {name: value for name, value in parameters_of(self).items() if name not in TRAINING}
+
+    def _check_same_model(self, before: dict[str, object]) -> None:
+        """Raise if the parameters describe a different model than in earlier calls."""
+        for name, value in self._model_parameters().items():
+            if not _is_same(value, before[name]):
+                raise ValueError(
+                    f"{self._owner}: {name} must be {shown(before[name])}, as in the first call of "
+                    f"partial_fit, got {shown(value)}; call fit to start afresh."
+                )
 
     def _solve(self, problem: Problem, examples: Examples[Data], start: Result | None) -> Result:
+        """Train, discard the temperature of earlier weights, and fit a new one if ``probability`` is true."""
+        self.__dict__.pop("temperature_", None)
+        if not getattr(self, "probability", False):
+            return self._certified(problem, examples, start)
+        return confidence.with_temperature(self, problem, examples, start)
+
+    def _certified(self, problem: Problem, examples: Examples[Data], start: Result | None) -> Result:
         """Train on the problem and keep the certificate."""
         mean = examples.mean_weight
         if examples.weights is not None:
@@ -128,15 +304,26 @@ class TrainedEstimator(SavesModel, Generic[Data]):
         self.history_ = History(tuple(per_weight(row, mean) for row in result.history.rows))
         self.n_iter_ = math.ceil(result.history.rows[-1].passes)
         if result.status is Status.INTERRUPTED:
-            text = f"after {self._passes}; the estimator is fitted, with a gap of {self.gap_:.3g}"
-            setattr(self, INTERRUPTED, f"{self._owner}: interrupted {text}.")
+            text = f"the estimator is fitted, with a gap of {self.gap_:.3g}"
+            passes = counted(self.n_iter_, "pass")
+            setattr(self, INTERRUPTED, f"{self._owner}: interrupted after {passes}; {text}.")
         elif result.status in ADVICE:
             self._warn(result.status, scale_advice(examples.data[0]))
         return result
 
     def _chosen_C(self, examples: Examples[Data]) -> float:
-        """Hook: return C as a number, which may depend on the examples."""
-        return float(self.C)
+        """Return C as a number."""
+        if not isinstance(self.C, str):
+            return float(self.C)
+        variance = total_variance(rows_of(examples), weights_of_rows(examples)) if is_linear(self) else 0.0
+        sizes, weights = np.diff(getattr(examples.data[0], "offsets", (0, 1))), examples.weights
+        weights = weights if weights is None or len(weights) == len(sizes) else None
+        return self._scaled_C(variance, float(np.average(sizes, weights=weights)))
+
+    def _scaled_C(self, variance: float, size: float) -> float:
+        """Return C for rows of this variance; not that of features if they have a kernel."""
+        per_row = self._structure.scale / variance if 0.0 < variance < np.inf else 1.0
+        return per_row * self._structure.rows_per_example(self, size)
 
     def _run(
         self,
@@ -179,198 +366,17 @@ class TrainedEstimator(SavesModel, Generic[Data]):
         return suited_to(problem, default)
 
     def _warn(self, status: Status, scales: str) -> None:
+        passes = counted(self.n_iter_, "pass")
         known, objective = "there is no certificate", self.history_.primal.min()
         if objective < math.inf:
             known = (
                 f"the gap is {self.gap_:.3g}, above tol={self.tol:.3g} times the objective {objective:.4g}"
             )
         warnings.warn(
-            f"{self._owner}: {status.value}: after {self._passes} {known}; {ADVICE[status]}{scales}.",
+            f"{self._owner}: {status.value}: after {passes} {known}; {ADVICE[status]}{scales}.",
             ConvergenceWarning,
             stacklevel=frames_to_user(),
         )
-
-
-def _file_of(checkpoint: Checkpoint | None) -> str | None:
-    """Return the file of a checkpoint, if there is one."""
-    return checkpoint.path if checkpoint is not None and os.path.exists(checkpoint.path) else None
-
-
-def _in_units_of(callback: Callback, mean: float) -> Callback:
-    """Return the callback for a run, with measurements in units of the estimator's objective."""
-    if mean == 1.0:
-        return callback
-
-    def called(progress: Progress) -> object:
-        last = progress.last
-        limits = progress.limits._replace(tol=progress.limits.tol / mean)
-        scaled = None if last is None else per_weight(last, mean)
-        return callback(progress._replace(last=scaled, limits=limits))
-
-    return called
-
-
-Output = TypeVar("Output")
-_Matrix = TypeVar("_Matrix")
-
-
-class Call(NamedTuple):
-    """One call of `fit` or `partial_fit`.
-
-    Attributes
-    ----------
-    first : bool
-        Whether it starts afresh, instead of adding examples to those of earlier calls.
-    more : bool
-        Whether this is a call of `partial_fit`, which keeps the examples for later calls.
-    warm : bool
-        Whether later calls of `fit` continue from this one, for which the problem is kept.
-    classes : array-like or None
-        The labels of all calls, if they are given.
-    """
-
-    first: bool
-    more: bool
-    warm: bool
-    classes: object = None
-
-    def held(self, features: _Matrix) -> _Matrix:
-        """Return features to train on: in the user's memory, or a copy that later calls find unchanged."""
-        return frozen_copy(features) if self.more or self.warm else frozen_view(features)
-
-
-class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
-    """Base of the estimators: everything that does not depend on the structure of outputs.
-
-    A subclass defines ``__init__`` with its parameters, `_encode`, `_problem`, `_keep` and `_predict`, and
-    may define `_validate` and `_score`. Its `_texts` document its data: "examples", the plural noun for its
-    examples; "X", "y" and "predict", their forms; "score", what `score` returns. A base class of several
-    estimators keeps the texts that they share in `_shared_texts`.
-    """
-
-    n_features_in_: int
-    _w: FloatArray
-    _seen: Seen[Data] | LeftOut | None
-    _last: Result | None
-
-    _texts: ClassVar[dict[str, str]]
-    _shared_texts: ClassVar[dict[str, str]] = TEXTS
-    _parameter_constraints: ClassVar[Constraints] = {}
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        """Give the class the constraints and the documentation of its parameters, unless it is a base."""
-        super().__init_subclass__(**kwargs)
-        if cls.__init__ is object.__init__:
-            return
-        constraints = {name: shared.constraints for name, shared in SHARED.items()}
-        texts = parameter_texts(cls.__init__)
-        for base in reversed(cls.__mro__):
-            constraints |= vars(base).get("_parameter_constraints", {})
-            texts |= vars(base).get("_shared_texts", {})
-        names = inspect.signature(cls.__init__).parameters
-        cls._parameter_constraints = {name: constraints[name] for name in names if name in constraints}
-        if "_texts" in vars(cls):
-            document(cls, texts | cls._texts)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # lists of sequences, graphs, ...
-        tags.target_tags.required = True
-        return tags
-
-    def _store(self, arguments: dict[str, object]) -> None:
-        """Store the arguments of ``__init__`` as they are, under their names, as scikit-learn asks."""
-        for name, value in arguments.items():
-            if name != "self":
-                setattr(self, name, value)
-
-    @transaction
-    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """%(fit)s"""
-        return self._learn((X, y), sample_weight)
-
-    @transaction
-    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """%(partial_fit)s"""
-        return self._learn((X, y), sample_weight, more=True)
-
-    def _learn(
-        self, parts: Parts, sample_weight: object, *, more: bool = False, classes: object = None
-    ) -> Self:
-        """Train on examples, and on those of earlier calls if there are ``more``.
-
-        Runs on a draft of the estimator (`transaction`): hooks may set attributes that a later error
-        discards.
-        """
-        time, seen = Shares(self.time_limit, 1), self._earlier() if more else None
-        if more:
-            check_fixed(getattr(self, "class_weight", None), self._owner)
-            self._check_no_checkpoint()
-        if seen is not None:
-            self._check_same_model(seen.parameters)
-        call = Call(seen is None, more, self.warm_start, classes)
-        with deadline_at(time.deadline):
-            examples = appended(seen, self._examples(parts, sample_weight, call))
-            problem = self._problem(examples)
-        self.time_limit = time.next()  # on a draft; the user's limit stays
-        result = self._solve(problem, examples, self._start(seen, more))
-        self._remember(Seen(examples, result, self._model_parameters()), more)
-        self._keep(problem, examples, result.w)
-        return self
-
-    def _examples(self, parts: Parts, sample_weight: object, call: Call) -> Examples[Data]:
-        """Return the examples of positive weight, encoded, with the caller's numbers of their rows."""
-        given = listed(self._validate(parts, call))
-        counts = None if sample_weight is None else self._row_counts(given[0])
-        order = None if counts is None else np.arange(len(counts))
-        (*present, kept), weights = weighed((*given, order), sample_weight, self._owner)
-        examples = self._encode(tuple(present), weights, call)
-        return examples if counts is None else examples.numbered(counts, cast("IntArray", kept))
-
-    def _row_counts(self, X: object) -> IntArray | None:
-        """Hook: return the number of rows of each example; None if nothing that is learnt numbers them."""
-        return None
-
-    def _earlier(self) -> Seen[Data] | None:
-        """Return the examples and the result of earlier calls of `partial_fit`."""
-        seen: Seen[Data] | LeftOut | None = getattr(self, "_seen", None)
-        if isinstance(seen, LeftOut):
-            raise ValueError(
-                f"{self._owner}: partial_fit needs the examples of earlier calls, but {seen.value}."
-            )
-        return seen
-
-    def _check_no_checkpoint(self) -> None:
-        if self.checkpoint is not None:
-            raise ValueError(
-                f"{self._owner}: checkpoint must be None for partial_fit, as each call has other examples, "
-                f"got {shown(self.checkpoint)}; call fit, or leave it out."
-            )
-
-    def _validate(self, parts: Parts, call: Call) -> Parts:
-        """Hook: validate the user's data and return them, before examples of weight zero are dropped."""
-        return parts
-
-    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[Data]:
-        """Hook: encode the examples. The first call learns the encoding and keeps it on self."""
-        raise NotImplementedError
-
-    def _problem(self, examples: Examples[Data]) -> Problem:
-        """Hook: return the problem of all examples, without their weights."""
-        raise NotImplementedError
-
-    def _keep(self, problem: Problem, examples: Examples[Data], w: FloatArray) -> None:
-        """Hook: set the weights, and the fitted attributes that follow from them."""
-        self._w = w
-        self._expose()
-
-    def _predict(self, X: object) -> Output:
-        """Hook: return the outputs of highest score."""
-        raise NotImplementedError
-
-    def _score(self, X: object, y: object) -> float:
-        """Hook: return the score of the predictions."""
-        raise NotImplementedError
 
     @snapshot
     def predict(self, X: object) -> Output:
@@ -399,75 +405,43 @@ class MaxMarginEstimator(TrainedEstimator[Data], Generic[Data, Output]):
         -------
         float
         """
-        return self._score(X, y)
+        question: Question[Output, Values] = self._structure.ask(self, X)
+        return question.score(self._codes(question.problem), y)
 
-    def _decoded(self, problem: Problem) -> IntArray:
+    def _predict(self, X: object) -> Output:
+        question: Question[Output, Values] = self._structure.ask(self, X)
+        return question.outputs(self._codes(question.problem))
+
+    def _margins(self, X: object) -> Values:
+        question: Question[Output, Values] = self._structure.ask(self, X)
+        return question.margins(*confidence.with_margins(self, question.problem))
+
+    def _codes(self, problem: Problem | None) -> IntArray:
         """Return the outputs of highest score of all examples, concatenated; `n_jobs` threads find them."""
+        if problem is None:
+            return np.zeros(0, dtype=np.int64)
         check_parameters(self, "n_jobs")
         with threads(self.n_jobs):
             return decode_all(problem, self._w)
 
-    def _start(self, seen: Seen[Data] | None, more: bool) -> Result | None:
-        """Return the result to continue from."""
-        if more:
-            return None if seen is None else seen.result
-        return getattr(self, "_last", None) if self.warm_start else None
 
-    def _remember(self, trained: Seen[Data], more: bool) -> None:
-        """Keep the examples or the result that the next call continues from."""
-        self._seen = trained if more else None
-        if more:
-            return
-        if self.warm_start:
-            self._last = trained.result
-        elif hasattr(self, "_last"):
-            del self._last
-
-    def _model_parameters(self) -> dict[str, object]:
-        """Return the parameters that determine what is learnt, and not only how."""
-        return {name: value for name, value in parameters_of(self).items() if name not in TRAINING}
-
-    def _check_same_model(self, before: dict[str, object]) -> None:
-        """Raise if the parameters describe a different model than in earlier calls."""
-        for name, value in self._model_parameters().items():
-            if not _is_same(value, before[name]):
-                raise ValueError(
-                    f"{self._owner}: {name} must be {shown(before[name])}, as in the first call of "
-                    f"partial_fit, got {shown(value)}; call fit to start afresh."
-                )
-
-    def _check_width(self, what: str, n_features: int, known: int) -> None:
-        """Raise unless the data have the number of features seen in `fit`."""
-        if n_features != known:
-            raise ValueError(
-                f"{self._owner}: {what} of X have {n_features} features, but {self._owner} was fitted with "
-                f"{known}; give the features that were given to fit."
-            )
+def _file_of(checkpoint: Checkpoint | None) -> str | None:
+    """Return the file of a checkpoint, if there is one."""
+    return checkpoint.path if checkpoint is not None and os.path.exists(checkpoint.path) else None
 
 
-class LabellingEstimator(MaxMarginEstimator[Data, Output]):
-    """Base of the estimators whose outputs are labels of `classes_`, which may be given to the first call."""
+def _in_units_of(callback: Callback, mean: float) -> Callback:
+    """Return the callback for a run, with measurements in units of the estimator's objective."""
+    if mean == 1.0:
+        return callback
 
-    classes_: Labels
+    def called(progress: Progress) -> object:
+        last = progress.last
+        limits = progress.limits._replace(tol=progress.limits.tol / mean)
+        scaled = None if last is None else per_weight(last, mean)
+        return callback(progress._replace(last=scaled, limits=limits))
 
-    _fitted: ClassVar[Fields] = {"classes_": LABELS}
-
-    @transaction
-    def partial_fit(  # type: ignore[override]
-        self, X: object, y: object, classes: object = None, sample_weight: object = None
-    ) -> Self:
-        """%(partial_fit_with_classes)s"""
-        return self._learn((X, y), sample_weight, more=True, classes=classes)
-
-    def _known_classes(self, call: Call) -> Labels | None:
-        """Return the labels of earlier calls, or those given to the first; None if they follow from y."""
-        if not call.first:
-            return self.classes_
-        return None if call.classes is None else self._given_classes(call.classes)
-
-    def _given_classes(self, classes: object) -> Labels:
-        """Hook: return the labels that are given to the first call, sorted."""
-        return given_classes(classes, self._owner)
+    return called
 
 
 def _is_same(value: object, before: object) -> bool:

@@ -14,7 +14,7 @@ earlier ones.
 no label, feature or edge. `Examples.numbers` keeps what the caller's numbers of the remaining rows are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from numbers import Real
 from typing import Generic, NamedTuple, Self, TypeVar
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array, check_consistent_length
 
-from maxmargin.encoding.kinds import PIECE, joined, pieces
+from maxmargin.encoding.kinds import PIECE, is_empty, joined, pieces
 from maxmargin.encoding.labels import Labels
 from maxmargin.runtime.arrays import FloatArray, IntArray, ValueArray
 from maxmargin.runtime.wording import described, quoted, shown
@@ -169,6 +169,33 @@ def _taken(part: object, kept: IntArray) -> object:
     return [items[i] for i in kept.tolist()]
 
 
+def present_weights(weights: FloatArray | None, lengths: IntArray) -> FloatArray | None:
+    """Return the weights of the examples that are not empty."""
+    return None if weights is None else weights[lengths > 0]
+
+
+def is_none(X: object) -> bool:
+    """Return whether X is a list, or another collection, without examples."""
+    return isinstance(X, Sized) and is_empty(X)
+
+
+def n_rows(features: object) -> int:
+    """Return the number of rows of features; zero for what has none."""
+    shape = getattr(features, "shape", None)
+    if isinstance(shape, tuple):
+        return int(shape[0]) if shape else 0
+    return len(features) if isinstance(features, Sized) else 0
+
+
+def check_width(owner: str, what: str, n_features: int, known: int) -> None:
+    """Raise unless the data have the number of features seen in `fit`."""
+    if n_features != known:
+        raise ValueError(
+            f"{owner}: {what} of X have {n_features} features, but {owner} was fitted with {known}; give the "
+            "features that were given to fit."
+        )
+
+
 def label_weights(
     class_weight: str | Mapping[object, float],
     classes: Labels,
@@ -310,7 +337,7 @@ def scale_advice(examples: object) -> str:
 
 def _column_scales(examples: object) -> FloatArray:
     """Return the root mean square of the nonzero entries of each column that has any."""
-    matrix = _features(examples)
+    matrix = _matrix(examples)
     if isinstance(matrix, np.ndarray) and matrix.ndim == 2:
         squares, counts = np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1], dtype=np.int64)
         for piece in pieces(*matrix.shape):
@@ -331,9 +358,20 @@ def _column_scales(examples: object) -> FloatArray:
     return scales
 
 
-def _features(examples: object) -> object:
+def rows_of(examples: Examples[Data]) -> ValueArray | csr_array:
+    """Return the features of the rows (examples, tokens, nodes or arcs) of encoded examples."""
+    return _matrix(examples.data[0])  # type: ignore[return-value]
+
+
+def weights_of_rows(examples: Examples[Data]) -> FloatArray | None:
+    """Return the weight of each row: that of its example; None if all weights are one."""
+    offsets, weights = getattr(examples.data[0], "offsets", None), examples.weights
+    return weights if weights is None or offsets is None else np.repeat(weights, np.diff(offsets))
+
+
+def _matrix(data: object) -> object:
     """Return the matrix of the features of examples, tokens, nodes, arcs or links, as they were encoded."""
     for name in ("rows", "nodes", "by_link", "features"):
-        if hasattr(examples, name):
-            return getattr(examples, name)
-    return examples
+        if hasattr(data, name):
+            return getattr(data, name)
+    return data

@@ -5,20 +5,21 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from numbers import Integral
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from maxmargin.estimators.problems import Problem
 from maxmargin.estimators.state import snapshot
 from maxmargin.runtime.arrays import CsrMatrix, FloatArray, IntArray, ValueArray
 from maxmargin.runtime.wording import shown
 from maxmargin.solving.decoding import Decoded
 from maxmargin.solving.result import as_frame
-from maxmargin.structures.dependency.encode import Indicators
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from maxmargin.estimators.structure import AnyEstimator
 
 
 # Rows of a table, and contributions in a row, that are shown.
@@ -236,53 +237,50 @@ class Reader(Protocol):
         """Return the output in the form of predictions."""
 
 
-class _Explains(Protocol):
-    """An estimator with an `Explainer`."""
+@snapshot
+def predict_single(self: "AnyEstimator", x: object) -> object:
+    """Return the output of highest score for one %(example)s.
 
-    _w: FloatArray
+    Parameters
+    ----------
+    x : %(example)s
+        In the form that `predict` takes in a list.
 
-    def _reader(self, x: object) -> tuple[Problem, Reader] | None: ...
+    Returns
+    -------
+    object
+        The item that `predict` returns for it.
+    """
+    return next(iter(self._predict([x])))
 
-    def _predict(self, X: object) -> Iterable[object]: ...
 
+@snapshot
+def explain(self: "AnyEstimator", x: object, changes: int = 50) -> Explanation:
+    """Explain the prediction for one %(example)s: what adds to its score, and what would change it.
 
-class Explainer:
-    """Adds `explain` to an estimator, which defines `_reader`; its `_texts` have "example"."""
+    The contributions of features and transitions add up to the score of the prediction. To change a part
+    of it, another output must get the largest score. For each part, this is the best output in which the
+    part differs. The contributions that the two outputs do not share add up to the margin of the part.
 
-    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
-        """Hook: return the problem of predicting the output of one example, and a reader of its outputs.
+    Parameters
+    ----------
+    x : %(example)s
+        In the form that `predict` takes in a list.
+    changes : int, default=50
+        Largest number of parts for which to find the best other output: those of smallest margin. Each
+        takes one more prediction.
 
-        None if the example is empty.
-        """
-        raise NotImplementedError
-
-    @snapshot
-    def explain(self: _Explains, x: object, changes: int = 50) -> Explanation:
-        """Explain the prediction for one %(example)s: what adds to its score, and what would change it.
-
-        The contributions of features and transitions add up to the score of the prediction. To change a part
-        of it, another output must get the largest score. For each part, this is the best output in which the
-        part differs. The contributions that the two outputs do not share add up to the margin of the part.
-
-        Parameters
-        ----------
-        x : %(example)s
-            In the form that `predict` takes in a list.
-        changes : int, default=50
-            Largest number of parts for which to find the best other output: those of smallest margin. Each
-            takes one more prediction.
-
-        Returns
-        -------
-        Explanation
-            With the attributes output, score, contributions and changes, and the method to_frame.
-        """
-        _check_number(changes, type(self).__name__)
-        found = self._reader(x)
-        if found is None:
-            return Explanation(next(iter(self._predict([x]))), 0.0, (), ())
-        problem, reader = found
-        return _explained(Decoded(problem, self._w), reader, int(changes))
+    Returns
+    -------
+    Explanation
+        With the attributes output, score, contributions and changes, and the method to_frame.
+    """
+    _check_number(changes, self._owner)
+    found = self._structure.reader(self, x)
+    if found is None:
+        return Explanation(next(iter(self._predict([x]))), 0.0, (), ())
+    problem, reader = found
+    return _explained(Decoded(problem, self._w), reader, int(changes))
 
 
 def _check_number(changes: object, owner: str) -> None:
@@ -335,6 +333,23 @@ def total(rows: Sequence[Contribution]) -> float:
 
 # What contributes to a score: the readers of sequences, segments, heads and links.
 
+
+class Indicators(Protocol):
+    """Rows of features that are one: the features of row t are ``columns[start[t] : start[t + 1]]``."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and of features."""
+
+    @property
+    def start(self) -> IntArray:
+        """Where the columns of each row begin, and the last ones end."""
+
+    @property
+    def columns(self) -> NDArray[np.integer]:
+        """The features of all rows."""
+
+
 Rows = ValueArray | CsrMatrix | Indicators
 Entries = tuple[IntArray, ValueArray]
 Names = Callable[[list[int]], Sequence[object]]
@@ -350,11 +365,12 @@ def row_entries(rows: Rows, t: int) -> Entries:
     if isinstance(rows, np.ndarray):
         columns = np.flatnonzero(rows[t])
         return columns, rows[t, columns]
-    if isinstance(rows, Indicators):
-        columns = rows.columns[rows.start[t] : rows.start[t + 1]].astype(np.int64)
-        return columns, np.ones(len(columns))
-    entries = slice(rows.indptr[t], rows.indptr[t + 1])
-    return np.asarray(rows.indices[entries], dtype=np.int64), np.asarray(rows.data[entries])
+    if hasattr(rows, "indptr"):
+        matrix = cast("CsrMatrix", rows)
+        entries = slice(matrix.indptr[t], matrix.indptr[t + 1])
+        return np.asarray(matrix.indices[entries], dtype=np.int64), np.asarray(matrix.data[entries])
+    columns = rows.columns[rows.start[t] : rows.start[t + 1]].astype(np.int64)
+    return columns, np.ones(len(columns))
 
 
 def single(part: object, kind: str, feature: object, label: object, weight: float) -> Iterator[Contribution]:

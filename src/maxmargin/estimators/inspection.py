@@ -6,7 +6,7 @@ no pandas: `largest_features` and `largest_transitions` return named tuples.
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from maxmargin.estimators.state import snapshot
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import quoted
 from maxmargin.solving.result import as_frame
-from maxmargin.structures.dependency.encode import ArcNames
 from maxmargin.structures.k_best import check_k
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from maxmargin.estimators.structure import AnyEstimator
 
 
 # The features of a table whose weights do not depend on any.
@@ -69,6 +70,14 @@ class TransitionWeight(NamedTuple):
     weight: float
 
 
+@runtime_checkable
+class Names(Protocol):
+    """Names of features that are made on demand, many at a time."""
+
+    def of(self, rows: list[int]) -> Sequence[object]:
+        """Return the names of some features."""
+
+
 class WeightTable(NamedTuple):
     """Weights of one kind, by name.
 
@@ -115,7 +124,7 @@ def ranked(
 
 def _named(features: Sequence[object], rows: list[int]) -> Sequence[object]:
     """Return the names of some rows; names that must be looked up are looked up together."""
-    return features.of(rows) if isinstance(features, ArcNames) else [features[row] for row in rows]
+    return features.of(rows) if isinstance(features, Names) else [features[row] for row in rows]
 
 
 def _largest(values: FloatArray, k: int | None) -> IntArray:
@@ -136,28 +145,16 @@ def by_name(tables: Sequence[WeightTable]) -> dict[Any, float]:
     }
 
 
-class _HasFeatures(Protocol):
-    """An estimator that lists its weights."""
-
-    def _feature_tables(self) -> list[WeightTable]: ...
-
-
-class _HasTransitions(Protocol):
-    """An estimator that lists its weights of labels that occur together."""
-
-    def _transition_tables(self) -> list[WeightTable]: ...
-
-
-def largest_features(model: _HasFeatures, label: object = None, k: int = 10) -> list[FeatureWeight]:
+def largest_features(model: "AnyEstimator", label: object = None, k: int = 10) -> list[FeatureWeight]:
     """Return the k feature weights of largest absolute value of a fitted model, for one label or all."""
     owner = type(model).__name__
-    checked, tables = check_k(k, owner), model._feature_tables()
+    checked, tables = check_k(k, owner), model._structure.features(model)
     return ranked(tables if label is None else _of_label(tables, label, owner), np.abs, checked)
 
 
-def largest_transitions(model: _HasTransitions, k: int = 10) -> list[TransitionWeight]:
+def largest_transitions(model: "AnyEstimator", k: int = 10) -> list[TransitionWeight]:
     """Return the k weights of labels that occur together of largest absolute value."""
-    rows = ranked(model._transition_tables(), np.abs, check_k(k, type(model).__name__))
+    rows = ranked(model._structure.transitions(model), np.abs, check_k(k, type(model).__name__))
     return [TransitionWeight(row.kind, row.feature, *_split(row.label), row.weight) for row in rows]
 
 
@@ -181,85 +178,67 @@ def _of_label(tables: Iterable[WeightTable], label: object, owner: str) -> list[
     return found
 
 
-class _ListsFeatures:
-    """Base of the mixins that add `top_features` to an estimator."""
-
-    def _feature_tables(self) -> list[WeightTable]:
-        """Hook: return the weights of features."""
-        raise NotImplementedError
-
-    def _feature_frame(self, label: object, k: int) -> "DataFrame":
-        """Return the largest weights as a DataFrame."""
-        rows, columns = largest_features(self, label, k), FeatureWeight._fields
-        return as_frame(rows, columns, f"{type(self).__name__}.top_features", names=columns[:-1])
+# The same as methods of estimators.
 
 
-class FeatureInspector(_ListsFeatures):
-    """Adds `top_features` to an estimator without labels."""
+@snapshot
+def top_features(self: "AnyEstimator", label: object = None, k: int = 10) -> "DataFrame":
+    """Return the feature weights of largest absolute value, the largest first.
 
-    @snapshot
-    def top_features(self, k: int = 10) -> "DataFrame":
-        """Return the feature weights of largest absolute value, the largest first.
+    Parameters
+    ----------
+    label : str or int, default=None
+        The label whose weights to return; by default those of all labels.
+    k : int, default=10
+        Number of weights, >= 1. There are fewer rows if fewer weights are not zero.
 
-        Parameters
-        ----------
-        k : int, default=10
-            Number of weights, >= 1. There are fewer rows if fewer weights are not zero.
-
-        Returns
-        -------
-        DataFrame
-            The columns kind, feature (its name, or number), label (None, as there are no labels) and weight.
-            This method needs pandas.
-            %(kinds)s
-        """
-        return self._feature_frame(None, k)
+    Returns
+    -------
+    DataFrame
+        The columns kind, feature (its name, or number), label and weight. This method needs pandas.
+        %(kinds)s
+    """
+    return _feature_frame(self, label, k)
 
 
-class LabelFeatureInspector(_ListsFeatures):
-    """Adds `top_features` to an estimator with labels."""
+@snapshot
+def top_features_without_labels(self: "AnyEstimator", k: int = 10) -> "DataFrame":
+    """Return the feature weights of largest absolute value, the largest first.
 
-    @snapshot
-    def top_features(self, label: object = None, k: int = 10) -> "DataFrame":
-        """Return the feature weights of largest absolute value, the largest first.
+    Parameters
+    ----------
+    k : int, default=10
+        Number of weights, >= 1. There are fewer rows if fewer weights are not zero.
 
-        Parameters
-        ----------
-        label : str or int, default=None
-            The label whose weights to return; by default those of all labels.
-        k : int, default=10
-            Number of weights, >= 1. There are fewer rows if fewer weights are not zero.
-
-        Returns
-        -------
-        DataFrame
-            The columns kind, feature (its name, or number), label and weight. This method needs pandas.
-            %(kinds)s
-        """
-        return self._feature_frame(label, k)
+    Returns
+    -------
+    DataFrame
+        The columns kind, feature (its name, or number), label (None, as there are no labels) and weight.
+        This method needs pandas.
+        %(kinds)s
+    """
+    return _feature_frame(self, None, k)
 
 
-class TransitionInspector:
-    """Adds `top_transitions` to an estimator, whose `_texts` have "transitions": what its rows are."""
+def _feature_frame(model: "AnyEstimator", label: object, k: int) -> "DataFrame":
+    rows, columns = largest_features(model, label, k), FeatureWeight._fields
+    return as_frame(rows, columns, f"{model._owner}.top_features", names=columns[:-1])
 
-    def _transition_tables(self) -> list[WeightTable]:
-        """Hook: return the weights of labels that occur together."""
-        raise NotImplementedError
 
-    @snapshot
-    def top_transitions(self, k: int = 10) -> "DataFrame":
-        """Return the weights of labels that occur together of largest absolute value, the largest first.
+@snapshot
+def top_transitions(self: "AnyEstimator", k: int = 10) -> "DataFrame":
+    """Return the weights of labels that occur together of largest absolute value, the largest first.
 
-        Parameters
-        ----------
-        k : int, default=10
-            Number of weights, >= 1. There are fewer rows if fewer weights are not zero.
+    Parameters
+    ----------
+    k : int, default=10
+        Number of weights, >= 1. There are fewer rows if fewer weights are not zero.
 
-        Returns
-        -------
-        DataFrame
-            The columns kind, feature, before, after and weight. This method needs pandas.
-            %(transitions)s
-        """
-        rows, columns = largest_transitions(self, k), TransitionWeight._fields
-        return as_frame(rows, columns, f"{type(self).__name__}.top_transitions", names=columns[:-1])
+    Returns
+    -------
+    DataFrame
+        The columns kind, feature, before, after and weight. This method needs pandas.
+        %(transitions)s
+    """
+    rows, columns = largest_transitions(self, k), TransitionWeight._fields
+    return as_frame(rows, columns, f"{self._owner}.top_transitions", names=columns[:-1])

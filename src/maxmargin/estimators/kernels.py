@@ -1,20 +1,24 @@
-"""Kernels of estimators: the parameters of scikit-learn's `SVC`, and scores from support rows."""
+"""Kernels of rows (examples, tokens or nodes), as scikit-learn's `SVC` has them; scores from support rows.
 
-from collections.abc import Callable, Sequence, Sized
-from typing import Any, ClassVar, NamedTuple, TypeAlias, cast, get_type_hints
+The functions take an estimator with the parameters of a kernel, whose structure learns it in its first call
+(`learn_kernel`), adds it to its problem (`with_kernel`), and predicts from `prediction_rows`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias, cast, get_type_hints
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from maxmargin.encoding.matrices import checked_csr
 from maxmargin.encoding.sequences import as_objects
-from maxmargin.estimators.estimator import Call, MaxMarginEstimator, Output
-from maxmargin.estimators.examples import Data, Examples, Parts, mean_variance
-from maxmargin.estimators.fields import COUNT, Field, Fields
-from maxmargin.estimators.problems import Problem, kernel_weights, kernelised
+from maxmargin.estimators.examples import Data, Examples, mean_variance, rows_of
+from maxmargin.estimators.fields import COUNT, Field
+from maxmargin.estimators.structure import AnyEstimator, Problem
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import quoted
+from maxmargin.structures.feature_map import RowLayout, row_layout
 from maxmargin.structures.kernel_functions import (
     GaussianKernel,
     LinearKernel,
@@ -22,6 +26,8 @@ from maxmargin.structures.kernel_functions import (
     PrecomputedKernel,
     SigmoidKernel,
 )
+from maxmargin.structures.kernelised import KernelisedMap, kernel_parts, kernelised_map
+from maxmargin.structures.problem import Problem as PairProblem
 
 # Support rows of models with a kernel, and how they and the kernel are stored.
 
@@ -133,6 +139,16 @@ def _read_rows(stored: Stored, name: str, kind: str, n: int, n_features: int) ->
 
 KERNEL = Field(_write_kernel, _read_kernel)
 SUPPORT = Field(_write_support, _read_support)
+# With a kernel of users' own objects, there is no number of features.
+FIELDS = {"n_features_in_": COUNT.or_unset(), "_function": KERNEL, "_support": SUPPORT.or_unset()}
+TEXTS = {
+    "support": """
+        support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (m, n_support) and (m,)
+            Indices of the training %(rows)s with nonzero coefficients, among all that were given; these
+            coefficients, and their number for each label; only with a kernel other than "linear". m is the
+            number of labels.
+        """,
+}
 
 
 # Number of kernel values between test rows and support rows that are computed at a time.
@@ -143,216 +159,196 @@ class NotLinear(AttributeError, ValueError):
     """A model with a kernel has no feature weights; both kinds of error, as scikit-learn's NotFittedError."""
 
 
-class KernelEstimator(MaxMarginEstimator[Data, Output]):
-    """Base of the estimators that may have a kernel of rows: of examples, tokens or nodes."""
+def is_linear(model: AnyEstimator) -> bool:
+    """Return whether a model has weights of features."""
+    return isinstance(model._function, LinearKernel)
 
-    kernel: str | Callable[..., object]
-    degree: int
-    gamma: str | float
-    coef0: float
-    cache_size: float
-    _function: Function
-    _dtype: type[np.floating]
-    _support: Support
 
-    _shared_texts: ClassVar[dict[str, str]] = {
-        "support": """
-            support_, dual_coef_, n_support_ : arrays of shapes (n_support,), (m, n_support) and (m,)
-                Indices of the training %(rows)s with nonzero coefficients, among all that were given; these
-                coefficients, and their number for each label; only with a kernel other than "linear". m is
-                the number of labels.
-            """,
-    }
-    # With a kernel of users' own objects, there is no number of features.
-    _fitted: ClassVar[Fields] = {
-        "n_features_in_": COUNT.or_unset(),
-        "_function": KERNEL,
-        "_support": SUPPORT.or_unset(),
-    }
+def check_linear(model: AnyEstimator, name: str) -> None:
+    """Raise the error of an attribute that only a linear model has."""
+    if not is_linear(model):
+        raise NotLinear(f"{model._owner}: {name} is only available when using a linear kernel.")
 
-    @property
-    def _is_linear(self) -> bool:
-        return isinstance(self._function, LinearKernel)
 
-    def _validate(self, parts: Parts, call: Call) -> Parts:
-        if call.first:
-            self._dtype = row_dtype(parts[0])
-        return super()._validate(parts, call)
+def learn_kernel(model: AnyEstimator, rows: RowFeatures | None) -> None:
+    """Fix the parameters of the kernel, which may depend on the first examples."""
+    model.__dict__.pop("_support", None)  # what an earlier fit kept
+    kernel = model.kernel
+    if callable(kernel):
+        model._function = PrecomputedKernel(bool(getattr(kernel, "semidefinite", False)))
+    elif kernel == "rbf":
+        model._function = GaussianKernel(_gamma(model, rows))
+    elif kernel == "poly":
+        model._function = PolynomialKernel(int(model.degree), _gamma(model, rows), float(model.coef0))
+    elif kernel == "sigmoid":
+        model._function = SigmoidKernel(_gamma(model, rows), float(model.coef0))
+    else:
+        model._function = LinearKernel()
 
-    def _learn_kernel(self, rows: RowFeatures) -> None:
-        """Fix the parameters of the kernel, which may depend on the first examples."""
-        self.__dict__.pop("_support", None)  # what an earlier fit kept
-        gamma = 0.0 if self.kernel == "linear" or callable(self.kernel) else self._gamma(rows)
-        if callable(self.kernel):
-            self._function = PrecomputedKernel(bool(getattr(self.kernel, "semidefinite", False)))
-        elif self.kernel == "rbf":
-            self._function = GaussianKernel(gamma)
-        elif self.kernel == "poly":
-            self._function = PolynomialKernel(int(self.degree), gamma, float(self.coef0))
-        elif self.kernel == "sigmoid":
-            self._function = SigmoidKernel(gamma, float(self.coef0))
-        else:
-            self._function = LinearKernel()
 
-    def _gamma(self, rows: RowFeatures) -> float:
-        """Return gamma as `SVC` defines it."""
-        n_features = rows.shape[1]
-        if self.gamma == "auto":
-            return 1.0 / n_features
-        if self.gamma != "scale":
-            return float(self.gamma)
-        variance = mean_variance(rows)
-        return 1.0 / (n_features * variance) if variance > 0.0 else 1.0
+def _gamma(model: AnyEstimator, rows: RowFeatures | None) -> float:
+    """Return gamma as `SVC` defines it."""
+    assert rows is not None  # with the linear kernel alone
+    n_features = rows.shape[1]
+    if model.gamma == "auto":
+        return 1.0 / n_features
+    if model.gamma != "scale":
+        return float(model.gamma)
+    variance = mean_variance(rows)
+    return 1.0 / (n_features * variance) if variance > 0.0 else 1.0
 
-    def _linear_rows(self, rows: RowFeatures) -> RowFeatures:
-        """Return the features that stay linear: all, or none if there is a kernel."""
-        return rows if self._is_linear else np.zeros((rows.shape[0], 0))
 
-    def _with_kernel(self, problem: Problem, rows: RowFeatures, *, by_example: bool = False) -> Problem:
-        """Return the problem with the kernel, if there is one; ``by_example`` if an example is one row."""
-        if self._is_linear:
-            return problem
-        double = _double(rows) if callable(self.kernel) else rows
-        features = self._values(double, double) if callable(self.kernel) else rows
-        return kernelised(
-            problem, features, self._function, self.cache_size, self._dtype, by_example, self._owner
+def linear_rows(model: AnyEstimator, rows: RowFeatures) -> RowFeatures:
+    """Return the features that stay linear: all, or none if there is a kernel."""
+    return rows if is_linear(model) else np.zeros((rows.shape[0], 0))
+
+
+def with_kernel(
+    model: AnyEstimator, problem: Problem, rows: RowFeatures, *, by_example: bool = False
+) -> Problem:
+    """Return the problem with the kernel, if there is one; ``by_example`` if an example is one row."""
+    if is_linear(model):
+        return problem
+    layout: RowLayout = row_layout(problem.map)
+    if by_example:
+        n, per_example = len(layout.spans), int(layout.spans[0, 1] - layout.spans[0, 0])
+        numbers = np.arange(n)
+        layout = RowLayout(np.column_stack([numbers, numbers + 1]), layout.head, per_example * layout.width)
+    if callable(model.kernel):
+        double = _double(rows)
+        rows = _values(model, double, double)
+    phi = kernelised_map(
+        problem.map, layout, rows, model._function, model.cache_size, model._dtype, model._owner
+    )
+    return PairProblem(phi, problem.oracle)
+
+
+def kept_weights(
+    model: AnyEstimator, problem: Problem, examples: Examples[Data], w: FloatArray
+) -> FloatArray:
+    """Return the weights for predictions; with a kernel, keep support rows."""
+    if is_linear(model):
+        return w
+    linear, coefficients, _ = kernel_parts(cast("KernelisedMap", problem.map), w)
+    numbers = np.flatnonzero(coefficients.any(axis=1))
+    known = numbers if examples.numbers is None else examples.numbers[numbers]
+    model._support = Support(_double(rows_of(examples)[numbers]), known, coefficients[numbers])
+    # In predictions, the scores of rows are their features, each the score of one label.
+    return np.concatenate([np.eye(model._structure.score_columns(model, coefficients)).ravel(), linear])
+
+
+def n_columns(model: AnyEstimator) -> int:
+    """Return the number of features, or of the scores that take their place in predictions."""
+    if is_linear(model):
+        return model.n_features_in_
+    return model._structure.score_columns(model, model._support.coefficients)
+
+
+def linear_parts(model: AnyEstimator) -> tuple[FloatArray, ...]:
+    """Return the weights by meaning. The first are of rows; those of a kernel's scores are left out."""
+    first, *others = model._structure.layout(model).unpack(model._w)
+    return first[:, 0 if is_linear(model) else n_columns(model) :], *others
+
+
+def check_kernel(model: AnyEstimator) -> None:
+    """Raise ValueError unless the kernel and the support rows that a file had go together."""
+    if is_linear(model) == hasattr(model, "_support"):
+        raise ValueError("support rows must be those of a kernel")
+    if callable(model.kernel) != isinstance(model._function, PrecomputedKernel):
+        raise ValueError("the kernel must be callable where it is in the file, and only there")
+    n_features = getattr(model, "n_features_in_", None)
+    if n_features is None if is_linear(model) else model._support.rows.shape[1:] not in ((), (n_features,)):
+        raise ValueError("rows must have the features of the model")
+
+
+def row_scores(model: AnyEstimator, rows: RowFeatures) -> FloatArray:
+    """Return the scores of rows, one column for each column of coefficients, block by block."""
+    support = model._support
+    out = np.zeros((rows.shape[0], support.coefficients.shape[1]))
+    step = max(1, _BLOCK // max(1, len(support.numbers)))
+    for first in range(0, len(out) if len(support.numbers) else 0, step):
+        block = _values(model, _double(rows[first : first + step]), support.rows)
+        out[first : first + step] = block @ support.coefficients
+    return out
+
+
+def prediction_rows(model: AnyEstimator, rows: RowFeatures) -> RowFeatures:
+    """Return the rows for predictions: features, or with a kernel the scores that take their place."""
+    return rows if is_linear(model) else row_scores(model, rows)
+
+
+def _values(model: AnyEstimator, a: RowFeatures, b: RowFeatures) -> FloatArray:
+    """Return the values of the kernel between rows."""
+    from sklearn.metrics import pairwise  # linear models do not need it
+
+    function = model._function
+    if isinstance(function, PolynomialKernel):
+        return np.asarray(pairwise.polynomial_kernel(a, b, *function))
+    if isinstance(function, GaussianKernel):
+        return np.asarray(pairwise.rbf_kernel(a, b, *function))
+    if isinstance(function, SigmoidKernel):
+        return np.asarray(pairwise.sigmoid_kernel(a, b, *function))
+    return _called(model, a, b)
+
+
+def _called(model: AnyEstimator, a: RowFeatures, b: RowFeatures) -> FloatArray:
+    """Return the matrix of the user's kernel; raise unless it is one of numbers, in the right shape."""
+    first, second = (list(x) if x.dtype == object else x for x in (a, b))
+    values = cast("Callable[..., object]", model.kernel)(first, second)
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{model._owner}: kernel must return a matrix of numbers: {error}") from error
+    if found.shape != (a.shape[0], b.shape[0]):
+        raise ValueError(
+            f"{model._owner}: kernel must return a matrix of shape ({a.shape[0]}, {b.shape[0]}), one row "
+            f"and column for each of its arguments, got {found.shape}."
         )
+    return found
 
-    def _row_counts(self, X: object) -> IntArray | None:
-        return None if self.kernel == "linear" else np.array(self._counted_rows(X), dtype=np.int64)
 
-    def _counted_rows(self, X: object) -> Sequence[int]:
-        """Hook: return the number of rows of each example, which may be wrong; one, if examples are rows."""
-        return [1] * n_rows(X)
+def label_coefficients(model: AnyEstimator, coefficients: FloatArray) -> FloatArray:
+    """Return the coefficients of support rows in the form of `dual_coef_`, one row per label."""
+    found: FloatArray = coefficients[:, : len(model.classes_)].T
+    return found
 
-    def _keep_support(
-        self, problem: Problem, examples: Examples[Data], rows: RowFeatures, w: FloatArray
-    ) -> tuple[FloatArray, ...]:
-        """Keep support rows and weights for prediction; return the weights of parts without kernel."""
-        if self._is_linear:
-            self._w = w
-            return problem.unpack(w)
-        linear, parts, coefficients = kernel_weights(problem, w)
-        numbers = np.flatnonzero(coefficients.any(axis=1))
-        known = numbers if examples.numbers is None else examples.numbers[numbers]
-        self._support = Support(_double(rows[numbers]), known, coefficients[numbers])
-        # In predictions, the scores of rows are their features, each the score of one label.
-        self._w = np.concatenate([np.eye(self._score_columns(coefficients)).ravel(), linear])
-        return parts
 
-    @property
-    def _n_columns(self) -> int:
-        """Number of the features, or of the scores that take their place in predictions."""
-        return self.n_features_in_ if self._is_linear else self._score_columns(self._support.coefficients)
+def support_properties(
+    by_label: Callable[[Any, FloatArray], FloatArray] = label_coefficients,
+) -> tuple[property, property, property]:
+    """Return the properties ``support_``, ``dual_coef_`` and ``n_support_`` of an estimator."""
 
-    def _linear_parts(self) -> tuple[FloatArray, ...]:
-        """Return the weights by meaning. The first are of rows; those of a kernel's scores are left out."""
-        first, *others = self._layout().unpack(self._w)
-        return first[:, 0 if self._is_linear else self._n_columns :], *others
+    def numbers(self: AnyEstimator) -> IntArray:
+        return _known_support(self, "support_").numbers
 
-    def _check_restored(self) -> None:
-        super()._check_restored()
-        if self._is_linear == hasattr(self, "_support"):
-            raise ValueError("support rows must be those of a kernel")
-        if callable(self.kernel) != isinstance(self._function, PrecomputedKernel):
-            raise ValueError("the kernel must be callable where it is in the file, and only there")
-        n_features = getattr(self, "n_features_in_", None)
-        if n_features is None if self._is_linear else self._support.rows.shape[1:] not in ((), (n_features,)):
-            raise ValueError("rows must have the features of the model")
+    def coefficients(self: AnyEstimator) -> FloatArray:
+        return by_label(self, _known_support(self, "dual_coef_").coefficients)
 
-    def _score_columns(self, coefficients: FloatArray) -> int:
-        """Hook: return the number of scores that a row has in predictions."""
-        return int(coefficients.shape[1])
-
-    def _row_scores(self, rows: RowFeatures) -> FloatArray:
-        """Return the scores of rows, one column for each column of coefficients, block by block."""
-        support = self._support
-        out = np.zeros((rows.shape[0], support.coefficients.shape[1]))
-        step = max(1, _BLOCK // max(1, len(support.numbers)))
-        for first in range(0, len(out) if len(support.numbers) else 0, step):
-            block = self._values(_double(rows[first : first + step]), support.rows)
-            out[first : first + step] = block @ support.coefficients
-        return out
-
-    def _prediction_rows(self, rows: RowFeatures) -> RowFeatures:
-        """Return the rows for predictions: features, or with a kernel the scores that take their place."""
-        return rows if self._is_linear else self._row_scores(rows)
-
-    def _values(self, a: RowFeatures, b: RowFeatures) -> FloatArray:
-        """Return the values of the kernel between rows."""
-        from sklearn.metrics import pairwise  # linear models do not need it
-
-        function = self._function
-        if isinstance(function, PolynomialKernel):
-            return np.asarray(pairwise.polynomial_kernel(a, b, *function))
-        if isinstance(function, GaussianKernel):
-            return np.asarray(pairwise.rbf_kernel(a, b, *function))
-        if isinstance(function, SigmoidKernel):
-            return np.asarray(pairwise.sigmoid_kernel(a, b, *function))
-        return self._called(a, b)
-
-    def _called(self, a: RowFeatures, b: RowFeatures) -> FloatArray:
-        """Return the matrix of the user's kernel; raise unless it is one of numbers, in the right shape."""
-        first, second = (list(x) if x.dtype == object else x for x in (a, b))
-        values = cast("Callable[..., object]", self.kernel)(first, second)
-        try:
-            found = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{self._owner}: kernel must return a matrix of numbers: {error}") from error
-        if found.shape != (a.shape[0], b.shape[0]):
-            raise ValueError(
-                f"{self._owner}: kernel must return a matrix of shape ({a.shape[0]}, {b.shape[0]}), one row "
-                f"and column for each of its arguments, got {found.shape}."
-            )
+    def counts(self: AnyEstimator) -> IntArray:
+        found: IntArray = np.count_nonzero(
+            by_label(self, _known_support(self, "n_support_").coefficients), axis=1
+        )
         return found
 
-    @property
-    def support_(self) -> IntArray:
-        """Indices of the training rows with nonzero coefficients, in order."""
-        return self._known_support("support_").numbers
+    return (
+        property(numbers, doc="Indices of the training rows with nonzero coefficients, in order."),
+        property(coefficients, doc="Coefficients of the support rows for each label."),
+        property(counts, doc="Number of support rows with a nonzero coefficient for each label."),
+    )
 
-    @property
-    def dual_coef_(self) -> FloatArray:
-        """Coefficients of the support rows for each label."""
-        return self._label_coefficients(self._known_support("dual_coef_").coefficients)
 
-    @property
-    def n_support_(self) -> IntArray:
-        """Number of support rows with a nonzero coefficient for each label."""
-        coefficients = self._label_coefficients(self._known_support("n_support_").coefficients)
-        found: IntArray = np.count_nonzero(coefficients, axis=1)
-        return found
-
-    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
-        """Hook: return the coefficients of support rows in the form of `dual_coef_`, one row per label."""
-        found: FloatArray = coefficients[:, : len(self.classes_)].T
-        return found
-
-    def _known_support(self, name: str) -> Support:
-        if not hasattr(self, "_support"):
-            raise AttributeError(
-                f"{self._owner}: {name} needs a fitted model with a kernel other than 'linear'; a linear "
-                "model has coef_."
-            )
-        return self._support
-
-    def _check_linear(self, name: str) -> None:
-        """Raise the error of an attribute that only a linear model has."""
-        if not self._is_linear:
-            raise NotLinear(f"{self._owner}: {name} is only available when using a linear kernel.")
+def _known_support(model: AnyEstimator, name: str) -> Support:
+    if not hasattr(model, "_support"):
+        raise AttributeError(
+            f"{model._owner}: {name} needs a fitted model with a kernel other than 'linear'; a linear model "
+            "has coef_."
+        )
+    return model._support
 
 
 def _double(rows: RowFeatures) -> RowFeatures:
     """Return the features as float64, in which values of kernels are computed; objects stay what they are."""
     return rows if rows.dtype == object else rows.astype(np.float64, copy=False)
-
-
-def n_rows(features: object) -> int:
-    """Return the number of rows of features; zero for what has none."""
-    shape = getattr(features, "shape", None)
-    if isinstance(shape, tuple):
-        return int(shape[0]) if shape else 0
-    return len(features) if isinstance(features, Sized) else 0
 
 
 def row_dtype(X: object) -> type[np.floating]:

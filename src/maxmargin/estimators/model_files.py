@@ -1,22 +1,29 @@
 """Models in files: the state of a fitted estimator, stored without anything that could run.
 
-A class lists the fitted attributes that it adds to those of its bases in `_fitted`. Weights are stored by
-meaning, so that files do not depend on their layout in memory. The attributes that follow from weights are
-set by the same hook as in `fit`.
+A structure lists its fitted attributes. Weights are stored by meaning, so that files do not depend on their
+layout in memory. The attributes that follow from weights are set as in `fit`.
 """
 
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from maxmargin.estimators import STRUCTURES, estimator_class
-from maxmargin.estimators.fields import Fields, read_fields, write_fields
-from maxmargin.estimators.problems import Problem, n_weights
-from maxmargin.estimators.state import LeftOut, PicklesModel, check_parameters, snapshot
+from maxmargin.estimators import ESTIMATORS, estimator_class
+from maxmargin.estimators.fields import (
+    COUNT,
+    FLAG,
+    HISTORY,
+    NUMBER,
+    Fields,
+    read_fields,
+    scalar,
+    write_fields,
+)
+from maxmargin.estimators.state import LeftOut, check_parameters, snapshot
+from maxmargin.estimators.structure import AnyEstimator
 from maxmargin.files.container import MODEL, FileError, Json, NotPlain, Path, as_json, fail, read, write
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import FloatArray
@@ -31,118 +38,84 @@ _DTYPES: dict[str | None, type[np.floating]] = {
 _LONG = 4096
 _WEIGHTS, _PARAMETERS = "weights.", "parameters."
 NOTES = "notes"
+CERTIFICATE: Fields = {
+    "C_": NUMBER,
+    "gap_": NUMBER,
+    "certified_": FLAG,
+    "history_": HISTORY,
+    "n_iter_": COUNT,
+}
+_TEMPERATURE = scalar(float, float(np.finfo(np.float64).tiny)).or_unset()
 
 
-class Layout(NamedTuple):
-    """The layout of weights: their number, and a function from a vector of them to views by meaning."""
+@snapshot
+def save(self: AnyEstimator, path: Path, *, dtype: str | None = None, notes: object = None) -> None:
+    """Write the fitted model to a file, from which `maxmargin.load` reads it.
 
-    size: int
-    unpack: Callable[[FloatArray], tuple[FloatArray, ...]]
+    The file has no code, and weights that are zero take no space. It holds what predictions need, the
+    certificate and the parameters, but not the training data: `partial_fit` on a loaded model raises an
+    error that says so. Functions, such as a kernel of your own, are not stored: give them to `load`
+    again. Parameters that are not plain data (method objects, callbacks, random generators) have their
+    defaults in the loaded model, unless they are given to `load`.
 
+    Parameters
+    ----------
+    path : str or PathLike
+        The file. An existing file is replaced once the new one is on disk.
+    dtype : {"float32"} or None, default=None
+        "float32" rounds weights, so that the file is smaller. By default, the loaded model predicts the
+        same bit for bit.
+    notes : plain data, default=None
+        Further data to keep in the file: None, numbers, strings, and lists and dicts of these. A loaded
+        model has them as ``notes_``.
 
-class SavesModel(PicklesModel):
-    """Base of estimators that can be saved.
-
-    A subclass states `_fitted`, and defines `_blank`, `_n_cells` and, if there are such attributes, `_expose`
-    and `_check_restored`.
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from maxmargin import MulticlassSVC, load
+    >>> model = MulticlassSVC(random_state=0).fit([[0.0], [1.0]], ["a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "model"))
+    ...     load(os.path.join(folder, "model")).predict([[2.0]])
+    array(['b'], dtype='<U1')
     """
+    if dtype not in _DTYPES:
+        raise ValueError(f"dtype must be 'float32' or None, got {shown(dtype)}.")
+    name = type(self).__name__
+    if name not in ESTIMATORS or type(self) is not estimator_class(name):
+        raise TypeError("a class of your own cannot be saved, as load would not know it; pickle it.")
+    draft = Draft(_DTYPES[dtype])
+    draft.header |= {"estimator": type(self).__name__}
+    _write_parameters(draft, self.get_params(deep=False))
+    write_fields(draft, _fields(self), self)
+    layout = self._structure.layout(self)
+    draft.reserve(8 * max(layout.size, self._structure.size(self)))
+    for name, part in _named(layout.unpack(self._w)).items():
+        draft.put_sparse(_WEIGHTS + name, part)
+    if notes is not None:
+        draft.put_long(NOTES, notes)
+    draft.finish()
+    write(path, MODEL, draft.arrays, draft.header)
 
-    notes_: object
-    _w: FloatArray
-    _seen: object
-    _fitted: ClassVar[Fields] = {}
 
-    @snapshot
-    def save(self, path: Path, *, dtype: str | None = None, notes: object = None) -> None:
-        """Write the fitted model to a file, from which `maxmargin.load` reads it.
+def _restore(model: AnyEstimator, stored: Stored) -> None:
+    """Set all fitted attributes from a file; raise if they are not those of one model."""
+    read_fields(stored, _fields(model), model)
+    model._structure.check(model)
+    stored.check_room(8 * model._structure.size(model), "weights")  # before a problem of this size is made
+    layout = model._structure.layout(model)
+    stored.check_room(8 * layout.size, "weights")
+    model._w = np.zeros(layout.size)
+    for name, part in _named(layout.unpack(model._w)).items():
+        stored.take_sparse(_WEIGHTS + name, part)
+    model._structure.expose(model)
+    model._seen = LeftOut.FILE
 
-        The file has no code, and weights that are zero take no space. It holds what predictions need, the
-        certificate and the parameters, but not the training data: `partial_fit` on a loaded model raises an
-        error that says so. Functions, such as a kernel of your own, are not stored: give them to `load`
-        again. Parameters that are not plain data (method objects, callbacks, random generators) have their
-        defaults in the loaded model, unless they are given to `load`.
 
-        Parameters
-        ----------
-        path : str or PathLike
-            The file. An existing file is replaced once the new one is on disk.
-        dtype : {"float32"} or None, default=None
-            "float32" rounds weights, so that the file is smaller. By default, the loaded model predicts the
-            same bit for bit.
-        notes : plain data, default=None
-            Further data to keep in the file: None, numbers, strings, and lists and dicts of these. A loaded
-            model has them as ``notes_``.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> from maxmargin import MulticlassSVC, load
-        >>> model = MulticlassSVC(random_state=0).fit([[0.0], [1.0]], ["a", "b"])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(os.path.join(folder, "model"))
-        ...     load(os.path.join(folder, "model")).predict([[2.0]])
-        array(['b'], dtype='<U1')
-        """
-        if dtype not in _DTYPES:
-            raise ValueError(f"dtype must be 'float32' or None, got {shown(dtype)}.")
-        if STRUCTURES.get(type(self).__name__) is None or type(self) is not estimator_class(
-            type(self).__name__
-        ):
-            raise TypeError("a class of your own cannot be saved, as load would not know it; pickle it.")
-        draft = Draft(_DTYPES[dtype])
-        draft.header |= {"estimator": type(self).__name__}
-        _write_parameters(draft, self.get_params(deep=False))
-        write_fields(draft, self._fields(), self)
-        layout = self._layout()
-        draft.reserve(8 * max(layout.size, self._n_cells()))
-        for name, part in _named(layout.unpack(self._w)).items():
-            draft.put_sparse(_WEIGHTS + name, part)
-        if notes is not None:
-            draft.put_long(NOTES, notes)
-        draft.finish()
-        write(path, MODEL, draft.arrays, draft.header)
-
-    def _restore(self, stored: Stored) -> Self:
-        """Set all fitted attributes from a file; raise if they are not those of one model."""
-        read_fields(stored, self._fields(), self)
-        self._check_restored()
-        stored.check_room(8 * self._n_cells(), "weights")  # before a problem of this size is made
-        layout = self._layout()
-        stored.check_room(8 * layout.size, "weights")
-        self._w = np.zeros(layout.size)
-        for name, part in _named(layout.unpack(self._w)).items():
-            stored.take_sparse(_WEIGHTS + name, part)
-        self._expose()
-        self._seen = LeftOut.FILE
-        return self
-
-    @classmethod
-    def _fields(cls) -> Fields:
-        """Return the fields of the class and its bases."""
-        return {
-            name: field
-            for base in reversed(cls.__mro__)
-            for name, field in vars(base).get("_fitted", {}).items()
-        }
-
-    def _layout(self) -> Layout:
-        """Return where the weights of the fitted model are."""
-        problem = self._blank()
-        return Layout(n_weights(problem), problem.unpack)
-
-    def _blank(self) -> Problem:
-        """Hook: return the problem of predicting one example without features."""
-        raise NotImplementedError
-
-    def _n_cells(self) -> int:
-        """Hook: return the number of weights, without padding, from the sizes of the model alone."""
-        raise NotImplementedError
-
-    def _expose(self) -> None:
-        """Hook: set the fitted attributes that follow from the weights and the other fitted attributes."""
-
-    def _check_restored(self) -> None:
-        """Hook: raise ValueError unless the attributes that a file had are those of one model."""
+def _fields(model: AnyEstimator) -> Fields:
+    """Return the fields of a model: those of all, and those of its structure."""
+    more = {"temperature_": _TEMPERATURE} if hasattr(model, "probability") else {}
+    return {**CERTIFICATE, **more, **model._structure.fields}
 
 
 def _named(parts: tuple[FloatArray, ...]) -> dict[str, FloatArray]:
@@ -197,7 +170,7 @@ def _check_given(stored: Stored, needed: set[str], possible: set[str], given: di
 # Reading models from files.
 
 
-def load(path: Path, **parameters: object) -> SavesModel:
+def load(path: Path, **parameters: object) -> AnyEstimator:
     """Return the fitted estimator that a file holds.
 
     A file from a stranger is safe to load. Nothing in it is run or imported, and every part is checked: a
@@ -231,15 +204,15 @@ def load(path: Path, **parameters: object) -> SavesModel:
     """
     contents = read(path, MODEL)
     name = contents.header.pop("estimator", None)
-    if not isinstance(name, str) or name not in STRUCTURES:
-        fail(path, f"an estimator of {', '.join(STRUCTURES)}", quoted(name))
-    cls: type[SavesModel] = estimator_class(name)
+    if not isinstance(name, str) or name not in ESTIMATORS:
+        fail(path, f"an estimator of {', '.join(sorted(ESTIMATORS))}", quoted(name))
+    cls: type[AnyEstimator] = estimator_class(name)
     stored = Stored(path, contents, cls.__name__)
     found = read_parameters(stored, cls, parameters)
     with _in_file(stored):
         model = cls(**found)
         check_parameters(model)
-        model._restore(stored)
+        _restore(model, stored)
     model.notes_ = stored.take_long(NOTES) if stored.has(NOTES) else None
     stored.finish()
     return model

@@ -259,6 +259,10 @@ TEXTS = {
     "partial_fit_with_classes": _training(_MORE, _CLASSES),
     "first": "",
     "extra": "",
+    "temperature": """
+        temperature_ : float
+            The temperature of `predict_marginals`; only after `calibrate`, or with ``probability=True``.
+        """,
     "certificate": """
         C_ : float
             C as a number.
@@ -311,16 +315,17 @@ def document(cls: type, texts: Mapping[str, str]) -> None:
     for name in dir(cls):
         method = inspect.getattr_static(cls, name)
         if isinstance(method, FunctionType) and _INLINE.search(method.__doc__ or ""):
-            setattr(cls, name, _copy_for(cls, method, texts))
+            setattr(cls, name, _copy_for(cls, name, method, texts))
 
 
-def _copy_for(cls: type, method: FunctionType, texts: Mapping[str, str]) -> FunctionType:
+def _copy_for(cls: type, name: str, method: FunctionType, texts: Mapping[str, str]) -> FunctionType:
     """Return a copy of the method with a docstring of its own, so that each class documents its own data."""
-    copy = FunctionType(
-        method.__code__, method.__globals__, method.__name__, method.__defaults__, method.__closure__
-    )
+    copy = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
     copy.__dict__.update(vars(method))
     copy.__kwdefaults__, copy.__annotations__ = method.__kwdefaults__, method.__annotations__
-    copy.__module__, copy.__qualname__ = cls.__module__, f"{cls.__qualname__}.{method.__name__}"
+    copy.__module__, copy.__qualname__ = cls.__module__, f"{cls.__qualname__}.{name}"
     copy.__doc__ = filled(inspect.getdoc(method) or "", texts).rstrip()
+    found = inspect.signature(method)  # whose first argument need not say what it is
+    self, *others = found.parameters.values()
+    copy.__signature__ = found.replace(parameters=[self.replace(annotation=self.empty), *others])  # type: ignore[attr-defined]
     return copy

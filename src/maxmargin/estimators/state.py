@@ -1,25 +1,21 @@
 """The state of an estimator: a fit changes all of it or nothing, and a prediction reads one state."""
 
-import copy
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
 from functools import cache, wraps
 from numbers import Integral
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.encoding.kinds import is_empty
 from maxmargin.files.container import installed_version
-from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import note_example, on_one_line
-from maxmargin.structures.problem import n_bytes
 
 # The private names of scikit-learn that estimators use: the checks of parameters.
 #
@@ -221,7 +217,7 @@ def twin(estimator: Estimator, state: dict[str, object]) -> Estimator:
     return other
 
 
-# Pickles and copies of estimators: the model, and the training data only if the user asks.
+# Pickles of estimators: the model, and the training data only if the user asks.
 
 _VERSION = "_maxmargin_version"
 _WITH_DATA: ContextVar[bool] = ContextVar("with_data", default=False)
@@ -261,6 +257,15 @@ def pickle_training_data() -> Iterator[None]:
         _WITH_DATA.reset(token)
 
 
+def without_training_data(state: dict[str, object]) -> dict[str, object]:
+    """Return the state of an estimator as a pickle holds it."""
+    if not _WITH_DATA.get():
+        state.pop("_last", None)
+        if not isinstance(state.get("_seen"), LeftOut | None):
+            state["_seen"] = LeftOut.PICKLE
+    return state
+
+
 class OtherVersionWarning(InconsistentVersionWarning):  # type: ignore[misc]
     """An estimator was pickled by another version of maxmargin."""
 
@@ -285,70 +290,3 @@ class TellsVersion(BaseEstimator):  # type: ignore[misc]
             versions = {"current_sklearn_version": installed_version(), "original_sklearn_version": found}
             warnings.warn(OtherVersionWarning(estimator_name=type(self).__name__, **versions), stacklevel=2)
         super().__setstate__(state)
-
-
-class PicklesModel(TellsVersion):
-    """Base of estimators that keep what they train on in the attributes `_seen` and `_last`."""
-
-    @property
-    def kept_bytes_(self) -> int:
-        """Bytes of the arrays that are kept for the next `partial_fit` or warm start."""
-        return n_bytes((vars(self).get("_seen"), vars(self).get("_last")))
-
-    def __getstate__(self) -> dict[str, object]:
-        state = super().__getstate__()
-        if not _WITH_DATA.get():
-            state.pop("_last", None)
-            if not isinstance(state.get("_seen"), LeftOut | None):
-                state["_seen"] = LeftOut.PICKLE
-        return state
-
-    def __copy__(self) -> Self:
-        return twin(self, dict(vars(self)))
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        copied = memo[id(self)] = twin(self, {})
-        copied.__dict__ = copy.deepcopy(dict(vars(self)), memo)
-        return copied
-
-
-# Predictions for one example, and for examples that are empty.
-
-
-class _Predicts(Protocol):
-    """An estimator."""
-
-    def _predict(self, X: object) -> Iterable[object]: ...
-
-
-class SinglePrediction:
-    """Base of the estimators whose examples are given in lists: adds `predict_single`.
-
-    The "example" of `_texts` says what one is called.
-    """
-
-    @snapshot
-    def predict_single(self: _Predicts, x: object) -> object:
-        """Return the output of highest score for one %(example)s.
-
-        Parameters
-        ----------
-        x : %(example)s
-            In the form that `predict` takes in a list.
-
-        Returns
-        -------
-        object
-            The item that `predict` returns for it.
-        """
-        return next(iter(self._predict([x])))
-
-
-def is_none(X: object) -> bool:
-    """Return whether X is a list, or another collection, without examples."""
-    return isinstance(X, Sized) and is_empty(X)
-
-
-def present_weights(weights: FloatArray | None, lengths: IntArray) -> FloatArray | None:
-    """Return the weights of the examples that are not empty."""
-    return None if weights is None else weights[lengths > 0]

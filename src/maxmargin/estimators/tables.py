@@ -1,27 +1,26 @@
-"""What the estimators over a table of features share: scikit-learn's validation, its tags and `score`."""
+"""The rows of a table, which classes and sets of labels share; labels, and C in units of the features."""
 
-from collections.abc import Sequence
-from typing import ClassVar, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
-from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags, assert_all_finite, get_tags
+from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from maxmargin.encoding.kinds import is_numeric
-from maxmargin.encoding.labels import Labels, listed_classes
+from maxmargin.encoding.labels import Labels, given_classes, listed_classes
 from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.sequences import as_objects
-from maxmargin.estimators.estimator import Call, LabellingEstimator, Output
-from maxmargin.estimators.examples import Data, Examples, Parts, mean_right, total_variance
+from maxmargin.estimators import kernels
+from maxmargin.estimators.examples import Parts, mean_right
 from maxmargin.estimators.explanation import RowReader, named_by
-from maxmargin.estimators.fields import FLAG, NAMES, Fields
-from maxmargin.estimators.kernels import KernelEstimator
-from maxmargin.estimators.parameters import TRAINING, Constraints
-from maxmargin.estimators.problems import Problem
+from maxmargin.estimators.fields import FLAG, LABELS, NAMES
+from maxmargin.estimators.kernels import check_linear, is_linear
+from maxmargin.estimators.parameters import TRAINING
 from maxmargin.estimators.state import StrOptions, snapshot
+from maxmargin.estimators.structure import AnyEstimator, Call
 from maxmargin.runtime.arrays import (
     FloatArray,
     IntArray,
@@ -35,198 +34,174 @@ from maxmargin.runtime.arrays import (
 
 # Estimators whose rows have weights for each label: `coef_`, and C in units of the features.
 
-Rows: TypeAlias = ValueArray | csr_array
+SCALED_C = [StrOptions({"scale"}), *TRAINING["C"].constraints]
+# A class adds "scale", the number that is divided by the variance of the rows.
+SCALED_TEXTS = kernels.TEXTS | {
+    "C": """
+        C : {"scale"} or float, default="scale"
+            Inverse regularisation strength, > 0; lam = 1 / (C n). "scale" is %(scale)s divided by the sum of
+            the variances of the features%(of_rows)s, so that their unit does not matter; with a kernel other
+            than "linear" %(scale_of_kernels)s. ``C_`` is the number.
+        """,
+    "of_rows": "",
+    "scale_of_kernels": "it is 1",
+}
 
 
-class ScaledEstimator(KernelEstimator[Data, Output]):
-    """Base of estimators with `coef_` and ``C="scale"``. A subclass sets `_coef` and has `_weighted_rows`.
+def _coef(self: AnyEstimator) -> FloatArray:
+    check_is_fitted(self)
+    check_linear(self, "coef_")
+    return self._coef
 
-    Its `_texts` have "scale", the number that is divided by the variance of the rows.
-    """
 
-    _parameter_constraints: ClassVar[Constraints] = {"C": [StrOptions({"scale"}), *TRAINING["C"].constraints]}
-    _shared_texts: ClassVar[dict[str, str]] = {
-        "C": """
-            C : {"scale"} or float, default="scale"
-                Inverse regularisation strength, > 0; lam = 1 / (C n). "scale" is %(scale)s divided by the sum
-                of the variances of the features%(of_rows)s, so that their unit does not matter; with a kernel
-                other than "linear" %(scale_of_kernels)s. ``C_`` is the number.
-            """,
-        "of_rows": "",
-        "scale_of_kernels": "it is 1",
-    }
-    _coef: FloatArray
-    # What C="scale" divides by the variance of the features; docs/defaults.md says how it was chosen.
-    _scale: ClassVar[float]
+COEF = property(_coef, doc="Weights of features for each label; see the class. Only linear models have them.")
 
-    @property
-    def coef_(self) -> FloatArray:
-        """Weights of features for each label; see the class. Only linear models have them."""
-        check_is_fitted(self)
-        self._check_linear("coef_")
-        return self._coef
 
-    def _chosen_C(self, examples: Examples[Data]) -> float:
-        if not isinstance(self.C, str):
-            return super()._chosen_C(examples)
-        return self._row_C(examples) * self._rows_per_example(examples)
+# Labels that the first call learns, or is given.
 
-    def _row_C(self, examples: Examples[Data]) -> float:
-        """Return the C of a row."""
-        if not self._is_linear:
-            return 1.0
-        variance = total_variance(*self._weighted_rows(examples))
-        return self._scale / variance if 0.0 < variance < np.inf else 1.0
+LABEL_FIELDS = {"classes_": LABELS}
 
-    def _weighted_rows(self, examples: Examples[Data]) -> tuple[Rows, FloatArray | None]:
-        """Hook: return all rows of features, and their weights; None if all weights are one."""
-        raise NotImplementedError
 
-    def _rows_per_example(self, examples: Examples[Data]) -> float:
-        """Hook: return the C of an example in units of that of a row."""
-        return 1.0
+def known_classes(model: AnyEstimator, call: Call) -> Labels | None:
+    """Return the labels of earlier calls, or those given to the first; None if they follow from y."""
+    if not call.first:
+        return model.classes_
+    if call.classes is None:
+        return None
+    if model._structure.in_lists:
+        return given_classes(call.classes, model._owner)
+    labels = listed_classes(call.classes, model._owner)  # may be floats, as those of scikit-learn
+    return np.unique(call.classes if isinstance(call.classes, np.ndarray) else labels)  # type: ignore[arg-type]
 
+
+# The rows of a table.
 
 Table: TypeAlias = ValueArray | csr_array
 Targets = NDArray[np.generic]
 
-# That features are finite is checked afterwards, by `_check_finite`.
+FIELDS = kernels.FIELDS | {"_has_objects": FLAG, "feature_names_in_": NAMES.or_unset()}
+TEXTS = SCALED_TEXTS | {
+    "rows": "examples",
+    "example": "row of X",
+    "examples": "examples",
+    "X": """
+        X : array or sparse matrix of shape (n_samples, n_features)
+            It may be read in place: do not change it during a call.
+        """,
+    "columns": """
+        n_features_in_ : int
+        feature_names_in_ : array of shape (n_features,)
+            Names of the columns of X; only if all of them are strings.
+        """,
+    "kinds": 'The kind is "example", or "intercept" without a feature.',
+}
+# That features are finite is checked afterwards.
 _OPTIONS = {"accept_sparse": "csr", "ensure_all_finite": False}
 
 
-class TableEstimator(
-    ClassifierMixin,  # type: ignore[misc]
-    LabellingEstimator[Data, Output],
-    ScaledEstimator[Data, Output],
-):
-    """Base of the classifiers of the rows of a table. A subclass defines `_targets` and `_is_right`."""
+def check_finite(model: AnyEstimator, table: Table) -> None:
+    """Raise if a feature is NaN or infinite."""
+    assert_all_finite(table, input_name="X")
 
-    _has_objects: bool
 
-    _fitted: ClassVar[Fields] = {"_has_objects": FLAG, "feature_names_in_": NAMES.or_unset()}
-    _shared_texts: ClassVar[dict[str, str]] = {
-        "rows": "examples",
-        "example": "row of X",
-        "examples": "examples",
-        "X": """
-            X : array or sparse matrix of shape (n_samples, n_features)
-                It may be read in place: do not change it during a call.
-            """,
-        "columns": """
-            n_features_in_ : int
-            feature_names_in_ : array of shape (n_features,)
-                Names of the columns of X; only if all of them are strings.
-            """,
-        "kinds": 'The kind is "example", or "intercept" without a feature.',
-    }
+CheckFinite = Callable[[AnyEstimator, Table], None]
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = tags.input_tags.sparse = True
-        return tags
 
-    def _keep(self, problem: Problem, examples: Examples[Data], w: FloatArray) -> None:
-        self._keep_support(problem, examples, cast("Table", examples.data[0]), w)
-        self._expose()
+def validated(
+    model: AnyEstimator,
+    parts: Parts,
+    call: Call,
+    targets: Callable[[object], Targets],
+    check: CheckFinite = check_finite,
+) -> Parts:
+    """Return rows and ``targets`` of true outputs checked; the first call learns the names of columns."""
+    X, y = parts
+    if call.first:
+        model._has_objects = callable(model.kernel) and not is_table(X)
+    if model._has_objects:
+        check_consistent_length(X, y)
+        return as_objects(X, model._owner), targets(y)
+    multi_output = get_tags(model).target_tags.multi_output
+    options = _OPTIONS | {"dtype": value_dtypes(X), "multi_output": multi_output, "reset": call.first}
+    X, y = validate_data(model, sound(X, "X"), y, **options)
+    check(model, X)
+    return call.held(csr_array(X) if issparse(X) else X), targets(y)
 
-    def _check_restored(self) -> None:
-        super()._check_restored()
-        if self._has_objects != (not self._is_linear and self._support.rows.ndim == 1):
-            raise ValueError("support rows must be of the kind that the model was fitted with")
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and (self._has_objects or len(names) != self.n_features_in_):
-            raise ValueError("features must have a name each")
 
-    def _validate(self, parts: Parts, call: Call) -> Parts:
-        X, y = super()._validate(parts, call)
-        if call.first:
-            self._has_objects = callable(self.kernel) and not is_table(X)
-        if self._has_objects:
-            check_consistent_length(X, y)
-            return as_objects(X, self._owner), self._targets(y)
-        multi_output = get_tags(self).target_tags.multi_output
-        options = _OPTIONS | {"dtype": value_dtypes(X), "multi_output": multi_output, "reset": call.first}
-        X, y = validate_data(self, sound(X, "X"), y, **options)
-        self._check_finite(X)
-        return call.held(csr_array(X) if issparse(X) else X), self._targets(y)
+def known_table(model: AnyEstimator, X: object, check: CheckFinite = check_finite) -> Table:
+    """Return the features checked, if they are those of `fit`."""
+    if model._has_objects:
+        return as_objects(X, model._owner)
+    table: Table = validate_data(model, sound(X, "X"), **_OPTIONS, dtype=value_dtypes(X), reset=False)
+    check(model, table)
+    return frozen_view(table)
 
-    def _weighted_rows(self, examples: Examples[Data]) -> tuple[Table, FloatArray | None]:
-        return examples.data[0], examples.weights  # type: ignore[return-value]
 
-    def _known_table(self, X: object) -> Table:
-        """Return the features checked, if they are those of `fit`."""
-        if self._has_objects:
-            return as_objects(X, self._owner)
-        table: Table = validate_data(self, sound(X, "X"), **_OPTIONS, dtype=value_dtypes(X), reset=False)
-        self._check_finite(table)
-        return frozen_view(table)
+def check_table(model: AnyEstimator) -> None:
+    """Raise ValueError unless the kernel, support rows and names that a file had go together."""
+    kernels.check_kernel(model)
+    if model._has_objects != (not is_linear(model) and model._support.rows.ndim == 1):
+        raise ValueError("support rows must be of the kind that the model was fitted with")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and (model._has_objects or len(names) != model.n_features_in_):
+        raise ValueError("features must have a name each")
 
-    def _check_finite(self, table: Table) -> None:
-        """Raise if a feature is NaN or infinite."""
-        assert_all_finite(table, input_name="X")
 
-    def _feature_names(self) -> Sequence[object]:
-        """Return the names of the columns of X, or their numbers."""
-        names: Sequence[object] = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        return list(names)
+def feature_names(model: AnyEstimator) -> Sequence[object]:
+    """Return the names of the columns of X, or their numbers."""
+    names: Sequence[object] = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return list(names)
 
-    def _one_row(self, x: object) -> Table:
-        """Return one row of features as a table; raise if it is not one row."""
-        given = x if getattr(x, "ndim", 1) == 2 else _as_table(x)
-        table = self._known_table(given)
-        if table.shape[0] != 1:
-            raise ValueError(f"{self._owner}: x must be one row of features, got {table.shape[0]} rows.")
-        return table
 
-    def _row_reader(self, table: Table) -> RowReader:
-        """Return a reader of the features of rows."""
-        return RowReader(table, "example", named_by(self._feature_names()))
+def one_row(model: AnyEstimator, x: object, check: CheckFinite = check_finite) -> tuple[Table, RowReader]:
+    """Return one row of features as a table, and its reader; raise if it is not one row."""
+    table = known_table(model, x if getattr(x, "ndim", 1) == 2 else _as_table(x), check)
+    if table.shape[0] != 1:
+        raise ValueError(f"{model._owner}: x must be one row of features, got {table.shape[0]} rows.")
+    return table, RowReader(table, "example", named_by(feature_names(model)))
 
-    def _given_classes(self, classes: object) -> Labels:
-        labels = listed_classes(classes, self._owner)  # may be floats, as those of scikit-learn
-        return np.unique(classes if isinstance(classes, np.ndarray) else labels)  # type: ignore[arg-type]
 
-    def _targets(self, y: object) -> Targets:
-        """Hook: return the true outputs checked."""
-        raise NotImplementedError
+def class_codes(model: AnyEstimator, y: Targets) -> IntArray:
+    """Return the numbers of the classes of ``y``, all of which must be known."""
+    unknown = np.setdiff1d(y, model.classes_)
+    if len(unknown):
+        raise ValueError(
+            f"{model._owner}: y has the class {unknown.tolist()[0]!r}, expected one of the "
+            f"{len(model.classes_)} classes of the first call; give all classes to the first call of "
+            "partial_fit."
+        )
+    return np.searchsorted(model.classes_, y)
 
-    def _known_targets(self, y: object) -> Targets:
-        """Hook: return the true outputs checked, if they are of the form of those of `fit`."""
-        return self._targets(y)
 
-    def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
-        """Hook: return which predictions are right."""
-        raise NotImplementedError
+class Scored(Protocol):
+    """The structure of a classifier, whose examples may be weighted in scores."""
 
-    def _codes(self, y: Targets) -> IntArray:
-        """Return the numbers of the classes of ``y``, all of which must be known."""
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"{self._owner}: y has the class {unknown.tolist()[0]!r}, expected one of the "
-                f"{len(self.classes_)} classes of the first call; give all classes to the first call of "
-                "partial_fit."
-            )
-        return np.searchsorted(self.classes_, y)
+    def known_targets(self, model: AnyEstimator, y: object) -> Targets:
+        """Return the true outputs checked, if they are of the form of those of `fit`."""
 
-    @snapshot
-    def score(self, X: object, y: object, sample_weight: object = None) -> float:
-        """%(score)s
+    def is_right(self, model: AnyEstimator, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
+        """Return which predictions are right."""
 
-        Parameters
-        ----------
-        %(X)s
-        %(y)s
-        sample_weight : array of shape (n_samples,), default=None
-            How much each example counts.
 
-        Returns
-        -------
-        float
-        """
-        predicted, truth = np.asarray(self._predict(X)), self._known_targets(y)
-        check_consistent_length(predicted, truth)
-        return mean_right(self._is_right(predicted, truth), sample_weight, self._owner)
+@snapshot
+def score(self: AnyEstimator, X: object, y: object, sample_weight: object = None) -> float:
+    """%(score)s
+
+    Parameters
+    ----------
+    %(X)s
+    %(y)s
+    sample_weight : array of shape (n_samples,), default=None
+        How much each example counts.
+
+    Returns
+    -------
+    float
+    """
+    structure = cast("Scored", self._structure)
+    predicted, truth = np.asarray(self._predict(X)), structure.known_targets(self, y)
+    check_consistent_length(predicted, truth)
+    return mean_right(structure.is_right(self, predicted, truth), sample_weight, self._owner)
 
 
 def is_table(X: object) -> bool:

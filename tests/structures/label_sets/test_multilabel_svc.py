@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
 from maxmargin import MultilabelSVC
+from maxmargin.structures.label_sets.estimator import LabelledRows
 from maxmargin.structures.label_sets.inference import chow_liu, mutual_information
 from maxmargin.structures.problem import n_bytes
 
@@ -218,15 +219,15 @@ def a_large_set(n=200, n_features=40, n_labels=100, sparse=False):
 def test_a_row_is_stored_once_for_all_labels(structure, sparse, monkeypatch):
     """The problem takes at most three times the memory of X, and that of weights and outputs."""
     features, labels = a_large_set(sparse=sparse)
-    problems, problem_of = [], MultilabelSVC._problem
+    problems, problem_of = [], LabelledRows.problem
     monkeypatch.setattr(
-        MultilabelSVC,
-        "_problem",
-        lambda self, given: problems.append(problem_of(self, given)) or problems[-1],
+        LabelledRows,
+        "problem",
+        lambda self, model, given: problems.append(problem_of(self, model, given)) or problems[-1],
     )
     model = fitted(features, labels, structure=structure, max_iter=1, tol=10.0)
     parts = [features.data, features.indices, features.indptr] if sparse else features
     allowed = 3 * n_bytes(parts) + model._w.nbytes
     assert n_bytes(problems[0]) <= allowed + labels.nbytes
-    assert n_bytes(model._unlabelled(features)) <= allowed
+    assert n_bytes(model._structure.ask(model, features).problem) <= allowed
     assert allowed < 0.5 * labels.shape[1] * n_bytes(parts)

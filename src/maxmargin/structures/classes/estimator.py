@@ -1,25 +1,37 @@
 """Multiclass classification as a scikit-learn estimator."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from maxmargin.encoding.kinds import first_not_finite, pieces
 from maxmargin.encoding.labels import Labels
-from maxmargin.estimators.confidence import MarginEstimator, TableMarginalEstimator, known_states
-from maxmargin.estimators.estimator import Call
+from maxmargin.estimators import confidence, explanation, inspection, kernels, tables
+from maxmargin.estimators.confidence import known_states
+from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, Parts, check_kind, label_weights
-from maxmargin.estimators.explanation import Contribution, Explainer, Part, Reader, RowReader, single
-from maxmargin.estimators.inspection import NO_FEATURE, LabelFeatureInspector, WeightTable
+from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
+from maxmargin.estimators.inspection import NO_FEATURE, WeightTable
+from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, with_kernel
+from maxmargin.estimators.lessons import Lesson, moments_of
 from maxmargin.estimators.parameters import Constraints
-from maxmargin.estimators.problems import Problem, rescaled
-from maxmargin.estimators.state import StrOptions, snapshot
-from maxmargin.estimators.tables import Table, TableEstimator, Targets, with_constant
+from maxmargin.estimators.state import StrOptions, snapshot, transaction
+from maxmargin.estimators.structure import (
+    AnyEstimator,
+    Call,
+    Problem,
+    Question,
+    Structure,
+    in_each_storage,
+    rescaled,
+)
+from maxmargin.estimators.tables import Table, Targets, with_constant
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.methods.block_exact import with_exact_blocks
 from maxmargin.runtime.arrays import FloatArray, IntArray, ValueArray
@@ -54,12 +66,146 @@ _Data = tuple[Table, IntArray]
 _Classes = NDArray[Any]  # classes of any kind that can be sorted
 
 
+class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
+    """A class of each row of a table."""
+
+    in_lists = False
+    scale = 3.0
+    trials = in_each_storage(lambda X, labels: (X, labels))
+    fields: ClassVar = {**tables.FIELDS, **tables.LABEL_FIELDS}
+
+    def validate(self, model: "MulticlassSVC", parts: Parts, call: Call) -> Parts:
+        return tables.validated(model, parts, call, _targets, _check_finite)
+
+    def encode(
+        self, model: "MulticlassSVC", parts: Parts, weights: FloatArray | None, call: Call
+    ) -> Examples[_Data]:
+        X, y = cast("tuple[Table, Targets]", parts)
+        known = tables.known_classes(model, call)
+        model.classes_ = cast("Labels", np.unique(y)) if known is None else known
+        labels = tables.class_codes(model, y)
+        if call.first:
+            kernels.learn_kernel(model, X)
+        return Examples((X, labels), _by_class(model, model.classes_, labels, weights))
+
+    def problem(self, model: "MulticlassSVC", examples: Examples[_Data]) -> Problem:
+        X, labels = examples.data
+        linear = linear_rows(model, X)
+        features = with_constant(linear) if model.fit_intercept else linear
+        problem = Multiclass.from_encoded(
+            features, labels, len(model.classes_), loss=model.loss, owner=model._owner
+        )
+        # Where every mistake costs 1, slacks and margins are the same problem.
+        rescaling = "margin" if isinstance(model.loss, str) else model.rescaling
+        return rescaled(with_kernel(model, problem, X), rescaling, model._owner)
+
+    def ask(self, model: "MulticlassSVC", X: object) -> Question[_Classes, FloatArray]:
+        table = tables.known_table(model, X, _check_finite)
+
+        def states(y: object) -> IntArray:
+            classes, codes = np.unique(_targets(y), return_inverse=True)
+            check_consistent_length(X, codes)
+            return known_states(codes, cast("Labels", classes), model.classes_, model._owner)
+
+        return Question(
+            _of_rows(model, prediction_rows(model, table)),
+            lambda codes: model.classes_[codes],
+            states=states,
+            marginals=lambda values, shapes: values.reshape(-1, len(model.classes_)),
+        )
+
+    def reader(self, model: "MulticlassSVC", x: object) -> tuple[Problem, Reader]:
+        kernels.check_linear(model, "explain")
+        table, rows = tables.one_row(model, x, _check_finite)
+        return _of_rows(model, table), ClassReader(rows, model.classes_, model._coef, model.intercept_)
+
+    def blank(self, model: "MulticlassSVC") -> Problem:
+        return _of_rows(model, csr_array((1, n_columns(model))))
+
+    def size(self, model: "MulticlassSVC") -> int:
+        return len(model.classes_) * n_columns(model)
+
+    def expose(self, model: "MulticlassSVC") -> None:
+        weights = kernels.linear_parts(model)[0]
+        model.intercept_ = weights[:, -1].copy() if model.fit_intercept else np.zeros(len(weights))
+        model._coef = np.ascontiguousarray(weights[:, : -1 if model.fit_intercept else None])
+
+    def check(self, model: "MulticlassSVC") -> None:
+        tables.check_table(model)
+
+    def features(self, model: "MulticlassSVC") -> list[WeightTable]:
+        classes, weights = model.classes_.tolist(), model.coef_.T
+        return [
+            WeightTable("example", tables.feature_names(model), classes, weights),
+            WeightTable("intercept", NO_FEATURE, classes, model.intercept_[None]),
+        ]
+
+    def known_targets(self, model: AnyEstimator, y: object) -> Targets:
+        """Return the true classes checked."""
+        return _targets(y)
+
+    def is_right(self, model: AnyEstimator, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
+        """Return which predictions are right."""
+        check_kind(truth[0], model.classes_, model._owner)
+        return np.asarray(predicted == truth)
+
+    def lesson(self, model: "MulticlassSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+        X, y = cast("tuple[Table, Labels]", parts)
+        labels = cast("Labels", np.unique(y))
+        given = _by_class(model, labels, np.searchsorted(labels, y), weights)
+        given = np.ones(len(y)) if given is None else given
+        moments = moments_of(X, given) if isinstance(model.C, str) else None
+        return Lesson({0: len(y)}, float(given.sum()), labels, moments=moments)
+
+    def learn(self, model: "MulticlassSVC", lesson: Lesson) -> None:
+        super().learn(model, lesson)
+        model.classes_ = lesson.labels
+        kernels.learn_kernel(model, None)
+
+
+def _targets(y: object) -> Targets:
+    """Return the true classes checked."""
+    targets = check_array(column_or_1d(y), ensure_2d=False, dtype=None, input_name="y")
+    check_classification_targets(targets)
+    return np.asarray(targets)
+
+
+def _check_finite(model: AnyEstimator, table: Table) -> None:
+    """Raise if a feature is NaN or infinite; say which."""
+    values: ValueArray = table if isinstance(table, np.ndarray) else table.data
+    bad = first_not_finite(values)
+    if bad is None:
+        return
+    if isinstance(table, np.ndarray):
+        example, feature = divmod(bad, table.shape[1])
+    else:
+        example, feature = int(np.searchsorted(table.indptr, bad, side="right")) - 1, table.indices[bad]
+    value = values.ravel()[bad]
+    raise ValueError(
+        f"{model._owner}: feature {feature} of example {example} of X is "
+        f"{'NaN' if np.isnan(value) else value}, expected a finite number; remove or impute it."
+    )
+
+
+def _by_class(
+    model: "MulticlassSVC", classes: Labels, labels: IntArray, weights: FloatArray | None
+) -> FloatArray | None:
+    """Return the weights of examples times those of their classes."""
+    if model.class_weight is None:
+        return weights
+    each = label_weights(model.class_weight, classes, labels, weights, model._owner)[labels]
+    return each if weights is None else each * weights
+
+
+def _of_rows(model: "MulticlassSVC", rows: Table) -> Problem:
+    """Return the problem of predicting the classes of rows, which are scores if there is a kernel."""
+    features = with_constant(rows) if model.fit_intercept else rows
+    return Multiclass.from_encoded(features, np.zeros(rows.shape[0], dtype=np.int64), len(model.classes_))
+
+
 class MulticlassSVC(
-    Explainer,
-    LabelFeatureInspector,
-    MarginEstimator[FloatArray],
-    TableMarginalEstimator[_Data, _Classes],
-    TableEstimator[_Data, _Classes],
+    ClassifierMixin,  # type: ignore[misc]
+    MaxMarginEstimator[_Data, _Classes, FloatArray],
 ):
     r"""Multiclass SVM of Crammer and Singer, with a certificate.
 
@@ -103,7 +249,7 @@ class MulticlassSVC(
     True
     """
 
-    _texts: ClassVar[dict[str, str]] = {
+    _texts: ClassVar[dict[str, str]] = tables.TEXTS | {
         "scale": "3",
         "y": """
             y : array of shape (n_samples,)
@@ -124,14 +270,17 @@ class MulticlassSVC(
             """,
         "score": "Return the share of examples whose class is predicted.",
     }
-    _scale = 3.0
+    _structure: ClassVar = Classes()
     loss: str | FloatArray
     rescaling: str
     fit_intercept: bool
     class_weight: str | Mapping[object, float] | None
     intercept_: FloatArray
 
-    _parameter_constraints: ClassVar[Constraints] = {"loss": [StrOptions({"zero_one"}), "array-like"]}
+    _parameter_constraints: ClassVar[Constraints] = {
+        "C": tables.SCALED_C,
+        "loss": [StrOptions({"zero_one"}), "array-like"],
+    }
 
     def __init__(
         self,
@@ -162,74 +311,23 @@ class MulticlassSVC(
     ) -> None:
         self._store(locals())
 
-    def _targets(self, y: object) -> Targets:
-        targets = check_array(column_or_1d(y), ensure_2d=False, dtype=None, input_name="y")
-        check_classification_targets(targets)
-        return np.asarray(targets)
+    score = tables.score
+    predict_margins = confidence.predict_margins
+    predict_marginals = confidence.predict_marginals
+    predict_proba = confidence.predict_proba
+    calibrate = confidence.calibrate
+    explain = explanation.explain
+    top_features = inspection.top_features
 
-    def _check_finite(self, table: Table) -> None:
-        values: ValueArray = table if isinstance(table, np.ndarray) else table.data
-        bad = first_not_finite(values)
-        if bad is None:
-            return
-        if isinstance(table, np.ndarray):
-            example, feature = divmod(bad, table.shape[1])
-        else:
-            example, feature = int(np.searchsorted(table.indptr, bad, side="right")) - 1, table.indices[bad]
-        value = values.ravel()[bad]
-        raise ValueError(
-            f"{self._owner}: feature {feature} of example {example} of X is "
-            f"{'NaN' if np.isnan(value) else value}, expected a finite number; remove or impute it."
-        )
+    coef_ = tables.COEF
+    support_, dual_coef_, n_support_ = kernels.support_properties()
 
-    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
-        X, y = cast("tuple[Table, Targets]", parts)
-        known = self._known_classes(call)
-        self.classes_ = cast("Labels", np.unique(y)) if known is None else known
-        labels = self._codes(y)
-        if call.first:
-            self._learn_kernel(X)
-        if self.class_weight is not None:
-            by_class = label_weights(self.class_weight, self.classes_, labels, weights, self._owner)
-            weights = by_class[labels] if weights is None else by_class[labels] * weights
-        return Examples((X, labels), weights)
-
-    def _problem(self, examples: Examples[_Data]) -> Problem:
-        X, labels = examples.data
-        linear = self._linear_rows(X)
-        features = with_constant(linear) if self.fit_intercept else linear
-        problem = Multiclass.from_encoded(
-            features, labels, len(self.classes_), loss=self.loss, owner=self._owner
-        )
-        return rescaled(self._with_kernel(problem, X), self._effective_rescaling, self._owner)
-
-    @property
-    def _effective_rescaling(self) -> str:
-        """What is rescaled: where every mistake costs 1, slacks and margins are the same problem."""
-        return "margin" if isinstance(self.loss, str) else self.rescaling
-
-    def _method(self, lam: float, problem: Problem) -> object:
-        """Return the method; the default one solves blocks exactly."""
-        method = super()._method(lam, problem)
-        return with_exact_blocks(method) if self.method == "auto" else method
-
-    def _blank(self) -> Problem:
-        return self._of_rows(csr_array((1, self._n_columns)))
-
-    def _n_cells(self) -> int:
-        return len(self.classes_) * self._n_columns
-
-    def _expose(self) -> None:
-        weights = self._linear_parts()[0]
-        self.intercept_ = weights[:, -1].copy() if self.fit_intercept else np.zeros(len(weights))
-        self._coef = np.ascontiguousarray(weights[:, : -1 if self.fit_intercept else None])
-
-    def _feature_tables(self) -> list[WeightTable]:
-        classes, weights = self.classes_.tolist(), self.coef_.T
-        return [
-            WeightTable("example", self._feature_names(), classes, weights),
-            WeightTable("intercept", NO_FEATURE, classes, self.intercept_[None]),
-        ]
+    @transaction
+    def partial_fit(  # type: ignore[override]
+        self, X: object, y: object, classes: object = None, sample_weight: object = None
+    ) -> Self:
+        """%(partial_fit_with_classes)s"""
+        return self._learn((X, y), sample_weight, more=True, classes=classes)
 
     @snapshot
     def decision_function(self, X: object) -> FloatArray:
@@ -244,11 +342,11 @@ class MulticlassSVC(
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes, the score of the second minus that of the first.
         """
-        table = self._known_table(X)
-        if self._is_linear:
+        table = tables.known_table(self, X, _check_finite)
+        if is_linear(self):
             scores = _products(table, self._coef) + self.intercept_
         else:
-            scores = self._row_scores(table)[:, : len(self.classes_)] + self.intercept_
+            scores = kernels.row_scores(self, table)[:, : len(self.classes_)] + self.intercept_
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _predict(self, X: object) -> _Classes:
@@ -264,38 +362,10 @@ class MulticlassSVC(
         second, first = np.partition(scores, -2, axis=1)[:, -2:].T
         return first - second
 
-    def _reader(self, x: object) -> tuple[Problem, Reader]:
-        self._check_linear("explain")
-        table = self._one_row(x)
-        reader = ClassReader(self._row_reader(table), self.classes_, self._coef, self.intercept_)
-        return self._of_table(table), reader
-
-    def _unlabelled_problem(self, X: object) -> Problem:
-        return self._of_table(self._known_table(X))
-
-    def _of_table(self, table: Table) -> Problem:
-        """Return the problem of predicting the classes of checked rows."""
-        return self._of_rows(self._prediction_rows(table))
-
-    def _of_rows(self, rows: Table) -> Problem:
-        """Return the problem of predicting the classes of rows, which are scores if there is a kernel."""
-        features = with_constant(rows) if self.fit_intercept else rows
-        return Multiclass.from_encoded(features, np.zeros(rows.shape[0], dtype=np.int64), len(self.classes_))
-
-    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
-        problem, (classes, codes) = (
-            self._unlabelled_problem(X),
-            np.unique(self._targets(y), return_inverse=True),
-        )
-        check_consistent_length(X, codes)
-        return problem, known_states(codes, cast("Labels", classes), self.classes_, self._owner)
-
-    def _formed(self, values: FloatArray, shapes: IntArray) -> FloatArray:
-        return values.reshape(-1, len(self.classes_))
-
-    def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
-        check_kind(truth[0], self.classes_, self._owner)
-        return np.asarray(predicted == truth)
+    def _method(self, lam: float, problem: Problem) -> object:
+        """Return the method; the default one solves blocks exactly."""
+        method = super()._method(lam, problem)
+        return with_exact_blocks(method) if self.method == "auto" else method
 
 
 def _products(table: Table, coef: FloatArray) -> FloatArray:

@@ -8,27 +8,72 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin.encoding.sequences import as_list, paired_lists
-from maxmargin.estimators.estimator import Call, MaxMarginEstimator
+from maxmargin.estimators import explanation, inspection
+from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, Parts
 from maxmargin.estimators.explanation import Contribution, Explanation, by_size, total
-from maxmargin.estimators.fields import JOINT, Fields
-from maxmargin.estimators.inspection import NO_LABEL, FeatureInspector, WeightTable
-from maxmargin.estimators.model_files import Layout
+from maxmargin.estimators.fields import COUNT, Field, choice
+from maxmargin.estimators.inspection import NO_LABEL, WeightTable
 from maxmargin.estimators.parameters import Constraints
-from maxmargin.estimators.problems import CustomProblem, Problem, joint_features, signed
-from maxmargin.estimators.state import Interval, SinglePrediction, noted, snapshot
+from maxmargin.estimators.state import Interval, noted, snapshot
+from maxmargin.estimators.structure import Call, Layout, Problem, Question, Structure, signed
+from maxmargin.files.container import NotPlain
+from maxmargin.files.parts import Draft, Stored
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import Shares
-from maxmargin.runtime.wording import frames_to_user
+from maxmargin.runtime.wording import frames_to_user, quoted
 from maxmargin.solving.kinds import is_idle
 from maxmargin.solving.result import Callback, Result, Status
 from maxmargin.solving.spot_check import beaten_answer, check_oracle, doubtful_prediction, patience
-from maxmargin.structures.custom.encode import Joint, NamedJoint
-from maxmargin.structures.custom.model import Custom
-from maxmargin.structures.custom.oracle import checked_loss
+from maxmargin.structures.custom.encode import DenseJoint, Joint, NamedJoint, PairJoint, SparseJoint
+from maxmargin.structures.custom.model import Custom, IdentityMap
+from maxmargin.structures.custom.oracle import CustomOracle, checked_loss
+from maxmargin.structures.problem import Problem as PairProblem
 
 _Data = tuple[list[object], list[object]]
+_CustomProblem = PairProblem[IdentityMap, CustomOracle]
+
+# How the encoding of features is stored.
+
+_TEXTS, _NAMES, _SIZE = "texts", "names", ".size"
+_JOINTS: dict[str, type[DenseJoint]] = {"arrays": DenseJoint, "sparse": SparseJoint, "pairs": PairJoint}
+
+
+def _write_joint(draft: Draft, name: str, joint: Joint) -> None:
+    if not isinstance(joint, NamedJoint):
+        draft.put(name, next(kind for kind, known in _JOINTS.items() if type(joint) is known))
+    elif all(type(feature) is str for feature in joint.names):
+        draft.put(name, _TEXTS)
+        draft.put_texts(name, map(str, joint.names))
+    else:
+        draft.put(name, _NAMES)
+        _write_names(draft, name, list(joint.names))
+    draft.put(name + _SIZE, joint.size)
+
+
+def _write_names(draft: Draft, name: str, names: list[Hashable]) -> None:
+    try:
+        draft.put_long(name, names)
+    except NotPlain as error:
+        raise ValueError(
+            f"names of features must be texts, numbers or tuples of these to be saved, got {error}; pickle "
+            "the model, or name features otherwise"
+        ) from None
+
+
+def _read_joint(stored: Stored, name: str) -> Joint:
+    kind = choice(_TEXTS, _NAMES, *_JOINTS).read(stored, name)
+    size = COUNT.read(stored, name + _SIZE)
+    if kind in _JOINTS:
+        return _JOINTS[kind](size)
+    names = stored.take_texts(name) if kind == _TEXTS else stored.take_long(name)
+    if not isinstance(names, list) or not all(isinstance(item, Hashable) for item in names):
+        stored.fail(f"names for {name!r}", quoted(names))
+    joint = NamedJoint(names)
+    if joint.size != size:
+        stored.fail(f"{size} names for {name!r}", str(joint.size))
+    return joint
 
 
 class _JointWeights(NamedTuple):
@@ -37,7 +82,53 @@ class _JointWeights(NamedTuple):
     features: FloatArray
 
 
-class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data, list[object]]):
+class OwnOutputs(Structure["StructuredSVC", _Data, list[object], None]):
+    """Outputs that users' functions define."""
+
+    fields: ClassVar = {"_joint": Field(_write_joint, _read_joint)}
+
+    def encode(
+        self, model: "StructuredSVC", parts: Parts, weights: FloatArray | None, call: Call
+    ) -> Examples[_Data]:
+        if call.first:
+            model._joint = None
+        X, y = parts
+        return Examples(paired_lists(X, y, model._owner), weights)
+
+    def problem(self, model: "StructuredSVC", examples: Examples[_Data]) -> Problem:
+        custom = model._custom(*examples.data, model._joint)
+        model._joint = custom.oracle.joint
+        return model._signed(custom)
+
+    def ask(self, model: "StructuredSVC", X: object) -> Question[list[object], None]:
+        def outputs(codes: object = None) -> list[object]:
+            w = model._known_joint.given(model.coef_)
+            return [model._called("argmax", i, x, w) for i, x in enumerate(as_list(X, model._owner))]
+
+        def score(codes: object, y: object) -> float:
+            predicted, truths = paired_lists(outputs(), y, model._owner)
+            pairs = enumerate(zip(truths, predicted, strict=True))
+            losses = [checked_loss(model._called("loss", i, *pair), i, model._owner) for i, pair in pairs]
+            return 1.0 - float(np.mean(losses))
+
+        return Question(None, outputs, score)
+
+    def layout(self, model: "StructuredSVC") -> Layout:
+        return Layout(self.size(model), _JointWeights)
+
+    def size(self, model: "StructuredSVC") -> int:
+        return model._known_joint.size
+
+    def expose(self, model: "StructuredSVC") -> None:
+        joint, model.coef_ = model._joint, model._w
+        model.feature_names_ = list(joint.names) if isinstance(joint, NamedJoint) else None
+
+    def features(self, model: "StructuredSVC") -> list[WeightTable]:
+        names = range(len(model.coef_)) if model.feature_names_ is None else model.feature_names_
+        return [WeightTable("output", names, NO_LABEL, model.coef_[:, None])]
+
+
+class StructuredSVC(MaxMarginEstimator[_Data, list[object], None]):
     r"""Structural SVM for outputs of your own: three Python functions on any objects.
 
     .. math:: \min_w \frac{1}{2 C n} \|w\|^2 + \frac1n \sum_i \max_y \left( L(y_i, y) + \langle w,
@@ -133,6 +224,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
         "kinds": 'The kind is "output".',
         "score": "Return one minus the mean loss of the predictions.",
     }
+    _structure: ClassVar = OwnOutputs()
     features: Callable[[Any, Any], object]
     loss: Callable[[Any, Any], float]
     argmax: Callable[..., object]
@@ -144,7 +236,6 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     feature_names_: list[Hashable] | None
     _joint: Joint | None
 
-    _fitted: ClassVar[Fields] = {"_joint": JOINT}
     _parameter_constraints: ClassVar[Constraints] = {
         "features": [callable],
         "loss": [callable],
@@ -180,6 +271,9 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
     ) -> None:
         self._store(locals())
 
+    predict_single = explanation.predict_single
+    top_features = inspection.top_features_without_labels
+
     def problem(self, X: object, y: object) -> Problem:
         """Return the problem that `fit` solves.
 
@@ -193,17 +287,6 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
         Custom, with signs if ``nonnegative`` is given
         """
         return self._signed(self._custom(X, y, None))
-
-    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
-        if call.first:
-            self._joint = None
-        X, y = parts
-        return Examples(paired_lists(X, y, self._owner), weights)
-
-    def _problem(self, examples: Examples[_Data]) -> Problem:
-        custom = self._custom(*examples.data, self._joint)
-        self._joint = joint_features(custom)
-        return self._signed(custom)
 
     def _solve(self, problem: Problem, examples: Examples[_Data], start: Result | None) -> Result:
         shares = Shares(self.time_limit, 1)
@@ -244,7 +327,7 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
         check = "run check_problem(model, X, y) to find out what is wrong"
         return f"{check}, or set exact=False if argmax is approximate" if self.exact else check
 
-    def _custom(self, X: object, y: object, known: Joint | None) -> CustomProblem:
+    def _custom(self, X: object, y: object, known: Joint | None) -> _CustomProblem:
         """Return the problem, with the weights of earlier calls if there are any."""
         return Custom(
             self.features,
@@ -258,34 +341,22 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
             owner=self._owner,
         )
 
-    def _signed(self, problem: CustomProblem) -> Problem:
+    def _signed(self, problem: _CustomProblem) -> Problem:
         """Return the problem with the signs of its weights; a name without weight needs no sign."""
-        joint, chosen = joint_features(problem), self.nonnegative
+        joint, chosen = problem.oracle.joint, self.nonnegative
         if chosen is not None and isinstance(joint, NamedJoint):
             chosen = [joint.names[name] for name in chosen if name in joint.names]
         return signed(problem, chosen)
 
-    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        # With signs, a vector without them follows the weights.
-        super()._keep(problem, examples, w[: self._n_cells()].copy())
+    @property
+    def _known_joint(self) -> Joint:
+        assert self._joint is not None  # it is fitted
+        return self._joint
 
-    def _layout(self) -> Layout:
-        return Layout(self._n_cells(), _JointWeights)
-
-    def _n_cells(self) -> int:
-        return self._joint.size  # type: ignore[union-attr]
-
-    def _expose(self) -> None:
-        joint, self.coef_ = self._joint, self._w
-        self.feature_names_ = list(joint.names) if isinstance(joint, NamedJoint) else None
-
-    def _feature_tables(self) -> list[WeightTable]:
-        names = range(len(self.coef_)) if self.feature_names_ is None else self.feature_names_
-        return [WeightTable("output", names, NO_LABEL, self.coef_[:, None])]
-
-    def _predict(self, X: object) -> list[object]:
-        w = self._joint.given(self.coef_)  # type: ignore[union-attr]
-        return [self._called("argmax", i, x, w) for i, x in enumerate(as_list(X, self._owner))]
+    def _called(self, name: str, i: int, *args: object) -> Any:
+        """Return the answer of the user's function of this name for example i."""
+        with noted(self._owner, name, i):
+            return getattr(self, name)(*args)
 
     @snapshot
     def explain(self, x: object) -> Explanation:
@@ -303,22 +374,11 @@ class StructuredSVC(FeatureInspector, SinglePrediction, MaxMarginEstimator[_Data
         Explanation
             With the attributes output, score and contributions, and the method to_frame; without changes.
         """
-        (table,), (output,) = self._feature_tables(), self._predict([x])
-        entries = self._joint.entries(self._called("features", 0, x, output))  # type: ignore[union-attr]
+        (table,), (output,) = self._structure.features(self), self._predict([x])
+        entries = self._known_joint.entries(self._called("features", 0, x, output))
         rows = [
             Contribution(None, table.kind, table.features[column], None, value, weight, value * weight)
             for column, value, weight in zip(*entries, self.coef_[entries[0]], strict=True)
             if value * weight
         ]
         return Explanation(output, total(rows), by_size(rows), ())
-
-    def _called(self, name: str, i: int, *args: object) -> Any:
-        """Return the answer of the user's function of this name for example i."""
-        with noted(self._owner, name, i):
-            return getattr(self, name)(*args)
-
-    def _score(self, X: object, y: object) -> float:
-        predicted, truths = paired_lists(self._predict(X), y, self._owner)
-        pairs = enumerate(zip(truths, predicted, strict=True))
-        losses = [checked_loss(self._called("loss", i, *pair), i, self._owner) for i, pair in pairs]
-        return 1.0 - float(np.mean(losses))

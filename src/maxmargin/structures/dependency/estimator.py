@@ -8,15 +8,17 @@ import numpy as np
 import scipy.sparse
 
 from maxmargin.encoding.kinds import is_empty, without_empty
-from maxmargin.estimators.confidence import ListMarginalEstimator, ListMarginEstimator, split_at
-from maxmargin.estimators.estimator import Call
-from maxmargin.estimators.examples import Examples, Parts
-from maxmargin.estimators.explanation import Contribution, Explainer, Part, Reader, RowReader, named_by
-from maxmargin.estimators.fields import ARCS, COUNT, Field, Fields
-from maxmargin.estimators.inspection import NO_LABEL, FeatureInspector, WeightTable
+from maxmargin.estimators import confidence, explanation, inspection
+from maxmargin.estimators.confidence import lists_of_marginals, split_at
+from maxmargin.estimators.estimator import MaxMarginEstimator
+from maxmargin.estimators.examples import Examples, Parts, check_width, present_weights
+from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by
+from maxmargin.estimators.fields import COUNT, Field
+from maxmargin.estimators.inspection import NO_LABEL, WeightTable
+from maxmargin.estimators.lessons import Lesson, lesson_of
 from maxmargin.estimators.parameters import HAMMING, Constraints
-from maxmargin.estimators.problems import Problem
-from maxmargin.estimators.state import SinglePrediction, StrOptions, present_weights
+from maxmargin.estimators.state import StrOptions
+from maxmargin.estimators.structure import Call, Problem, Question, Structure
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import FloatArray, IntArray
@@ -73,16 +75,158 @@ def _read_trees(stored: Stored, name: str) -> _Trees:
     return cast("_Trees", found)
 
 
-_TREES = Field(Draft.put, _read_trees)
+def _write_arcs(draft: Draft, name: str, encoder: ArcEncoder) -> None:
+    words, tags, keys = encoder.learnt
+    draft.put_texts(name + ".words", words)
+    draft.put_texts(name + ".tags", tags)
+    draft.arrays[name] = keys
 
 
-class DependencySVC(
-    Explainer,
-    FeatureInspector,
-    SinglePrediction,
-    ListMarginEstimator,
-    ListMarginalEstimator[_Data, list[IntArray]],
-):
+def _read_arcs(stored: Stored, name: str) -> ArcEncoder:
+    words, tags = stored.take_texts(name + ".words"), stored.take_texts(name + ".tags")
+    return ArcEncoder.restored(words, tags, stored.take_array(name, "u", None).astype(np.uint64))
+
+
+class Sentences(Structure["DependencySVC", _Data, list[IntArray], list[FloatArray]]):
+    """Heads of the words of sentences."""
+
+    trials: ClassVar = {"tagged words": lambda: ([[("a", "X"), ("b", "Y")]], [[2, 0]])}
+    fields: ClassVar = {
+        "n_features_in_": COUNT,
+        "_encoder": Field(_write_arcs, _read_arcs).or_none(),
+        "_trees": Field(Draft.put, _read_trees),
+    }
+
+    def encode(
+        self, model: "DependencySVC", parts: Parts, weights: FloatArray | None, call: Call
+    ) -> Examples[_Data]:
+        X, y = parts
+        if call.first:
+            model._trees = {"projective": bool(model.projective), "single_root": bool(model.single_root)}
+            arcs, heads = _first_arcs(model, X, y)
+        else:
+            arcs = _known_arcs(model, X)
+            heads = encode_heads(y, arcs.offsets, owner=model._owner, **model._trees)
+        # The hinge of an empty sentence is zero at any weights.
+        kept = present_weights(weights, np.diff(arcs.offsets))
+        return Examples((_present(arcs), heads), kept)
+
+    def problem(self, model: "DependencySVC", examples: Examples[_Data]) -> Problem:
+        return Dependency.from_encoded(*examples.data, loss=model.loss, **model._trees)
+
+    def ask(self, model: "DependencySVC", X: object) -> Question[list[IntArray], list[FloatArray]]:
+        sentences, problem = as_sentences(X, model._owner), None
+        offsets = np.zeros(len(sentences) + 1, dtype=np.int64)
+        if not all(map(is_empty, sentences)):
+            arcs = _known_arcs(model, sentences)
+            offsets = arcs.offsets
+            problem = Dependency.for_prediction(_present(arcs), **model._trees)
+
+        def states(y: object) -> IntArray:
+            return encode_heads(y, offsets, owner=model._owner, projective=False, single_root=False)
+
+        def score(codes: IntArray, y: object) -> float:
+            if problem is None:
+                raise ValueError(
+                    f"{model._owner}: X must have a word to score, got {described(X)} without any."
+                )
+            return float(np.mean(states(y) == codes))
+
+        return Question(
+            problem,
+            lambda codes: [codes[a:b] for a, b in itertools.pairwise(offsets.tolist())],
+            score,
+            lambda codes, margins: split_at(margins, offsets),
+            states,
+            lists_of_marginals(np.diff(offsets), 1),  # the root
+        )
+
+    def reader(self, model: "DependencySVC", x: object) -> tuple[Problem, Reader] | None:
+        sentences = as_sentences([x], model._owner)
+        if is_empty(sentences[0]):
+            return None
+        arcs, names = _known_arcs(model, sentences), named_by(range(model.n_features_in_))
+        if model._encoder is not None:
+            known = model._encoder.sentence_names(encode_tagged(sentences, owner=model._owner))
+            names = named_by(known)
+        problem = Dependency.for_prediction(_present(arcs), **model._trees)
+        return problem, HeadReader(RowReader(arcs.features, "arc", names), model.coef_)
+
+    def blank(self, model: "DependencySVC") -> Problem:
+        # A sentence of one word has an arc from the root, and a place for one from the word itself.
+        features = scipy.sparse.csr_array((2, model.n_features_in_))
+        return Dependency.for_prediction(Arcs(features, np.array([0, 1])), **model._trees)
+
+    def size(self, model: "DependencySVC") -> int:
+        return model.n_features_in_
+
+    def expose(self, model: "DependencySVC") -> None:
+        model.coef_, model.n_features_in_ = model._w, len(model._w)
+
+    def check(self, model: "DependencySVC") -> None:
+        if model._encoder is not None and model._encoder.n_features_in_ != model.n_features_in_:
+            raise ValueError("features must be those of the encoder")
+
+    def features(self, model: "DependencySVC") -> list[WeightTable]:
+        names = range(model.n_features_in_) if model._encoder is None else model._encoder.names()
+        return [WeightTable("arc", names, NO_LABEL, model.coef_[:, None])]
+
+    def lesson(self, model: "DependencySVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+        examples = self.encode(model, parts, weights, Call(first=True, more=False, warm=False))
+        if model._encoder is not None:
+            raise ValueError(
+                f"{model._owner}: X must have the features of arcs as arrays on a cluster, got words and "
+                f"tags; use maxmargin.{model._owner}."
+            )
+        model.n_features_in_ = examples.data[0].features.shape[1]
+        return lesson_of(examples)
+
+
+def _present(arcs: Arcs) -> Arcs:
+    """Return the arcs without empty sentences."""
+    return arcs._replace(offsets=without_empty(arcs.offsets))
+
+
+def _first_arcs(model: "DependencySVC", X: object, y: object) -> _Data:
+    """Return the arcs of sentences in either form, and heads; learn the features of words and tags."""
+    sentences = some_sentences(X, model._owner)
+    if _has_arcs(sentences):
+        arcs, model._encoder = encode_arcs(sentences, owner=model._owner), None
+        return arcs, encode_heads(y, arcs.offsets, owner=model._owner, **model._trees)
+    tagged = encode_tagged(sentences, owner=model._owner)
+    heads = encode_heads(y, tagged.offsets, owner=model._owner, **model._trees)
+    model._encoder = ArcEncoder(min_count=model.min_count).fit(tagged, heads)
+    if not model._encoder.n_features_in_:
+        raise ValueError(
+            f"{model._owner}: no feature of X occurs in min_count={model.min_count} true arcs; lower "
+            "min_count."
+        )
+    return model._encoder.transform(tagged), heads
+
+
+def _known_arcs(model: "DependencySVC", X: object) -> Arcs:
+    """Return the arcs of sentences, with the features of `fit`."""
+    sentences = some_sentences(X, model._owner)
+    if _has_arcs(sentences) != (model._encoder is None):
+        forms = ("words and tags", "features of arcs")
+        raise TypeError(
+            f"{model._owner}: X has {forms[model._encoder is not None]}, but {model._owner} was fitted with "
+            f"{forms[model._encoder is None]}; give sentences in the form that was given to fit."
+        )
+    if model._encoder is not None:
+        return model._encoder.transform(encode_tagged(sentences, owner=model._owner))
+    arcs = encode_arcs(sentences, owner=model._owner)
+    check_width(model._owner, "arcs", arcs.features.shape[1], model.n_features_in_)
+    return arcs
+
+
+def _has_arcs(sentences: list[object]) -> bool:
+    """Return whether sentences are given by the features of their arcs: as the first with words is."""
+    first = next(sentence for sentence in sentences if not is_empty(sentence))
+    return isinstance(first, np.ndarray) or bool(scipy.sparse.issparse(first))
+
+
+class DependencySVC(MaxMarginEstimator[_Data, list[IntArray], list[FloatArray]]):
     r"""Structural SVM for dependency trees: every word has a head, which is another word or the root.
 
     A tree y of a sentence scores :math:`\sum_j \langle w, x_{j y_j} \rangle`, where :math:`x_{jh}` are the
@@ -165,6 +309,7 @@ class DependencySVC(
             True heads may be of trees that `fit` would refuse, such as trees of several roots.
             """,
     }
+    _structure: ClassVar = Sentences()
     projective: bool
     single_root: bool
     loss: str
@@ -173,7 +318,6 @@ class DependencySVC(
     _encoder: ArcEncoder | None
     _trees: _Trees
 
-    _fitted: ClassVar[Fields] = {"n_features_in_": COUNT, "_encoder": ARCS.or_none(), "_trees": _TREES}
     _parameter_constraints: ClassVar[Constraints] = {
         "projective": ["boolean"],
         "single_root": ["boolean"],
@@ -204,126 +348,9 @@ class DependencySVC(
     ) -> None:
         self._store(locals())
 
-    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
-        X, y = parts
-        if call.first:
-            self._trees = {"projective": bool(self.projective), "single_root": bool(self.single_root)}
-            arcs, heads = self._first_arcs(X, y)
-        else:
-            arcs = self._known_arcs(X)
-            heads = encode_heads(y, arcs.offsets, owner=self._owner, **self._trees)
-        # The hinge of an empty sentence is zero at any weights.
-        kept = present_weights(weights, np.diff(arcs.offsets))
-        return Examples((arcs._replace(offsets=without_empty(arcs.offsets)), heads), kept)
-
-    def _first_arcs(self, X: object, y: object) -> _Data:
-        """Return the arcs of sentences in either form, and heads; learn the features of words and tags."""
-        sentences = some_sentences(X, self._owner)
-        if _has_arcs(sentences):
-            arcs, self._encoder = encode_arcs(sentences, owner=self._owner), None
-            return arcs, encode_heads(y, arcs.offsets, owner=self._owner, **self._trees)
-        tagged = encode_tagged(sentences, owner=self._owner)
-        heads = encode_heads(y, tagged.offsets, owner=self._owner, **self._trees)
-        self._encoder = ArcEncoder(min_count=self.min_count).fit(tagged, heads)
-        if not self._encoder.n_features_in_:
-            raise ValueError(
-                f"{self._owner}: no feature of X occurs in min_count={self.min_count} true arcs; lower "
-                "min_count."
-            )
-        return self._encoder.transform(tagged), heads
-
-    def _problem(self, examples: Examples[_Data]) -> Problem:
-        return Dependency.from_encoded(*examples.data, loss=self.loss, **self._trees)
-
-    def _keep(self, problem: Problem, examples: Examples[_Data], w: FloatArray) -> None:
-        self.n_features_in_ = len(w)
-        super()._keep(problem, examples, w)
-
-    def _blank(self) -> Problem:
-        # A sentence of one word has an arc from the root, and a place for one from the word itself.
-        features = scipy.sparse.csr_array((2, self.n_features_in_))
-        return Dependency.for_prediction(Arcs(features, np.array([0, 1])), **self._trees)
-
-    def _n_cells(self) -> int:
-        return self.n_features_in_
-
-    def _check_restored(self) -> None:
-        if self._encoder is not None and self._encoder.n_features_in_ != self.n_features_in_:
-            raise ValueError("features must be those of the encoder")
-
-    def _expose(self) -> None:
-        self.coef_ = self._w
-
-    def _feature_tables(self) -> list[WeightTable]:
-        names = range(self.n_features_in_) if self._encoder is None else self._encoder.names()
-        return [WeightTable("arc", names, NO_LABEL, self.coef_[:, None])]
-
-    def _predict(self, X: object) -> list[IntArray]:
-        sentences = as_sentences(X, self._owner)
-        if all(map(is_empty, sentences)):
-            return [np.zeros(0, dtype=np.int64) for _ in sentences]
-        arcs = self._known_arcs(sentences)
-        heads = self._decoded(self._unlabelled(arcs))
-        return [heads[a:b] for a, b in itertools.pairwise(arcs.offsets.tolist())]
-
-    def _unlabelled(self, arcs: Arcs) -> Problem:
-        """Return the problem of predicting the heads of the sentences that have words."""
-        present = arcs._replace(offsets=without_empty(arcs.offsets))
-        return Dependency.for_prediction(present, **self._trees)
-
-    def _margin_arrays(self, X: object) -> list[FloatArray]:
-        sentences = as_sentences(X, self._owner)
-        if all(map(is_empty, sentences)):
-            return [np.zeros(0) for _ in sentences]
-        arcs = self._known_arcs(sentences)
-        return split_at(self._decoded_with_margins(self._unlabelled(arcs)).margins, arcs.offsets)
-
-    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
-        sentences = as_sentences([x], self._owner)
-        if is_empty(sentences[0]):
-            return None
-        arcs, names = self._known_arcs(sentences), named_by(range(self.n_features_in_))
-        if self._encoder is not None:
-            known = self._encoder.sentence_names(encode_tagged(sentences, owner=self._owner))
-            names = named_by(known)
-        return self._unlabelled(arcs), HeadReader(RowReader(arcs.features, "arc", names), self.coef_)
-
-    def _unlabelled_problem(self, X: object) -> Problem:
-        return self._unlabelled(self._known_arcs(X))
-
-    def _n_states(self) -> int:
-        return 1  # the root
-
-    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
-        arcs = self._known_arcs(X)
-        heads = encode_heads(y, arcs.offsets, owner=self._owner, projective=False, single_root=False)
-        return self._unlabelled(arcs), heads
-
-    def _known_arcs(self, X: object) -> Arcs:
-        """Return the arcs of sentences, with the features of `fit`."""
-        sentences = some_sentences(X, self._owner)
-        if _has_arcs(sentences) != (self._encoder is None):
-            forms = ("words and tags", "features of arcs")
-            raise TypeError(
-                f"{self._owner}: X has {forms[self._encoder is not None]}, but {self._owner} was fitted with "
-                f"{forms[self._encoder is None]}; give sentences in the form that was given to fit."
-            )
-        if self._encoder is not None:
-            return self._encoder.transform(encode_tagged(sentences, owner=self._owner))
-        arcs = encode_arcs(sentences, owner=self._owner)
-        self._check_width("arcs", arcs.features.shape[1], self.n_features_in_)
-        return arcs
-
-    def _score(self, X: object, y: object) -> float:
-        predicted = self._predict(X)
-        offsets = np.cumsum([0, *map(len, predicted)])
-        if not offsets[-1]:
-            raise ValueError(f"{self._owner}: X must have a word to score, got {described(X)} without any.")
-        truth = encode_heads(y, offsets, owner=self._owner, projective=False, single_root=False)
-        return float(np.mean(truth == np.concatenate(predicted)))
-
-
-def _has_arcs(sentences: list[object]) -> bool:
-    """Return whether sentences are given by the features of their arcs: as the first with words is."""
-    first = next(sentence for sentence in sentences if not is_empty(sentence))
-    return isinstance(first, np.ndarray) or bool(scipy.sparse.issparse(first))
+    predict_single = explanation.predict_single
+    predict_margins = confidence.predict_margins
+    predict_marginals = confidence.predict_marginals
+    calibrate = confidence.calibrate
+    explain = explanation.explain
+    top_features = inspection.top_features_without_labels

@@ -6,38 +6,43 @@ from numbers import Integral
 from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from maxmargin.encoding.kinds import is_empty
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.sequences import SequenceEncoder
-from maxmargin.estimators.confidence import ListMarginalEstimator, ListMarginEstimator, known_states, split_at
-from maxmargin.estimators.estimator import Call, LabellingEstimator, Output
-from maxmargin.estimators.examples import Examples, Parts, check_margins_rescaled, label_weights, share_right
-from maxmargin.estimators.explanation import (
-    Contribution,
-    Explainer,
-    Part,
-    Reader,
-    RowReader,
-    named_by,
-    row_entries,
-)
-from maxmargin.estimators.fields import COUNT, Fields, choice, named_rows
-from maxmargin.estimators.inspection import LabelFeatureInspector, TransitionInspector, WeightTable
-from maxmargin.estimators.kernels import n_rows
-from maxmargin.estimators.parameters import HAMMING, Constraints
-from maxmargin.estimators.problems import Problem, n_weights, rescaled, signed
-from maxmargin.estimators.state import (
-    Interval,
-    SinglePrediction,
-    StrOptions,
-    check_parameters,
+from maxmargin.estimators import confidence, explanation, inspection, kernels
+from maxmargin.estimators.confidence import known_states, lists_of_marginals, split_at
+from maxmargin.estimators.estimator import MaxMarginEstimator
+from maxmargin.estimators.examples import (
+    Examples,
+    Parts,
+    check_margins_rescaled,
+    check_width,
     is_none,
+    label_weights,
+    n_rows,
     present_weights,
-    transaction,
+    share_right,
 )
-from maxmargin.estimators.tables import Rows, ScaledEstimator
+from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by, row_entries
+from maxmargin.estimators.fields import COUNT, choice
+from maxmargin.estimators.inspection import WeightTable
+from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, with_kernel
+from maxmargin.estimators.lessons import Lesson, lesson_of
+from maxmargin.estimators.parameters import HAMMING, Constraints
+from maxmargin.estimators.sequences import named_rows
+from maxmargin.estimators.state import Interval, StrOptions, check_parameters, transaction
+from maxmargin.estimators.structure import (
+    Call,
+    Problem,
+    Question,
+    Structure,
+    rescaled,
+    signed,
+    tables_of_trials,
+)
+from maxmargin.estimators.tables import COEF, LABEL_FIELDS, SCALED_C, SCALED_TEXTS, known_classes
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import described
@@ -58,237 +63,29 @@ from maxmargin.structures.graphs.encode import (
     without_nodes,
 )
 from maxmargin.structures.graphs.model import Graph
+from maxmargin.structures.problem import sizes
 
-# What estimators over graphs take: features of nodes and edges, labels, which may be void, and weights.
-
-# Graphs, the label indices of their nodes, and the weights of nodes.
-GraphData = tuple[Graphs, IntArray, FloatArray]
-
-
-class GraphEstimator(LabellingEstimator[GraphData, Output], ScaledEstimator[GraphData, Output]):
-    """Base of the estimators over graphs."""
-
-    void: str | int | None
-    min_count: int
-    feature_names_: list[str] | None
-    edge_feature_names_: list[str] | None
-    n_edge_features_in_: int
-    _node_names: SequenceEncoder | None
-    _edge_names: SequenceEncoder | None
-
-    _fitted: ClassVar[Fields] = {
-        "_node_names": named_rows(NODES).or_none(),
-        "_edge_names": named_rows(EDGES).or_none(),
-        "n_edge_features_in_": COUNT,
-    }
-    _parameter_constraints: ClassVar[Constraints] = {"void": [str, Integral, None]}
-    _shared_texts: ClassVar[dict[str, str]] = {
-        "rows": "nodes",
-        "example": "graph",
-        "examples": "graphs",
-        "X": """
+TEXTS = SCALED_TEXTS | {
+    "rows": "nodes",
+    "example": "graph",
+    "examples": "graphs",
+    "X": """
             X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
                 Features are arrays or sparse matrices with one row per node and per edge, or lists with one
                 dict or one collection of strings per node and per edge. Edges are an int array of shape
                 (n_edges, 2): the two nodes of each. Without features an edge has a single feature, which is
                 1. A graph may have no nodes: it has an empty output, and changes nothing in training.
             """,
-        "y": """
+    "y": """
             y : list of arrays of labels
                 Strings or ints, one per node; of any shape, read in order.
             """,
-        "extra": """
+    "extra": """
             node_weights : list of arrays, default=None
                 Weight of each node in the loss, and in the number of nodes by which "normalized_hamming"
                 divides.
             """,
-    }
-
-    @transaction
-    def fit(  # type: ignore[override]
-        self, X: object, y: object, node_weights: object = None, sample_weight: object = None
-    ) -> Self:
-        """%(fit)s"""
-        return self._learn((X, y, node_weights), sample_weight)
-
-    @transaction
-    def partial_fit(  # type: ignore[override]
-        self,
-        X: object,
-        y: object,
-        classes: object = None,
-        node_weights: object = None,
-        sample_weight: object = None,
-    ) -> Self:
-        """%(partial_fit_with_classes)s"""
-        return self._learn((X, y, node_weights), sample_weight, more=True, classes=classes)
-
-    def _data(self, parts: Parts, call: Call) -> GraphData:
-        """Return the graphs, labels and weights of nodes encoded; the first call learns the features."""
-        (X, y, node_weights), known = parts, self._known_classes(call)
-        graphs = self._learnt_graphs(X) if call.first else self._known_graphs(X)
-        labels, self.classes_ = encode_with_void(y, graphs, self.void, owner=self._owner, classes=known)
-        counts = np.ones(graphs.offsets[-1])
-        if node_weights is not None:
-            counts = encode_node_weights(node_weights, graphs, owner=self._owner)
-        return graphs, labels, counts
-
-    def _trained(self, data: GraphData, weights: FloatArray | None) -> Examples[GraphData]:
-        """Return the examples to train on, without empty graphs and void nodes."""
-        return _without_void(_without_empty(Examples(data, weights), self._owner), self._owner)
-
-    def _counted_rows(self, X: object) -> Sequence[int]:
-        graphs = [x if isinstance(x, tuple | list) else () for x in cast("Iterable[object]", X)]
-        return [n_rows(graph[0]) if graph else 0 for graph in graphs]
-
-    def _learnt_graphs(self, X: object) -> Graphs:
-        """Return the graphs encoded, and keep the names and numbers of their features."""
-        graphs, (self._node_names, self._edge_names) = learn_graphs(X, self.min_count, self._owner)
-        self.n_features_in_, self.n_edge_features_in_ = graphs.nodes.shape[1], graphs.edges.shape[1]
-        return graphs
-
-    def _known_graphs(self, X: object) -> Graphs:
-        """Return the graphs encoded, if they have as many features as those of `fit`."""
-        graphs = GraphEncoder(self._node_names, self._edge_names).transform(X, self._owner)
-        self._check_width("nodes", graphs.nodes.shape[1], self.n_features_in_)
-        self._check_width("edges", graphs.edges.shape[1], self.n_edge_features_in_)
-        return graphs
-
-    def _weighted_rows(self, examples: Examples[GraphData]) -> tuple[Rows, FloatArray | None]:
-        graphs, weights = examples.data[0], examples.weights
-        return graphs.nodes, None if weights is None else np.repeat(weights, np.diff(graphs.offsets))
-
-    def _expose(self) -> None:
-        self.feature_names_, self.edge_feature_names_ = (
-            None if names is None else names.feature_names_ for names in (self._node_names, self._edge_names)
-        )
-
-    def _check_restored(self) -> None:
-        super()._check_restored()
-        sizes = self.n_features_in_, self.n_edge_features_in_
-        for part, names, n in zip(
-            ("nodes", "edges"), (self._node_names, self._edge_names), sizes, strict=True
-        ):
-            if names is not None and names.n_features_in_ != n:
-                raise ValueError(f"features of {part} must have a name each")
-
-    def _feature_names(self) -> Sequence[object]:
-        """Return the names of the features of nodes, or their numbers."""
-        return self.feature_names_ or range(self.n_features_in_)
-
-    def _edge_feature_names(self) -> Sequence[object]:
-        """Return the names of the features of edges, or their numbers."""
-        return self.edge_feature_names_ or range(self.n_edge_features_in_)
-
-
-def _without_empty(examples: Examples[GraphData], owner: str) -> Examples[GraphData]:
-    """Return the examples without empty graphs, whose hinge is zero at any weights."""
-    (graphs, labels, counts), weights, _ = examples
-    lengths = np.diff(graphs.offsets)
-    if not lengths.any():
-        raise ValueError(f"{owner}: each graph of X is empty; give one or more that are not.")
-    return Examples((without_empty(graphs), labels, counts), present_weights(weights, lengths))
-
-
-def _without_void(examples: Examples[GraphData], owner: str) -> Examples[GraphData]:
-    """Return the examples without void nodes, whose label is -1, and without graphs that have no others."""
-    (graphs, labels, counts), weights, _ = examples
-    kept = labels >= 0
-    if kept.all():
-        return examples
-    # A graph whose other nodes all have weight zero has no loss, nor a number of nodes to divide it by.
-    counted = np.add.reduceat(np.where(kept, counts, 0.0), graphs.offsets[:-1]) > 0.0
-    if not counted.any():
-        raise ValueError(
-            f"{owner}: node_weights are zero at all nodes that are not void; weight some of them."
-        )
-    kept &= np.repeat(counted, np.diff(graphs.offsets))
-    remaining = without_empty(without_nodes(graphs, kept))
-    weights = None if weights is None else weights[counted]
-    numbers = np.append(np.flatnonzero(kept), len(kept))
-    return Examples((remaining, labels[kept], counts[kept]), weights, numbers)
-
-
-# The labels of the nodes of graphs, predicted and scored: what `GraphSVC` does after training.
-
-
-class GraphLabels(
-    ListMarginEstimator,
-    SinglePrediction,
-    ListMarginalEstimator[GraphData, list[Labels]],
-    GraphEstimator[list[Labels]],
-):
-    """Base of `GraphSVC`: predictions, their margins, their probabilities and their score."""
-
-    search: int
-    inference_: str
-
-    _fitted: ClassVar[Fields] = {"inference_": choice("tree", "cut", "messages")}
-    _summable = "graphs without cycles and inference='tree', as no other sum over labellings is exact"
-
-    def _predict(self, X: object) -> list[Labels]:
-        check_parameters(self, "search")
-        if is_none(X):
-            return []
-        graphs = self._known_graphs(X)
-        outputs, lengths = self._decoded(self._unlabelled(graphs)), np.diff(graphs.offsets)
-        # The output of a cut has the bonds of its edges after the labels of its nodes.
-        begins = graphs.offsets + graphs.edge_offsets if self.inference_ == "cut" else graphs.offsets
-        places = zip(begins[:-1].tolist(), lengths.tolist(), strict=True)
-        return [self.classes_[outputs[a : a + m]] for a, m in places]
-
-    def _margin_arrays(self, X: object) -> list[FloatArray]:
-        graphs = self._known_graphs(X)
-        return split_at(self._decoded_with_margins(self._unlabelled(graphs)).margins, graphs.offsets)
-
-    def _score(self, X: object, y: object) -> float:
-        predicted, graphs = self._predict(X), self._known_graphs(X)
-        codes, classes = encode_with_void(y, graphs, self.void, owner=self._owner)
-        known = codes >= 0
-        parts = np.split(known, graphs.offsets[1:-1])
-        predicted = [labels[part] for labels, part in zip(predicted, parts, strict=True)]
-        return share_right(predicted, codes[known], classes, self.classes_, self._owner)
-
-    def _unlabelled_problem(self, X: object) -> Problem:
-        return self._unlabelled(self._known_graphs(X))
-
-    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
-        graphs = self._known_graphs(X)
-        codes, classes = encode_node_labels(y, graphs, owner=self._owner)
-        return self._unlabelled(graphs), known_states(codes, classes, self.classes_, self._owner)
-
-    def _unlabelled(self, graphs: Graphs) -> Problem:
-        """Return the problem of predicting the labels of the graphs that have nodes.
-
-        Its outputs, one after another, are those of all graphs. If there is no node at all, a blank one is
-        added, outside of all graphs.
-        """
-        if not graphs.offsets[-1]:
-            return self._blank()
-        present = without_empty(graphs)
-        return self._of_graphs(present._replace(nodes=self._prediction_rows(graphs.nodes)))
-
-    def _of_graphs(self, scored: Graphs) -> Problem:
-        """Return the problem of graphs; with a kernel, the features of their nodes are scores."""
-        n_labels, owner = len(self.classes_), self._owner
-        return Graph.for_prediction(scored, n_labels, self.inference_, steps=self.search, owner=owner)
-
-    def _blank(self) -> Problem:
-        none = np.zeros(2, dtype=np.int64)
-        nodes, edges = csr_array((1, self._n_columns)), csr_array((0, self.n_edge_features_in_))
-        return self._of_graphs(Graphs(nodes, np.array([0, 1]), edges, none, np.zeros((0, 2), dtype=np.int64)))
-
-    def _n_cells(self) -> int:
-        n_labels = len(self.classes_)
-        return n_labels * self._n_columns + self.n_edge_features_in_ * (
-            1 if self.inference_ == "cut" else n_labels**2
-        )
-
-    def _has_no_parts(self, x: object) -> bool:
-        return isinstance(x, tuple | list) and len(x) > 0 and is_empty(x[0])
-
-    def _n_states(self) -> int:
-        return len(self.classes_)
+}
 
 
 class GraphReader(NamedTuple):
@@ -340,11 +137,283 @@ class GraphReader(NamedTuple):
         return self.edge_weights if is_bond else None
 
 
+# Graphs, the label indices of their nodes, and the weights of nodes.
+GraphData = tuple[Graphs, IntArray, FloatArray]
+_CYCLES = ("cycles",)  # the key of a lesson for whether a graph has cycles
 # Nearby nodes are redundant: a graph with more nodes than this counts as one with this many.
 _NODES = 48
 
 
-class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabels):
+def _trial(edges: list[tuple[int, int]], labels: list[int]) -> tuple[object, object]:
+    return [(tables_of_trials()["dense"][:3], edges)], [labels]
+
+
+class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatArray]]):
+    """Labels of the nodes of graphs."""
+
+    scale = 3.0
+    summable = "graphs without cycles and inference='tree', as no other sum over labellings is exact"
+    trials: ClassVar = {
+        "paths of two labels": lambda: _trial([(0, 1), (1, 2)], [0, 1, 1]),
+        "cycles of two labels": lambda: _trial([(0, 1), (1, 2), (2, 0)], [0, 1, 1]),
+        # As templates with label pairs make it.
+        "paths with names": lambda: (
+            [([["a"], ["b"], ["b"]], [(0, 1), (1, 2)], [["c"], ["d"]])],
+            [[0, 1, 1]],
+        ),
+        "cycles of three labels": lambda: _trial([(0, 1), (1, 2), (2, 0)], [0, 1, 2]),
+    }
+    n_parts = 3
+    fields: ClassVar = {
+        **kernels.FIELDS,
+        **LABEL_FIELDS,
+        "_node_names": named_rows(NODES).or_none(),
+        "_edge_names": named_rows(EDGES).or_none(),
+        "n_edge_features_in_": COUNT,
+        "inference_": choice("tree", "cut", "messages"),
+    }
+
+    def encode(
+        self, model: "GraphSVC", parts: Parts, weights: FloatArray | None, call: Call
+    ) -> Examples[GraphData]:
+        (X, y, node_weights), known = parts, known_classes(model, call)
+        graphs = _learnt_graphs(model, X) if call.first else _known_graphs(model, X)
+        labels, model.classes_ = encode_with_void(y, graphs, model.void, owner=model._owner, classes=known)
+        counts = np.ones(graphs.offsets[-1])
+        if node_weights is not None:
+            counts = encode_node_weights(node_weights, graphs, owner=model._owner)
+        if call.first:
+            model.inference_ = _inference_for(model, has_cycles(graphs))
+            kernels.learn_kernel(model, graphs.nodes)
+            _check_signs(model)
+        examples = _without_empty(Examples((graphs, labels, counts), weights), model._owner)
+        return _without_void(examples, model._owner)
+
+    def problem(self, model: "GraphSVC", examples: Examples[GraphData]) -> Problem:
+        graphs, labels, counts = examples.data
+        plain = Graph.from_encoded(
+            graphs._replace(nodes=linear_rows(model, graphs.nodes)),
+            labels,
+            len(model.classes_),
+            inference=model.inference_,
+            loss=model.loss,
+            weights=counts,
+            class_costs=_class_costs(model, examples),
+            steps=model.search,
+            owner=model._owner,
+        )
+        problem = rescaled(with_kernel(model, plain, graphs.nodes), model.rescaling, model._owner)
+        return signed(problem, _marks(model, problem))
+
+    def ask(self, model: "GraphSVC", X: object) -> Question[list[Labels], list[FloatArray]]:
+        check_parameters(model, "search")
+        if is_none(X):
+            return Question(None, lambda codes: [])
+        graphs, owner = _known_graphs(model, X), model._owner
+        lengths = np.diff(graphs.offsets)
+        # The output of a cut has the bonds of its edges after the labels of its nodes.
+        begins = graphs.offsets + graphs.edge_offsets if model.inference_ == "cut" else graphs.offsets
+
+        def outputs(codes: IntArray) -> list[Labels]:
+            places = zip(begins[:-1].tolist(), lengths.tolist(), strict=True)
+            return [model.classes_[codes[a : a + m]] for a, m in places]
+
+        def score(codes: IntArray, y: object) -> float:
+            true, classes = encode_with_void(y, graphs, model.void, owner=owner)
+            known = true >= 0
+            parts = zip(outputs(codes), np.split(known, graphs.offsets[1:-1]), strict=True)
+            predicted = [labels[part] for labels, part in parts]
+            return share_right(predicted, true[known], classes, model.classes_, owner)
+
+        return Question(
+            _unlabelled(model, graphs) if graphs.offsets[-1] else None,
+            outputs,
+            score,
+            margins=lambda codes, margins: split_at(margins, graphs.offsets),
+            states=lambda y: known_states(*encode_node_labels(y, graphs, owner=owner), model.classes_, owner),
+            marginals=lists_of_marginals(lengths, len(model.classes_)),
+        )
+
+    def reader(self, model: "GraphSVC", x: object) -> tuple[Problem, Reader] | None:
+        kernels.check_linear(model, "explain")
+        graphs = _known_graphs(model, [x])
+        if not graphs.offsets[-1]:
+            return None
+        nodes = RowReader(graphs.nodes, "node", named_by(_node_names(model)))
+        edges = RowReader(graphs.edges, "edge", named_by(_edge_names(model)))
+        reader = GraphReader(nodes, edges, graphs.ends, model.classes_, model._coef, model.edge_coef_)
+        return _unlabelled(model, graphs), reader
+
+    def blank(self, model: "GraphSVC") -> Problem:
+        none = np.zeros(2, dtype=np.int64)
+        nodes, edges = csr_array((1, n_columns(model))), csr_array((0, model.n_edge_features_in_))
+        ends = np.zeros((0, 2), dtype=np.int64)
+        return _of_graphs(model, Graphs(nodes, np.array([0, 1]), edges, none, ends))
+
+    def size(self, model: "GraphSVC") -> int:
+        n_labels = len(model.classes_)
+        return n_labels * n_columns(model) + model.n_edge_features_in_ * (
+            1 if model.inference_ == "cut" else n_labels**2
+        )
+
+    def expose(self, model: "GraphSVC") -> None:
+        model.feature_names_, model.edge_feature_names_ = (
+            None if names is None else names.feature_names_
+            for names in (model._node_names, model._edge_names)
+        )
+        model._coef, model.edge_coef_ = kernels.linear_parts(model)
+
+    def check(self, model: "GraphSVC") -> None:
+        kernels.check_kernel(model)
+        nodes, edges = (
+            (model._node_names, model.n_features_in_),
+            (model._edge_names, model.n_edge_features_in_),
+        )
+        for part, (names, n) in {"nodes": nodes, "edges": edges}.items():
+            if names is not None and names.n_features_in_ != n:
+                raise ValueError(f"features of {part} must have a name each")
+
+    def features(self, model: "GraphSVC") -> list[WeightTable]:
+        return [WeightTable("node", _node_names(model), model.classes_.tolist(), model.coef_.T)]
+
+    def transitions(self, model: "GraphSVC") -> list[WeightTable]:
+        labels, weights = model.classes_.tolist(), model.edge_coef_
+        if weights.ndim == 1:
+            pairs = [(label, label) for label in labels]
+            weights = np.repeat(weights[:, None], len(labels), axis=1)
+        else:
+            pairs = list(itertools.product(labels, labels))
+        return [WeightTable("edge", _edge_names(model), pairs, weights.reshape(len(weights), -1))]
+
+    def row_counts(self, X: object) -> list[int]:
+        graphs = [x if isinstance(x, tuple | list) else () for x in cast("Iterable[object]", X)]
+        return [n_rows(graph[0]) if graph else 0 for graph in graphs]
+
+    def rows_per_example(self, model: "GraphSVC", size: float) -> float:
+        # Less than one where graphs have many nodes. If the loss is an average over nodes, rather than a sum,
+        # C times their number determines what a node counts.
+        is_sum = isinstance(model.loss, str) and model.loss == "hamming"
+        return min(1.0, _NODES / size) if is_sum else min(size, _NODES)
+
+    def lesson(self, model: "GraphSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+        examples = self.encode(model, parts, weights, Call(first=True, more=False, warm=False))
+        if model._node_names is not None or model._edge_names is not None:
+            raise ValueError(
+                f"{model._owner}: X must have the features of nodes and edges as arrays on a cluster, got "
+                f"names; use maxmargin.{model._owner}."
+            )
+        found = lesson_of(examples, model.classes_, scaled=isinstance(model.C, str))
+        return found._replace(largest={_CYCLES: int(has_cycles(examples.data[0]))})
+
+    def learn(self, model: "GraphSVC", lesson: Lesson) -> None:
+        super().learn(model, lesson)
+        model.classes_ = lesson.labels
+        model.inference_ = _inference_for(model, bool(lesson.largest[_CYCLES]))
+
+
+def _learnt_graphs(model: "GraphSVC", X: object) -> Graphs:
+    """Return the graphs encoded, and keep the names and numbers of their features."""
+    graphs, (model._node_names, model._edge_names) = learn_graphs(X, model.min_count, model._owner)
+    model.n_features_in_, model.n_edge_features_in_ = graphs.nodes.shape[1], graphs.edges.shape[1]
+    return graphs
+
+
+def _known_graphs(model: "GraphSVC", X: object) -> Graphs:
+    """Return the graphs encoded, if they have as many features as those of `fit`."""
+    graphs = GraphEncoder(model._node_names, model._edge_names).transform(X, model._owner)
+    check_width(model._owner, "nodes", graphs.nodes.shape[1], model.n_features_in_)
+    check_width(model._owner, "edges", graphs.edges.shape[1], model.n_edge_features_in_)
+    return graphs
+
+
+def _without_empty(examples: Examples[GraphData], owner: str) -> Examples[GraphData]:
+    """Return the examples without empty graphs, whose hinge is zero at any weights."""
+    (graphs, labels, counts), weights, _ = examples
+    lengths = np.diff(graphs.offsets)
+    if not lengths.any():
+        raise ValueError(f"{owner}: each graph of X is empty; give one or more that are not.")
+    return Examples((without_empty(graphs), labels, counts), present_weights(weights, lengths))
+
+
+def _without_void(examples: Examples[GraphData], owner: str) -> Examples[GraphData]:
+    """Return the examples without void nodes, whose label is -1, and without graphs that have no others."""
+    (graphs, labels, counts), weights, _ = examples
+    kept = labels >= 0
+    if kept.all():
+        return examples
+    # A graph whose other nodes all have weight zero has no loss, nor a number of nodes to divide it by.
+    counted = np.add.reduceat(np.where(kept, counts, 0.0), graphs.offsets[:-1]) > 0.0
+    if not counted.any():
+        raise ValueError(
+            f"{owner}: node_weights are zero at all nodes that are not void; weight some of them."
+        )
+    kept &= np.repeat(counted, np.diff(graphs.offsets))
+    remaining = without_empty(without_nodes(graphs, kept))
+    weights = None if weights is None else weights[counted]
+    numbers = np.append(np.flatnonzero(kept), len(kept))
+    return Examples((remaining, labels[kept], counts[kept]), weights, numbers)
+
+
+def _inference_for(model: "GraphSVC", has_cycles: bool) -> str:
+    if model.inference != "auto":
+        return model.inference
+    if not has_cycles:
+        return "tree"
+    return "cut" if len(model.classes_) == 2 else "messages"
+
+
+def _check_signs(model: "GraphSVC") -> None:
+    if model.nonnegative is not None and not is_linear(model):
+        raise ValueError(
+            f"{model._owner}: nonnegative must be None with a kernel other than 'linear', got "
+            f"{described(model.nonnegative)}; leave it out."
+        )
+
+
+def _class_costs(model: "GraphSVC", examples: Examples[GraphData]) -> FloatArray | None:
+    """Return the factor of the loss of a wrong node for each true label."""
+    if model.class_weight is None:
+        return None
+    check_margins_rescaled(model.class_weight, model.rescaling, model._owner)
+    (graphs, labels, counts), weights, _ = examples
+    if weights is not None:
+        counts = counts * np.repeat(weights, np.diff(graphs.offsets))
+    return label_weights(model.class_weight, model.classes_, labels, counts, model._owner)
+
+
+def _marks(model: "GraphSVC", problem: Problem) -> NDArray[np.bool_] | None:
+    """Return which weights must not be negative, in the order in which `unpack` has them."""
+    if model.nonnegative is None:
+        return None
+    nodes, edges = problem.unpack(np.zeros(int(sizes(problem).weights)))
+    parts = {"nodes": Marks(nodes, axis=1), "edges": Marks(edges, axis=0)}
+    mark_weights(model.nonnegative, parts, owner=model._owner)
+    return np.concatenate([nodes.ravel(), edges.ravel()]) > 0.0
+
+
+def _unlabelled(model: "GraphSVC", graphs: Graphs) -> Problem:
+    """Return the problem of predicting the labels of the graphs that have nodes."""
+    present = without_empty(graphs)
+    return _of_graphs(model, present._replace(nodes=prediction_rows(model, graphs.nodes)))
+
+
+def _of_graphs(model: "GraphSVC", scored: Graphs) -> Problem:
+    """Return the problem of graphs; with a kernel, the features of their nodes are scores."""
+    n_labels, owner = len(model.classes_), model._owner
+    return Graph.for_prediction(scored, n_labels, model.inference_, steps=model.search, owner=owner)
+
+
+def _node_names(model: "GraphSVC") -> Sequence[object]:
+    """Return the names of the features of nodes, or their numbers."""
+    return model.feature_names_ or range(model.n_features_in_)
+
+
+def _edge_names(model: "GraphSVC") -> Sequence[object]:
+    """Return the names of the features of edges, or their numbers."""
+    return model.edge_feature_names_ or range(model.n_edge_features_in_)
+
+
+class GraphSVC(MaxMarginEstimator[GraphData, list[Labels], list[FloatArray]]):
     r"""Structural SVM for the labels of the nodes of graphs: trees, images or any others.
 
     A labelling y scores :math:`\sum_v \langle W_{y_v}, x_v \rangle + \sum_{e = (a, b)} \langle V_{y_a y_b},
@@ -447,7 +516,7 @@ class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabel
     [array(['DET', 'NOUN'], dtype='<U4')]
     """
 
-    _texts: ClassVar[dict[str, str]] = {
+    _texts: ClassVar[dict[str, str]] = TEXTS | {
         "scale": "3",
         "of_rows": " of nodes, and by m / 48 if graphs have m > 48 nodes on average",
         "scale_of_kernels": "the sum counts as 3",
@@ -480,15 +549,24 @@ class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabel
             A label unknown to `fit` is wrong.
             """,
     }
-    _scale = 3.0
+    _structure: ClassVar = LabelledGraphs()
+    void: str | int | None
+    search: int
     inference: str
     loss: str | FloatArray
     rescaling: str
     class_weight: str | Mapping[object, float] | None
     nonnegative: dict[str, object] | None
+    inference_: str
     edge_coef_: FloatArray
+    edge_feature_names_: list[str] | None
+    n_edge_features_in_: int
+    _node_names: SequenceEncoder | None
+    _edge_names: SequenceEncoder | None
 
     _parameter_constraints: ClassVar[Constraints] = {
+        "C": SCALED_C,
+        "void": [str, Integral, None],
         "inference": [StrOptions({"auto", "tree", "cut", "messages"})],
         "search": [Interval(Integral, 0, None, closed="left")],
         "loss": [StrOptions(HAMMING), "array-like"],
@@ -528,108 +606,32 @@ class GraphSVC(Explainer, LabelFeatureInspector, TransitionInspector, GraphLabel
     ) -> None:
         self._store(locals())
 
-    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[GraphData]:
-        data = self._data(parts, call)
-        if call.first:
-            self.inference_ = self._inference_for(has_cycles(data[0]))
-            self._learn_kernel(data[0].nodes)
-            self._check_signs()
-        return self._trained(data, weights)
+    predict_single = explanation.predict_single
+    predict_margins = confidence.predict_margins
+    predict_marginals = confidence.predict_marginals
+    calibrate = confidence.calibrate
+    explain = explanation.explain
+    top_features = inspection.top_features
+    top_transitions = inspection.top_transitions
 
-    def _inference_for(self, has_cycles: bool) -> str:
-        if self.inference != "auto":
-            return self.inference
-        if not has_cycles:
-            return "tree"
-        return "cut" if len(self.classes_) == 2 else "messages"
+    coef_ = COEF
+    support_, dual_coef_, n_support_ = kernels.support_properties()
 
-    def _problem(self, examples: Examples[GraphData]) -> Problem:
-        (graphs, labels, counts), n_labels = examples.data, len(self.classes_)
-        plain = Graph.from_encoded(
-            graphs._replace(nodes=self._linear_rows(graphs.nodes)),
-            labels,
-            n_labels,
-            inference=self.inference_,
-            loss=self.loss,
-            weights=counts,
-            class_costs=None if self.class_weight is None else self._class_costs(self.class_weight, examples),
-            steps=self.search,
-            owner=self._owner,
-        )
-        problem = rescaled(self._with_kernel(plain, graphs.nodes), self.rescaling, self._owner)
-        self._n_weights = n_weights(problem)
-        return signed(problem, self._marks(problem))
+    @transaction
+    def fit(  # type: ignore[override]
+        self, X: object, y: object, node_weights: object = None, sample_weight: object = None
+    ) -> Self:
+        """%(fit)s"""
+        return self._learn((X, y, node_weights), sample_weight)
 
-    def _rows_per_example(self, examples: Examples[GraphData]) -> float:
-        """Return the C of a graph in units of that of a node: less than one, where graphs have many nodes.
-
-        If the loss is an average over nodes, C times their number determines what a node counts.
-        """
-        graphs, weights = examples.data[0], examples.weights
-        return self._C_per_node(float(np.average(np.diff(graphs.offsets), weights=weights)))
-
-    def _C_per_node(self, size: float) -> float:
-        """Return the C of a graph of this many nodes in units of that of a node."""
-        return min(size, _NODES) if self._averages_nodes else min(1.0, _NODES / size)
-
-    @property
-    def _averages_nodes(self) -> bool:
-        """Whether the loss is an average over the nodes of a graph, rather than a sum."""
-        return not (isinstance(self.loss, str) and self.loss == "hamming")
-
-    def _class_costs(
-        self, class_weight: str | Mapping[object, float], examples: Examples[GraphData]
-    ) -> FloatArray:
-        """Return the factor of the loss of a wrong node for each true label."""
-        check_margins_rescaled(class_weight, self.rescaling, self._owner)
-        (graphs, labels, counts), weights, _ = examples
-        if weights is not None:
-            counts = counts * np.repeat(weights, np.diff(graphs.offsets))
-        return label_weights(class_weight, self.classes_, labels, counts, self._owner)
-
-    def _marks(self, problem: Problem) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
-        """Return which weights must not be negative, in the order in which `unpack` has them."""
-        if self.nonnegative is None:
-            return None
-        nodes, edges = problem.unpack(np.zeros(self._n_weights))
-        parts = {"nodes": Marks(nodes, axis=1), "edges": Marks(edges, axis=0)}
-        mark_weights(self.nonnegative, parts, owner=self._owner)
-        return np.concatenate([nodes.ravel(), edges.ravel()]) > 0.0
-
-    def _check_signs(self) -> None:
-        if self.nonnegative is not None and not self._is_linear:
-            raise ValueError(
-                f"{self._owner}: nonnegative must be None with a kernel other than 'linear', got "
-                f"{described(self.nonnegative)}; leave it out."
-            )
-
-    def _keep(self, problem: Problem, examples: Examples[GraphData], w: FloatArray) -> None:
-        # With signs, a vector without them follows the weights.
-        self._keep_support(problem, examples, examples.data[0].nodes, w[: self._n_weights].copy())
-        self._expose()
-
-    def _expose(self) -> None:
-        super()._expose()
-        self._coef, self.edge_coef_ = self._linear_parts()
-
-    def _feature_tables(self) -> list[WeightTable]:
-        return [WeightTable("node", self._feature_names(), self.classes_.tolist(), self.coef_.T)]
-
-    def _transition_tables(self) -> list[WeightTable]:
-        labels, weights = self.classes_.tolist(), self.edge_coef_
-        if weights.ndim == 1:
-            pairs = [(label, label) for label in labels]
-            weights = np.repeat(weights[:, None], len(labels), axis=1)
-        else:
-            pairs = list(itertools.product(labels, labels))
-        return [WeightTable("edge", self._edge_feature_names(), pairs, weights.reshape(len(weights), -1))]
-
-    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
-        self._check_linear("explain")
-        graphs = self._known_graphs([x])
-        if not graphs.offsets[-1]:
-            return None
-        nodes = RowReader(graphs.nodes, "node", named_by(self._feature_names()))
-        edges = RowReader(graphs.edges, "edge", named_by(self._edge_feature_names()))
-        reader = GraphReader(nodes, edges, graphs.ends, self.classes_, self._coef, self.edge_coef_)
-        return self._unlabelled(graphs), reader
+    @transaction
+    def partial_fit(  # type: ignore[override]
+        self,
+        X: object,
+        y: object,
+        classes: object = None,
+        node_weights: object = None,
+        sample_weight: object = None,
+    ) -> Self:
+        """%(partial_fit_with_classes)s"""
+        return self._learn((X, y, node_weights), sample_weight, more=True, classes=classes)

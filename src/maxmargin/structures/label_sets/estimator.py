@@ -7,26 +7,24 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from maxmargin.encoding.labels import Labels, check_several
-from maxmargin.estimators.confidence import MarginEstimator, TableMarginalEstimator
-from maxmargin.estimators.estimator import Call, Output
-from maxmargin.estimators.examples import Data, Examples, Parts, check_kind
-from maxmargin.estimators.explanation import Contribution, Explainer, Part, Reader, RowReader, single
-from maxmargin.estimators.fields import FLAG, NAMES, Fields, choice, ints, scalar
-from maxmargin.estimators.inspection import (
-    NO_FEATURE,
-    LabelFeatureInspector,
-    TransitionInspector,
-    WeightTable,
-)
+from maxmargin.estimators import confidence, explanation, inspection, kernels, tables
+from maxmargin.estimators.estimator import MaxMarginEstimator
+from maxmargin.estimators.examples import Examples, Parts, check_kind
+from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
+from maxmargin.estimators.fields import FLAG, NAMES, choice, ints, scalar
+from maxmargin.estimators.inspection import NO_FEATURE, WeightTable
+from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, with_kernel
+from maxmargin.estimators.lessons import Lesson, lesson_of
 from maxmargin.estimators.parameters import HAMMING, Constraints
-from maxmargin.estimators.problems import Problem, rescaled
 from maxmargin.estimators.state import StrOptions, snapshot, transaction
-from maxmargin.estimators.tables import Table, TableEstimator, Targets, with_constant
+from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage, rescaled
+from maxmargin.estimators.tables import Table, Targets, with_constant
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray, freeze
 from maxmargin.runtime.wording import quoted
@@ -104,112 +102,6 @@ def check_no_lists(y: object, owner: str) -> None:
         )
 
 
-# Sets of labels as y: a table of zeros and ones with a column per label, or a vector of two classes.
-
-
-class LabelSetEstimator(TableEstimator[Data, Output]):
-    """Base of the classifiers of sets of labels; if y is a vector, the second of its classes is the label."""
-
-    _is_vector: bool
-    _n_labels: int
-    _names: Labels | None
-
-    _fitted: ClassVar[Fields] = {"classes_": NAMES, "_is_vector": FLAG, "_n_labels": scalar(int, 1)}
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = tags.classifier_tags.multi_label = True
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    @transaction
-    def partial_fit(  # type: ignore[override]
-        self, X: object, y: object, sample_weight: object = None, classes: object = None
-    ) -> Self:
-        """%(partial_fit_with_classes)s"""
-        return self._learn((X, y), sample_weight, more=True, classes=classes)
-
-    def _validate(self, parts: Parts, call: Call) -> Parts:
-        if call.first:
-            self._names = column_names(parts[1], self._owner)
-        else:
-            self._check_columns(parts[1])
-        check_no_lists(parts[1], self._owner)
-        return super()._validate(parts, call)
-
-    def _check_columns(self, y: object) -> None:
-        """Raise if the columns of y have names, but not those of `fit` in their order."""
-        names = column_names(y, self._owner)
-        has_names = not self._is_vector and self.classes_.dtype.kind in "OUT"
-        if names is not None and has_names and names.tolist() != self.classes_.tolist():
-            raise ValueError(
-                f"{self._owner}: y has the columns {quoted(names.tolist())}, expected "
-                f"{quoted(self.classes_.tolist())}, as in the first call; give them in this order."
-            )
-
-    def _known_targets(self, y: object) -> Targets:
-        self._check_columns(y)
-        return self._targets(y)
-
-    def _targets(self, y: object) -> Targets:
-        check_no_lists(y, self._owner)
-        targets: Targets = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        if targets.ndim == 1:
-            check_classification_targets(targets)
-            return targets
-        known = np.isin(targets, (0, 1))
-        if not known.all():
-            raise ValueError(
-                f"{self._owner}: y must be zeros and ones, one column per label, got "
-                f"{targets[~known].tolist()[0]!r}; use MultiLabelBinarizer for sets of labels."
-            )
-        return targets
-
-    def _learn_labels(self, y: Targets, call: Call) -> None:
-        """Learn the labels: the columns of y or, if y is a vector of two classes, the second of them."""
-        self._is_vector = y.ndim == 1
-        if not self._is_vector:
-            self._n_labels = y.shape[1]
-            self.classes_ = np.arange(y.shape[1]) if self._names is None else self._names
-            return
-        known = self._known_classes(call)
-        self._n_labels, self.classes_ = 1, cast("Labels", np.unique(y)) if known is None else known
-        check_several(len(self.classes_), self._owner)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"{self._owner}: Only binary classification is supported where y is a vector, got "
-                f"{len(self.classes_)} classes; give one column of zeros and ones per label, or use "
-                "MulticlassSVC."
-            )
-
-    def _sets(self, y: Targets) -> IntArray:
-        """Return y as zeros and ones, one column for each label of `fit`."""
-        if self._is_vector != (y.ndim == 1) or (y.ndim == 2 and y.shape[1] != self._n_labels):
-            expected = "none, a vector" if self._is_vector else f"{self._n_labels}, one for each label"
-            raise ValueError(
-                f"{self._owner}: y has {'no' if y.ndim == 1 else y.shape[1]} columns, expected {expected}, "
-                f"as {self._owner} was fitted with."
-            )
-        sets = self._codes(y)[:, None] if self._is_vector else np.array(y, dtype=np.int64, order="C")
-        return freeze(sets)
-
-    def _check_restored(self) -> None:
-        super()._check_restored()
-        n_classes = len(self.classes_)
-        if (n_classes, self._n_labels) != ((2, 1) if self._is_vector else (n_classes, n_classes)):
-            raise ValueError("labels must have a class each, or two if y is a vector")
-
-    def _label_names(self) -> list[object]:
-        """Return the names of the labels; a vector has one label, the second of its two classes."""
-        return self.classes_.tolist()[-self._n_labels :]
-
-    def _is_right(self, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
-        if self._is_vector and truth.ndim == 1:
-            check_kind(truth[0], self.classes_, self._owner)
-            return np.asarray(predicted == truth)
-        return np.all(predicted == self._sets(truth), axis=1)
-
-
 class LabelSetReader(NamedTuple):
     """Reads a set of labels.
 
@@ -262,13 +154,233 @@ _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
 
 
+class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
+    """Sets of labels of the rows of a table; if y is a vector, the second of its classes is the label."""
+
+    in_lists = False
+    summable = "structure='tree' or 'independent', as no other sum over sets of labels is exact"
+    trials = in_each_storage(lambda X, labels: (X, np.column_stack([labels == 0, labels == 1]).astype(int)))
+    fields: ClassVar = {
+        **tables.FIELDS,
+        "classes_": NAMES,
+        "_is_vector": FLAG,
+        "_n_labels": scalar(int, 1),
+        "structure_": choice(*sorted(STRUCTURES)),
+        "edges_": ints(None, 2),
+        "_inference": choice("tree", "subsets", "messages"),
+    }
+
+    def validate(self, model: "MultilabelSVC", parts: Parts, call: Call) -> Parts:
+        if call.first:
+            model._names = column_names(parts[1], model._owner)
+        else:
+            _check_columns(model, parts[1])
+        check_no_lists(parts[1], model._owner)
+        return tables.validated(model, parts, call, lambda y: _targets(model, y))
+
+    def encode(
+        self, model: "MultilabelSVC", parts: Parts, weights: FloatArray | None, call: Call
+    ) -> Examples[_Data]:
+        X, y = cast("tuple[Table, Targets]", parts)
+        if call.first:
+            _learn_labels(model, y, call)
+        sets = _sets(model, y)
+        if call.first:
+            model.structure_, model._inference = chosen_structure(
+                model.structure, model._n_labels, model.rescaling == "slack", model.probability, model._owner
+            )
+            model.edges_ = joined_labels(model.structure_, sets, weights)
+            kernels.learn_kernel(model, X)
+        return Examples((X, sets), weights)
+
+    def problem(self, model: "MultilabelSVC", examples: Examples[_Data]) -> Problem:
+        X, y = examples.data
+        rows = with_constant(linear_rows(model, X))
+        problem = LabelSets.from_encoded(rows, y, _label_graph(model), loss=model.loss)
+        return rescaled(with_kernel(model, problem, X, by_example=True), model.rescaling, model._owner)
+
+    def ask(self, model: "MultilabelSVC", X: object) -> Question[_Outputs, FloatArray]:
+        table, n_labels = tables.known_table(model, X), model._n_labels
+
+        def states(y: object) -> IntArray:
+            sets = _sets(model, self.known_targets(model, y))
+            check_consistent_length(X, sets)
+            return sets.ravel()
+
+        def shaped(values: _Outputs) -> _Outputs:
+            return values if model._is_vector else values.reshape(-1, n_labels)
+
+        def marginals(values: FloatArray, shapes: IntArray) -> FloatArray:
+            return values.reshape(-1, 2) if model._is_vector else values[1::2].reshape(-1, n_labels)
+
+        return Question(
+            _of_table(model, table),
+            lambda codes: model.classes_[codes] if model._is_vector else shaped(codes),
+            margins=lambda codes, margins: shaped(margins),
+            states=states,
+            marginals=marginals,
+        )
+
+    def reader(self, model: "MultilabelSVC", x: object) -> tuple[Problem, Reader]:
+        kernels.check_linear(model, "explain")
+        table, rows = tables.one_row(model, x)
+        classes = model.classes_ if model._is_vector else None
+        weights = model._coef, model.intercept_, model.edges_, model.edge_coef_
+        reader = LabelSetReader(rows, _label_names(model), classes, *weights, PAIR_STATES)
+        return _of_table(model, table), reader
+
+    def blank(self, model: "MultilabelSVC") -> Problem:
+        if is_linear(model):
+            return _of_table(model, csr_array((1, model.n_features_in_)))
+        return _of_scores(model, np.zeros((1, model._support.coefficients.shape[1])))
+
+    def size(self, model: "MultilabelSVC") -> int:
+        return model._n_labels * n_columns(model) + len(model.edges_)
+
+    def expose(self, model: "MultilabelSVC") -> None:
+        nodes, edges = kernels.linear_parts(model)
+        present = (nodes[1] - nodes[0]).reshape(model._n_labels, -1)
+        model._coef, model.intercept_ = present[:, :-1], present[:, -1]
+        model.edge_coef_ = PAIR * edges[: len(model.edges_)]
+
+    def check(self, model: "MultilabelSVC") -> None:
+        tables.check_table(model)
+        n_classes = len(model.classes_)
+        if (n_classes, model._n_labels) != ((2, 1) if model._is_vector else (n_classes, n_classes)):
+            raise ValueError("labels must have a class each, or two if y is a vector")
+        if not is_linear(model) and model._support.coefficients.shape[1] % model._n_labels:
+            raise ValueError("labels must have as many coefficients each")
+
+    def features(self, model: "MultilabelSVC") -> list[WeightTable]:
+        labels, weights = _label_names(model), model.coef_.T
+        return [
+            WeightTable("example", tables.feature_names(model), labels, weights),
+            WeightTable("intercept", NO_FEATURE, labels, model.intercept_[None]),
+        ]
+
+    def transitions(self, model: "MultilabelSVC") -> list[WeightTable]:
+        names = _label_names(model)
+        pairs = [(names[a], names[b]) for a, b in model.edges_.tolist()]
+        return [WeightTable("pair", PAIR_STATES, pairs, model.edge_coef_.reshape(-1, 4).T)]
+
+    def score_columns(self, model: "MultilabelSVC", coefficients: FloatArray) -> int:
+        return int(coefficients.shape[1]) // model._n_labels
+
+    def known_targets(self, model: Any, y: object) -> Targets:
+        """Return the true sets checked, if their columns are those of `fit`."""
+        _check_columns(model, y)
+        return _targets(model, y)
+
+    def is_right(self, model: Any, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
+        """Return which predictions are right."""
+        if model._is_vector and truth.ndim == 1:
+            check_kind(truth[0], model.classes_, model._owner)
+            return np.asarray(predicted == truth)
+        return np.all(predicted == _sets(model, truth), axis=1)
+
+    def lesson(self, model: "MultilabelSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+        _, y = cast("tuple[Table, IntArray]", parts)
+        if y.ndim == 1:
+            raise ValueError(
+                f"{model._owner}: y must have a column for each label on a cluster, got a vector."
+            )
+        examples = self.encode(model, parts, weights, Call(first=True, more=False, warm=False))
+        if model.structure_ == "tree" and y.shape[1] > 2:
+            raise ValueError(
+                f"{model._owner}: structure must be 'independent' or 'full' for {y.shape[1]} labels on a "
+                "cluster, got 'tree'."
+            )
+        return lesson_of(examples, model.classes_, scaled=isinstance(model.C, str))
+
+
+def _check_columns(model: "MultilabelSVC", y: object) -> None:
+    """Raise if the columns of y have names, but not those of `fit` in their order."""
+    names = column_names(y, model._owner)
+    has_names = not model._is_vector and model.classes_.dtype.kind in "OUT"
+    if names is not None and has_names and names.tolist() != model.classes_.tolist():
+        raise ValueError(
+            f"{model._owner}: y has the columns {quoted(names.tolist())}, expected "
+            f"{quoted(model.classes_.tolist())}, as in the first call; give them in this order."
+        )
+
+
+def _targets(model: "MultilabelSVC", y: object) -> Targets:
+    check_no_lists(y, model._owner)
+    targets: Targets = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    if targets.ndim == 1:
+        check_classification_targets(targets)
+        return targets
+    known = np.isin(targets, (0, 1))
+    if not known.all():
+        raise ValueError(
+            f"{model._owner}: y must be zeros and ones, one column per label, got "
+            f"{targets[~known].tolist()[0]!r}; use MultiLabelBinarizer for sets of labels."
+        )
+    return targets
+
+
+def _learn_labels(model: "MultilabelSVC", y: Targets, call: Call) -> None:
+    """Learn the labels: the columns of y or, if y is a vector of two classes, the second of them."""
+    model._is_vector = y.ndim == 1
+    if not model._is_vector:
+        model._n_labels = y.shape[1]
+        model.classes_ = np.arange(y.shape[1]) if model._names is None else model._names
+        return
+    known = tables.known_classes(model, call)
+    model._n_labels, model.classes_ = 1, cast("Labels", np.unique(y)) if known is None else known
+    check_several(len(model.classes_), model._owner)
+    if len(model.classes_) > 2:
+        raise ValueError(
+            f"{model._owner}: Only binary classification is supported where y is a vector, got "
+            f"{len(model.classes_)} classes; give one column of zeros and ones per label, or use "
+            "MulticlassSVC."
+        )
+
+
+def _sets(model: "MultilabelSVC", y: Targets) -> IntArray:
+    """Return y as zeros and ones, one column for each label of `fit`."""
+    if model._is_vector != (y.ndim == 1) or (y.ndim == 2 and y.shape[1] != model._n_labels):
+        expected = "none, a vector" if model._is_vector else f"{model._n_labels}, one for each label"
+        raise ValueError(
+            f"{model._owner}: y has {'no' if y.ndim == 1 else y.shape[1]} columns, expected {expected}, "
+            f"as {model._owner} was fitted with."
+        )
+    sets = (
+        tables.class_codes(model, y)[:, None] if model._is_vector else np.array(y, dtype=np.int64, order="C")
+    )
+    return freeze(sets)
+
+
+def _label_names(model: "MultilabelSVC") -> list[object]:
+    """Return the names of the labels; a vector has one label, the second of its two classes."""
+    return model.classes_.tolist()[-model._n_labels :]
+
+
+def _label_graph(model: "MultilabelSVC") -> LabelGraph:
+    return LabelGraph(model._n_labels, model.edges_, PAIR, model._inference)
+
+
+def _of_table(model: "MultilabelSVC", table: Table) -> Problem:
+    """Return the problem of predicting the labels of checked rows."""
+    if not is_linear(model):
+        return _of_scores(model, kernels.row_scores(model, table))
+    return LabelSets.for_prediction(with_constant(table), _label_graph(model))
+
+
+def _of_scores(model: "MultilabelSVC", scores: FloatArray) -> Problem:
+    """Return the problem of rows with a kernel."""
+    return LabelSets.for_scores(scores, _label_graph(model))
+
+
+def _label_coefficients(model: "MultilabelSVC", coefficients: FloatArray) -> FloatArray:
+    """Return the coefficients of each label: of having it less those of not having it."""
+    states = coefficients.reshape(len(coefficients), model._n_labels, -1)
+    return (states[:, :, 1] - states[:, :, 0]).T
+
+
 class MultilabelSVC(
-    Explainer,
-    LabelFeatureInspector,
-    TransitionInspector,
-    MarginEstimator[FloatArray],
-    TableMarginalEstimator[_Data, _Outputs],
-    LabelSetEstimator[_Data, _Outputs],
+    ClassifierMixin,  # type: ignore[misc]
+    MaxMarginEstimator[_Data, _Outputs, FloatArray],
 ):
     r"""Structural SVM for sets of labels, some of which occur together.
 
@@ -326,7 +438,7 @@ class MultilabelSVC(
     [[0, 1, 1], [1, 0, 0], [1, 1, 1]]
     """
 
-    _texts: ClassVar[dict[str, str]] = {
+    _texts: ClassVar[dict[str, str]] = tables.TEXTS | {
         "scale": "1",
         "y": """
             y : array of zeros and ones of shape (n_samples, n_labels), or array of shape (n_samples,)
@@ -354,8 +466,7 @@ class MultilabelSVC(
             """,
         "score": "Return the share of examples whose labels are all predicted.",
     }
-    _summable = "structure='tree' or 'independent', as no other sum over sets of labels is exact"
-    _scale = 1.0
+    _structure: ClassVar = LabelledRows()
     structure: str
     loss: str
     rescaling: str
@@ -363,14 +474,13 @@ class MultilabelSVC(
     structure_: str
     edges_: IntArray
     edge_coef_: FloatArray
+    _is_vector: bool
+    _n_labels: int
+    _names: Labels | None
     _inference: str
 
-    _fitted: ClassVar[Fields] = {
-        "structure_": choice(*sorted(STRUCTURES)),
-        "edges_": ints(None, 2),
-        "_inference": choice("tree", "subsets", "messages"),
-    }
     _parameter_constraints: ClassVar[Constraints] = {
+        "C": tables.SCALED_C,
         "structure": [StrOptions(STRUCTURES)],
         "loss": [StrOptions(HAMMING)],
     }
@@ -403,67 +513,30 @@ class MultilabelSVC(
     ) -> None:
         self._store(locals())
 
-    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
-        X, y = cast("tuple[Table, Targets]", parts)
-        if call.first:
-            self._learn_labels(y, call)
-        sets = self._sets(y)
-        if call.first:
-            self.structure_, self._inference = self._chosen_structure()
-            self.edges_ = joined_labels(self.structure_, sets, weights)
-            self._learn_kernel(X)
-        return Examples((X, sets), weights)
+    score = tables.score
+    predict_margins = confidence.predict_margins
+    predict_marginals = confidence.predict_marginals
+    predict_proba = confidence.predict_proba
+    calibrate = confidence.calibrate
+    explain = explanation.explain
+    top_features = inspection.top_features
+    top_transitions = inspection.top_transitions
 
-    def _chosen_structure(self) -> tuple[str, str]:
-        is_slack = self.rescaling == "slack"
-        return chosen_structure(self.structure, self._n_labels, is_slack, self.probability, self._owner)
+    coef_ = tables.COEF
+    support_, dual_coef_, n_support_ = kernels.support_properties(_label_coefficients)
 
-    def _problem(self, examples: Examples[_Data]) -> Problem:
-        X, y = examples.data
-        rows = with_constant(self._linear_rows(X))
-        problem = LabelSets.from_encoded(rows, y, self._label_graph(), loss=self.loss)
-        return rescaled(self._with_kernel(problem, X, by_example=True), self.rescaling, self._owner)
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        return tags
 
-    def _label_graph(self) -> LabelGraph:
-        return LabelGraph(self._n_labels, self.edges_, PAIR, self._inference)
-
-    def _blank(self) -> Problem:
-        if self._is_linear:
-            return self._of_table(csr_array((1, self.n_features_in_)))
-        return self._of_scores(np.zeros((1, self._support.coefficients.shape[1])))
-
-    def _n_cells(self) -> int:
-        return self._n_labels * self._n_columns + len(self.edges_)
-
-    def _check_restored(self) -> None:
-        super()._check_restored()
-        if not self._is_linear and self._support.coefficients.shape[1] % self._n_labels:
-            raise ValueError("labels must have as many coefficients each")
-
-    def _expose(self) -> None:
-        nodes, edges = self._linear_parts()
-        present = (nodes[1] - nodes[0]).reshape(self._n_labels, -1)
-        self._coef, self.intercept_ = present[:, :-1], present[:, -1]
-        self.edge_coef_ = PAIR * edges[: len(self.edges_)]
-
-    def _feature_tables(self) -> list[WeightTable]:
-        labels, weights = self._label_names(), self.coef_.T
-        return [
-            WeightTable("example", self._feature_names(), labels, weights),
-            WeightTable("intercept", NO_FEATURE, labels, self.intercept_[None]),
-        ]
-
-    def _transition_tables(self) -> list[WeightTable]:
-        names = self._label_names()
-        pairs = [(names[a], names[b]) for a, b in self.edges_.tolist()]
-        return [WeightTable("pair", PAIR_STATES, pairs, self.edge_coef_.reshape(-1, 4).T)]
-
-    def _score_columns(self, coefficients: FloatArray) -> int:
-        return int(coefficients.shape[1]) // self._n_labels
-
-    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
-        states = coefficients.reshape(len(coefficients), self._n_labels, -1)
-        return (states[:, :, 1] - states[:, :, 0]).T
+    @transaction
+    def partial_fit(  # type: ignore[override]
+        self, X: object, y: object, sample_weight: object = None, classes: object = None
+    ) -> Self:
+        """%(partial_fit_with_classes)s"""
+        return self._learn((X, y), sample_weight, more=True, classes=classes)
 
     @snapshot
     def decision_function(self, X: object) -> FloatArray:
@@ -479,50 +552,7 @@ class MultilabelSVC(
         -------
         array of shape (n_samples, n_labels), or (n_samples,) if y is a vector
         """
-        found, margins = self._decoded_with_margins(self._unlabelled(X))
+        found, margins = confidence.with_margins(self, self._structure.ask(self, X).problem)
         # A tie has margin zero, but its sign must be that of the prediction.
         signed = np.where(found == 1, np.maximum(margins, np.finfo(np.float64).tiny), -margins)
         return signed if self._is_vector else signed.reshape(-1, self._n_labels)
-
-    def _predict(self, X: object) -> _Outputs:
-        found = self._decoded(self._unlabelled(X))
-        return self.classes_[found] if self._is_vector else found.reshape(-1, self._n_labels)
-
-    def _margins(self, X: object) -> FloatArray:
-        found = self._decoded_with_margins(self._unlabelled(X)).margins
-        return found if self._is_vector else found.reshape(-1, self._n_labels)
-
-    def _reader(self, x: object) -> tuple[Problem, Reader]:
-        self._check_linear("explain")
-        table, classes = self._one_row(x), self.classes_ if self._is_vector else None
-        weights = self._coef, self.intercept_, self.edges_, self.edge_coef_
-        reader = LabelSetReader(self._row_reader(table), self._label_names(), classes, *weights, PAIR_STATES)
-        return self._of_table(table), reader
-
-    def _unlabelled(self, X: object) -> Problem:
-        """Return the problem of predicting the labels of examples."""
-        return self._of_table(self._known_table(X))
-
-    def _of_table(self, table: Table) -> Problem:
-        """Return the problem of predicting the labels of checked rows."""
-        if not self._is_linear:
-            return self._of_scores(self._row_scores(table))
-        return LabelSets.for_prediction(with_constant(table), self._label_graph())
-
-    def _of_scores(self, scores: FloatArray) -> Problem:
-        """Return the problem of rows with a kernel."""
-        return LabelSets.for_scores(scores, self._label_graph())
-
-    def _unlabelled_problem(self, X: object) -> Problem:
-        return self._unlabelled(X)
-
-    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
-        problem, sets = self._unlabelled(X), self._sets(self._known_targets(y))
-        check_consistent_length(X, sets)
-        return problem, sets.ravel()
-
-    def _states(self, examples: Examples[_Data]) -> IntArray:
-        return examples.data[1].ravel()
-
-    def _formed(self, values: FloatArray, shapes: IntArray) -> FloatArray:
-        return values.reshape(-1, 2) if self._is_vector else values[1::2].reshape(-1, self._n_labels)

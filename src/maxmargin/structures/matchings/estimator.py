@@ -8,23 +8,17 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.estimators.confidence import ListMarginEstimator, split_at
-from maxmargin.estimators.estimator import Call, MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, f1
-from maxmargin.estimators.explanation import (
-    Contribution,
-    Explainer,
-    Part,
-    Reader,
-    RowReader,
-    named_by,
-    single,
-)
-from maxmargin.estimators.fields import COUNT, FLAG, Fields, scalar
-from maxmargin.estimators.inspection import NO_FEATURE, NO_LABEL, FeatureInspector, WeightTable
+from maxmargin.estimators import confidence, explanation, inspection
+from maxmargin.estimators.confidence import split_at
+from maxmargin.estimators.estimator import MaxMarginEstimator
+from maxmargin.estimators.examples import Examples, Parts, check_width, f1, is_none, present_weights
+from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by, single
+from maxmargin.estimators.fields import COUNT, FLAG, scalar
+from maxmargin.estimators.inspection import NO_FEATURE, NO_LABEL, WeightTable
+from maxmargin.estimators.lessons import Lesson, lesson_of
 from maxmargin.estimators.parameters import Constraints
-from maxmargin.estimators.problems import Problem
-from maxmargin.estimators.state import Interval, SinglePrediction, is_none, present_weights, transaction
+from maxmargin.estimators.state import Interval, transaction
+from maxmargin.estimators.structure import Call, Problem, Question, Structure, tables_of_trials
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback
@@ -87,13 +81,141 @@ _Data = tuple[Links, _Masks, _Masks]
 _Found = IntArray | list[tuple[int, int]]
 
 
-class MatchingSVC(
-    Explainer,
-    FeatureInspector,
-    SinglePrediction,
-    ListMarginEstimator,
-    MaxMarginEstimator[_Data, list[_Found]],
-):
+class LinkedPairs(Structure["MatchingSVC", _Data, list[_Found], list[FloatArray]]):
+    """Links between the two sides of pairs."""
+
+    trials: ClassVar = {
+        "links": lambda: ([tables_of_trials()["dense"][:6].reshape(2, 3, 4)], [[(0, 0), (1, 2)]])
+    }
+    n_parts = 3
+    fields: ClassVar = {"n_features_in_": COUNT, "_fertility": scalar(int, 1), "_has_constant": FLAG}
+
+    def encode(
+        self, model: "MatchingSVC", parts: Parts, weights: FloatArray | None, call: Call
+    ) -> Examples[_Data]:
+        X, y, possible = parts
+        if call.first:
+            model._has_constant = bool(model.fit_intercept)
+            links = encode_links(X, owner=model._owner, constant=model._has_constant)
+            # No true link takes a place beyond the number of targets. Two places tell lists of links apart.
+            model._fertility = min(int(model.fertility), max(2, int(links.targets.max())))
+            model.n_features_in_ = links.n_features - model._has_constant
+        else:
+            links = _known_links(model, X)
+        truth = encode_matchings(y, links, owner=model._owner, fertility=int(model.fertility))
+        if not call.first:
+            _check_places(model, truth, links)
+        free: _Masks = np.zeros(links.offsets[-1], dtype=np.bool_)
+        if possible is not None:
+            free = encode_masks(possible, links, owner=model._owner, name="possible")
+        # The hinge of a pair without links is zero at any weights.
+        some = links.without_empty()
+        if not len(some.sources):
+            raise ValueError(
+                f"{model._owner}: no pair of X has a source and a target, expected at least one."
+            )
+        return Examples((some, truth, free), present_weights(weights, np.diff(links.offsets)))
+
+    def problem(self, model: "MatchingSVC", examples: Examples[_Data]) -> Problem:
+        return Matching.from_encoded(
+            *examples.data, wrong=model.wrong, missed=model.missed, fertility=model._fertility
+        )
+
+    def ask(self, model: "MatchingSVC", X: object) -> Question[list[_Found], list[FloatArray]]:
+        if is_none(X):
+            return Question(None, lambda codes: [], score=lambda codes, y: _score(model, X, [], y))
+        links, fertility = _known_links(model, X), model._fertility
+        some = np.diff(links.offsets) > 0
+        shapes = list(zip(links.sources.tolist(), links.targets.tolist(), strict=True))
+
+        def outputs(codes: IntArray) -> list[_Found]:
+            targets = np.full(fertility * int(links.sources.sum()), -1)
+            targets[np.repeat(some, fertility * links.sources)] = codes
+            bounds = np.cumsum([0, *(fertility * links.sources)]).tolist()
+            found = [targets[a:b] for a, b in itertools.pairwise(bounds)]
+            return [places if fertility == 1 else _as_links(places, fertility) for places in found]
+
+        def margins(codes: IntArray, found: FloatArray) -> list[FloatArray]:
+            pairs = zip(split_at(found, links.offsets), shapes, strict=True)
+            return [each.reshape(shape) for each, shape in pairs]
+
+        return Question(
+            Matching.for_prediction(links.without_empty(), fertility) if some.any() else None,
+            outputs,
+            lambda codes, y: _score(model, X, outputs(codes), y),
+            margins,
+        )
+
+    def reader(self, model: "MatchingSVC", x: object) -> tuple[Problem, Reader] | None:
+        links, n_features = _known_links(model, [x]), model.n_features_in_
+        if not links.offsets[-1]:
+            return None
+        features = links.features.reshape(links.n_features, -1)[:n_features].T
+        rows = RowReader(features, "link", named_by(range(n_features)))
+        reader = LinkReader(rows, int(links.targets[0]), model.coef_, model.intercept_, model.places_)
+        return Matching.for_prediction(links, model._fertility), reader
+
+    def blank(self, model: "MatchingSVC") -> Problem:
+        one, n_features = np.ones(1, dtype=np.int64), model.n_features_in_ + model._has_constant
+        return Matching.for_prediction(
+            Links(np.zeros(n_features), np.array([0, 1]), one, one, n_features), model._fertility
+        )
+
+    def size(self, model: "MatchingSVC") -> int:
+        return model.n_features_in_ + model._fertility
+
+    def expose(self, model: "MatchingSVC") -> None:
+        links, model.places_ = self.layout(model).unpack(model._w)
+        model.coef_ = links[: model.n_features_in_]
+        model.intercept_ = float(links[-1]) if model._has_constant else 0.0
+
+    def features(self, model: "MatchingSVC") -> list[WeightTable]:
+        features, places = range(model.n_features_in_), range(2, model._fertility + 1)
+        return [
+            WeightTable("link", features, NO_LABEL, model.coef_[:, None]),
+            WeightTable("intercept", NO_FEATURE, NO_LABEL, np.array([[model.intercept_]])),
+            WeightTable("place", places, NO_LABEL, model.places_[:, None]),
+        ]
+
+    def lesson(self, model: "MatchingSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+        call = Call(first=True, more=False, warm=False)
+        return lesson_of(self.encode(model, parts, weights, call))
+
+
+def _known_links(model: "MatchingSVC", X: object) -> Links:
+    """Return the links encoded, if they have as many features as those of `fit`."""
+    links = encode_links(X, owner=model._owner, constant=model._has_constant)
+    check_width(model._owner, "links", links.n_features - model._has_constant, model.n_features_in_)
+    return links
+
+
+def _check_places(model: "MatchingSVC", truth: _Masks, links: Links) -> None:
+    """Raise if a source has more links than the pairs of the first `partial_fit` had targets."""
+    shapes = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
+    for i, (part, shape) in enumerate(zip(np.split(truth, links.offsets[1:-1]), shapes, strict=True)):
+        most = int(part.reshape(shape).sum(axis=1).max(initial=0))
+        if most > model._fertility:
+            raise ValueError(
+                f"{model._owner}: a source of pair {i} of y has {most} links, but the pairs of the first "
+                f"partial_fit allow {model._fertility}; give the largest pairs to it."
+            )
+
+
+def _score(model: "MatchingSVC", X: object, predicted: list[_Found], y: object) -> float:
+    """Return the F1 score of predicted links."""
+    links = _known_links(model, X)
+    truth = encode_masks(y, links, owner=model._owner, name="y")
+    found = encode_masks(predicted, links, owner=model._owner, name="y")
+    return f1(int((truth & found).sum()), int(truth.sum() + found.sum()))
+
+
+def _as_links(places: IntArray, fertility: int) -> list[tuple[int, int]]:
+    """Return the links from the places of all sources."""
+    linked = np.flatnonzero(places >= 0)
+    return sorted(zip((linked // fertility).tolist(), places[linked].tolist(), strict=True))
+
+
+class MatchingSVC(MaxMarginEstimator[_Data, list[_Found], list[FloatArray]]):
     r"""Structural SVM for partial bipartite matchings, such as alignments of words.
 
     A matching y of the words of two sentences, or of any other two sides, scores
@@ -174,6 +296,7 @@ class MatchingSVC(
             """,
         "score": "Return the F1 score of the links of all pairs together; 1 if there are none.",
     }
+    _structure: ClassVar = LinkedPairs()
     wrong: float
     missed: float
     fertility: int
@@ -184,7 +307,6 @@ class MatchingSVC(
     _fertility: int
     _has_constant: bool
 
-    _fitted: ClassVar[Fields] = {"n_features_in_": COUNT, "_fertility": scalar(int, 1), "_has_constant": FLAG}
     _parameter_constraints: ClassVar[Constraints] = {
         "wrong": [Interval(Real, 0, None, closed="left")],
         "missed": [Interval(Real, 0, None, closed="left")],
@@ -214,6 +336,11 @@ class MatchingSVC(
     ) -> None:
         self._store(locals())
 
+    predict_single = explanation.predict_single
+    predict_margins = confidence.predict_margins
+    explain = explanation.explain
+    top_features = inspection.top_features_without_labels
+
     @transaction
     def fit(  # type: ignore[override]
         self, X: object, y: object, possible: object = None, sample_weight: object = None
@@ -227,118 +354,3 @@ class MatchingSVC(
     ) -> Self:
         """%(partial_fit)s"""
         return self._learn((X, y, possible), sample_weight, more=True)
-
-    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
-        X, y, possible = parts
-        if call.first:
-            self._has_constant = bool(self.fit_intercept)
-            links = encode_links(X, owner=self._owner, constant=self._has_constant)
-            # No true link takes a place beyond the number of targets. Two places tell lists of links apart.
-            self._fertility = min(int(self.fertility), max(2, int(links.targets.max())))
-            self.n_features_in_ = links.n_features - self._has_constant
-        else:
-            links = self._known_links(X)
-        truth = encode_matchings(y, links, owner=self._owner, fertility=int(self.fertility))
-        if not call.first:
-            self._check_places(truth, links)
-        free: _Masks = np.zeros(links.offsets[-1], dtype=np.bool_)
-        if possible is not None:
-            free = encode_masks(possible, links, owner=self._owner, name="possible")
-        # The hinge of a pair without links is zero at any weights.
-        some = links.without_empty()
-        if not len(some.sources):
-            raise ValueError(f"{self._owner}: no pair of X has a source and a target, expected at least one.")
-        return Examples((some, truth, free), present_weights(weights, np.diff(links.offsets)))
-
-    def _check_places(self, truth: _Masks, links: Links) -> None:
-        """Raise if a source has more links than the pairs of the first `partial_fit` had targets."""
-        shapes = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
-        for i, (part, shape) in enumerate(zip(np.split(truth, links.offsets[1:-1]), shapes, strict=True)):
-            most = int(part.reshape(shape).sum(axis=1).max(initial=0))
-            if most > self._fertility:
-                raise ValueError(
-                    f"{self._owner}: a source of pair {i} of y has {most} links, but the pairs of the first "
-                    f"partial_fit allow {self._fertility}; give the largest pairs to it."
-                )
-
-    def _problem(self, examples: Examples[_Data]) -> Problem:
-        return Matching.from_encoded(
-            *examples.data, wrong=self.wrong, missed=self.missed, fertility=self._fertility
-        )
-
-    def _blank(self) -> Problem:
-        one, n_features = np.ones(1, dtype=np.int64), self.n_features_in_ + self._has_constant
-        return Matching.for_prediction(
-            Links(np.zeros(n_features), np.array([0, 1]), one, one, n_features), self._fertility
-        )
-
-    def _n_cells(self) -> int:
-        return self.n_features_in_ + self._fertility
-
-    def _expose(self) -> None:
-        links, self.places_ = self._layout().unpack(self._w)
-        self.coef_ = links[: self.n_features_in_]
-        self.intercept_ = float(links[-1]) if self._has_constant else 0.0
-
-    def _feature_tables(self) -> list[WeightTable]:
-        features, places = range(self.n_features_in_), range(2, self._fertility + 1)
-        return [
-            WeightTable("link", features, NO_LABEL, self.coef_[:, None]),
-            WeightTable("intercept", NO_FEATURE, NO_LABEL, np.array([[self.intercept_]])),
-            WeightTable("place", places, NO_LABEL, self.places_[:, None]),
-        ]
-
-    def _predict(self, X: object) -> list[_Found]:
-        if is_none(X):
-            return []
-        links, fertility = self._known_links(X), self._fertility
-        targets = self._targets(links)
-        bounds = np.cumsum([0, *(fertility * links.sources)]).tolist()
-        found = [targets[a:b] for a, b in itertools.pairwise(bounds)]
-        return [places if fertility == 1 else _as_links(places, fertility) for places in found]
-
-    def _targets(self, links: Links) -> IntArray:
-        """Return the targets of the places of all sources, one pair after another."""
-        some = np.diff(links.offsets) > 0
-        targets = np.full(self._fertility * int(links.sources.sum()), -1)
-        if some.any():
-            problem = Matching.for_prediction(links.without_empty(), self._fertility)
-            targets[np.repeat(some, self._fertility * links.sources)] = self._decoded(problem)
-        return targets
-
-    def _margin_arrays(self, X: object) -> list[FloatArray]:
-        links, margins = self._known_links(X), np.zeros(0)
-        if np.diff(links.offsets).any():
-            problem = Matching.for_prediction(links.without_empty(), self._fertility)
-            margins = self._decoded_with_margins(problem).margins
-        shapes = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
-        found = zip(split_at(margins, links.offsets), shapes, strict=True)
-        return [each.reshape(shape) for each, shape in found]
-
-    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
-        links = self._known_links([x])
-        if not links.offsets[-1]:
-            return None
-        features = links.features.reshape(links.n_features, -1)[: self.n_features_in_].T
-        rows = RowReader(features, "link", named_by(range(self.n_features_in_)))
-        weights = self.coef_, self.intercept_, self.places_
-        reader = LinkReader(rows, int(links.targets[0]), *weights)
-        return Matching.for_prediction(links, self._fertility), reader
-
-    def _known_links(self, X: object) -> Links:
-        """Return the links encoded, if they have as many features as those of `fit`."""
-        links = encode_links(X, owner=self._owner, constant=self._has_constant)
-        self._check_width("links", links.n_features - self._has_constant, self.n_features_in_)
-        return links
-
-    def _score(self, X: object, y: object) -> float:
-        predicted, links = self._predict(X), self._known_links(X)
-        truth = encode_masks(y, links, owner=self._owner, name="y")
-        found = encode_masks(predicted, links, owner=self._owner, name="y")
-        return f1(int((truth & found).sum()), int(truth.sum() + found.sum()))
-
-
-def _as_links(places: IntArray, fertility: int) -> list[tuple[int, int]]:
-    """Return the links from the places of all sources."""
-    linked = np.flatnonzero(places >= 0)
-    return sorted(zip((linked // fertility).tolist(), places[linked].tolist(), strict=True))

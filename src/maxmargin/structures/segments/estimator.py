@@ -8,25 +8,23 @@ from typing import ClassVar, NamedTuple, cast
 import numpy as np
 
 from maxmargin.encoding.kinds import Offsets, Tokens
-from maxmargin.encoding.labels import Labels
-from maxmargin.estimators.confidence import ListMarginalEstimator, ListMarginEstimator
-from maxmargin.estimators.estimator import Call
+from maxmargin.estimators import confidence, explanation, inspection, sequences, tables
+from maxmargin.estimators.confidence import lists_of_marginals
+from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, Parts, check_kind, f1
-from maxmargin.estimators.explanation import Contribution, Explainer, Part, Reader, RowReader, single
-from maxmargin.estimators.fields import LABELS, Fields, ints
-from maxmargin.estimators.inspection import (
-    LabelFeatureInspector,
-    TransitionInspector,
-    WeightTable,
-    joint_table,
-)
+from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
+from maxmargin.estimators.fields import ints
+from maxmargin.estimators.inspection import WeightTable, joint_table
+from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, with_kernel
+from maxmargin.estimators.lessons import Lesson
 from maxmargin.estimators.parameters import HAMMING, Constraints
-from maxmargin.estimators.problems import Problem, SequenceProblem, rescaled
-from maxmargin.estimators.sequences import SequenceEstimator, TokenData, feature_part, weights_part
+from maxmargin.estimators.sequences import TokenData, weights_part
 from maxmargin.estimators.state import Interval, StrOptions, snapshot
+from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage, rescaled
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback
+from maxmargin.structures.k_best import check_k
 from maxmargin.structures.segments.answers import KBestSegments
 from maxmargin.structures.segments.encode import (
     EncodedSegments,
@@ -104,17 +102,189 @@ class SegmentReader(NamedTuple):
         return single(part, "transition", None, labels, self.weights.transitions[before, k])
 
 
-_Data = TokenData
+_Segmentations = list[list[Segment]]
+_OUTSIDE = ("outside",)  # the key of a lesson for tokens outside of segments; labels are str or int
 
 
-class SegmentSVC(
-    Explainer,
-    LabelFeatureInspector,
-    TransitionInspector,
-    ListMarginEstimator,
-    ListMarginalEstimator[_Data, list[list[Segment]]],
-    SequenceEstimator[_Data, list[list[Segment]]],
-):
+class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[FloatArray]]):
+    """Segments of sequences; tokens outside of them may have a label of their own, the last."""
+
+    trials = in_each_storage(lambda X, labels: ([X], [["B-a", "I-a", "O"] * 3]))
+    fields: ClassVar = {**sequences.FIELDS, **tables.LABEL_FIELDS, "max_length_": ints(None)}
+
+    def validate(self, model: "SegmentSVC", parts: Parts, call: Call) -> Parts:
+        return sequences.validated(model, parts)
+
+    def encode(
+        self, model: "SegmentSVC", parts: Parts, weights: FloatArray | None, call: Call
+    ) -> Examples[TokenData]:
+        X, y = parts
+        tokens = sequences.encoded(model, X, call)
+        found = _first_segments(model, y, tokens) if call.first else _more_segments(model, y, tokens)
+        return sequences.trained(tokens, found.codes, weights)
+
+    def problem(self, model: "SegmentSVC", examples: Examples[TokenData]) -> Problem:
+        tokens, codes = examples.data
+        problem = Segments.from_encoded(
+            linear_rows(model, tokens.rows),
+            tokens.offsets,
+            EncodedSegments(codes, model.classes_, len(model.max_length_)),
+            model.max_length_,
+            loss=model.loss,
+            owner=model._owner,
+        )
+        return rescaled(with_kernel(model, problem, tokens.rows), model.rescaling, model._owner)
+
+    def states(self, examples: Examples[TokenData]) -> IntArray:
+        return examples.data[1] >> 1
+
+    def read(self, model: "SegmentSVC", X: object) -> tuple[Tokens, Problem | None]:
+        """Return tokens, and the problem of predicting their segments; None if there are none."""
+        tokens = sequences.read(model, X)
+        return tokens, _of_tokens(model, sequences.present(tokens)) if tokens.offsets[-1] else None
+
+    def ask(self, model: "SegmentSVC", X: object) -> Question[_Segmentations, list[FloatArray]]:
+        tokens, problem = self.read(model, X)
+        offsets = tokens.offsets
+
+        def margins(codes: IntArray, found: FloatArray) -> list[FloatArray]:
+            starts = [
+                np.array([start for start, _, _ in segments], dtype=np.int64)
+                for segments in decode_segments(codes, offsets, model.classes_)
+            ]
+            return [found[a + some] for a, some in zip(offsets[:-1], starts, strict=True)]
+
+        return Question(
+            problem,
+            lambda codes: decode_segments(codes, offsets, model.classes_),
+            lambda codes, y: _score(model, decode_segments(codes, offsets, model.classes_), offsets, y),
+            margins,
+            lambda y: _true_states(model, offsets, y),
+            lists_of_marginals(np.diff(offsets), len(model.max_length_)),
+        )
+
+    def reader(self, model: "SegmentSVC", x: object) -> tuple[Problem, Reader] | None:
+        check_linear(model, "explain")
+        tokens, problem = self.read(model, [x])
+        if problem is None:
+            return None
+        rows, weights = sequences.token_reader(model, tokens, "tokens"), sequences.weights_of(model)
+        return problem, SegmentReader(
+            rows, _label_names(model), cast("SegmentWeights", weights), len(model.classes_)
+        )
+
+    def blank(self, model: "SegmentSVC") -> Problem:
+        return _of_tokens(model, sequences.blank(model))
+
+    def size(self, model: "SegmentSVC") -> int:
+        n_labels, n_lengths = len(model.max_length_), int(model.max_length_.max(initial=0))
+        return n_labels * (n_columns(model) + n_labels + n_lengths)
+
+    def expose(self, model: "SegmentSVC") -> None:
+        sequences.name_features(model)
+
+    def check(self, model: "SegmentSVC") -> None:
+        sequences.check_tokens(model)
+        if len(model.max_length_) - len(model.classes_) not in (0, 1):
+            raise ValueError("labels must have a largest length each")
+        check_choice(model.max_length_, model._owner)
+
+    def features(self, model: "SegmentSVC") -> list[WeightTable]:
+        names, labels = sequences.feature_names(model), _label_names(model)
+        parts = {"tokens": model.coef_, "first": model.first_coef_, "last": model.last_coef_}
+        lengths = range(1, model.lengths_.shape[1] + 1)
+        return [
+            *(WeightTable(kind, names, labels, coef.T) for kind, coef in parts.items()),
+            WeightTable("length", lengths, labels, model.lengths_.T),
+        ]
+
+    def transitions(self, model: "SegmentSVC") -> list[WeightTable]:
+        labels = _label_names(model)
+        return [
+            joint_table("transition", model.transitions_, labels, labels),
+            joint_table("start", model.start_, [None], labels),
+        ]
+
+    def lesson(self, model: "SegmentSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+        X, y = parts
+        tokens, taught = sequences.tokens_lesson(model, X, weights)
+        found, given = encode_segments(y, tokens.offsets, owner=model._owner), model.max_length
+        labels = found.classes.tolist()
+        if isinstance(given, Mapping):
+            given = {label: length for label, length in given.items() if label in labels}
+        encode_limits(given, found, tokens.offsets, owner=model._owner)  # raises if a segment is too long
+        longest = encode_limits(None, found, tokens.offsets, owner=model._owner).tolist()
+        largest = dict(zip([*labels, _OUTSIDE], longest, strict=False))
+        return taught._replace(labels=found.classes, largest=largest)
+
+    def learn(self, model: "SegmentSVC", lesson: Lesson) -> None:
+        sequences.learn_tokens(model, lesson)
+        # The longest segments, one in each sequence, teach what all of them do.
+        longest = dict(lesson.largest)
+        outside = longest.pop(_OUTSIDE, 0)
+        y = [[(0, length, label)] for label, length in longest.items()] + [[]] * outside
+        offsets = np.cumsum([0, *longest.values(), *[1] * outside])
+        _first_segments(model, y, Tokens(np.zeros((offsets[-1], 0)), offsets))
+
+
+def _of_tokens(model: "SegmentSVC", tokens: Tokens) -> Problem:
+    """Return the problem of predicting the segments of sequences, none of them empty."""
+    return Segments.for_prediction(tokens.rows, tokens.offsets, model.max_length_)
+
+
+def _first_segments(model: "SegmentSVC", y: object, tokens: Tokens) -> EncodedSegments:
+    """Return the true segments, which decide on labels and largest lengths."""
+    found = encode_segments(y, tokens.offsets, owner=model._owner)
+    model.max_length_ = encode_limits(model.max_length, found, tokens.offsets, owner=model._owner)
+    check_choice(model.max_length_, model._owner)
+    model.classes_ = found.classes
+    return found
+
+
+def _more_segments(model: "SegmentSVC", y: object, tokens: Tokens) -> EncodedSegments:
+    """Return the true segments, which must have known labels and no more than their largest lengths."""
+    known, limits, owner = model.classes_, model.max_length_, model._owner
+    found = encode_segments(y, tokens.offsets, owner=owner, classes=known, n_labels=len(limits))
+    lengths = dict(zip(known.tolist(), limits.tolist(), strict=False))
+    encode_limits(lengths, found, tokens.offsets, owner=owner)
+    return found
+
+
+def _true_states(model: "SegmentSVC", offsets: Offsets, y: object) -> IntArray:
+    """Return the number of the label of each token; -1 for a label that is not known."""
+    numbers = {label: k for k, label in enumerate(model.classes_.tolist())}
+    has_outside = len(model.max_length_) > len(model.classes_)
+    states = np.full(offsets[-1], len(model.classes_) if has_outside else -1)
+    true = list_segments(y, offsets, owner=model._owner)
+    for first, segments in zip(offsets[:-1].tolist(), true, strict=True):
+        for start, stop, label in segments:
+            check_kind(label, model.classes_, model._owner)
+            states[first + start : first + stop] = numbers.get(label, -1)
+    return states
+
+
+def _score(model: "SegmentSVC", predicted: _Segmentations, offsets: Offsets, y: object) -> float:
+    """Return the F1 score of predicted segments."""
+    true = list_segments(y, offsets, owner=model._owner)
+    for _, _, label in itertools.chain.from_iterable(true):
+        check_kind(label, model.classes_, model._owner)
+    right = sum(len(set(a) & set(b)) for a, b in zip(true, predicted, strict=True))
+    return f1(right, sum(map(len, true)) + sum(map(len, predicted)))
+
+
+def _label_names(model: "SegmentSVC") -> list[object]:
+    """Return the names of all labels, that of tokens outside of segments included."""
+    outside = ["O"] * (len(model.max_length_) - len(model.classes_))
+    return [*model.classes_.tolist(), *outside]
+
+
+def _label_coefficients(model: "SegmentSVC", coefficients: FloatArray) -> FloatArray:
+    """Return the coefficients of all tokens of segments, the first and the last, a row per label."""
+    parts = coefficients.reshape(len(coefficients), 3, -1)[:, :, : len(model.max_length_)]
+    return parts.reshape(len(coefficients), -1).T
+
+
+class SegmentSVC(MaxMarginEstimator[TokenData, _Segmentations, list[FloatArray]]):
     r"""Structural SVM that cuts sequences into labelled segments: a semi-Markov chain.
 
     A segmentation scores, for each segment, :math:`\langle W_k, x_t \rangle` summed over its tokens,
@@ -177,7 +347,7 @@ class SegmentSVC(
     [['B-NP', 'I-NP', 'B-VP', 'O']]
     """
 
-    _texts: ClassVar[dict[str, str]] = {
+    _texts: ClassVar[dict[str, str]] = sequences.TEXTS | {
         "y": """
             y : list of lists
                 The segments ``(start, stop, label)`` of each sequence, of the tokens start, ..., stop - 1; or
@@ -215,13 +385,12 @@ class SegmentSVC(
             A segment is found if its start, stop and label are predicted. True labels may be new.
             """,
     }
+    _structure: ClassVar = SegmentedTokens()
     max_length: int | Mapping[object, int] | None
     loss: str
     rescaling: str
-    classes_: Labels
     max_length_: IntArray
 
-    _fitted: ClassVar[Fields] = {"classes_": LABELS, "max_length_": ints(None)}
     _parameter_constraints: ClassVar[Constraints] = {
         "max_length": [Interval(Integral, 1, None, closed="left"), Mapping, None],
         "loss": [StrOptions(HAMMING | {"segments"})],
@@ -256,70 +425,26 @@ class SegmentSVC(
     ) -> None:
         self._store(locals())
 
-    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
-        X, y = parts
-        tokens = self._tokens(X, call)
-        found = self._first_segments(y, tokens) if call.first else self._more_segments(y, tokens)
-        return self._trained(tokens, found.codes, weights)
+    fit = sequences.fit
+    predict_single = explanation.predict_single
+    predict_margins = confidence.predict_margins
+    predict_marginals = confidence.predict_marginals
+    calibrate = confidence.calibrate
+    explain = explanation.explain
+    top_features = inspection.top_features
+    top_transitions = inspection.top_transitions
 
-    def _first_segments(self, y: object, tokens: Tokens) -> EncodedSegments:
-        """Return the true segments, which decide on labels and largest lengths."""
-        found = encode_segments(y, tokens.offsets, owner=self._owner)
-        self.max_length_ = encode_limits(self.max_length, found, tokens.offsets, owner=self._owner)
-        check_choice(self.max_length_, self._owner)
-        self.classes_ = found.classes
-        return found
-
-    def _more_segments(self, y: object, tokens: Tokens) -> EncodedSegments:
-        """Return the true segments, which must have known labels and no more than their largest lengths."""
-        known, limits, owner = self.classes_, self.max_length_, self._owner
-        found = encode_segments(y, tokens.offsets, owner=owner, classes=known, n_labels=len(limits))
-        lengths = dict(zip(known.tolist(), limits.tolist(), strict=False))
-        encode_limits(lengths, found, tokens.offsets, owner=owner)
-        return found
-
-    def _problem(self, examples: Examples[_Data]) -> Problem:
-        tokens, codes = examples.data
-        limits = self.max_length_
-        found = EncodedSegments(codes, self.classes_, len(limits))
-        rows = self._linear_rows(tokens.rows)
-        problem = Segments.from_encoded(
-            rows, tokens.offsets, found, limits, loss=self.loss, owner=self._owner
-        )
-        return rescaled(self._with_kernel(problem, tokens.rows), self.rescaling, self._owner)
-
-    def _n_cells(self) -> int:
-        n_labels, n_lengths = len(self.max_length_), int(self.max_length_.max(initial=0))
-        return n_labels * (self._n_columns + n_labels + n_lengths)
-
-    def _check_restored(self) -> None:
-        super()._check_restored()
-        if len(self.max_length_) - len(self.classes_) not in (0, 1):
-            raise ValueError("labels must have a largest length each")
-        check_choice(self.max_length_, self._owner)
-
-    def _label_coefficients(self, coefficients: FloatArray) -> FloatArray:
-        parts = coefficients.reshape(len(coefficients), 3, -1)[:, :, : len(self.max_length_)]
-        return parts.reshape(len(coefficients), -1).T
-
-    def _for_prediction(self, tokens: Tokens) -> SequenceProblem:
-        return Segments.for_prediction(tokens.rows, tokens.offsets, self.max_length_)
-
-    def _segments(self, X: object) -> tuple[list[list[Segment]], Offsets]:
-        """Return the segments, and the offsets of the sequences."""
-        tokens = self._read(X)
-        codes = self._decoded(self._unlabelled(tokens))[: tokens.offsets[-1]]
-        return decode_segments(codes, tokens.offsets, self.classes_), tokens.offsets
-
-    def _predict(self, X: object) -> list[list[Segment]]:
-        return self._segments(X)[0]
-
-    def _margin_arrays(self, X: object) -> list[FloatArray]:
-        tokens = self._read(X)
-        codes, margins = self._decoded_with_margins(self._unlabelled(tokens))
-        found = decode_segments(codes[: tokens.offsets[-1]], tokens.offsets, self.classes_)
-        firsts = [np.array([start for start, _, _ in segments], dtype=np.int64) for segments in found]
-        return [margins[a + first] for a, first in zip(tokens.offsets[:-1], firsts, strict=True)]
+    coef_ = weights_part("inside", "Feature weights of each label, for all tokens of a segment.", "coef_")
+    first_coef_ = weights_part(
+        "first", "Feature weights of each label, for the first token of a segment.", "first_coef_"
+    )
+    last_coef_ = weights_part(
+        "last", "Feature weights of each label, for the last token of a segment.", "last_coef_"
+    )
+    lengths_ = weights_part("lengths", "Scores of each length for each label.")
+    transitions_ = weights_part("transitions", "Scores of each label after each label.")
+    start_ = weights_part("start", "Score of each label at the start of a sequence.")
+    support_, dual_coef_, n_support_ = support_properties(_label_coefficients)
 
     @snapshot
     def predict_tags(self, X: object) -> list[list[str]]:
@@ -335,10 +460,10 @@ class SegmentSVC(
             For each token ``"B-label"`` where a segment starts, ``"I-label"`` where it continues, else
             ``"O"``.
         """
-        segments, offsets = self._segments(X)
-        return list(
-            itertools.starmap(tags_of_segments, zip(segments, np.diff(offsets).tolist(), strict=True))
-        )
+        tokens, problem = self._structure.read(self, X)
+        segments = decode_segments(self._codes(problem), tokens.offsets, self.classes_)
+        lengths = np.diff(tokens.offsets).tolist()
+        return list(itertools.starmap(tags_of_segments, zip(segments, lengths, strict=True)))
 
     @snapshot
     def predict_k_best(self, X: object, k: int) -> list[KBestSegments]:
@@ -356,76 +481,10 @@ class SegmentSVC(
             ``(segments, margins)`` of each sequence: the segments of each segmentation, the best first, and
             by how much the score of each is below that of the first.
         """
-        return [self._named(*found) for found in self._k_best(X, k)]
-
-    def _named(self, codes: IntArray, margins: FloatArray) -> KBestSegments:
-        """Return the segmentations with these codes, one in each row."""
-        offsets = codes.shape[1] * np.arange(len(codes) + 1)
-        return KBestSegments(decode_segments(codes.ravel(), offsets, self.classes_), margins)
-
-    def _score(self, X: object, y: object) -> float:
-        predicted, offsets = self._segments(X)
-        true = list_segments(y, offsets, owner=self._owner)
-        for _, _, label in itertools.chain.from_iterable(true):
-            check_kind(label, self.classes_, self._owner)
-        right = sum(len(set(a) & set(b)) for a, b in zip(true, predicted, strict=True))
-        return f1(right, sum(map(len, true)) + sum(map(len, predicted)))
-
-    def _states(self, examples: Examples[_Data]) -> IntArray:
-        return examples.data[1] >> 1
-
-    def _unlabelled_problem(self, X: object) -> Problem:
-        return self._unlabelled(self._read(X))
-
-    def _n_states(self) -> int:
-        return len(self.max_length_)
-
-    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
-        tokens, numbers = self._read(X), {label: k for k, label in enumerate(self.classes_.tolist())}
-        has_outside = len(self.max_length_) > len(self.classes_)
-        states = np.full(tokens.offsets[-1], len(self.classes_) if has_outside else -1)
-        true = list_segments(y, tokens.offsets, owner=self._owner)
-        for first, segments in zip(tokens.offsets[:-1].tolist(), true, strict=True):
-            for start, stop, label in segments:
-                check_kind(label, self.classes_, self._owner)
-                states[first + start : first + stop] = numbers.get(label, -1)
-        return self._unlabelled(tokens), states
-
-    def _label_names(self) -> list[object]:
-        """Return the names of all labels, that of tokens outside of segments included."""
-        outside = ["O"] * (len(self.max_length_) - len(self.classes_))
-        return [*self.classes_.tolist(), *outside]
-
-    def _feature_tables(self) -> list[WeightTable]:
-        names, labels = self._feature_names(), self._label_names()
-        parts = {"tokens": self.coef_, "first": self.first_coef_, "last": self.last_coef_}
-        tables = [WeightTable(kind, names, labels, coef.T) for kind, coef in parts.items()]
-        lengths = range(1, self.lengths_.shape[1] + 1)
-        return [*tables, WeightTable("length", lengths, labels, self.lengths_.T)]
-
-    def _transition_tables(self) -> list[WeightTable]:
-        labels = self._label_names()
-        return [
-            joint_table("transition", self.transitions_, labels, labels),
-            joint_table("start", self.start_, [None], labels),
-        ]
-
-    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
-        self._check_linear("explain")
-        tokens = self._read([x])
-        if not tokens.offsets[-1]:
-            return None
-        rows, weights = self._token_reader(tokens, "tokens"), cast("SegmentWeights", self._weights)
-        reader = SegmentReader(rows, self._label_names(), weights, len(self.classes_))
-        return self._unlabelled(tokens), reader
-
-    coef_ = feature_part("inside", "coef_", "Feature weights of each label, for all tokens of a segment.")
-    first_coef_ = feature_part(
-        "first", "first_coef_", "Feature weights of each label, for the first token of a segment."
-    )
-    last_coef_ = feature_part(
-        "last", "last_coef_", "Feature weights of each label, for the last token of a segment."
-    )
-    lengths_ = weights_part("lengths", "Scores of each length for each label.")
-    transitions_ = weights_part("transitions", "Scores of each label after each label.")
-    start_ = weights_part("start", "Score of each label at the start of a sequence.")
+        checked = check_k(k, self._owner)
+        tokens, problem = self._structure.read(self, X)
+        found = []
+        for codes, margins in sequences.k_best(self, problem, tokens.offsets, checked):
+            offsets = codes.shape[1] * np.arange(len(codes) + 1)
+            found.append(KBestSegments(decode_segments(codes.ravel(), offsets, self.classes_), margins))
+        return found

@@ -3,96 +3,41 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.encoding.kinds import Tokens
 from maxmargin.encoding.labels import Labels, encode_labels, holds_arrays
-from maxmargin.estimators.confidence import ListMarginalEstimator, ListMarginEstimator, known_states, split_at
-from maxmargin.estimators.estimator import Call, LabellingEstimator, Output
+from maxmargin.encoding.sequences import NumberedSequences
+from maxmargin.encoding.table import number_fields
+from maxmargin.estimators import confidence, explanation, inspection, sequences, tables
+from maxmargin.estimators.confidence import known_states, lists_of_marginals, split_at
+from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import (
-    Data,
     Examples,
     Parts,
     check_margins_rescaled,
     label_weights,
     share_right,
 )
-from maxmargin.estimators.explanation import Contribution, Explainer, Part, Reader, RowReader, single
-from maxmargin.estimators.fields import FLAG, Fields, choice, flags
-from maxmargin.estimators.inspection import (
-    LabelFeatureInspector,
-    TransitionInspector,
-    WeightTable,
-    by_name,
-    joint_table,
-)
+from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
+from maxmargin.estimators.fields import FLAG, choice, flags
+from maxmargin.estimators.inspection import WeightTable, by_name, joint_table
+from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, with_kernel
+from maxmargin.estimators.lessons import Lesson
 from maxmargin.estimators.parameters import HAMMING, Constraints
-from maxmargin.estimators.problems import Problem, SequenceProblem, rescaled
-from maxmargin.estimators.sequences import SequenceEstimator, TokenData, feature_part, weights_part
-from maxmargin.estimators.state import Options, StrOptions, snapshot
+from maxmargin.estimators.sequences import TokenData, weights_part
+from maxmargin.estimators.state import Options, StrOptions, snapshot, transaction
+from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage, rescaled
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.files.corpus.opening import CorpusLabels
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback
-from maxmargin.structures.k_best import KBest
+from maxmargin.structures.k_best import KBest, check_k
 from maxmargin.structures.sequences.encode import check_allowed, check_lengths, encode_forbidden
 from maxmargin.structures.sequences.model import Chain, SecondOrderChain
-
-# The weights of a chain: as arrays, by name, and as tables.
-
-
-class ChainWeights(LabelFeatureInspector, TransitionInspector, SequenceEstimator[Data, Output]):
-    """Base of `ChainSVC`: its weights."""
-
-    classes_: Labels
-    _order: int
-
-    coef_ = feature_part("unary", "coef_", "Feature weights of each label.")
-    transitions_ = weights_part("transitions", "Scores of each label after each label.")
-    start_ = weights_part("start", "Score of each label at the start of a sequence.")
-    end_ = weights_part("end", "Score of each label at the end of a sequence.")
-
-    @property
-    def state_features_(self) -> dict[tuple[str | int, str | int], float]:
-        """Nonzero feature weights by (feature, label), from the largest to the smallest."""
-        return by_name(self._feature_tables())
-
-    @property
-    def transition_features_(self) -> dict[tuple[str | int | None, str | int | None], float]:
-        """Nonzero scores of a label after a label, or None at the start and the end, largest first."""
-        return by_name(self._pair_tables())
-
-    def _feature_tables(self) -> list[WeightTable]:
-        return [WeightTable("token", self._feature_names(), self.classes_.tolist(), self.coef_.T)]
-
-    def _pair_tables(self) -> list[WeightTable]:
-        """Return the weights of a label after a label, or at the start or the end."""
-        labels, none = self.classes_.tolist(), [None]
-        return [
-            joint_table("transition", self.transitions_, labels, labels),
-            joint_table("start", self.start_, none, labels),
-            joint_table("end", self.end_, labels, none),
-        ]
-
-    def _transition_tables(self) -> list[WeightTable]:
-        tables, labels = self._pair_tables(), self.classes_.tolist()
-        return (
-            tables if self._order == 1 else [*tables, joint_table("trigram", self.trigrams_, *3 * [labels])]
-        )
-
-    @property
-    def trigrams_(self) -> FloatArray:
-        """Scores of each label after each two labels, for a model of order 2."""
-        weights = self._weights
-        if self._order == 1:
-            raise AttributeError(
-                f"{self._owner}: trigrams_ needs a model of order 2, got order 1; fit with order=2."
-            )
-        found: FloatArray = weights.trigrams  # type: ignore[attr-defined]
-        return found
 
 
 class ChainReader(NamedTuple):
@@ -144,7 +89,6 @@ class ChainReader(NamedTuple):
 
 
 _MODELS: dict[int, type[Chain] | type[SecondOrderChain]] = {1: Chain, 2: SecondOrderChain}
-_Data = TokenData
 _ODD_LABELS = (
     "correct y, remove the pairs from forbidden, or set forbidden_in='prediction' to forbid them in "
     "predictions alone"
@@ -152,14 +96,170 @@ _ODD_LABELS = (
 _Labellings = list[Labels] | list[list[str]] | list[list[int]]
 
 
-class ChainSVC(
-    Explainer,
-    ChainWeights[_Data, _Labellings],
-    ListMarginEstimator,
-    ListMarginalEstimator[_Data, _Labellings],
-    LabellingEstimator[_Data, _Labellings],
-    SequenceEstimator[_Data, _Labellings],
-):
+def _attributes() -> tuple[object, object]:
+    """Return a sequence of attributes as read from a file; a kernel numbers their names."""
+    codes, counts, _ = number_fields(b"a\tb\nb\n")
+    return NumberedSequences(["a", "b"], codes, None, counts, np.array([0, 2])), [[0, 1]]
+
+
+class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
+    """Labels of the tokens of sequences."""
+
+    trials: ClassVar = {**in_each_storage(lambda X, labels: ([X], [labels])), "attributes": _attributes}
+    fields: ClassVar = {
+        **sequences.FIELDS,
+        **tables.LABEL_FIELDS,
+        "_order": choice(*_MODELS),
+        "_forbidden": flags(None, None).or_none(),
+        "_gives_arrays": FLAG,
+    }
+
+    def validate(self, model: "ChainSVC", parts: Parts, call: Call) -> Parts:
+        return sequences.validated(model, parts)
+
+    def encode(
+        self, model: "ChainSVC", parts: Parts, weights: FloatArray | None, call: Call
+    ) -> Examples[TokenData]:
+        X, y = parts
+        y = list(y) if isinstance(y, Iterator) else y
+        tokens = sequences.encoded(model, X, call)
+        known = tables.known_classes(model, call)
+        if isinstance(y, CorpusLabels) and y.offsets is tokens.offsets:
+            labels, classes = y.codes, y.classes
+        else:
+            labels, classes = encode_labels(y, tokens.offsets, classes=known, owner=model._owner)
+        if call.first:
+            self.learn_labels(model, classes, holds_arrays(y))
+        forbidden = _forbidden_in_training(model)
+        if forbidden is not None:
+            check_allowed(
+                labels, tokens.offsets, forbidden, model.classes_, owner=model._owner, advice=_ODD_LABELS
+            )
+        return sequences.trained(tokens, labels, weights)
+
+    def learn_labels(self, model: "ChainSVC", classes: Labels, gives_arrays: bool) -> None:
+        """Set the attributes that follow from the labels."""
+        model.classes_, model._order, model._gives_arrays = classes, int(model.order), gives_arrays
+        model._forbidden = encode_forbidden(model.forbidden, classes, owner=model._owner)
+
+    def problem(self, model: "ChainSVC", examples: Examples[TokenData]) -> Problem:
+        tokens, labels = examples.data
+        problem = _MODELS[model._order].from_encoded(
+            linear_rows(model, tokens.rows),
+            tokens.offsets,
+            labels,
+            len(model.classes_),
+            loss=model.loss,
+            forbidden=_forbidden_in_training(model),
+            class_costs=_token_costs(model, examples),
+            owner=model._owner,
+        )
+        return rescaled(with_kernel(model, problem, tokens.rows), model.rescaling, model._owner)
+
+    def read(self, model: "ChainSVC", X: object) -> tuple[Tokens, Problem | None]:
+        """Return tokens, and the problem of predicting their labels; None if there are none."""
+        tokens = sequences.read(model, X)
+        if model._forbidden is not None:
+            check_lengths(tokens.offsets, model._forbidden, owner=model._owner)
+        return tokens, _of_tokens(model, sequences.present(tokens)) if tokens.offsets[-1] else None
+
+    def ask(self, model: "ChainSVC", X: object) -> Question[_Labellings, list[FloatArray]]:
+        tokens, problem = self.read(model, X)
+        offsets, known, owner = tokens.offsets, model.classes_, model._owner
+
+        def arrays(codes: IntArray) -> list[Labels]:
+            labels = known[codes]
+            return [labels[a:b] for a, b in itertools.pairwise(offsets.tolist())]
+
+        def score(codes: IntArray, y: object) -> float:
+            return share_right(arrays(codes), *encode_labels(y, offsets, owner=owner), known, owner)
+
+        return Question(
+            problem,
+            lambda codes: arrays(codes) if model._gives_arrays else [a.tolist() for a in arrays(codes)],
+            score,
+            margins=lambda codes, margins: split_at(margins, offsets),
+            states=lambda y: known_states(*encode_labels(y, offsets, owner=owner), known, owner),
+            marginals=lists_of_marginals(np.diff(offsets), len(known)),
+        )
+
+    def reader(self, model: "ChainSVC", x: object) -> tuple[Problem, Reader] | None:
+        check_linear(model, "explain")
+        tokens, problem = self.read(model, [x])
+        if problem is None:
+            return None
+        rows, labels = sequences.token_reader(model, tokens, "token"), model.classes_.tolist()
+        return problem, ChainReader(rows, labels, sequences.weights_of(model), model._gives_arrays)
+
+    def blank(self, model: "ChainSVC") -> Problem:
+        return _of_tokens(model, sequences.blank(model))
+
+    def size(self, model: "ChainSVC") -> int:
+        n_labels = len(model.classes_)
+        return n_labels * (n_columns(model) + n_labels**model._order)
+
+    def expose(self, model: "ChainSVC") -> None:
+        sequences.name_features(model)
+
+    def check(self, model: "ChainSVC") -> None:
+        sequences.check_tokens(model)
+
+    def features(self, model: "ChainSVC") -> list[WeightTable]:
+        names = sequences.feature_names(model)
+        return [WeightTable("token", names, model.classes_.tolist(), model.coef_.T)]
+
+    def transitions(self, model: "ChainSVC") -> list[WeightTable]:
+        labels, pairs = model.classes_.tolist(), _pairs(model)
+        if model._order == 1:
+            return pairs
+        return [*pairs, joint_table("trigram", model.trigrams_, *3 * [labels])]
+
+    def lesson(self, model: "ChainSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+        X, y = parts
+        tokens, found = sequences.tokens_lesson(model, X, weights)
+        labels = encode_labels(y, tokens.offsets, owner=model._owner)[1]
+        attributes = {**found.attributes, "gives_arrays": holds_arrays(y)}
+        return found._replace(labels=labels, attributes=attributes)
+
+    def learn(self, model: "ChainSVC", lesson: Lesson) -> None:
+        if "_encoder" in lesson.attributes:  # a corpus has all
+            model.__dict__ |= lesson.attributes
+            return
+        sequences.learn_tokens(model, lesson)
+        self.learn_labels(model, lesson.labels, lesson.attributes["gives_arrays"])
+
+
+def _of_tokens(model: "ChainSVC", tokens: Tokens) -> Problem:
+    """Return the problem of predicting the labels of sequences, none of them empty."""
+    n_labels, forbidden = len(model.classes_), model._forbidden
+    return _MODELS[model._order].for_prediction(tokens.rows, tokens.offsets, n_labels, forbidden)
+
+
+def _forbidden_in_training(model: "ChainSVC") -> NDArray[np.bool_] | None:
+    return None if model.forbidden_in == "prediction" else model._forbidden
+
+
+def _token_costs(model: "ChainSVC", examples: Examples[TokenData]) -> FloatArray | None:
+    """Return the factor of the loss of a wrong token for each true label."""
+    if model.class_weight is None:
+        return None
+    check_margins_rescaled(model.class_weight, model.rescaling, model._owner)
+    (tokens, labels), weights, _ = examples
+    by_token = None if weights is None else np.repeat(weights, np.diff(tokens.offsets))
+    return label_weights(model.class_weight, model.classes_, labels, by_token, model._owner)
+
+
+def _pairs(model: "ChainSVC") -> list[WeightTable]:
+    """Return the weights of a label after a label, or at the start or the end."""
+    labels, none = model.classes_.tolist(), [None]
+    return [
+        joint_table("transition", model.transitions_, labels, labels),
+        joint_table("start", model.start_, none, labels),
+        joint_table("end", model.end_, labels, none),
+    ]
+
+
+class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
     r"""Structural SVM for sequence labelling: a chain of first or second order.
 
     A labelling of a sequence scores :math:`\sum_t \langle W_{y_t}, x_t \rangle + b_{y_1} + e_{y_T}
@@ -249,7 +349,7 @@ class ChainSVC(
     True
     """
 
-    _texts: ClassVar[dict[str, str]] = {
+    _texts: ClassVar[dict[str, str]] = sequences.TEXTS | {
         "y": """
             y : list of sequences of labels
                 Strings or ints, one per token.
@@ -277,20 +377,17 @@ class ChainSVC(
             """,
         "score": "Return the share of tokens whose label is predicted; a label unknown to `fit` is wrong.",
     }
+    _structure: ClassVar = Chains()
     order: int
     loss: str | FloatArray
     rescaling: str
     forbidden: object
     forbidden_in: str
     class_weight: str | Mapping[object, float] | None
+    _order: int
     _forbidden: NDArray[np.bool_] | None
     _gives_arrays: bool
 
-    _fitted: ClassVar[Fields] = {
-        "_order": choice(*_MODELS),
-        "_forbidden": flags(None, None).or_none(),
-        "_gives_arrays": FLAG,
-    }
     _parameter_constraints: ClassVar[Constraints] = {
         "order": [Options(Integral, set(_MODELS))],
         "loss": [StrOptions(HAMMING), "array-like"],
@@ -330,88 +427,48 @@ class ChainSVC(
     ) -> None:
         self._store(locals())
 
-    def _encode(self, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[_Data]:
-        X, y = parts
-        y = list(y) if isinstance(y, Iterator) else y
-        tokens = self._tokens(X, call)
-        known = self._known_classes(call)
-        if isinstance(y, CorpusLabels) and y.offsets is tokens.offsets:
-            labels, self.classes_ = y.codes, y.classes
-        else:
-            labels, self.classes_ = encode_labels(y, tokens.offsets, classes=known, owner=self._owner)
-        if call.first:
-            self._learn_labels(self.classes_, holds_arrays(y))
-        if self._forbidden_in_training is not None:
-            check_allowed(
-                labels,
-                tokens.offsets,
-                self._forbidden_in_training,
-                self.classes_,
-                owner=self._owner,
-                advice=_ODD_LABELS,
-            )
-        return self._trained(tokens, labels, weights)
+    fit = sequences.fit
+    predict_single = explanation.predict_single
+    predict_margins = confidence.predict_margins
+    predict_marginals = confidence.predict_marginals
+    calibrate = confidence.calibrate
+    explain = explanation.explain
+    top_features = inspection.top_features
+    top_transitions = inspection.top_transitions
 
-    def _learn_labels(self, classes: Labels, gives_arrays: bool) -> None:
-        """Set the attributes that follow from the labels."""
-        self.classes_, self._order, self._gives_arrays = classes, int(self.order), gives_arrays
-        self._forbidden = encode_forbidden(self.forbidden, self.classes_, owner=self._owner)
-
-    def _problem(self, examples: Examples[_Data]) -> Problem:
-        (tokens, labels), n_labels = examples.data, len(self.classes_)
-        chosen = self.class_weight
-        problem = _MODELS[self._order].from_encoded(
-            self._linear_rows(tokens.rows),
-            tokens.offsets,
-            labels,
-            n_labels,
-            loss=self.loss,
-            forbidden=self._forbidden_in_training,
-            class_costs=None if chosen is None else self._token_costs(chosen, examples),
-            owner=self._owner,
-        )
-        return rescaled(self._with_kernel(problem, tokens.rows), self.rescaling, self._owner)
+    coef_ = weights_part("unary", "Feature weights of each label.", linear="coef_")
+    transitions_ = weights_part("transitions", "Scores of each label after each label.")
+    start_ = weights_part("start", "Score of each label at the start of a sequence.")
+    end_ = weights_part("end", "Score of each label at the end of a sequence.")
+    support_, dual_coef_, n_support_ = support_properties()
 
     @property
-    def _forbidden_in_training(self) -> NDArray[np.bool_] | None:
-        return None if self.forbidden_in == "prediction" else self._forbidden
+    def trigrams_(self) -> FloatArray:
+        """Scores of each label after each two labels, for a model of order 2."""
+        weights = sequences.weights_of(self)
+        if self._order == 1:
+            raise AttributeError(
+                f"{self._owner}: trigrams_ needs a model of order 2, got order 1; fit with order=2."
+            )
+        found: FloatArray = weights.trigrams  # type: ignore[attr-defined]
+        return found
 
-    def _n_cells(self) -> int:
-        n_labels = len(self.classes_)
-        return n_labels * (self._n_columns + n_labels**self._order)
+    @property
+    def state_features_(self) -> dict[tuple[str | int, str | int], float]:
+        """Nonzero feature weights by (feature, label), from the largest to the smallest."""
+        return by_name(self._structure.features(self))
 
-    def _token_costs(
-        self, class_weight: str | Mapping[object, float], examples: Examples[_Data]
-    ) -> FloatArray:
-        """Return the factor of the loss of a wrong token for each true label."""
-        check_margins_rescaled(class_weight, self.rescaling, self._owner)
-        (tokens, labels), weights, _ = examples
-        by_token = None if weights is None else np.repeat(weights, np.diff(tokens.offsets))
-        return label_weights(class_weight, self.classes_, labels, by_token, self._owner)
+    @property
+    def transition_features_(self) -> dict[tuple[str | int | None, str | int | None], float]:
+        """Nonzero scores of a label after a label, or None at the start and the end, largest first."""
+        return by_name(_pairs(self))
 
-    def _for_prediction(self, tokens: Tokens) -> SequenceProblem:
-        n_labels, forbidden = len(self.classes_), self._forbidden
-        return _MODELS[self._order].for_prediction(tokens.rows, tokens.offsets, n_labels, forbidden)
-
-    def _read(self, X: object) -> Tokens:
-        tokens = super()._read(X)
-        if self._forbidden is not None:
-            check_lengths(tokens.offsets, self._forbidden, owner=self._owner)
-        return tokens
-
-    def _label_arrays(self, X: object) -> list[Labels]:
-        """Return the labels of highest score of each sequence."""
-        tokens = self._read(X)
-        labels = self.classes_[self._decoded(self._unlabelled(tokens))]
-        return [labels[a:b] for a, b in itertools.pairwise(tokens.offsets.tolist())]
-
-    def _predict(self, X: object) -> _Labellings:
-        found = self._label_arrays(X)
-        return found if self._gives_arrays else [labels.tolist() for labels in found]
-
-    def _margin_arrays(self, X: object) -> list[FloatArray]:
-        tokens = self._read(X)
-        return split_at(self._decoded_with_margins(self._unlabelled(tokens)).margins, tokens.offsets)
+    @transaction
+    def partial_fit(  # type: ignore[override]
+        self, X: object, y: object, classes: object = None, sample_weight: object = None
+    ) -> Self:
+        """%(partial_fit_with_classes)s"""
+        return self._learn((X, y), sample_weight, more=True, classes=classes)
 
     @snapshot
     def predict_k_best(self, X: object, k: int) -> list[KBest]:
@@ -429,29 +486,7 @@ class ChainSVC(
             ``(labels, margins)`` of each sequence: an array with one row per labelling, the best first, and
             by how much the score of each is below that of the first.
         """
-        found = self._k_best(X, k)
+        checked = check_k(k, self._owner)
+        tokens, problem = self._structure.read(self, X)
+        found = sequences.k_best(self, problem, tokens.offsets, checked)
         return [KBest(self.classes_[codes], margins) for codes, margins in found]  # type: ignore[arg-type]
-
-    def _score(self, X: object, y: object) -> float:
-        predicted = self._label_arrays(X)
-        found = encode_labels(y, np.cumsum([0, *map(len, predicted)]), owner=self._owner)
-        return share_right(predicted, *found, self.classes_, self._owner)
-
-    def _unlabelled_problem(self, X: object) -> Problem:
-        return self._unlabelled(self._read(X))
-
-    def _n_states(self) -> int:
-        return len(self.classes_)
-
-    def _labelled(self, X: object, y: object) -> tuple[Problem, IntArray]:
-        tokens = self._read(X)
-        codes, classes = encode_labels(y, tokens.offsets, owner=self._owner)
-        return self._unlabelled(tokens), known_states(codes, classes, self.classes_, self._owner)
-
-    def _reader(self, x: object) -> tuple[Problem, Reader] | None:
-        self._check_linear("explain")
-        tokens = self._read([x])
-        if not tokens.offsets[-1]:
-            return None
-        rows, labels = self._token_reader(tokens, "token"), self.classes_.tolist()
-        return self._unlabelled(tokens), ChainReader(rows, labels, self._weights, self._gives_arrays)
