@@ -65,20 +65,20 @@ class DictOnly(Vocabulary):
 
 
 def fitted_with_dict(X: Any) -> tuple[SequenceEncoder, Tokens]:
-    """Return an encoder without a packed table, fitted on X, and the encoded X."""
+    """Return an encoder without a table, fitted on X, and the encoded X."""
     with mock.patch.object(sequences, "Vocabulary", DictOnly):
         encoder = SequenceEncoder()
         return encoder, encoder.fit_transform(X)
 
 
 def fitted_with_table(X: Any) -> tuple[SequenceEncoder, Tokens]:
-    """Return an encoder with a packed table, fitted on X, and the encoded X."""
+    """Return an encoder with a table, fitted on X, and the encoded X."""
     encoder = SequenceEncoder()
     return encoder, encoder.fit_transform(X)
 
 
 def measure_lookup(data: str | None, quick: bool) -> None:
-    """Print the seconds that a million tokens take with the packed table and with a dict, and their ratio."""
+    """Print the seconds that a million tokens take with the table and with a dict, and their ratio."""
     known = load_conll2000(data_home=data)[0]
     n_copies = 1 if quick else -(-TOKENS // sum(map(len, known)))
     X = list(chain.from_iterable(repeat(known, n_copies)))
