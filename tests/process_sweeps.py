@@ -132,7 +132,7 @@ def of_another_version(place: Place) -> str:
         program = "import numba\nnumba.__version__ = '0.1'\n" + BUILT_IN
         said = place.run(program)
     else:
-        file = place.root / "maxmargin" / "loops.py"
+        file = place.root / "maxmargin" / "compiling" / "loops.py"
         before = file.read_text()
         file.write_text(before + "\n# edited\n")
         said = place.run()

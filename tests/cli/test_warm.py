@@ -160,7 +160,8 @@ def test_a_child_that_fails_is_an_error(monkeypatch, tmp_path):
 PROGRAM = """
 import warnings
 import numpy as np
-from maxmargin import MatchingSVC, MulticlassSVC, warm
+from maxmargin import MatchingSVC, MulticlassSVC
+from maxmargin.cli import warm
 from maxmargin.methods.sweep import sweep
 
 compiled = warm.compile_kernels(["MulticlassSVC", "MatchingSVC"])

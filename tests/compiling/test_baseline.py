@@ -195,7 +195,7 @@ def test_a_package_with_kernels_compiles_nothing_and_finds_the_same_bits(shippin
 
 
 def _edited(root):
-    file = root / "maxmargin" / "loops.py"
+    file = root / "maxmargin" / "compiling" / "loops.py"
     file.write_text(file.read_text() + "\n# edited\n")
 
 

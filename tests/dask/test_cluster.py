@@ -108,7 +108,7 @@ def test_a_loss_costs_progress_and_nothing_else(
 def test_a_loss_during_a_certificate_does_no_harm(
     client: Client, optimum: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hinges, calls = on_dask.rounds.Rounds.hinges, []
+    hinges, calls = on_dask.fleet.Rounds.hinges, []
 
     def losing(self: Any, w: Any) -> float:
         calls.append(w)
@@ -116,7 +116,7 @@ def test_a_loss_during_a_certificate_does_no_harm(
             lose(1)
         return hinges(self, w)
 
-    monkeypatch.setattr(on_dask.rounds.Rounds, "hinges", losing)
+    monkeypatch.setattr(on_dask.fleet.Rounds, "hinges", losing)
     assert_true(ran(METHODS["accelerated"], check_every=1), optimum, 1e-2)
     assert len(calls) > 3
 
