@@ -87,7 +87,7 @@ def fit_conll() -> Work:
 
 
 def encode_conll() -> Work:
-    from maxmargin.encoding import SequenceEncoder
+    from maxmargin.encoding.sequences import SequenceEncoder
 
     X, _ = conll()
 

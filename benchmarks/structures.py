@@ -56,8 +56,7 @@ from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import hinges
 from maxmargin.problems import Dependency, Graph, Matching, SecondOrderChain, Segments
 from maxmargin.structures.dependency.encode import ArcEncoder, encode_heads, encode_tagged
-from maxmargin.structures.label_sets.estimator import label_graphs
-from maxmargin.structures.label_sets.inference import chow_liu
+from maxmargin.structures.label_sets.model import LabelGraph, LabelSets, chow_liu
 from maxmargin.structures.matchings.encode import encode_links, encode_matchings
 from maxmargin.structures.problem import sizes
 from maxmargin.structures.segments.encode import encode_limits, encode_segments
@@ -189,7 +188,7 @@ def snakes(data: str | None) -> Structure:
 def scenes(data: str | None) -> Structure:
     """Return sets of labels of photographs, joined by the tree of Chow and Liu."""
     train, test, _ = load_scene(data_home=data)
-    graphs = label_graphs(train.X, train.y.shape[1], chow_liu(train.y))
+    labels = LabelGraph(train.y.shape[1], chow_liu(train.y), 1.0, "tree")
 
     def quality() -> list[Figure]:
         models = [MultilabelSVC(structure=kind, random_state=0) for kind in ("independent", "tree", "full")]
@@ -198,7 +197,7 @@ def scenes(data: str | None) -> Structure:
             for model in models
         ]
 
-    return Structure("scenes", Graph.from_encoded(graphs, train.y.ravel(), 2, inference="tree"), quality)
+    return Structure("scenes", LabelSets.from_encoded(train.X, train.y, labels), quality)
 
 
 def words(data: str | None) -> Structure:

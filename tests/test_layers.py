@@ -256,7 +256,7 @@ def test_imports_have_no_cycles():
 
 def compiled_from():
     """The files in memory when all functions that are marked to be compiled have been imported."""
-    marked = ["compiling/ahead", "tagging/making"]
+    marked = ["tagging/making"]
     for module in MODULES:
         names = {name.rpartition(".")[2] for name, _ in imports(module) if ".compiling" in name}
         marked += [module] if names & COMPILED else []

@@ -37,7 +37,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("train empty -m model", "empty: expected data, got no line that is not blank"),
         ("train one -m model", "template: expected columns below 0, as the data have 1"),
         (
-            "train data -m model --estimator parser",
+            "train data -m model --estimator dependency",
             "--estimator: expected chain or segments for the format columns",
         ),
         ("train data -m model --format conllu", "data:1: expected 10 columns separated by tabs, got 1"),

@@ -65,7 +65,7 @@ def test_json_lines_are_encoded_and_trained_on(files: Path, capsys: pytest.Captu
         ("encode data", "the following arguments are required: --output/-o", 2),
         ("train empty -m model", "expected a directory with manifest.json", 1),
         ("train corpus -m model --search", "corpus: expected no --search, --template or --min-count", 1),
-        ("train corpus -m model --estimator parser", "--estimator: expected chain or segments", 1),
+        ("train corpus -m model --estimator dependency", "--estimator: expected chain or segments", 1),
     ],
 )
 def test_faults_are_one_line_and_have_a_code(

@@ -15,7 +15,6 @@ from numba import types
 
 import maxmargin
 import maxmargin.cli
-from maxmargin.compiling.ahead import NotAlone, emitted
 from maxmargin.compiling.interpreting import interpreted
 from maxmargin.compiling.object_code import (
     Array,
@@ -27,9 +26,8 @@ from maxmargin.compiling.object_code import (
     loaded,
 )
 from maxmargin.tagging.loops import ARGUMENTS, Loops, ready_loops
-from maxmargin.tagging.making import KERNELS, interpreted_loops, made_code
-from maxmargin.tagging.model import read_chain
-from maxmargin.tagging.tagger import Tagger
+from maxmargin.tagging.making import KERNELS, NotAlone, emitted, interpreted_loops, made_code
+from maxmargin.tagging.tagger import Tagger, read_chain
 
 # The sum of the ints in an array and an int, in LLVM's language, with the arguments that Numba would make.
 SUM = """

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from maxmargin import Checkpoint, MulticlassSVC
-from maxmargin.files.container import FileError
+from maxmargin.files.sealed import FileError
 from support.bitwise_runs import bits
 from support.checkpoints import short_pieces
 from support.estimators import KINDS

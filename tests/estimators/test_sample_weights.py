@@ -21,7 +21,7 @@ from maxmargin import (
     MultilabelSVC,
     StructuredSVC,
 )
-from maxmargin.structures.label_sets.inference import chow_liu, mutual_information
+from maxmargin.structures.label_sets.model import chow_liu, mutual_information
 
 pytestmark = pytest.mark.long
 

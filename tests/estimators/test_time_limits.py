@@ -16,7 +16,7 @@ from maxmargin.estimators import confidence, estimator
 from maxmargin.problems import Chain, GaussianKernel, Kernelised, Multiclass
 from maxmargin.runtime import limits
 from maxmargin.runtime.limits import now
-from maxmargin.structures.label_sets.inference import mutual_information
+from maxmargin.structures.label_sets.model import mutual_information
 from support.estimators import KINDS
 
 LAM, N = 0.05, 30

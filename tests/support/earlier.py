@@ -28,14 +28,7 @@ from maxmargin import (
     pickle_training_data,
     solve,
 )
-from maxmargin.problems import (
-    Custom,
-    GaussianKernel,
-    Kernelised,
-    SignConstrained,
-    SlackRescaled,
-    Weighted,
-)
+from maxmargin.problems import Custom, GaussianKernel, Kernelised, SignConstrained, SlackRescaled, Weighted
 
 if __name__ == "__main__":
     sys.path.append(str(Path(__file__).parents[1]))

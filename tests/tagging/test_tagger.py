@@ -21,8 +21,7 @@ from maxmargin.files.sealed import FileError
 from maxmargin.files.sources import Source
 from maxmargin.tagging import tagger as tagging
 from maxmargin.tagging.lines import _sort, _sort_few
-from maxmargin.tagging.model import read_chain
-from maxmargin.tagging.tagger import Tagger, open_tagger
+from maxmargin.tagging.tagger import Tagger, open_tagger, read_chain
 from support.damaged_files import parts, resealed, whole
 
 NOTES = {"task": "Attributes", "settings": {}}

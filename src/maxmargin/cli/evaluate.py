@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
-from maxmargin.cli.models import is_model, load_model
-from maxmargin.cli.output import noted_warnings, result
+from maxmargin.cli.models import is_model, load_model, noted_warnings, result
 from maxmargin.encoding.labels import Label
 from maxmargin.evaluation import (
     Counts,

@@ -3,8 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from maxmargin.cli.models import Estimator, edge_features, load_model
-from maxmargin.cli.output import result
+from maxmargin.cli.models import Estimator, edge_features, load_model, result
 
 if TYPE_CHECKING:
     from pandas import DataFrame

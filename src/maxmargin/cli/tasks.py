@@ -13,7 +13,7 @@ from maxmargin.encoding.labels import Label
 from maxmargin.estimators import commands
 from maxmargin.files.columns import OUTSIDE
 from maxmargin.files.conllu import ATTRIBUTES, COLUMNS, CONLLU, JSON, SVMHMM, SVMLIGHT
-from maxmargin.files.container import Json
+from maxmargin.files.sealed import Json
 from maxmargin.files.sources import Malformed, Source
 from maxmargin.runtime.arrays import IntArray
 from maxmargin.structures.graphs.encode import grid_edges

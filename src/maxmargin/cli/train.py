@@ -15,8 +15,10 @@ from maxmargin.cli.models import (
     import_estimator,
     import_scikit_learn,
     new_estimator,
+    note,
+    noted_warnings,
+    result,
 )
-from maxmargin.cli.output import note, noted_warnings, result
 from maxmargin.cli.tasks import (
     Attributes,
     Classes,

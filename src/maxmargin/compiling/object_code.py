@@ -1,7 +1,7 @@
 """Compiled functions that run without Numba and NumPy: machine code on disk, which llvmlite loads.
 
 Numba's own files of compiled code can only be read by Numba, whose import takes longer than many tasks. Here
-a file holds the object code of some functions and the names of their symbols. `maxmargin.compiling.ahead`
+a file holds the object code of some functions and the names of their symbols. `maxmargin.tagging.making`
 makes it; this module imports neither Numba nor NumPy. Files are read only from places where no other user
 could have written them. They are used only with the sources, the Numba, the llvmlite and the processor for
 which they were made; those of `baseline` run on all processors that have its features.

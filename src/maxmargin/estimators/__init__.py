@@ -30,7 +30,7 @@ ESTIMATORS = {
     "ChainSVC": _room("sequences", "chain", *_SEQUENCES, "SequenceRows"),
     "SegmentSVC": _room("segments", "segments", *_SEQUENCES),
     "GraphSVC": _room("graphs", "graph", "PairColumns"),
-    "DependencySVC": _room("dependency", "parser", "Trees"),
+    "DependencySVC": _room("dependency", "dependency", "Trees"),
     "MulticlassSVC": _room("classes", "multiclass", "Classes"),
     "MultilabelSVC": _room("label_sets", "multilabel", "LabelSets"),
     "MatchingSVC": _room("matchings"),

@@ -24,8 +24,9 @@ from maxmargin.estimators.fields import (
 )
 from maxmargin.estimators.state import LeftOut, check_parameters, snapshot
 from maxmargin.estimators.structure import AnyEstimator
-from maxmargin.files.container import MODEL, FileError, Json, NotPlain, Path, as_json, fail, read, write
+from maxmargin.files.container import NotPlain, Path, as_json, read, write
 from maxmargin.files.parts import Draft, Stored
+from maxmargin.files.sealed import MODEL, FileError, Json, fail
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.wording import quoted, shown
 

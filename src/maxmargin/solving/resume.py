@@ -25,7 +25,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from maxmargin.files.checkpoint import Checkpoint, Identity, Keeper, NoKeeper, read_state
-from maxmargin.files.container import Json, installed_version
+from maxmargin.files.container import installed_version
+from maxmargin.files.sealed import Json
 from maxmargin.methods import protocol
 from maxmargin.methods.protocol import Carry, Point
 from maxmargin.methods.rules import Sampler, Visits, n_visits

@@ -1,15 +1,222 @@
 """Tag attribute files with a chain: the labels of each token as text."""
 
 import ctypes
+import json
 import math
+from array import array
 from collections.abc import Collection, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from maxmargin.compiling.object_code import Buffer
-from maxmargin.files.sealed import Json
+from maxmargin.files.sealed import MODEL, SIZES, Json, Raw, has_seal, read_file
 from maxmargin.tagging.loops import END_OF_SEQUENCE, LINES, LONG_LINE, LONG_SEQUENCE, Loops, ready_loops
-from maxmargin.tagging.model import ChainModel, read_chain
+
+# What tagging needs of a model file, read without NumPy.
+#
+# `maxmargin.load` checks all parts of a file, and says what is wrong with it. Here, a file without a seal
+# or of anything but a plain chain is None, so that no file is read that `load` refuses, unless somebody has
+# edited it and sealed it again. Whatever compiled code reads is checked here and in `lines.index_features`.
+
+_END = b"\xff"
+# What the header of such a model says, and what it must not have.
+_PLAIN = {"estimator": "ChainSVC", "functions": [], "_function": ["linear"], "_order": 1}
+_NAMED, _TEXTS, _FORBIDDEN = ("strings", "dicts"), ("texts", "objects"), "_forbidden"
+_LANES = 4  # labels are padded to a multiple of this, as everywhere
+_MOST_LABELS = 255
+
+
+class ChainModel(NamedTuple):
+    """A chain: its labels, its weights, and the names of its features.
+
+    Attributes
+    ----------
+    labels : list of str
+    names : Buffer
+        The names of features in UTF-8, each followed by a byte 255.
+    counts, columns, values : Buffer
+        How many weights each feature has, and their labels and values.
+    n_weighted : int
+        How many features have weights.
+    chain : Buffer of shape (n_labels + 2, width)
+        The weights of pairs of labels, of the first label and of the last one.
+    task : str
+        The name of the task that reads its data.
+    settings : Json
+        The settings of the task.
+    """
+
+    labels: list[str]
+    names: Buffer
+    counts: Buffer
+    columns: Buffer
+    values: Buffer
+    n_weighted: int
+    chain: Buffer
+    task: str
+    settings: Json
+
+
+class _Unfit(Exception):
+    """A file holds something else, or is not as it should be."""
+
+
+def read_chain(path: str) -> ChainModel | None:
+    """Return the chain that a file holds, or None; raise OSError if there is no file."""
+    try:
+        return _File(read_file(path, MODEL, _in_memory)).chain()
+    except (_Unfit, ValueError, RecursionError, LookupError, TypeError):
+        return None
+
+
+def _in_memory(stream: BinaryIO, size: int) -> bytearray:
+    """Return the content of a file, in memory that compiled code reads."""
+    content = bytearray(size)
+    stream.readinto(content)  # type: ignore[attr-defined]
+    return content
+
+
+class _File:
+    """A model file in memory."""
+
+    def __init__(self, raw: Raw[bytearray]) -> None:
+        _require(has_seal(raw.content) and raw.version == MODEL.version)
+        self.content, self.spans, self.header = raw.content, raw.spans, raw.header
+
+    def chain(self) -> ChainModel:
+        """Return the model."""
+        header = self.header
+        _require(all(header[name] == value for name, value in _PLAIN.items()))
+        _require(header["_encoder"] in _NAMED and header["classes_"] in _TEXTS)
+        _require(_FORBIDDEN not in self.spans)
+        labels, n_features = self.texts("classes_"), header["_encoder.size"]
+        n_labels = len(labels)
+        if type(n_features) is not int:
+            raise _Unfit
+        _require(n_features > 0 and 0 < n_labels <= _MOST_LABELS)
+        _require(header["weights.unary"] == [n_labels, n_features])
+        n_bytes = self.length("_encoder")
+        names = self.buffer("_encoder", "U8", n_bytes)
+        _require(self.content[self.span("_encoder", "U8", n_bytes)[1] - 1] == _END[0])
+        is_dense = "weights.unary" in self.spans
+        weights = (self.dense if is_dense else self.sparse)(n_labels, n_features)
+        return ChainModel(labels, names, *weights, self.rows(n_labels), *self.notes())
+
+    def sparse(self, n_labels: int, n_features: int) -> tuple[Buffer, Buffer, Buffer, int]:
+        """Return the weights of features of which zeros are not stored, and how many features have some."""
+        _require(n_labels < n_features)  # otherwise they are stored label by label
+        name = "weights.unary.counts"
+        n_weights = self.length("weights.unary.values")
+        return (
+            self.buffer(name, "U8", n_features),
+            self.buffer("weights.unary.columns", "U8", n_weights),
+            self.buffer("weights.unary.values", "F64", n_weights),
+            n_features - self.content.count(b"\0", *self.span(name, "U8", n_features)),
+        )
+
+    def dense(self, n_labels: int, n_features: int) -> tuple[Buffer, Buffer, Buffer, int]:
+        """Return the weights of features that are all stored, label by label, in the order of features."""
+        start, stop = self.span("weights.unary", "F64", n_labels, n_features)
+        values, size = array("d", bytes(stop - start)), SIZES["F64"] * n_features
+        for k in range(n_labels):
+            values[k::n_labels] = array("d", self.content[start + k * size : start + (k + 1) * size])
+        return (
+            Buffer(bytes([n_labels]) * n_features, (n_features,)),
+            Buffer(bytes(range(n_labels)) * n_features, (len(values),)),
+            Buffer((ctypes.c_double * len(values)).from_buffer(values), (len(values),)),
+            n_features,
+        )
+
+    def notes(self) -> tuple[str, Json]:
+        """Return the task and its settings."""
+        (text,) = self.texts("notes")
+        notes = dict(json.loads(text)["dict"])
+        _require(type(notes["task"]) is str)
+        return notes["task"], dict(notes["settings"]["dict"])
+
+    def rows(self, n_labels: int) -> Buffer:
+        """Return the weights of pairs of labels, of the first label and of the last one."""
+        width = -(-n_labels // _LANES) * _LANES
+        found = (ctypes.c_double * ((n_labels + 2) * width))()
+        parts = [
+            *self.small("transitions", n_labels, n_labels),
+            *self.small("start", n_labels),
+            *self.small("end", n_labels),
+        ]
+        for j in range(n_labels + 2):
+            row = parts[j * n_labels : (j + 1) * n_labels]
+            for k, weight in enumerate(row):
+                found[j * width + k] = weight
+        return Buffer(found, (n_labels + 2, width))
+
+    def small(self, name: str, *shape: int) -> list[float]:
+        """Return a part of the weights, whose zeros may not be stored."""
+        name, size = f"weights.{name}", math.prod(shape)
+        _require(self.header[name] == list(shape))
+        if name in self.spans:
+            found = self.floats(name, *shape)
+        else:
+            counts = self.bytes(f"{name}.counts", shape[0])
+            columns, values = (
+                self.bytes(f"{name}.columns", sum(counts)),
+                self.floats(f"{name}.values", sum(counts)),
+            )
+            found = _filled(size, size // shape[0], counts, columns, values)
+        _require(all(map(math.isfinite, found)))
+        return found
+
+    def texts(self, name: str) -> list[str]:
+        """Return texts; raise ValueError if they are not UTF-8."""
+        content = self.bytes(name, self.length(name))
+        _require(content.endswith(_END))
+        return [str(text, "utf-8") for text in content.split(_END)[:-1]]
+
+    def length(self, name: str) -> int:
+        """Return the length of a vector; raise ValueError if it is not one, as compiled code relies on it."""
+        (found,) = self.spans[name].shape
+        return found
+
+    def bytes(self, name: str, *shape: int) -> bytearray:
+        """Return an array of bytes."""
+        start, stop = self.span(name, "U8", *shape)
+        return self.content[start:stop]
+
+    def floats(self, name: str, *shape: int) -> list[float]:
+        """Return an array of floats, flat."""
+        start, stop = self.span(name, "F64", *shape)
+        return list(memoryview(self.content)[start:stop].cast("d"))
+
+    def buffer(self, name: str, dtype: str, *shape: int) -> Buffer:
+        """Return an array as compiled code reads it."""
+        start, stop = self.span(name, dtype, *shape)
+        memory = (ctypes.c_char * (stop - start)).from_buffer(self.content, start)
+        _require(ctypes.addressof(memory) % SIZES[dtype] == 0)
+        return Buffer(memory, shape)
+
+    def span(self, name: str, dtype: str, *shape: int) -> tuple[int, int]:
+        """Return where an array of this type and shape is, within the file."""
+        found = self.spans[name]
+        _require(found.dtype == dtype and found.shape == list(shape))
+        return found.start, found.stop
+
+
+def _filled(
+    size: int, n_columns: int, counts: bytearray, columns: bytearray, values: list[float]
+) -> list[float]:
+    """Return an array of which the nonzeros are stored, row by row."""
+    found, done = [0.0] * size, 0
+    for row, count in enumerate(counts):
+        for p in range(done, done + count):
+            _require(columns[p] < n_columns)
+            found[row * n_columns + columns[p]] = values[p]
+        done += count
+    return found
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise _Unfit
+
 
 # Bytes of a line, and tokens of a sequence, that workspace is made for at first; and the longest line.
 _LINE, _TOKENS, _LONGEST_LINE = 1 << 14, 1 << 9, 1 << 20

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from maxmargin import MultilabelSVC
 from maxmargin.structures.label_sets.estimator import LabelledRows
-from maxmargin.structures.label_sets.inference import chow_liu, mutual_information
+from maxmargin.structures.label_sets.model import chow_liu, mutual_information
 from maxmargin.structures.problem import n_bytes
 
 _rng = np.random.default_rng(0)

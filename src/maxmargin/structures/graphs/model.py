@@ -37,12 +37,7 @@ from maxmargin.encoding.labels import cost_matrix, pad_columns
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import described
 from maxmargin.structures import feature_map
-from maxmargin.structures.graphs.encode import (
-    Graphs,
-    encode_graphs,
-    encode_node_labels,
-    encode_node_weights,
-)
+from maxmargin.structures.graphs.encode import Graphs, encode_graphs, encode_node_labels, encode_node_weights
 from maxmargin.structures.graphs.inference import Neighbours, neighbours
 from maxmargin.structures.graphs.loopy import STEPS, Labelling, labelling
 from maxmargin.structures.graphs.oracle import GraphOracle, edge_size

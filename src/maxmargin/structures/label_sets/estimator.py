@@ -30,8 +30,7 @@ from maxmargin.runtime.arrays import FloatArray, IntArray, freeze
 from maxmargin.runtime.wording import quoted
 from maxmargin.solving.result import Callback
 from maxmargin.structures.graphs.loopy import MOST_NODES
-from maxmargin.structures.label_sets.inference import chow_liu
-from maxmargin.structures.label_sets.model import LabelGraph, LabelSets
+from maxmargin.structures.label_sets.model import LabelGraph, LabelSets, chow_liu
 
 # Which labels of a set are joined, and how the best set is found.
 

@@ -25,12 +25,7 @@ from maxmargin.encoding.checked import checked_count, checked_flags
 from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, kernel_array
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import feature_map, oracle
-from maxmargin.structures.margins import (
-    decode_rescored,
-    decode_with_margins,
-    enough,
-    n_parts,
-)
+from maxmargin.structures.margins import decode_rescored, decode_with_margins, enough, n_parts
 from maxmargin.structures.matchings.encode import (
     Links,
     checked_links,

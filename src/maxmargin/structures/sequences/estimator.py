@@ -15,13 +15,7 @@ from maxmargin.encoding.table import number_fields
 from maxmargin.estimators import confidence, explanation, inspection, sequences, tables
 from maxmargin.estimators.confidence import known_states, lists_of_marginals, split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import (
-    Examples,
-    Parts,
-    check_margins_rescaled,
-    label_weights,
-    share_right,
-)
+from maxmargin.estimators.examples import Examples, Parts, check_margins_rescaled, label_weights, share_right
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import FLAG, choice, flags
 from maxmargin.estimators.inspection import WeightTable, by_name, joint_table
