@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.files.conllu import detect
+from maxmargin.files.detection import detect
 from maxmargin.files.json_lines import JsonSequence, read_json_lines
 from maxmargin.files.sources import Malformed, Source
 

@@ -21,7 +21,8 @@ from fuzz.texts import COMMANDS, FORMATS, PIECES, TEXTS
 from maxmargin import Accelerated, Checkpoint, Pairwise, cli, solve
 from maxmargin.files.attributes import read_attributes
 from maxmargin.files.columns import read_columns, read_links
-from maxmargin.files.conllu import detect, read_conllu
+from maxmargin.files.conllu import read_conllu
+from maxmargin.files.detection import detect
 from maxmargin.files.sources import Source
 from maxmargin.files.svmlight import read_queries, read_svmlight
 from maxmargin.files.templates import parse_template

@@ -101,7 +101,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--template", "-t", metavar="TEMPLATE", help="template of features, of CRF++ or Wapiti, for columns"
     )
     parser.add_argument(
-        "--estimator", type=_command, choices=commands(), help="what to train (default: by the format)"
+        "--estimator", type=_trained, choices=commands(), help="what to train (default: by the format)"
     )
     parser.add_argument(
         "--tags",
@@ -391,7 +391,7 @@ def _add_compile(commands: "argparse._SubParsersAction[_Parser]") -> None:
     compile_.set_defaults(run=_compile)
 
 
-def _command(text: str) -> str:
+def _trained(text: str) -> str:
     """Return the name of an estimator among those of commands; say so if it is a former one."""
     if text != "parser":
         return text

@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from maxmargin.cli.models import result
+from maxmargin.cli.output import result
 from maxmargin.files.corpus.opening import Corpus
 from maxmargin.files.corpus.reading import encode_files
 

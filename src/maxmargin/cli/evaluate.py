@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
-from maxmargin.cli.models import is_model, load_model, noted_warnings, result
+from maxmargin.cli.models import is_model, load_model
+from maxmargin.cli.output import noted_warnings, result
 from maxmargin.encoding.labels import Label
 from maxmargin.evaluation import (
     Counts,
@@ -20,7 +21,8 @@ from maxmargin.evaluation import (
     share,
 )
 from maxmargin.files.columns import read_columns, read_links
-from maxmargin.files.conllu import ATTRIBUTES, CONLLU, JSON, detect, read_conllu
+from maxmargin.files.conllu import read_conllu
+from maxmargin.files.detection import ATTRIBUTES, CONLLU, JSON, detect
 from maxmargin.files.sources import Malformed, Source
 from maxmargin.runtime.wording import shown
 

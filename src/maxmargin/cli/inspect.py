@@ -3,7 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from maxmargin.cli.models import Estimator, edge_features, load_model, result
+from maxmargin.cli.models import Estimator, edge_features, load_model
+from maxmargin.cli.output import result
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from maxmargin.cli.models import note, noted_warnings, opened
+from maxmargin.cli.output import note, noted_warnings, opened
 from maxmargin.files.column_features import ColumnFeatures
 from maxmargin.files.columns import OUTSIDE, Sentence, read_columns
 from maxmargin.files.sources import Source

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from maxmargin.encoding.labels import Label
 from maxmargin.estimators import commands
 from maxmargin.files.columns import OUTSIDE
-from maxmargin.files.conllu import ATTRIBUTES, COLUMNS, CONLLU, JSON, SVMHMM, SVMLIGHT
+from maxmargin.files.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON, SVMHMM, SVMLIGHT
 from maxmargin.files.sealed import Json
 from maxmargin.files.sources import Malformed, Source
 from maxmargin.runtime.arrays import IntArray

@@ -15,10 +15,8 @@ from maxmargin.cli.models import (
     import_estimator,
     import_scikit_learn,
     new_estimator,
-    note,
-    noted_warnings,
-    result,
 )
+from maxmargin.cli.output import note, noted_warnings, result
 from maxmargin.cli.tasks import (
     Attributes,
     Classes,
@@ -33,7 +31,7 @@ from maxmargin.cli.tasks import (
 )
 from maxmargin.encoding.sequences import NumberedSequences
 from maxmargin.evaluation import are_phrase_tags, phrase_scores
-from maxmargin.files.conllu import ATTRIBUTES, COLUMNS, CONLLU, JSON, SVMHMM, SVMLIGHT, Detected, detect
+from maxmargin.files.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON, SVMHMM, SVMLIGHT, Detected, detect
 from maxmargin.files.sources import Source
 from maxmargin.runtime.interrupts import without_collection
 
