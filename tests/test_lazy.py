@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import maxmargin
-from maxmargin import compiling, methods, problems
+from maxmargin import compiling, datasets, displays, methods, problems, product
 
-LAZY = [maxmargin, compiling, methods, problems]
+LAZY = [maxmargin, compiling, datasets, displays, methods, problems, product]
 
 
 def said_by(program):

@@ -166,7 +166,7 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
     order, state = random_order(problem, 25, seed=2), start(METHOD, problem)
     state = state._replace(z=empty_blocks(size.examples, 100 * size.statistics))  # enough for the whole sweep
     alone = Acceleration(
-        every=3,
+        interval=3,
         stretch=5,
         end=25,
         examples=25,
@@ -175,8 +175,8 @@ def results_of_all_loops(case: Case, mode: str) -> dict[str, list[str]]:
         kappa=np.array([0.01]),
         growth=0.05,
         centre=np.zeros(size.weights),
-        way=0.1 * w,
-        pull=0.3,
+        centre_move=0.1 * w,
+        follow=0.3,
         gamma=np.zeros(size.examples),
     )
     moved = called(sweep, mode, problem, METHOD, state, state.w, Listed(order), new_scratch(problem), alone)

@@ -32,6 +32,8 @@ All this requires that a partition is the same when it is computed again: its di
 difference is an error.
 """
 
+import lazy_loader
+
 try:
     import distributed as _distributed  # noqa: F401
 except ImportError as _error:
@@ -39,31 +41,4 @@ except ImportError as _error:
         "maxmargin.dask: dask and distributed must be installed; run: pip install 'maxmargin[dask]'."
     ) from _error
 
-from maxmargin.dask.estimators import (
-    ChainSVC,
-    DependencySVC,
-    GraphSVC,
-    MatchingSVC,
-    MulticlassSVC,
-    MultilabelSVC,
-    SegmentSVC,
-)
-from maxmargin.dask.fleet import Round
-from maxmargin.dask.messages import PartitionError
-from maxmargin.dask.method import Distributed
-from maxmargin.dask.solving import rounds_of, solve
-
-__all__ = [
-    "ChainSVC",
-    "DependencySVC",
-    "Distributed",
-    "GraphSVC",
-    "MatchingSVC",
-    "MulticlassSVC",
-    "MultilabelSVC",
-    "PartitionError",
-    "Round",
-    "SegmentSVC",
-    "rounds_of",
-    "solve",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

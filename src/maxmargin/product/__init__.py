@@ -16,19 +16,6 @@ r"""Smooth convex functions over products of compact convex sets, minimised with
 [0.5 0.3]
 """
 
-from maxmargin.product.domains import Approximate as Approximate
-from maxmargin.product.domains import Birkhoff as Birkhoff
-from maxmargin.product.domains import Box as Box
-from maxmargin.product.domains import Domain as Domain
-from maxmargin.product.domains import L1Ball as L1Ball
-from maxmargin.product.domains import L2Ball as L2Ball
-from maxmargin.product.domains import NuclearNormBall as NuclearNormBall
-from maxmargin.product.domains import Oracle as Oracle
-from maxmargin.product.domains import Product as Product
-from maxmargin.product.domains import Simplex as Simplex
-from maxmargin.product.objectives import LeastSquares as LeastSquares
-from maxmargin.product.objectives import Quadratic as Quadratic
-from maxmargin.product.objectives import Smooth as Smooth
-from maxmargin.product.problem import BlockConditionalGradient as BlockConditionalGradient
-from maxmargin.product.problem import ConditionalGradient as ConditionalGradient
-from maxmargin.product.problem import ProductProblem as ProductProblem
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

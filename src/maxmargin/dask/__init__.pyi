@@ -1,0 +1,12 @@
+from .estimators import ChainSVC as ChainSVC
+from .estimators import DependencySVC as DependencySVC
+from .estimators import GraphSVC as GraphSVC
+from .estimators import MatchingSVC as MatchingSVC
+from .estimators import MulticlassSVC as MulticlassSVC
+from .estimators import MultilabelSVC as MultilabelSVC
+from .estimators import SegmentSVC as SegmentSVC
+from .fleet import Round as Round
+from .messages import PartitionError as PartitionError
+from .method import Distributed as Distributed
+from .solving import rounds_of as rounds_of
+from .solving import solve as solve

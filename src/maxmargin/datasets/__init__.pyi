@@ -1,0 +1,14 @@
+from .conll2000 import chunk_f1 as chunk_f1
+from .conll2000 import load_conll2000 as load_conll2000
+from .conll2000 import read_conll2000 as read_conll2000
+from .conll2000 import window_features as window_features
+from .digit_words import load_digit_words as load_digit_words
+from .hansards import alignment_error_rate as alignment_error_rate
+from .hansards import load_hansards as load_hansards
+from .ocr import load_ocr as load_ocr
+from .pictures import intersection_over_union as intersection_over_union
+from .pictures import load_nuclei as load_nuclei
+from .pictures import load_scene as load_scene
+from .pictures import load_snakes as load_snakes
+from .ud_ewt import load_ud_ewt as load_ud_ewt
+from .ud_ewt import read_conllu as read_conllu

@@ -1,0 +1,16 @@
+from .domains import Approximate as Approximate
+from .domains import Birkhoff as Birkhoff
+from .domains import Box as Box
+from .domains import Domain as Domain
+from .domains import L1Ball as L1Ball
+from .domains import L2Ball as L2Ball
+from .domains import NuclearNormBall as NuclearNormBall
+from .domains import Oracle as Oracle
+from .domains import Product as Product
+from .domains import Simplex as Simplex
+from .objectives import LeastSquares as LeastSquares
+from .objectives import Quadratic as Quadratic
+from .objectives import Smooth as Smooth
+from .problem import BlockConditionalGradient as BlockConditionalGradient
+from .problem import ConditionalGradient as ConditionalGradient
+from .problem import ProductProblem as ProductProblem
