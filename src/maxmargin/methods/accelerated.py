@@ -24,7 +24,7 @@ The certificate is always that of P, because :math:`\alpha` is feasible for the 
 **The choice of kappa.** A long step of the line search shows that the last pass made much progress, and that
 a larger :math:`\kappa` would be faster. A short step shows that passes fluctuate around their mean, and that
 a smaller :math:`\kappa` would be faster. So :math:`\kappa` is raised or lowered when the step leaves a band.
-It starts at about :math:`2 c \sqrt{\lambda / (n \bar s)}` (`first_kappa`), which has the
+It starts at about :math:`2 c \sqrt{\lambda / (n \bar s)}` (``first_kappa``), which has the
 right units: :math:`\bar s` is the mean of :math:`H_i / R_i^2`, the hinge over the squared length of the
 corner, which is the step of block i up to a factor :math:`\lambda n`. It is measured by a few steps before
 the run. With :math:`\kappa = 0` this is the inner method. No rate is known for an adapted :math:`\kappa` and

@@ -1,6 +1,6 @@
 r"""A stabilised bundle method for regularised risk (Teo, Vishwanathan, Smola and Le 2010).
 
-The planes and the program over them are those of the 1-slack method (`cutting_plane`). There are three
+The planes and the program over them are those of the 1-slack method (`CuttingPlane`). There are three
 differences. All planes are kept. The answer is the best weights so far, :math:`w^b`. They are known without
 further oracle calls, because the plane that touches the risk at u also gives the objective there,
 :math:`P(u) = \frac{\lambda}{2} \|u\|^2 + b - \langle a, u \rangle`. And the oracle is not called at the
