@@ -133,7 +133,8 @@ def test_names_for_own_models_and_methods_are_found(path: str) -> None:
 def test_every_module_of_the_version_before_can_be_imported() -> None:
     for folder, modules in _moved._MODULES.items():
         for name in modules.split() if folder != "dask" or find_spec("distributed") else ():
-            import_module(".".join(filter(None, ["maxmargin", folder, name])))
+            path = ".".join(filter(None, ["maxmargin", folder, name]))
+            assert import_module(path).__name__ == path
 
 
 def test_names_that_never_were_are_not_found() -> None:

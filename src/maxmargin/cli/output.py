@@ -11,7 +11,6 @@ from typing import IO
 from maxmargin.files.sources import STANDARD
 
 
-# The output of commands: results on standard output, as text or JSON, and notes on standard error.
 def note(text: str, *, quiet: bool = False) -> None:
     """Write a line to standard error, unless notes are not wanted."""
     if not quiet:
