@@ -264,6 +264,6 @@ def check_several(n_labels: int, owner: str) -> None:
     """Raise unless there are at least two labels."""
     if n_labels < 2:
         raise ValueError(
-            f"{owner}: y must have at least two different labels, got {n_labels} class; "
-            f"with one label there is nothing to learn."
+            f"{owner}: y must have at least two different labels, got {n_labels} class; with one label there "
+            "is nothing to learn (in cross-validation, shuffle or use fewer folds)."
         )

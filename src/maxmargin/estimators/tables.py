@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from maxmargin.encoding.kinds import is_numeric
@@ -72,6 +73,14 @@ def known_classes(model: AnyEstimator, call: Call) -> Labels | None:
         return given_classes(call.classes, model._owner)
     labels = listed_classes(call.classes, model._owner)  # may be floats, as those of scikit-learn
     return np.unique(call.classes if isinstance(call.classes, np.ndarray) else labels)  # type: ignore[arg-type]
+
+
+def check_classes(y: NDArray[np.generic]) -> None:
+    """Raise unless ``y`` holds classes, none of which is missing."""
+    missing = [i for i, label in enumerate(y.tolist()) if label is None] if y.dtype == object else []
+    if missing:
+        raise ValueError(f"y must have a class for each example, got None for example {missing[0]}.")
+    check_classification_targets(y)
 
 
 # The rows of a table.
@@ -155,7 +164,7 @@ def feature_names(model: AnyEstimator) -> Sequence[object]:
 
 def one_row(model: AnyEstimator, x: object, check: CheckFinite = check_finite) -> tuple[Table, RowReader]:
     """Return one row of features as a table, and its reader; raise if it is not one row."""
-    table = known_table(model, x if getattr(x, "ndim", 1) == 2 else _as_table(x), check)
+    table = known_table(model, x if len(getattr(x, "shape", ())) == 2 else _as_table(x), check)
     if table.shape[0] != 1:
         raise ValueError(f"{model._owner}: x must be one row of features, got {table.shape[0]} rows.")
     return table, RowReader(table, "example", named_by(feature_names(model)))
@@ -206,7 +215,7 @@ def score(self: AnyEstimator, X: object, y: object, sample_weight: object = None
 
 def is_table(X: object) -> bool:
     """Return whether X is a matrix of numbers, and not a list of users' objects."""
-    if issparse(X) or hasattr(X, "iloc"):
+    if issparse(X) or hasattr(X, "columns"):
         return True
     try:
         array = np.asarray(X)
@@ -216,8 +225,8 @@ def is_table(X: object) -> bool:
 
 
 def _as_table(x: object) -> object:
-    """Return a vector, which may be a row of a frame, as a table with one row."""
-    return x.to_frame().T if hasattr(x, "to_frame") else [x]
+    """Return a vector, which may be a row of a pandas frame, as a table with one row."""
+    return x.to_frame().T if hasattr(x, "to_frame") and hasattr(x, "iloc") else [x]
 
 
 def with_constant(table: Table) -> Table:

@@ -176,7 +176,9 @@ class TokenTransformer(  # type: ignore[call-arg]
     In graphs, only the features of nodes are transformed. Edges and their features stay as they are.
 
     Transformers that need labels get those of all tokens or nodes. Tokens of segments have the labels
-    ``"B-x"``, ``"I-x"`` and ``"O"``.
+    ``"B-x"``, ``"I-x"`` and ``"O"``. Weights of examples are not for the transformer.
+
+    There is no ``set_output``: what comes back are sequences or graphs, not one table.
 
     Examples
     --------

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from maxmargin.encoding.kinds import first_not_finite, pieces
@@ -51,13 +50,13 @@ class ClassReader(NamedTuple):
         return [Part(0, None)]
 
     def state(self, codes: IntArray, part: Part) -> object:
-        return self.classes[codes[0]].item()
+        return self.output(codes)
 
     def output(self, codes: IntArray) -> object:
-        return self.classes[codes[0]].item()
+        return self.classes.tolist()[codes[0]]  # whose items may be any objects
 
     def contributions(self, codes: IntArray) -> list[Contribution]:
-        k, label = int(codes[0]), self.classes[codes[0]].item()
+        k, label = int(codes[0]), self.output(codes)
         constant = single(None, "intercept", None, label, self.intercept[k])
         return [*self.example.contributions(0, None, label, self.coef[k]), *constant]
 
@@ -166,7 +165,7 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
 def _targets(y: object) -> Targets:
     """Return the true classes checked."""
     targets = check_array(column_or_1d(y), ensure_2d=False, dtype=None, input_name="y")
-    check_classification_targets(targets)
+    tables.check_classes(targets)
     return np.asarray(targets)
 
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from maxmargin.encoding.labels import Labels, check_several
@@ -132,7 +131,7 @@ class LabelSetReader(NamedTuple):
         return int(codes[part.number])
 
     def output(self, codes: IntArray) -> object:
-        return codes if self.classes is None else self.classes[codes[0]].item()
+        return codes if self.classes is None else self.classes.tolist()[codes[0]]
 
     def contributions(self, codes: IntArray) -> list[Contribution]:
         found: list[Contribution] = []
@@ -307,7 +306,7 @@ def _targets(model: "MultilabelSVC", y: object) -> Targets:
     check_no_lists(y, model._owner)
     targets: Targets = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     if targets.ndim == 1:
-        check_classification_targets(targets)
+        tables.check_classes(targets)
         return targets
     known = np.isin(targets, (0, 1))
     if not known.all():
