@@ -57,7 +57,7 @@ def test_error_rate_is_computed_from_counts():
     assert found == pytest.approx(1.0 - alignment_error_rate(sure, possible, predicted))
 
 
-def test_overlap_and_accuracy_of_counts():
+def test_overlap_and_accuracy_are_computed_from_counts():
     from _scores import ACCURACY, OVERLAP, SUBSETS
 
     rng = np.random.default_rng(0)

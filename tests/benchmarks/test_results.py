@@ -18,7 +18,7 @@ def test_curves_hold_median_and_best_over_seeds(frame):
     assert results.curve("OCR", "1/n", "BCFW", TEST_ERROR).median[-1] == pytest.approx(0.14)
 
 
-def test_where_a_curve_first_reaches_a_level():
+def test_a_curve_reaches_a_level_where_its_line_first_crosses_it():
     from _curves import Curve
 
     median = np.array([8.0, 2.0, 4.0, 1.0])

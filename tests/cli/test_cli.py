@@ -148,7 +148,9 @@ def test_an_interrupt_elsewhere_is_one_line(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_words")
-def test_plot_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plot_that_cannot_be_written_is_an_error_of_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plot = tmp_path / "demo.png"
     plot.mkdir()
     assert cli.main(["demo", "--plot", str(plot)]) == 1

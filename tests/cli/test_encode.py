@@ -24,7 +24,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_encode_train_tag(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_encoded_corpus_trains_the_model_of_its_files(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["encode", "data", "data", "-t", "template", "-o", "corpus", "--json", "--quiet"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["sequences"], found["tokens"], found["features"], found["format"]) == (4, 12, 9, "columns")

@@ -168,7 +168,9 @@ def test_new_sentences_have_margins_scores_and_weights(
     )
 
 
-def test_search_and_resume_work(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_is_around_the_scale_and_a_resumed_run_has_the_same_weights(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """C is "scale" by default: the search is around the number that it stands for."""
     (files / "data").write_text(2 * COLUMNS)
     assert run("train", "data", "-m", "model", "-t", "template", "--search", "--min-count", "2") == 0

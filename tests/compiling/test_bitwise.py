@@ -70,11 +70,15 @@ def bits_of_another_process(
 @pytest.fixture(scope="module")
 def without_compiler(request: pytest.FixtureRequest) -> dict[str, dict[str, list[str]]]:
     """Return the runs of a process in which everything is plain Python."""
-    return bits_of_another_process(request, test_solve_without_the_compiler, NUMBA_DISABLE_JIT="1")
+    return bits_of_another_process(
+        request, test_runs_have_the_same_bits_without_the_compiler, NUMBA_DISABLE_JIT="1"
+    )
 
 
 @pytest.mark.parametrize("name", marked(RUNS))
-def test_solve_without_the_compiler(name: str, without_compiler: dict[str, dict[str, list[str]]]) -> None:
+def test_runs_have_the_same_bits_without_the_compiler(
+    name: str, without_compiler: dict[str, dict[str, list[str]]]
+) -> None:
     compiled = run(name)
     assert len(compiled["gap"]) == 8
     assert compiled == without_compiler[name]
@@ -93,12 +97,14 @@ def by_numba_alone(request: pytest.FixtureRequest) -> dict[str, dict[str, list[s
         "from maxmargin.compiling.numba_private.pipeline import ARE_WHOLE, KERNEL, PART\n"
         "assert not ARE_WHOLE and 'pipeline_class' not in {*KERNEL, *PART}"
     )
-    return bits_of_another_process(request, test_solve_by_our_pipeline_and_by_that_of_numba, before)
+    return bits_of_another_process(
+        request, test_runs_have_the_same_bits_by_our_pipeline_and_by_that_of_numba, before
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OF_EVERY_MODEL)
-def test_solve_by_our_pipeline_and_by_that_of_numba(
+def test_runs_have_the_same_bits_by_our_pipeline_and_by_that_of_numba(
     name: str, by_numba_alone: dict[str, dict[str, list[str]]]
 ) -> None:
     assert ARE_WHOLE

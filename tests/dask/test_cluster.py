@@ -285,7 +285,7 @@ def test_classes_of_an_array_are_trained(client: Client) -> None:
     assert found.score(X, Y) == pytest.approx(expected.score(X, Y), abs=0.05)
 
 
-def test_parameters_that_a_cluster_does_not_serve(client: Client) -> None:
+def test_parameters_that_a_cluster_does_not_serve_are_refused(client: Client) -> None:
     data = bag.from_sequence([([["a"]], ["X"])])
     for name, value in {"kernel": "rbf", "probability": True, "warm_start": True}.items():
         with pytest.raises(ValueError, match=f"ChainSVC: {name} must be .* on a cluster"):

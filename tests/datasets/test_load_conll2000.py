@@ -210,7 +210,9 @@ def test_chunk_f1_is_that_of_all_spans(sentences: list[list[tuple[str, str]]]) -
         ([["O-NP"]], [["O"]], "got 'O-NP'"),
     ],
 )
-def test_chunk_f1_refuses(true: list[list[str]], pred: list[list[str]], message: str) -> None:
+def test_what_chunk_f1_cannot_score_is_refused(
+    true: list[list[str]], pred: list[list[str]], message: str
+) -> None:
     with pytest.raises(ValueError, match=f"^chunk_f1: .*{message}"):
         chunk_f1(true, pred)
 

@@ -73,7 +73,7 @@ def test_damaged_files_are_refused(tmp_path: Path, content: str | bytes, message
     assert "\n" not in str(caught.value)
 
 
-def test_refuses_tags(tmp_path: Path) -> None:
+def test_unknown_kinds_of_tags_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^read_conllu: tags must be 'both', 'upos' or 'xpos', got 'pos'"):
         read_conllu(tmp_path, tags="pos")
 

@@ -40,7 +40,7 @@ def expected(names, bags):
 
 
 @given(st.data(), st.lists(NAMES | SIMPLE, unique=True, min_size=1, max_size=40))
-def test_table_as_dict(data, names):
+def test_the_table_finds_what_a_dict_finds(data, names):
     asked = st.sampled_from(names) | NAMES | SIMPLE
     bags = data.draw(st.lists(st.lists(asked, max_size=9), min_size=1, max_size=9))
     bags.append([names[0]])
@@ -49,7 +49,7 @@ def test_table_as_dict(data, names):
 
 @pytest.mark.parametrize("slot", [0, 123, -1])
 @given(st.lists(SIMPLE, unique=True, min_size=1, max_size=40), st.lists(SIMPLE, min_size=1))
-def test_every_name_at_one_slot(slot, names, asked):
+def test_names_are_found_even_if_all_are_at_one_slot(slot, names, asked):
     """From the last slot, the search goes on at the start of the table."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table, "hash_of", lambda text, start, length: np.uint64(slot % 2**32))
@@ -57,7 +57,7 @@ def test_every_name_at_one_slot(slot, names, asked):
 
 
 @pytest.mark.parametrize("length", [7, 8, 9, 16])
-def test_names_as_long_as_a_machine_word_and_longer(length):
+def test_names_about_as_long_as_a_machine_word_are_told_apart(length):
     names = ["x" * (length - 1), "x" * length, "y" * length, "é" * (length // 2), "z", "", "x" * (length + 8)]
     longer = ["x" * (length + 1), "x" * length + "\0", "é" * (length // 2) + "x", "x" * (length - 1) + "é"]
     bags = [[*names, "x" * (length + 2)], [*longer, *names]]
@@ -75,7 +75,7 @@ def test_the_table_grows():
     assert as_texts(found.names) == names
 
 
-def test_names_with_the_separator_only():
+def test_names_that_hold_the_separator_are_found():
     names = ["\0", "a\0b"]
     bags = [["a\0b", "a", "b"], ["\0", "\0\0"]]
     assert look_up(names, bags) == expected(names, bags)
@@ -102,7 +102,7 @@ def test_chunks_cover_all_items_once(sizes, limit):
         assert sum(sizes[start : stop - 1]) <= limit
 
 
-def test_conll_names_by_table_and_by_dict():
+def test_names_of_conll_are_found_as_a_dict_finds_them():
     root = Path(__file__).resolve().parents[3] / "shared" / "data"
     path = Path(os.environ.get("MAXMARGIN_DATA", root)) / "conll2000" / "test.txt.gz"
     if not path.exists():

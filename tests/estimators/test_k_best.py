@@ -111,7 +111,7 @@ def _is_bio(labels: Array) -> bool:
 
 
 @pytest.mark.parametrize("k", [0, 1.5, None])
-def test_refuses(k: object) -> None:
+def test_a_k_that_is_no_positive_int_is_refused(k: object) -> None:
     model = ChainSVC(random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match=r"^ChainSVC: k must be an int >= 1, got "):
         model.predict_k_best(X, k)

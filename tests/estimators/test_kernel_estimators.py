@@ -108,7 +108,7 @@ def test_options_of_chains_work_with_a_kernel(options: dict[str, Any]) -> None:
         np.testing.assert_allclose(a.margins, b.margins, atol=1e-8)
 
 
-def test_attributes_of_support_rows(setting: Setting) -> None:
+def test_models_with_a_kernel_have_support_rows_and_linear_ones_coefficients(setting: Setting) -> None:
     make, X, y, _ = setting
     model = setting.new(kernel="rbf", **LOOSE).fit(X, y)
     n_rows = len(X) if make in (MulticlassSVC, MultilabelSVC) else sum(map(len, TOKENS))
@@ -183,7 +183,7 @@ def test_support_nodes_have_the_numbers_of_all_nodes_given() -> None:
         assert (np.concatenate(y)[model.support_] >= 0).all()
 
 
-def test_support_rows_of_data_that_are_read_once() -> None:
+def test_data_that_are_read_once_have_the_same_support_rows() -> None:
     weights = np.ones(len(TOKENS))
     weights[[0, 3]] = 0.0
     model = SETTINGS["chain"].new(kernel="rbf", **LOOSE)

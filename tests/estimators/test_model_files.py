@@ -248,7 +248,7 @@ def best_path(x: int, w: Any, y_true: int | None = None) -> int:
     )
 
 
-def test_what_cannot_be_saved(path: Path) -> None:
+def test_what_cannot_be_saved_is_refused_and_leaves_no_file(path: Path) -> None:
     class OwnSVC(MulticlassSVC):
         pass
 

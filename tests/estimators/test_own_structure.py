@@ -153,7 +153,7 @@ def model() -> AnswerSVC:
     return AnswerSVC(C=10.0, random_state=0).fit(X, Y)
 
 
-def test_it_trains_and_predicts_with_a_certificate(model: AnswerSVC) -> None:
+def test_a_structure_of_ones_own_is_trained_with_a_certificate(model: AnswerSVC) -> None:
     assert model.predict(X) == Y
     assert model.predict_single([0.1, 1.1]) is True
     assert model.score(X, Y) == 1.0
@@ -163,7 +163,7 @@ def test_it_trains_and_predicts_with_a_certificate(model: AnswerSVC) -> None:
     assert more.predict(X) == Y
 
 
-def test_it_has_margins_and_explanations(model: AnswerSVC) -> None:
+def test_a_structure_of_ones_own_has_margins_and_explanations(model: AnswerSVC) -> None:
     margins, found = model.predict_margins(X), model.explain(X[0])
     assert len(margins) == 4
     assert min(margins) > 0.0
@@ -172,7 +172,7 @@ def test_it_has_margins_and_explanations(model: AnswerSVC) -> None:
     assert model.top_features(k=1)["kind"].tolist() == ["number"]
 
 
-def test_it_has_files_and_pickles(model: AnswerSVC, tmp_path: Path) -> None:
+def test_a_structure_of_ones_own_has_files_and_pickles(model: AnswerSVC, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     for again in (maxmargin.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         assert type(again) is AnswerSVC
@@ -180,7 +180,7 @@ def test_it_has_files_and_pickles(model: AnswerSVC, tmp_path: Path) -> None:
         assert again.predict(X) == Y
 
 
-def test_it_has_only_the_methods_that_it_names(model: AnswerSVC) -> None:
+def test_a_structure_of_ones_own_has_only_the_methods_that_it_names(model: AnswerSVC) -> None:
     assert not hasattr(model, "predict_marginals")
     assert not hasattr(AnswerSVC, "top_transitions")
     assert "Yes or no" in (AnswerSVC.__doc__ or "")

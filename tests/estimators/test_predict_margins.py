@@ -149,7 +149,7 @@ def test_classes_have_margins(n_classes: int, kernel: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_threads_find_the_same(name: str) -> None:
+def test_margins_do_not_depend_on_threads(name: str) -> None:
     model = fitted(name)
     one = model.predict_margins(KINDS[name].X)
     two = model.set_params(n_jobs=2).predict_margins(KINDS[name].X)

@@ -58,7 +58,9 @@ def set_in(header: dict[str, Any], name: str, value: Any) -> None:
         ("structured", {"_joint": "arrays", "_joint.size": 10**12}, "bytes for a file of this size"),
     ],
 )
-def test_what_is_said_and_how_little_is_allocated(tmp_path: Path, name: str, changes: Any, said: str) -> None:
+def test_wrong_headers_are_refused_before_much_is_allocated(
+    tmp_path: Path, name: str, changes: Any, said: str
+) -> None:
     outer, inner, body = parts(FILES[name])
     for key, value in changes.items():
         set_in(inner, key, value)

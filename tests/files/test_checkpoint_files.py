@@ -72,7 +72,7 @@ def test_writing_takes_two_percent_and_little_is_lost(every: float, seconds: flo
     assert longest - step <= lost.min() <= lost.max() <= longest + 2.0 * step
 
 
-def test_passes_between_two_files(tmp_path: Path) -> None:
+def test_a_file_is_written_every_so_many_passes(tmp_path: Path) -> None:
     disk = SlowDisk(0.0)
     with mock.patch.object(container, "write", disk.write), mock.patch.object(limits, "time", disk):
         keeper = Keeper(Checkpoint(tmp_path / "run", "3 passes"), Identity("", "", "", {}), Progress(2))

@@ -34,7 +34,9 @@ SENTENCES = [[["He", "PRP", "B-NP"], ["runs", "VBZ", "B-VP"]], [["Yes", "UH", "O
         gzip.compress(TEXT.encode(), mtime=0),
     ],
 )
-def test_equal_sentences(tmp_path: Path, content: bytes) -> None:
+def test_sentences_do_not_depend_on_compression_encodings_and_line_ends(
+    tmp_path: Path, content: bytes
+) -> None:
     assert read(tmp_path / "data", content) == SENTENCES
 
 

@@ -435,7 +435,7 @@ def test_where_no_loss_is_possible_kappa_is_zero() -> None:
 @pytest.mark.parametrize(
     "inner", [Averaged(BlockFrankWolfe(LAM)), FrankWolfe(LAM), Accelerated(Pairwise(LAM))]
 )
-def test_methods_that_cannot_be_accelerated(inner: Any) -> None:
+def test_methods_that_cannot_be_accelerated_are_refused(inner: Any) -> None:
     with pytest.raises(
         ValueError, match=r"^Accelerated: inner must be Away, BlockExact, BlockFrankWolfe or Pairwise"
     ) as e:

@@ -83,7 +83,7 @@ def test_weights_and_signs_can_wrap_blocks(case: Case) -> None:
     assert found.weights[:4].min() >= 0.0
 
 
-def test_goes_on_at_another_lam_and_with_more_sequences(case: Case) -> None:
+def test_a_run_goes_on_at_another_lam_and_with_more_sequences(case: Case) -> None:
     first = ran(take(case.problem, [0, 1, 2, 3]))
     best = naive.optimum(case.data, 2.0 * LAM)
     more = ran(case.problem, Anchored(BlockFrankWolfe(2.0 * LAM), 1), start=first, max_passes=40)

@@ -153,7 +153,7 @@ def test_the_best_point_of_a_scaled_simplex_is_found(pairs: list[tuple[float, fl
 
 @settings(max_examples=10)
 @given(multiclass_cases(rows=("dense", "whole")), st.integers(0, 1000), st.sampled_from([0.01, 0.3, 5.0]))
-def test_what_holds_after_every_visit(case: Case, seed: int, lam: float) -> None:
+def test_no_visit_lowers_the_dual_or_leaves_the_simplex(case: Case, seed: int, lam: float) -> None:
     """The dual does not decrease, no gap is negative, and the point is that of variables in the simplex."""
     method, dual = BlockExact(lam), 0.0
     for state in block_states(case.problem, method, random_order(case.problem, 15, seed)):

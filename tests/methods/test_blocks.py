@@ -96,7 +96,7 @@ def test_clearing_leaves_zero_vectors() -> None:
     assert not np.any([dense_block(blocks, i, LENGTH) for i in range(N_BLOCKS)])
 
 
-def test_bytes_in_use() -> None:
+def test_bytes_in_use_are_those_of_the_room_of_blocks() -> None:
     blocks = empty_blocks(N_BLOCKS, LENGTH)
     empty = state_bytes(blocks)
     add_to_block(blocks, 0, 1.0, as_move(np.ones(LENGTH)))

@@ -285,7 +285,7 @@ def test_the_cost_is_measured(monkeypatch: pytest.MonkeyPatch, argmax: float, co
     assert problem.calls["argmax"] <= 9
 
 
-def test_predefined_steps() -> None:
+def test_predefined_steps_converge() -> None:
     case, method = interpreted(multiclass_case(12, n=6)), Cached(BlockFrankWolfe(LAM, Predefined()), COST)
     optimum = naive.optimum(case.data, LAM)
     result = ran(case.problem, method, max_passes=60)
@@ -329,7 +329,7 @@ def test_wrong_arguments_are_refused(arguments: tuple[Any, ...], message: str) -
         Cached(*arguments)
 
 
-def test_what_cannot_go_around_a_cache() -> None:
+def test_wrappers_that_cannot_go_around_a_cache_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"^Averaged: .*, got Cached; it must not run its own loop; write Cached"
     ):

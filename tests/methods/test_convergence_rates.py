@@ -137,7 +137,7 @@ def averaged_gap(case: Case, method: Averaged, order: Array) -> float:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_expected_improvement_of_one_step(given_setting: Setting, rule: str) -> None:
+def test_one_step_improves_by_what_lemma_C_2_promises(given_setting: Setting, rule: str) -> None:
     """Lemma C.2, exactly: over the choice of the block, E f' <= f - gamma/n g + gamma^2/(2n) C_f^(x)."""
     case, n = given_setting.case, len(given_setting.case.X)
     method, order = BlockFrankWolfe(LAM, RULES[rule]), random_order(given_setting.case.problem, 12, seed=3)

@@ -41,7 +41,7 @@ small_cases = st.one_of(
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("lam", [0.1, 1.0])
 @pytest.mark.parametrize("method", ["1-slack", "BMRM", "BMRM, not stabilised"])
-def test_every_pass(method: str, lam: float, name: str) -> None:
+def test_every_pass_is_that_of_the_naive_method(method: str, lam: float, name: str) -> None:
     """The planes are the same as long as w is off the kinks of hinges, on which near the optimum it is."""
     case, made = CASES[name](3), METHODS[method](lam)
     expected = naive_cuts.bundle(case.data, lam, getattr(made, "mu", 1.0))

@@ -305,7 +305,7 @@ def test_wrong_arguments_are_refused(arguments: tuple[Any, ...], message: str) -
         Divided(*arguments)
 
 
-def test_what_cannot_go_around_parts() -> None:
+def test_wrappers_that_cannot_go_around_parts_are_refused() -> None:
     with pytest.raises(
         ValueError,
         match=r"^Averaged: .*, got Divided; it must not run its own loop; write Divided\(Averaged",
@@ -319,7 +319,7 @@ def test_what_cannot_go_around_parts() -> None:
         solve(CASES["multiclass"]().problem, METHODS["accelerated"], sampling="gap")
 
 
-def test_goes_on_from_a_result(case: Case) -> None:
+def test_a_run_goes_on_from_a_result_and_loses_nothing(case: Case) -> None:
     for method in (METHODS["pairwise"], METHODS["accelerated"]):
         first = ran(case.problem, method, n_jobs=2)
         again = ran(case.problem, method, start=first, n_jobs=2)

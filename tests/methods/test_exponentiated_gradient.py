@@ -96,7 +96,7 @@ def test_step_sizes_are_halved() -> None:
 @pytest.mark.long
 @settings(max_examples=40)
 @given(small_cases, st.integers(0, 1000), st.sampled_from([0.001, 0.1, 5.0]))
-def test_what_holds_after_every_visit(case: Case, seed: int, lam: float) -> None:
+def test_no_visit_lowers_the_dual_or_parts_from_the_distributions(case: Case, seed: int, lam: float) -> None:
     """The dual does not decrease, no gap is negative, and the means are those of the distributions."""
     method = ExponentiatedGradient(lam)
     dual = naive.dual(case.data, uniform_alpha(case.data), lam)

@@ -53,7 +53,7 @@ def test_constrained_weights_are_multiplied_by_the_projected_dual() -> None:
     assert difference_products(phi, w, centre, dual, 0.5, work) == pytest.approx(expected)
 
 
-def test_which_maps_have_the_dot_product() -> None:
+def test_plain_and_weighted_maps_alone_have_the_dot_product() -> None:
     own = SimpleNamespace(inner_product=np.dot)
     others = SignConstrained(PLAIN, ALL), Kernelised(PLAIN, X, GaussianKernel(0.5)), rebased(PLAIN, Scaling)
     assert is_euclidean(PLAIN.map)

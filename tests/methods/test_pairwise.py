@@ -95,7 +95,7 @@ def test_no_rounding_is_left_of_a_weight_that_is_lost() -> None:
     assert rest > 50  # where a sum would have left some
 
 
-def test_steps_as_long_as_they_may_be() -> None:
+def test_no_step_takes_more_weight_than_there_is() -> None:
     """The best step is taken if alpha allows it, and none where all weight is on one plane."""
     planes = truth_planes(1, 4)
     planes.extent[0, SIZE] = 2
@@ -110,7 +110,7 @@ def test_steps_as_long_as_they_may_be() -> None:
 
 @settings(max_examples=30)
 @given(small_cases, st.integers(0, 1000), st.sampled_from(list(METHODS)), st.sampled_from([0.01, 0.3, 5.0]))
-def test_what_holds_after_every_visit(case: Case, seed: int, kind: str, lam: float) -> None:
+def test_no_visit_lowers_the_dual_or_leaves_the_simplex(case: Case, seed: int, kind: str, lam: float) -> None:
     """The dual does not decrease, no gap is negative, and the point is that of variables in the simplex."""
     method, dual = METHODS[kind](lam), 0.0
     for state in block_states(case.problem, method, random_order(case.problem, 25, seed)):

@@ -168,7 +168,7 @@ def test_products_with_planes_are_those_of_psi(planes: Planes) -> None:
         assert planes.work.margin[:size] == pytest.approx(margins - 0.3 * psi @ image, abs=1e-12)
 
 
-def test_a_move_made_of_planes(planes: Planes) -> None:
+def test_a_move_is_the_sum_of_the_planes_added_to_it(planes: Planes) -> None:
     move, expected = new_move(LENGTH), np.zeros(LENGTH)
     for i, c, scale in ((0, 1, 0.5), (1, 3, -2.0), (2, 0, 4.0), (0, 4, 0.25)):
         add_plane(planes, i, c, scale, move)
@@ -252,7 +252,7 @@ def test_room_is_refused_only_for_want_of_it() -> None:
     assert has_plane_room(planes._replace(**enough), 0, PARTS)
 
 
-def test_bytes_in_use() -> None:
+def test_bytes_in_use_are_those_of_the_room_of_planes() -> None:
     planes = truth_planes(N_BLOCKS, PARTS)
     before, plane = plane_bytes(planes), random_plane(30)
     include_corner(planes, 0, plane.loss, 0.0, corner_of(plane))

@@ -143,7 +143,7 @@ def test_a_pass_has_n_visits_and_can_be_cut(sampling: str) -> None:
         assert [visited(some_visits(visits, 9), t) for t in range(2)] == whole[9:]
 
 
-def test_what_can_be_told_of_a_visit_before_it() -> None:
+def test_visits_are_known_beforehand_unless_they_are_drawn() -> None:
     listed = as_visits(np.array([4, 0, 2]))
     assert [expected(listed, t) for t in range(4)] == [4, 0, 2, -1]
     drawn = ByGap(np.array([1, -1, 0]), np.full(3, 0.5), np.ones(4))

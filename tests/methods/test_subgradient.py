@@ -200,7 +200,7 @@ def test_other_methods_have_the_factor_one() -> None:
 
 
 @pytest.mark.parametrize("case", [chain_case(1, (3, 1, 2)), multiclass_case(1)])
-def test_where_the_statistics_of_an_example_end(case: Case) -> None:
+def test_the_statistics_of_an_example_end_with_its_last_token(case: Case) -> None:
     """No score of an example is read or written beyond."""
     size = sizes(case.problem).statistics
     ends = [statistics_size(case.problem.map, i) for i in range(len(case.X))]

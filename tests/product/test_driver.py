@@ -50,7 +50,7 @@ def test_a_result_has_its_gap_and_its_best_value(name: str) -> None:
     assert len(seen) == result.history.passes[-1] == seen[-1].oracle_calls / N
 
 
-def test_limits_and_callbacks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_limits_and_callbacks_end_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     problem = problem_of()
     assert solve(problem, METHODS["blocks"], tol=0.0, max_passes=3).status is Status.MAX_PASSES
     stopped = solve(problem, METHODS["blocks"], tol=0.0, callbacks=[lambda p: False, ProgressLine()])

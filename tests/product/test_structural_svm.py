@@ -46,7 +46,7 @@ def test_the_batch_moves_as_by_algorithm_2(case: Case, rule: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_averages_are_the_same(case: Case, scheme: str) -> None:
+def test_averages_are_those_of_algorithm_4(case: Case, scheme: str) -> None:
     problem, A = svm_dual(case.data, LAM)
     ours, theirs = BlockConditionalGradient(average=scheme), Averaged(BlockFrankWolfe(LAM), scheme)
     for n_steps in (1, 7, 16, 50):

@@ -140,7 +140,7 @@ def test_minus_one_is_as_many_as_processors() -> None:
 @pytest.mark.parametrize(
     ("n_jobs", "got"), [(0, "0"), ("two", "'two'"), (1.5, "1.5"), (np.nan, "nan"), ([2], "a list")]
 )
-def test_numbers_that_solve_refuses(n_jobs: Any, got: str) -> None:
+def test_wrong_numbers_of_threads_are_refused(n_jobs: Any, got: str) -> None:
     problem = multiclass_case(1).problem
     with pytest.raises(
         ValueError, match=r"^solve: n_jobs must be an int other than 0, or None, got"
@@ -161,7 +161,7 @@ def test_certificates_have_the_same_bits(case: Case, n_jobs: int) -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3, 7])
-def test_predictions_are_the_same(case: Case, n_jobs: int) -> None:
+def test_predictions_do_not_depend_on_threads(case: Case, n_jobs: int) -> None:
     w = random_weights(case)
     expected = decode_all(case.problem, layout(case.problem, w))
     # The score of y less that of the truth is -<w, psi(y)>.

@@ -214,7 +214,7 @@ def test_given_outputs_are_compared(case: Case) -> None:
     assert check_problem(own, outputs=everything).ok
 
 
-def test_an_output_that_the_oracle_never_returns() -> None:
+def test_an_output_that_the_oracle_never_returns_is_found_if_given() -> None:
     class Mutant(Classes):
         def argmax(self, i: int, theta: Array, y: Array, work: None) -> None:
             y[0] = np.argmax((theta + self.cost[self.y[i]])[:-1])

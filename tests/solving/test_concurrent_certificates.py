@@ -103,7 +103,7 @@ def test_a_run_waits_for_the_certificate_with_which_it_may_end(case: Case) -> No
     )
 
 
-def test_nobody_is_free(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_thread_is_free_beside_parts_or_users_objects(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two parts need two threads, and users' objects are called from one."""
     monkeypatch.setattr(objective, "ConcurrentCertificate", None)
     settings: dict[str, Any] = {"tol": 0.0, "max_passes": 2, "check_every": 1, "n_jobs": 2}
@@ -182,7 +182,7 @@ def test_a_certificate_out_of_time_is_left_out(case: Case, monkeypatch: pytest.M
     assert (found.history.rows[-1].dual, found.gap) == (expected.history.rows[-1].dual, expected.gap)
 
 
-def test_work_beside_other_work() -> None:
+def test_work_for_which_no_thread_is_free_does_not_wait_for_one() -> None:
     """Work for which no thread is free does not wait for one."""
     go_on = threading.Event()
     with threads(2):

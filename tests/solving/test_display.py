@@ -61,7 +61,7 @@ def test_no_line_is_shown_before_the_delay() -> None:
     assert stream.getvalue().strip() == ""
 
 
-def test_no_line_where_nobody_looks() -> None:
+def test_no_line_is_shown_where_nobody_looks() -> None:
     assert shown(io.StringIO(), delay=0) == ""
 
 
@@ -216,7 +216,7 @@ def test_the_plot_can_be_in_the_users_panels() -> None:
     assert logarithmic[0].get_xscale() == "log"
 
 
-def test_plot_of_an_optimum_found() -> None:
+def test_a_gap_of_zero_is_drawn() -> None:
     exact = Measurement(20.0, 200, 0.4, primal=0.5, dual=0.5, gap=0.0)
     objectives, gap = plot_convergence(History((*ROWS, exact)))
     objectives.figure.canvas.draw()

@@ -21,7 +21,7 @@ def test_columns_are_arrays():
     assert history.seconds.dtype == np.float64
 
 
-def test_is_a_sequence_of_rows():
+def test_a_history_is_a_sequence_of_rows():
     history = History(ROWS)
     assert len(history) == 2
     assert tuple(history) == ROWS

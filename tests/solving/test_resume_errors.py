@@ -40,7 +40,7 @@ def test_what_is_no_start_is_refused(start: Any, got: str) -> None:
 
 
 @pytest.mark.parametrize("keep", ["bets", "", None, ["best"], 1])
-def test_keep(keep: Any) -> None:
+def test_an_unknown_keep_is_refused(keep: Any) -> None:
     case, method = growing("multiclass", 0).first(4), BlockFrankWolfe(LAM)
     message = message_of(case, method, WarmStart(some_passes(case, method), keep))
     assert message == (

@@ -42,7 +42,7 @@ def optimum():
 
 
 @pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-4])
-def test_stops_at_tol_and_brackets_the_optimum(tol, optimum):
+def test_a_run_stops_at_tol_and_brackets_the_optimum(tol, optimum):
     result = solve(PROBLEM, METHOD, tol=tol, max_passes=10**4, random_state=0)
     assert result.status is Status.CONVERGED
     assert result.gap == result.primal - result.dual <= tol

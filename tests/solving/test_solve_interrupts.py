@@ -155,7 +155,7 @@ def test_an_interrupt_in_every_certificate_is_raised():
         solve(problem, METHODS["bcfw"], tol=0.0, check_every=1, random_state=0)
 
 
-def test_again_while_the_last_certificate_is_made(optimum):
+def test_an_interrupt_in_the_last_certificate_leaves_the_one_before(optimum):
     # One certificate after the first pass; then a step and the certificate that follows are interrupted.
     problem = Watched(interrupt, "argmax", [2 * N + 5, 2 * N + 9])
     result = solve(problem, METHODS["bcfw"], tol=0.0, check_every=1, random_state=0)
@@ -165,7 +165,7 @@ def test_again_while_the_last_certificate_is_made(optimum):
 
 @pytest.mark.parametrize("function", ["argmax", "push"])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_pressed_once_is_heard_after_the_step(method, function, optimum):
+def test_ctrl_c_pressed_once_is_heard_after_the_step(method, function, optimum):
     before = signal.getsignal(signal.SIGINT)
     result = solve(Watched(press, function, [N + 5]), method, tol=0.0, random_state=0)
     assert_brackets(result, optimum)
@@ -174,7 +174,7 @@ def test_pressed_once_is_heard_after_the_step(method, function, optimum):
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_pressed_twice_is_heard_at_once(optimum):
+def test_ctrl_c_pressed_twice_is_heard_at_once(optimum):
     problem = Watched(press, "argmax", [3, 4])
     result = solve(problem, METHODS["fw"], tol=0.0, random_state=0)
     assert_brackets(result, optimum)

@@ -199,7 +199,7 @@ EVERYWHERE = METHODS | {
 
 @pytest.mark.parametrize("limit", [3.0, 20.0, 50.0, 77.0, 200.0, 333.0])
 @pytest.mark.parametrize("method", EVERYWHERE.values(), ids=EVERYWHERE)
-def test_everything_counts(ticks, optimum, method, limit):
+def test_all_that_a_run_does_counts(ticks, optimum, method, limit):
     """The choice of kappa, passes of batch methods and certificates, to within a tenth or one oracle call."""
     result = solve(SLOW, method, tol=0.0, time_limit=limit, max_passes=10**6, random_state=0)
     assert result.status is Status.TIME_LIMIT

@@ -212,7 +212,7 @@ def one_line(error, *names):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_valid_arguments_build(model):
+def test_valid_arguments_make_a_problem(model):
     assert sizes(build(model)).examples >= 2
 
 

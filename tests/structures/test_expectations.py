@@ -86,7 +86,7 @@ def test_at_a_low_temperature_the_mean_is_the_corner(made: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.every_case
 @pytest.mark.parametrize("made", [chain_case, multiclass_case])
-def test_compiled_and_interpreted_means(made: Any) -> None:
+def test_compiled_means_are_the_interpreted_ones(made: Any) -> None:
     case = made(2)
     w = layout(case.problem, 3.0 * np.random.default_rng(2).normal(size=case.data.psi[0].shape[1]))
     for i in range(len(case.X)):

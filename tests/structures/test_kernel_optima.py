@@ -182,7 +182,7 @@ def test_what_is_known_of_a_kernel_decides_on_certificates() -> None:
             assert not certified
 
 
-def test_a_kernel_of_parts_of_a_result_that_was_certified_at_rebuilt_weights() -> None:
+def test_a_result_beside_linear_features_is_certified_at_rebuilt_weights() -> None:
     problem = kernel_problem("chain", random_rows(3), GaussianKernel(0.5), linear=random_rows(4))
     result = ran(problem, METHODS["accelerated"], 10)
     np.testing.assert_array_equal(rebuilt(problem.map, result.w), result.w)

@@ -144,13 +144,13 @@ def test_wrappers_of_the_oracle_change_nothing(name: str) -> None:
         assert (found_means(wrapped, i, w)[0] == found_means(plain, i, w)[0]).all()
 
 
-def test_range_of_scores() -> None:
+def test_the_range_of_scores_is_the_widest_of_all_words() -> None:
     case = tree_case(4, (3, 2))
     w = np.random.default_rng(4).normal(size=sizes(case.problem).weights)
     assert score_range(case.problem, w) == pytest.approx(max(np.ptp(x @ w) for x in case.X), rel=1e-12)
 
 
-def test_which_models_have_means() -> None:
+def test_matchings_cuts_and_messages_alone_have_no_means() -> None:
     assert all(has_means(made(0).problem.oracle) for made in MADE.values())
     without = [
         matching_case(0),
@@ -164,7 +164,7 @@ def test_which_models_have_means() -> None:
 @pytest.mark.parametrize(
     "name", sorted({*MADE} - {"multiclass", "chain", "heads, several roots", "projective, several roots"})
 )
-def test_compiled_and_interpreted_means(name: str) -> None:
+def test_compiled_means_are_the_interpreted_ones(name: str) -> None:
     case = MADE[name](2)
     w = 3.0 * np.random.default_rng(2).normal(size=sizes(case.problem).weights)
     for i in range(len(case.X)):

@@ -48,7 +48,9 @@ def test_tables_are_products_of_rows(kind: str, lengths: list[int], n_columns: i
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("model", ["chain", "segments"])
-def test_runs_are_the_same(kind: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_the_same_with_and_without_tables(
+    kind: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, offsets = features(kind, 40, 30, 0), np.array([0, 7, 12, 13, 22, 31, 40])
     codes = np.random.default_rng(1).integers(3, size=40)
 

@@ -195,7 +195,7 @@ def test_three_functions_keep_their_signs(form: str) -> None:
     ]
 
 
-def test_is_pickled() -> None:
+def test_a_pickle_keeps_the_signs() -> None:
     case = CASES["multiclass"]
     problem = SignConstrained(case.problem, [5, 1, 5])
     again = pickle.loads(pickle.dumps(problem))
@@ -210,7 +210,7 @@ def test_is_pickled() -> None:
 @pytest.mark.parametrize(
     "method", [Divided(BLOCK), CuttingPlane(LAM), Perceptron(LAM), Accelerated(Divided(BLOCK))]
 )
-def test_refuses_methods(method: Any) -> None:
+def test_methods_without_signs_are_refused(method: Any) -> None:
     with pytest.raises(
         ValueError, match=r"^solve: method must be FrankWolfe, .* for sign-constrained weights, got"
     ):
@@ -218,7 +218,7 @@ def test_refuses_methods(method: Any) -> None:
 
 
 @pytest.mark.parametrize("nonnegative", [[9], [-1], [0.5], 3, [True, False], "ab", [[1]]])
-def test_refuses_indices(nonnegative: Any) -> None:
+def test_wrong_indices_are_refused(nonnegative: Any) -> None:
     expected = r"^SignConstrained: nonnegative must be indices of weights, ints from 0 to 8, or 9 bools, got"
     with pytest.raises(ValueError, match=expected):
         SignConstrained(CASES["multiclass"].problem, nonnegative)

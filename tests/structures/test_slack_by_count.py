@@ -188,7 +188,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_refuses_what_it_cannot_count(message: str) -> None:
+def test_losses_that_cannot_be_counted_are_refused(message: str) -> None:
     with pytest.raises(ValueError, match=f"^SlackRescaled: slack rescaling needs {message}") as caught:
         SlackRescaled(REFUSED[message].problem)
     assert "\n" not in str(caught.value)

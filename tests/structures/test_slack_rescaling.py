@@ -100,7 +100,7 @@ def check_optimum(case: Case, method: Any) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_is_wrong_with_it(name: str) -> None:
+def test_rescaled_problems_pass_all_checks(name: str) -> None:
     case = CASES[name]
     outputs = [list(map(list, outputs)) for outputs in case.data.outputs]
     report = check_problem(SlackRescaled(case.problem), outputs=outputs)

@@ -129,7 +129,7 @@ def test_three_functions_reach_the_weighted_optimum() -> None:
     assert not check_problem(Weighted(custom(case), weights), random_state=0).findings
 
 
-def test_the_optimum_by_means_and_with_slacks_rescaled() -> None:
+def test_weights_multiply_expectations_and_rescaled_slacks() -> None:
     case = multiclass_case(4)
     weights = some_weights(case)
     plain = Weighted(Counting(case.problem), weights)

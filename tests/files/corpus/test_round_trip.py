@@ -294,7 +294,7 @@ def test_faults_are_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_what_a_corpus_cannot_do(corpus: Corpus) -> None:
+def test_what_a_corpus_cannot_do_is_refused(corpus: Corpus) -> None:
     for model in (ChainSVC(min_count=2), ChainSVC(kernel="rbf")):
         with pytest.raises(ValueError, match="a corpus is for fit with kernel='linear' and min_count=1"):
             model.fit(corpus)

@@ -47,7 +47,7 @@ def model(**options: Any) -> StructuredSVC:
     return StructuredSVC(features, loss, argmax, **({"C": 10.0, "tol": 1e-3, "random_state": 0} | options))
 
 
-def test_it_learns_and_its_objective_is_that_of_a_quadratic_program() -> None:
+def test_the_objective_is_that_of_a_quadratic_program() -> None:
     X, y = data(6)
     fitted = model(C=1.0, tol=1e-5, max_iter=1000).fit(X, y)
     names = {name: k for k, name in enumerate(fitted.feature_names_)}

@@ -149,7 +149,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("X", "message"), REFUSED)
-def test_refuses(X: Any, message: str) -> None:
+def test_wrong_sentences_are_refused(X: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^Owner: ({message})") as caught:
         encode_tagged(X, owner="Owner")
     assert "\n" not in str(caught.value)

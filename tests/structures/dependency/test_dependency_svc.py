@@ -73,7 +73,7 @@ def test_arrays_and_sparse_matrices_agree():
         np.testing.assert_array_equal(one, other)
 
 
-def test_learns_from_words_and_tags():
+def test_trees_are_learnt_from_words_and_tags():
     model = fitted(SENTENCES)
     assert model.score(SENTENCES, HEADS) == 1.0
     assert model.coef_.shape == (model.n_features_in_,)
@@ -108,7 +108,7 @@ def test_clones_pickles_and_threads_agree():
         np.testing.assert_array_equal(one, third)
 
 
-def test_grid_search_works():
+def test_a_search_for_C_scores_and_predicts():
     search = GridSearchCV(DependencySVC(tol=0.1, random_state=0), {"C": [0.01, 1.0]}, cv=KFold(2))
     search.fit(SENTENCES, HEADS)
     assert search.best_score_ > 0.3
@@ -137,13 +137,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("features", "heads", "parameters", "message"), REFUSED)
-def test_refuses(features, heads, parameters, message):
+def test_wrong_data_are_refused(features, heads, parameters, message):
     with pytest.raises((TypeError, ValueError), match=f"^DependencySVC: ({message})") as caught:
         DependencySVC(**parameters).fit(features, heads)
     assert "\n" not in str(caught.value)
 
 
-def test_refuses_other_features_than_those_of_fit():
+def test_other_features_than_those_of_fit_are_refused():
     with pytest.raises(NotFittedError):
         DependencySVC().predict(X)
     with pytest.raises(ValueError, match=r"^DependencySVC: arcs of X have 3 features, but .* fitted with 2"):

@@ -150,7 +150,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("features", "y", "options", "message"), REFUSED)
-def test_refuses(features: Any, y: Any, options: dict[str, Any], message: str) -> None:
+def test_wrong_arcs_and_heads_are_refused(
+    features: Any, y: Any, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^Dependency: ({message})") as caught:
         Dependency.from_arcs(features, y, **options)
     assert "\n" not in str(caught.value)

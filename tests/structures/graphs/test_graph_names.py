@@ -117,7 +117,7 @@ def test_rare_names_are_left_out() -> None:
         GraphSVC(min_count=7, **RUN).fit([*X, (*graph(["a"] * 7)[:2], [["x"]] * 6)], [*Y, ["P"] * 7])
 
 
-def test_values_and_halves_without_names() -> None:
+def test_names_may_have_values_and_be_of_nodes_or_edges_alone() -> None:
     named = [([{"word": "a", "x": 2.0}, {"x": 0.5}], [(0, 1)], [{"near": True, "far": 0.25}])]
     model = GraphSVC(**RUN).fit(named, [[0, 1]])
     assert (model.feature_names_, model.edge_feature_names_) == (["word=a", "x"], ["near", "far"])

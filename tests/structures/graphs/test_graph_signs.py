@@ -107,7 +107,7 @@ def test_threads_and_more_graphs_give_the_same_model() -> None:
         ("edges", r"^The 'nonnegative' parameter of GraphSVC must be an instance of 'dict' or None"),
     ],
 )
-def test_refuses(nonnegative: Any, expected: str) -> None:
+def test_wrong_signs_are_refused(nonnegative: Any, expected: str) -> None:
     with pytest.raises(ValueError, match=expected) as error:
         model_of("tree", nonnegative=nonnegative).fit(X, Y)
     assert "\n" not in str(error.value)

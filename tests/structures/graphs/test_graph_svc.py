@@ -179,7 +179,7 @@ def test_the_search_is_bounded_by_choice():
         model.set_params(search=-1).predict(graphs)
 
 
-def test_learns_and_scores():
+def test_score_is_the_share_of_right_nodes():
     model = fitted(C=10.0, loss="hamming")
     assert model.edge_coef_[0] > 0
     right = [(p == y.ravel()) for p, y in zip(model.predict(X), Y, strict=True)]
@@ -205,7 +205,7 @@ def test_clones_pickles_and_threads_agree():
         np.testing.assert_array_equal(one, alone)
 
 
-def test_grid_search_works():
+def test_a_search_for_C_keeps_the_best_score():
     search = GridSearchCV(GraphSVC(tol=0.1, random_state=0), {"C": [0.01, 1.0]}, cv=KFold(2))
     search.fit(X, Y, node_weights=[np.ones(y.size) for y in Y])
     assert search.best_score_ == search.cv_results_["mean_test_score"].max() > 0.5
@@ -220,12 +220,12 @@ def test_warm_start_goes_on():
     assert model.gap_ <= 0.02 * max(model.history_.primal.min(), 1.0)
 
 
-def test_no_convergence_is_said():
+def test_a_fit_that_does_not_converge_warns():
     with pytest.warns(ConvergenceWarning, match=r"^GraphSVC: .* raise max_iter or tol, or lower C"):
         fitted(tol=0.0, max_iter=1, C=100.0)
 
 
-def test_refuses():
+def test_wrong_data_and_parameters_are_refused():
     with pytest.raises(NotFittedError):
         GraphSVC().predict(X)
     with pytest.raises(ValueError, match="The 'inference' parameter of GraphSVC must be"):

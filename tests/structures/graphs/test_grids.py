@@ -38,7 +38,7 @@ def test_differences_of_colours_are_absolute() -> None:
     assert edge_differences(image.reshape(-1, 2), [[0, 3]]).tolist() == [[2.0, 4.0]]
 
 
-def test_refuses() -> None:
+def test_wrong_shapes_and_connectivities_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^grid_edges: connectivity must be 4 or 8, got 6"):
         grid_edges((2, 2), 6)
     with pytest.raises(ValueError, match=r"^grid_edges: shape must be \(rows, columns\), .* got \(0, 2\)"):

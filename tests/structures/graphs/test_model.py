@@ -258,13 +258,13 @@ REFUSED: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("graphs", "y", "message"), REFUSED)
-def test_refuses(graphs: Any, y: Any, message: str) -> None:
+def test_wrong_graphs_and_labels_are_refused(graphs: Any, y: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^Graph: {message}") as caught:
         Graph.from_graphs(graphs, y)
     assert "\n" not in str(caught.value)
 
 
-def test_refuses_settings() -> None:
+def test_wrong_settings_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^Graph: inference='cut' is for two labels, got 3; use"):
         Graph.from_graphs(X, [["a", "b", "c"], ["a", "a"]], inference="cut")
     with pytest.raises(ValueError, match=r"^Graph: inference must be one of .*, got 'guess'"):

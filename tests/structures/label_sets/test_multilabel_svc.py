@@ -193,7 +193,7 @@ def test_sparse_features_clones_pickles_and_grid_searches_work():
     assert search.best_score_ > 0.3
 
 
-def test_refuses():
+def test_wrong_tables_are_refused():
     with pytest.raises(ValueError, match=r"^MultilabelSVC: y must be zeros and ones, .* got 2"):
         fitted(labels=Y + 1)
     with pytest.raises(ValueError, match=r"^MultilabelSVC: .*inconsistent numbers of samples"):

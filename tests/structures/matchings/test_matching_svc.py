@@ -108,7 +108,7 @@ def test_intercept_is_a_constant_feature():
     assert (model.n_features_in_, other.n_features_in_) == (2, 3)
 
 
-def test_learns_and_scores():
+def test_score_is_the_f1_of_links():
     model = fitted(C=10.0)
     assert model.coef_[0] > abs(model.coef_[1])
     predicted = model.predict(X)
@@ -143,7 +143,7 @@ def test_clones_pickles_and_threads_agree():
         np.testing.assert_array_equal(one, alone)
 
 
-def test_grid_search_and_cross_validation_work():
+def test_searches_and_cross_validation_score_by_links():
     search = GridSearchCV(MatchingSVC(tol=0.1, random_state=0), {"C": [0.01, 1.0]}, cv=KFold(2))
     search.fit(X, Y, possible=[[(0, 0)]] * len(X))
     scores = search.cv_results_["mean_test_score"]
@@ -161,7 +161,7 @@ def test_warm_start_goes_on():
     assert model.set_params(C=2.0).fit(X, Y).gap_ <= 0.02
 
 
-def test_no_convergence_is_said():
+def test_a_fit_that_does_not_converge_warns():
     with pytest.warns(ConvergenceWarning, match=r"^MatchingSVC: .* raise max_iter or tol, or lower C"):
         fitted(tol=0.0, max_iter=1, C=100.0)
 

@@ -163,20 +163,20 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("features", "y", "message"), REFUSED)
-def test_refuses(features: Any, y: Any, message: str) -> None:
+def test_wrong_features_and_links_are_refused(features: Any, y: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^Matching: ({message})") as caught:
         Matching.from_links(features, y)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("costs", [{"wrong": -1.0}, {"missed": np.nan}, {"missed": np.inf}, {"wrong": "1"}])
-def test_refuses_costs(costs: dict[str, Any]) -> None:
+def test_wrong_costs_are_refused(costs: dict[str, Any]) -> None:
     (name,) = costs
     with pytest.raises(ValueError, match=f"^Matching: {name} must be a finite number >= 0, got "):
         Matching.from_links(X, Y, **costs)
 
 
 @pytest.mark.parametrize("fertility", [0, 1.5, None])
-def test_refuses_fertilities(fertility: Any) -> None:
+def test_wrong_fertilities_are_refused(fertility: Any) -> None:
     with pytest.raises(ValueError, match=r"^Matching: fertility must be an int >= 1, got "):
         Matching.from_links(X, Y, fertility=fertility)

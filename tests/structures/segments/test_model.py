@@ -265,7 +265,9 @@ REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("features", "y", "settings", "message"), REFUSED)
-def test_refuses(features: Any, y: Any, settings: dict[str, Any], message: str) -> None:
+def test_wrong_segments_and_settings_are_refused(
+    features: Any, y: Any, settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^Segments: {message}") as caught:
         Segments.from_sequences(features, y, **settings)
     assert "\n" not in str(caught.value)

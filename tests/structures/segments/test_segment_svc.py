@@ -42,7 +42,7 @@ def learnt():
     return fitted()
 
 
-def test_learns_segments(learnt):
+def test_segments_are_learnt(learnt):
     model = learnt
     assert model.predict(X) == SEGMENTS
     assert model.predict_tags(X) == TAGS
@@ -164,7 +164,7 @@ def test_clones_pickles_and_threads_agree():
     assert clone(model).fit(X, SEGMENTS).predict(X) == SEGMENTS
 
 
-def test_grid_search_works():
+def test_a_search_for_C_scores_and_predicts():
     search = GridSearchCV(SegmentSVC(tol=0.1, random_state=0), {"C": [0.1, 10.0]}, cv=KFold(2))
     search.fit(X, TAGS)
     assert search.best_score_ > 0.3
@@ -203,13 +203,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("features", "y", "parameters", "message"), REFUSED)
-def test_refuses(features, y, parameters, message):
+def test_wrong_data_are_refused(features, y, parameters, message):
     with pytest.raises((TypeError, ValueError), match=f"^SegmentSVC: {message}") as caught:
         SegmentSVC(**parameters).fit(features, y)
     assert "\n" not in str(caught.value)
 
 
-def test_refuses_parameters_and_use_before_fit(learnt):
+def test_wrong_parameters_and_use_before_fit_are_refused(learnt):
     with pytest.raises(NotFittedError):
         SegmentSVC().predict(X)
     for parameters in ({"loss": "f1"}, {"max_length": 0}, {"max_length": "long"}):
@@ -267,7 +267,7 @@ def test_partial_fit_is_certified_for_all_sequences():
         ),
     ],
 )
-def test_partial_fit_with_what_the_first_call_had_not(y, message):
+def test_partial_fit_refuses_what_the_first_call_had_not(y, message):
     model = SegmentSVC(C=10.0, tol=10.0).partial_fit([X[0][:4], X[1]], [SEGMENTS[0], SEGMENTS[1]])
     with pytest.raises(ValueError, match=message):
         model.partial_fit([X[4][:4]], y)

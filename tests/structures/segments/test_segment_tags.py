@@ -69,6 +69,6 @@ def test_ints_and_arrays_are_coded_with_tokens_outside() -> None:
 
 
 @pytest.mark.parametrize("tag", ["", "B", "B-", "E-x", 3, None])
-def test_refuses_other_tags(tag: Any) -> None:
+def test_tags_other_than_bio_are_refused(tag: Any) -> None:
     with pytest.raises(ValueError, match="expected the tags 'O', 'B-label' or 'I-label'"):
         segments_of_tags(["B-x", tag])

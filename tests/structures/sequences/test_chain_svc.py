@@ -151,7 +151,7 @@ def test_the_certificate_is_that_of_an_enumeration(loss, loss_of):
     assert model.n_iter_ == model.history_.passes[-1]
 
 
-def test_learns_what_follows_what():
+def test_what_follows_what_is_learnt():
     model = fitted()
     np.testing.assert_array_equal(model.transitions_.argmax(axis=1), [1, 2, 0])
     assert model.score(X, Y) > 0.9

@@ -190,7 +190,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("y", "forbidden", "message"), REFUSED)
-def test_refuses(y: Any, forbidden: Any, message: str) -> None:
+def test_forbidden_labels_and_wrong_pairs_are_refused(y: Any, forbidden: Any, message: str) -> None:
     for make in (
         lambda: ChainSVC(forbidden=forbidden).fit(X, y),
         lambda: Chain.from_sequences(X, y, forbidden=forbidden),
@@ -202,7 +202,7 @@ def test_refuses(y: Any, forbidden: Any, message: str) -> None:
         Chain.from_sequences(X, y, forbidden=3)
 
 
-def test_refuses_lengths_that_no_labelling_has() -> None:
+def test_lengths_that_no_labelling_has_are_refused() -> None:
     forbidden = [(before, after) for before in "ab" for after in "ab"]
     model = ChainSVC(forbidden=forbidden, random_state=0).fit([np.ones((1, 1))] * 2, [["a"], ["b"]])
     assert [len(y) for y in model.predict([np.ones((1, 1))])] == [1]

@@ -85,7 +85,7 @@ def test_sums_are_right_for_scores_far_apart(seed: int, length: int, K: int, apa
     assert found[2] == pytest.approx(counts, abs=1e-11)
 
 
-def test_of_equal_scores() -> None:
+def test_equal_scores_make_all_paths_alike() -> None:
     """All paths are alike: K^T of them, each label with probability 1 / K."""
     log_partition, marginals, counts = run(np.full((50, 4), -2.0), np.zeros((4, 4)), 4)
     assert log_partition == pytest.approx(50 * (math.log(4) - 2.0), rel=1e-13)

@@ -195,13 +195,15 @@ REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("features", "labels", "options", "message"), REFUSED)
-def test_refuses(features: Any, labels: Any, options: dict[str, Any], message: str) -> None:
+def test_wrong_data_and_options_are_refused(
+    features: Any, labels: Any, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=f"^SecondOrderChain: {message}") as caught:
         SecondOrderChain.from_sequences(features, labels, **options)
     assert "\n" not in str(caught.value)
 
 
-def test_what_it_does_not_have() -> None:
+def test_methods_that_need_expectations_are_refused() -> None:
     problem = SecondOrderChain.from_sequences(X, Y)
     with pytest.raises(TypeError, match=r"^solve: ExponentiatedGradient needs .* got SecondOrderOracle; use"):
         solve(problem, ExponentiatedGradient(LAM))

@@ -62,7 +62,7 @@ def test_certificate_and_predictions_are_those_of_an_enumeration() -> None:
         assert tuple(predicted) == best
 
 
-def test_learns_what_follows_two_labels() -> None:
+def test_what_follows_two_labels_is_learnt() -> None:
     second = clone(MODEL).set_params(tol=0.005).fit(X, Y)
     assert second.trigrams_.shape == (3, 3, 3)
     seen = {abc for y in Y for abc in zip(y, y[1:], y[2:], strict=False)}
@@ -124,7 +124,7 @@ def test_warm_start_goes_on_unless_the_order_changes() -> None:
 
 
 @pytest.mark.parametrize("order", [0, 3, 1.5, "2", None])
-def test_refuses_orders(order: Any) -> None:
+def test_other_orders_are_refused(order: Any) -> None:
     with pytest.raises(ValueError, match=r"^The 'order' parameter of ChainSVC must be .*\. Got ") as caught:
         ChainSVC(order=order).fit(X, Y)
     assert "\n" not in str(caught.value)
@@ -143,6 +143,6 @@ def test_k_best_labellings_have_the_margins_of_their_scores() -> None:
         assert len({tuple(z) for z in labels}) == min(30, 3 ** len(x))
 
 
-def test_what_has_second_order_only() -> None:
+def test_trigrams_need_a_model_of_second_order() -> None:
     with pytest.raises(AttributeError, match=r"^ChainSVC: trigrams_ needs a model of order 2, got order 1"):
         _ = clone(MODEL).set_params(order=1).fit(X, Y).trigrams_
