@@ -178,10 +178,11 @@ def test_cases_share_no_random_generator():
     for file in Path(__file__).parent.rglob("*.py"):
         tree = tree_of(file)
         shared = {ast.unparse(node.targets[0]) for node in tree.body if _makes_generator(node)}
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
-        read = {node.id for each in functions for node in ast.walk(each) if isinstance(node, ast.Name)}
-        local = {node.arg for each in functions for node in ast.walk(each) if isinstance(node, ast.arg)}
-        assert not shared & (read - local), file
+        for each in ast.walk(tree):
+            if isinstance(each, ast.FunctionDef | ast.Lambda):
+                read = {node.id for node in ast.walk(each) if isinstance(node, ast.Name)}
+                local = {node.arg for node in ast.walk(each) if isinstance(node, ast.arg)}
+                assert not shared & (read - local), (file, each.lineno)
 
 
 def _makes_generator(node):
