@@ -22,6 +22,17 @@ from maxmargin import ChainSVC, GraphSVC, SegmentSVC, TokenTransformer, encode_f
 from maxmargin.encoding import names as lookup
 from maxmargin.encoding.sequences import SequenceEncoder
 
+
+class Scalar:
+    """As other libraries have them."""
+
+    def __init__(self, value: Any = 2.5) -> None:
+        self.value = value
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
 # An item, and the names and values that it has here.
 CASES: dict[str, tuple[Any, dict[str, float]]] = {
     "text": ({"word": "dog"}, {"word=dog": 1}),
@@ -30,6 +41,7 @@ CASES: dict[str, tuple[Any, dict[str, float]]] = {
     "zero": ({"a": 0}, {"a": 0}),
     "number of NumPy": ({"a": np.float32(0.5), "b": np.int8(2)}, {"a": 0.5, "b": 2}),
     "decimal": ({"a": Decimal("1.5")}, {"a": 1.5}),
+    "what float() takes": ({"a": np.array(1.5), "b": {"c": Scalar()}}, {"a": 1.5, "b:c": 2.5}),
     "dict": ({"next": {"word": "dog", "n": 2.0}}, {"next:word=dog": 1, "next:n": 2}),
     "dict in a dict in a dict": ({"a": {"b": {"c": {"d": 1.5}}}}, {"a:b:c:d": 1.5}),
     "list": ({"tags": ["N", "V"]}, {"tags:N": 1, "tags:V": 1}),
@@ -259,6 +271,10 @@ WRONG = {
     "none": ({"next": {"word": None}}, TypeError, "feature 'next:word' of token 1 of sequence 1"),
     "object": ({"a": {"b": {"c": object()}}}, TypeError, "feature 'a:b:c' of token 1 of sequence 1"),
     "generator": ({"a": (x for x in "b")}, TypeError, "feature 'a' of token 1 of sequence 1"),
+    "several numbers": ({"a": {"b": Scalar(None)}}, TypeError, "feature 'a:b' of token 1 of sequence 1"),
+    "not finite": ({"a": Scalar(np.inf)}, ValueError, "feature 'a' of token 1 of sequence 1"),
+    "time": ({"a": np.datetime64("2000")}, TypeError, "feature 'a' of token 1 of sequence 1"),
+    "text without axes": ({"a": np.array("1.5")}, TypeError, "feature 'a' of token 1 of sequence 1"),
     "complex": ({"a": {"b": 1j}}, TypeError, "feature 'a:b' of token 1 of sequence 1"),
     "nan": ({"a": {"b": "x", "c": np.nan}}, ValueError, "feature 'a:c' of token 1 of sequence 1 of X is nan"),
     "decimal nan": ({"a": Decimal("NaN")}, ValueError, "feature 'a' of token 1 of sequence 1 of X is "),

@@ -33,7 +33,8 @@ from maxmargin.runtime.wording import described, quoted
 # Tokens whose features are dicts and collections within dicts, named as python-crfsuite names them.
 #
 # ``{"next": {"word": "dog", "tags": ["N", "V"]}}`` has the features ``next:word=dog``, ``next:tags:N`` and
-# ``next:tags:V``. The feature of a text is ``name=text`` at any depth, as it is in flat dicts.
+# ``next:tags:V``. The feature of a text is ``name=text`` at any depth, as it is in flat dicts; this is how
+# python-crfsuite documents it, and it stores ``name:text``.
 
 # Between the name of a dict or a collection and the names in it.
 _WITHIN = ":"
@@ -48,7 +49,7 @@ class _NotAName(Exception):
 
 
 def flattened(
-    tokens: Sequence[Collection[object]], place: Callable[[int], str], owner: str
+    tokens: Sequence[Collection[object]], place: Callable[[int], str], owner: str, sign: str = "="
 ) -> tuple[list[list[str]], list[object]]:
     """Return the names of the features of each token, and the values of all features, in the same order.
 
@@ -60,6 +61,8 @@ def flattened(
         Describes the place of a token, given its number, for error messages.
     owner : str
         The name that errors begin with.
+    sign : str, default="="
+        What stands between a name and its text.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def flattened(
     for t, token in enumerate(tokens):
         names: list[str] = []
         try:
-            _add(token, "", names, values)
+            _add(token, "", sign, names, values)
         except _NotAName as error:
             raise TypeError(f"{owner}: {place(t)} has the feature {error}") from None
         except RecursionError:
@@ -83,7 +86,9 @@ def flattened(
     return bags, values
 
 
-def _add(features: Collection[object], within: str, names: list[str], values: list[object]) -> None:
+def _add(
+    features: Collection[object], within: str, sign: str, names: list[str], values: list[object]
+) -> None:
     """Append the names and values of a dict, or of a collection of names."""
     if not isinstance(features, Mapping):
         found = [_text(name, within) for name in features]
@@ -96,9 +101,9 @@ def _add(features: Collection[object], within: str, names: list[str], values: li
         name = within + (key if type(key) is str else _text(key, within))
         if isinstance(value, _TEXTS):
             value = value if type(value) is str else _text(value, name + _WITHIN)
-            name += "=" + value
+            name += sign + value
         elif type(value) not in _PLAIN and isinstance(value, _NESTED):
-            _add(value, name + _WITHIN, names, values)
+            _add(value, name + _WITHIN, sign, names, values)
             continue
         names.append(name)
         values.append(value)
@@ -297,13 +302,13 @@ def read_named(sequences: list[object], kind: Kind, owner: str, words: Words = S
     return _read_dicts(features, owner) if types == {dict} else read_nested(features, owner)
 
 
-def read_nested(features: NamedFeatures, owner: str) -> NamedFeatures:
+def read_nested(features: NamedFeatures, owner: str, sign: str = "=") -> NamedFeatures:
     """Return the features of tokens of any form: dicts within dicts, dicts among lists, names in bytes.
 
     This is the slowest reader, and the one that says which name is wrong; flat dicts and lists of strings do
     without it.
     """
-    bags, values = flattened(features.tokens, features.place, owner)
+    bags, values = flattened(features.tokens, features.place, owner, sign)
     sizes = _lengths(bags)
     features = features._replace(tokens=bags, counts=sizes, bags=bags, sizes=sizes)
     return features._replace(values=_checked_numbers(features, values, set(map(type, values)), owner))
@@ -362,10 +367,11 @@ def _checked_numbers(
 ) -> NDArray[np.float64] | None:
     """Return the values of all features as `_numbers` does; raise unless they are finite numbers or texts."""
     text = {t for t in types if issubclass(t, str)}
-    wrong = {t for t in types - text if not issubclass(t, Real | np.bool_ | Decimal)}
-    if wrong:
-        k = next(k for k, value in enumerate(values) if type(value) in wrong)
-        raise TypeError(_wrong_value(features, k, values[k], owner))
+    others = {t for t in types - text if not issubclass(t, Real | np.bool_ | Decimal)}
+    if others:
+        wrong = (k for k, value in enumerate(values) if type(value) in others and not _is_number(value))
+        if (k := next(wrong, None)) is not None:
+            raise TypeError(_wrong_value(features, k, values[k], owner))
     numbers = _numbers(values, text)
     bad = None if numbers is None else first_not_finite(numbers)
     if bad is not None:
@@ -391,6 +397,16 @@ def _numbers(values: list[object], text: set[type]) -> NDArray[np.float64] | Non
     numbers = np.ones(len(values))
     numbers[~is_text] = _floats(list(compress(values, (~is_text).tolist())))
     return numbers
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value of an uncommon class is a number: an array without axes, or what float() takes."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.ndim == 0 and value.dtype.kind in "biuf"
+    try:
+        return hasattr(value, "__float__") and float(value) is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def _floats(values: list[object]) -> NDArray[np.float64]:
