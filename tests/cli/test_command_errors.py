@@ -47,7 +47,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         ("train rows -m model -t template", "--template: expected a column file, got the format svmlight"),
         ("train data -m model --loss zero", "The 'loss' parameter of ChainSVC must be"),
-        ("train data -m model --set nothing=1", "maxmargin: ChainSVC: got the parameter 'nothing', expected"),
+        ("train data -m model --set zzz=1", "maxmargin: ChainSVC: got the parameter 'zzz', expected one of"),
+        ("train data -m model --set ordr=2", "ChainSVC: got the parameter 'ordr', expected order, perhaps"),
+        ("train picture -m model", "picture:1: expected text, got a zero byte: the file is binary"),
+        ("train latin -m model", "latin:1: expected text in UTF-8, got byte 0xe9; give the encoding of the "),
         ("train rows -m model --min-count 2", "maxmargin: MulticlassSVC: got the parameter 'min_count', exp"),
         ("tag data data", "data: expected"),
         ("evaluate data data2", "data2: expected 2 labels in sentence 1, got 1"),
@@ -60,6 +63,17 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "evaluate data2",
             "data2: expected truth and prediction in the last two columns, got 'O' in the las",
         ),
+        ("evaluate attributes", "attributes:2: expected 3 columns as in the lines before, got 2"),
+        (
+            "evaluate trees",
+            "trees: expected columns, the last two truth and prediction, got the format conllu",
+        ),
+        (
+            "evaluate rows",
+            "rows: expected columns, the last two truth and prediction, got the format svmlight",
+        ),
+        ("evaluate python", "evaluate: expected two files, got a model alone: python; give the other, too"),
+        ("evaluate --links data", "evaluate: expected two files, got a file of links alone: data; give the"),
         ("evaluate --links data data", "data:1: expected links such as"),
         ("tag python data", "python: expected a model that 'maxmargin train' wrote, got one without"),
     ],
@@ -73,6 +87,10 @@ def test_faults_are_one_line(
     (files / "one").write_text("the\n")
     (files / "rows").write_text("1 1:1\n")
     (files / "data2").write_text("x O\n")
+    (files / "attributes").write_text("A\tw=1\tx=1\nB\tw=2\n")
+    (files / "trees").write_text("1\tw\t_\tX\tX\t_\t0\t_\t_\t_\n")
+    (files / "picture").write_bytes(b"\x89PNG\0")
+    (files / "latin").write_bytes("\xe9t\xe9 NN B-NP\n".encode("latin-1"))
     maxmargin.MulticlassSVC(random_state=0).fit([[0.0], [1.0]], [0, 1]).save("python")
     assert cli.main(arguments.split()) == 1
     (*notes, line) = capsys.readouterr().err.splitlines()
@@ -91,6 +109,7 @@ def test_faults_are_one_line(
         ("train data -m model --jobs 0", "must be an int >= 1, got '0'"),
         ("train data -m model --set order", "must be NAME=VALUE, got 'order'"),
         ("train data -m model --format xml", "invalid choice: 'xml'"),
+        ("tag model data --encoding latin1x", "must be an encoding that Python knows, got 'latin1x'"),
         ("evaluate a b c", "expected one or two files, got 3"),
     ],
 )

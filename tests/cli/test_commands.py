@@ -104,6 +104,45 @@ def test_columns_without_labels_are_tagged_from_standard_input(
     assert err.startswith("maxmargin: 2 sentences, 2 tokens in ")
 
 
+def test_files_in_another_encoding_train_the_same_model(
+    files: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    text = COLUMNS.replace("the", "thé").replace("DT", "D\xc9T")
+    template = TEMPLATE + "U02:é%x[0,0]\n"
+    (files / "template").write_text(template, encoding="utf-8")
+    train(files, text, "-t", "template")
+    same: Any = maxmargin.load("model")
+    (files / "template").write_text(template, encoding="latin-1")
+    latin = ("--encoding", "latin-1")
+    train(files, text.encode("latin-1"), "-t", "template", *latin)
+    found: Any = maxmargin.load("model")
+    assert found.feature_names_ == same.feature_names_
+    assert found.coef_.tobytes() == same.coef_.tobytes()
+    for output in ("-", "tagged"):
+        assert run("tag", "model", "data", "-q", *latin, "-o", output) == 0
+    written = capsysbinary.readouterr().out
+    assert written == (files / "tagged").read_bytes()
+    assert written.decode("latin-1").startswith("thé D\xc9T B-NP B-NP\n")
+    assert run("evaluate", "tagged", *latin) == run("evaluate", "model", "data", *latin) == 0
+    assert capsysbinary.readouterr().out.count(b"FB1: 100.00\n") == 2
+    assert run("encode", "data", "-t", "template", "-o", "corpus", "-q", *latin) == 0
+    assert run("train", "corpus", "-m", "other", "-q") == 0
+    assert maxmargin.load("other").feature_names_ == same.feature_names_  # type: ignore[attr-defined]
+
+
+def test_labels_that_the_encoding_of_the_output_lacks_are_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(files, COLUMNS.replace("B-NP", "B-\u0141"))
+    (files / "data").write_text("the DT\n")
+    for output in ("-", "tagged"):
+        assert run("tag", "model", "data", "-q", "--encoding", "latin-1", "-o", output) == 1
+        assert "expected one that has all characters of labels, got iso8859-1, without '\\u0141'" in (
+            capsys.readouterr().err
+        )
+    assert not (files / "tagged").exists()
+
+
 def test_margins_are_a_column(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(files, "-DOCSTART- -X- O\n\n" + COLUMNS, "-C", "10")
     assert run("tag", "model", "data", "--quiet", "--margins") == 0

@@ -65,7 +65,7 @@ def test_blocks_end_where_sequences_do(tmp_path: Path) -> None:
         ("A\tx:nan\n", "data:1: expected a finite number behind ':'"),
         ("@weight:2\nA\tx\n", "data:1: expected a label: declarations such as @weight are not supported"),
         (b"A\tx\n\nA\t\xe9t\xe9\n", "data:3: expected text in UTF-8, got byte 0xe9"),
-        ("A\tx\nA\t\0\n", "data:2: expected text, got the control character"),
+        ("A\tx\nA\t\0\n", "data:2: expected text, got a zero byte"),
     ],
 )
 def test_faults_name_file_and_line(tmp_path: Path, content: str | bytes, message: str) -> None:

@@ -18,6 +18,8 @@ from maxmargin.files.sources import Malformed, Source
         ("12:30 CD O\n", "columns"),
         ("B-NP\tw[0]=An\tpos=DT\nI-NP\tw[0]=A\tpos=NN\n", "attributes"),
         ("A\tx\ty\nB\tx\n", "attributes"),
+        ("He PRP B-NP\nruns\tVBZ\tB-VP\nfast\tRB B-ADVP\n", "columns"),
+        ("A\tw x\nB\tw y\tz\n", "attributes"),
         ("1 qid:1 1:1 2:1\n2 qid:1 3:1\n", "svmhmm"),
         ("# first\n+1 1:1 2:1\n-1 3:1\n", "svmlight"),
         ("1,3 1:1\n 2:1\n", "svmlight"),

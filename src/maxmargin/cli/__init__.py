@@ -121,6 +121,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     _add_settings(parser)
     _add_jobs(parser)
+    _add_encoding(parser)
     _add_quiet(parser)
     _add_json(parser)
 
@@ -172,6 +173,7 @@ def _add_encode(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hash-bits", type=count, metavar="B", help="hash the names of features to B bits, up to 30"
     )
+    _add_encoding(parser)
     _add_quiet(parser)
     _add_json(parser)
 
@@ -200,6 +202,7 @@ def _add_tag(parser: argparse.ArgumentParser) -> None:
         help="add margins: by how much the score falls if a label has to differ",
     )
     _add_jobs(parser)
+    _add_encoding(parser)
     _add_quiet(parser)
 
 
@@ -208,6 +211,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         "files", metavar="FILE", nargs="+", action=_OneOrTwo, help="one or two files, as below"
     )
     parser.add_argument("--links", action="store_true", help="the files hold word alignments")
+    _add_encoding(parser)
     _add_json(parser)
 
 
@@ -226,6 +230,16 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
 
 def _add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=count, metavar="N", help="threads (default: 1)")
+
+
+def _add_encoding(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--encoding",
+        type=_encoding,
+        default="utf-8",
+        metavar="NAME",
+        help="encoding of data, template and output, such as latin-1 (default: utf-8)",
+    )
 
 
 def _add_quiet(parser: argparse.ArgumentParser) -> None:
@@ -270,6 +284,16 @@ def count(text: str) -> int:
     if not (text.isdecimal() and int(text) >= 1):
         raise argparse.ArgumentTypeError(f"must be an int >= 1, got {text!r}")
     return int(text)
+
+
+def _encoding(text: str) -> str:
+    """Check the name of an encoding."""
+    from maxmargin.files.sources import encoding_named
+
+    found = encoding_named(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"must be an encoding that Python knows, got {text!r}")
+    return found
 
 
 def _new_file(text: str) -> str:

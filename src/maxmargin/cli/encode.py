@@ -18,6 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
         template=arguments.template,
         min_count=arguments.min_count or 1,
         hash_bits=arguments.hash_bits,
+        encoding=arguments.encoding,
         verbose=0 if arguments.quiet else 2,
     )
     seconds = time.perf_counter() - begin

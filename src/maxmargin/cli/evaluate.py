@@ -22,7 +22,7 @@ from maxmargin.evaluation import (
 )
 from maxmargin.files.columns import read_columns, read_links
 from maxmargin.files.conllu import read_conllu
-from maxmargin.files.detection import ATTRIBUTES, CONLLU, JSON, detect
+from maxmargin.files.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON, detect
 from maxmargin.files.sources import Malformed, Source
 from maxmargin.runtime.wording import shown
 
@@ -133,25 +133,32 @@ _REPORTS = {"labels": _of_labels, "heads": _of_heads, "classes": _of_classes, "s
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the scores."""
-    if len(arguments.files) == 1:
-        found = _of_columns(arguments.files[0])
-    elif is_model(arguments.files[0]):
-        found = _of_model(*arguments.files)
+    files: list[str] = arguments.files
+    encoding: str = arguments.encoding
+    if len(files) == 1:
+        if arguments.links or is_model(files[0]):
+            first = "a file of links" if arguments.links else "a model"
+            raise ValueError(
+                f"evaluate: expected two files, got {first} alone: {files[0]}; give the other, too"
+            )
+        found = _of_columns(files[0], encoding)
+    elif is_model(files[0]):
+        found = _of_model(files[0], files[1], encoding)
     elif arguments.links:
-        found = _of_links(*arguments.files)
+        found = _of_links(files[0], files[1], encoding)
     else:
-        found = _of_files(*arguments.files)
+        found = _of_files(files[0], files[1], encoding)
     result(found.text, found.data, arguments.json)
     return 0
 
 
-def _of_model(path: str, data: str) -> Report:
+def _of_model(path: str, data: str, encoding: str) -> Report:
     """Return the scores of a model on a data file."""
     model = load_model(path)
     truth: list[object] = []
     predicted: list[object] = []
     items: list[object] = []
-    with Source(data) as source, noted_warnings():
+    with Source(data, encoding) as source, noted_warnings():
         for batch in model.task.batches(source, labelled=True):
             truth += batch.y
             predicted += list(model.predict(batch.X))
@@ -161,9 +168,15 @@ def _of_model(path: str, data: str) -> Report:
     return report(model.task.outcome, truth, predicted, items)
 
 
-def _of_columns(path: str) -> Report:
+def _of_columns(path: str, encoding: str) -> Report:
     """Return the scores of the last column of a file, against the column before it."""
-    with Source(path) as source:
+    with Source(path, encoding) as source:
+        form = detect(source).name
+        if form not in (COLUMNS, ATTRIBUTES):  # lines of either may have any width
+            raise Malformed(
+                f"{source.name}: expected columns, the last two truth and prediction, got the format {form}; "
+                "give a model or predictions, too: maxmargin evaluate MODEL FILE, or TRUTH PREDICTED"
+            )
         sentences = [s for s in read_columns(source) if not s.starts_document]
         if not sentences or len(sentences[0].rows[0]) < 2:
             raise Malformed(f"{source.name}: expected two columns or more, the last two truth and prediction")
@@ -185,14 +198,14 @@ def _check_predictions(
         )
 
 
-def _of_files(truth: str, predicted: str) -> Report:
+def _of_files(truth: str, predicted: str, encoding: str) -> Report:
     """Return the scores of the predictions in one file, against the truth in another."""
-    with Source(truth) as source:
+    with Source(truth, encoding) as source:
         form = detect(source).name
         if form == CONLLU:
             return _of_trees(source, predicted)
         labels = list(_labels(source, form))
-    with Source(predicted) as source:
+    with Source(predicted, encoding) as source:
         found = list(_labels(source, ""))
         lengths = ([len(sequence) for sequence in sequences] for sequences in (labels, found))
         for number, (a, b) in enumerate(zip_longest(*lengths, fillvalue=0), start=1):
@@ -203,7 +216,7 @@ def _of_files(truth: str, predicted: str) -> Report:
 
 def _of_trees(source: Source, predicted: str) -> Report:
     sentences = list(read_conllu(source))
-    with Source(predicted) as other:
+    with Source(predicted, source.encoding) as other:
         found = [sentence.heads() for sentence in read_conllu(other)]
     return report("heads", [sentence.heads() for sentence in sentences], found, sentences)
 
@@ -223,9 +236,9 @@ def _labels(source: Source, form: str) -> Iterator[Sequence[Label]]:
         yield from (s.column(-1) for s in read_columns(source) if not s.starts_document)
 
 
-def _of_links(truth: str, predicted: str) -> Report:
+def _of_links(truth: str, predicted: str, encoding: str) -> Report:
     """Return the alignment error rate of links."""
-    with Source(truth) as source, Source(predicted) as other:
+    with Source(truth, encoding) as source, Source(predicted, encoding) as other:
         true, found = list(read_links(source)), list(read_links(other))
     if len(true) != len(found):
         raise Malformed(f"{other.name}: expected {len(true)} lines as in {source.name}, got {len(found)}")

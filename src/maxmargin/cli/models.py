@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
 from types import ModuleType
@@ -147,8 +148,10 @@ def new_estimator(name: str, parameters: dict[str, object]) -> Estimator:
     known = signature(estimator).parameters
     for given in parameters:
         if given not in known:
+            near = get_close_matches(given, known, n=1)
             raise ValueError(
-                f"{of_command(name)}: got the parameter {shown(given)}, expected one of {', '.join(known)}"
+                f"{of_command(name)}: got the parameter {shown(given)}, expected "
+                + (f"{near[0]}, perhaps" if near else f"one of {', '.join(known)}")
             )
     return estimator(**parameters)
 

@@ -6,9 +6,10 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import TextIOWrapper
 from typing import IO
 
-from maxmargin.files.sources import STANDARD
+from maxmargin.files.sources import STANDARD, UTF_8
 
 
 def note(text: str, *, quiet: bool = False) -> None:
@@ -36,15 +37,34 @@ def noted_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[IO[str]]:
+def opened(path: str, encoding: str) -> Iterator[IO[str]]:
     """Open a file to write to, or standard output for ``-``; a file appears once it is complete."""
-    if path == STANDARD:
+    try:
+        with _standard_output(encoding) if path == STANDARD else _new_file(path, encoding) as stream:
+            yield stream
+    except UnicodeEncodeError as error:
+        got = f"{encoding}, without {error.object[error.start]!a}"
+        raise ValueError(f"--encoding: expected one that has all characters of labels, got {got}") from None
+
+
+@contextmanager
+def _standard_output(encoding: str) -> Iterator[IO[str]]:
+    if encoding == UTF_8:
         yield sys.stdout
-        sys.stdout.flush()
-        return
+    else:
+        stream = TextIOWrapper(sys.stdout.buffer, encoding, newline="\n")
+        try:
+            yield stream
+        finally:
+            stream.detach()
+    sys.stdout.flush()
+
+
+@contextmanager
+def _new_file(path: str, encoding: str) -> Iterator[IO[str]]:
     part = f"{path}.part"
     try:
-        with open(part, "w", encoding="utf-8", newline="\n") as stream:
+        with open(part, "w", encoding=encoding, newline="\n") as stream:
             yield stream
         os.replace(part, path)
     except BaseException:

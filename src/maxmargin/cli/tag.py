@@ -42,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     begin = time.perf_counter()
     way = _way(arguments)
     examples = parts = 0
-    with Source(arguments.file) as source, opened(arguments.output) as stream, noted_warnings():
+    source = Source(arguments.file, arguments.encoding)
+    with source, opened(arguments.output, arguments.encoding) as stream, noted_warnings():
         for found in way.tagged(source):
             stream.write(found.text)
             examples, parts = examples + found.sequences, parts + found.tokens

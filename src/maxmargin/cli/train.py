@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(arguments: argparse.Namespace) -> tuple[SomeTask, TrainingSet]:
     """Return the task of a file, and all its examples."""
-    with Source(arguments.file) as source:
+    with Source(arguments.file, arguments.encoding) as source:
         task = _task(source, arguments)
         with without_collection(), _imported(_chosen(task, arguments)):
             return task, task.training(source)

@@ -159,8 +159,7 @@ class _Block:
         try:
             self.text.decode("utf-8")
         except UnicodeDecodeError as error:
-            number = self.n_before + self.text.count(b"\n", 0, error.start) + 1
-            return self.source.error(number, "text in UTF-8", f"byte {self.text[error.start]:#04x}")
+            return self.source.undecodable(self.n_before, error)
         raise AssertionError
 
     def _error(self, code: int, expected: str, got: str) -> Malformed:

@@ -148,6 +148,6 @@ def column_features(source: Source, template: str | None) -> ColumnFeatures:
     width = len(split_fields(first.rstrip("\r")))
     if template is None:
         return ColumnFeatures(None, width)
-    with Source(template) as stream:
+    with Source(template, source.encoding) as stream:
         text = "\n".join(line.text for line in stream.lines())
         return ColumnFeatures(text, width, stream.name)

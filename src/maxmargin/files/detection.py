@@ -1,5 +1,6 @@
 """Recognise the format of a data file by its first lines."""
 
+import codecs
 import re
 from typing import NamedTuple
 
@@ -28,12 +29,12 @@ def detect(source: Source) -> Detected:
     JSON lines begin with a brace and have "tokens". Files of SVM^light have features ``number:value``, files
     of SVM^hmm also ``qid``. CoNLL-U has ten columns, the first of them a number. Attribute files are
     separated by tabs and have ``=`` in most attributes, or lines with different numbers of them. Everything
-    else is a column file.
+    else is a column file, such as one whose lines have as many columns, here by tabs and there by spaces.
 
     Raises
     ------
     Malformed
-        If there is no line that is not blank.
+        If there is no line that is not blank, or if the lines are not text.
     """
     lines = [line for line in _first_lines(source) if line.strip()]
     if not lines:
@@ -56,7 +57,11 @@ def detect(source: Source) -> Detected:
 
 def _first_lines(source: Source) -> list[str]:
     """Return some lines from the beginning; the last may be incomplete, and is left out if there are more."""
-    lines = source.peek().decode("utf-8", "replace").replace("\r", "").split("\n")
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(source.peek())
+    except UnicodeDecodeError as error:
+        raise source.undecodable(0, error) from None
+    lines = text.replace("\r", "").split("\n")
     return lines[: max(1, min(len(lines) - 1, _MOST_LINES))]
 
 
@@ -72,8 +77,7 @@ def _is_word(line: str) -> bool:
 def _are_attributes(lines: list[str]) -> bool:
     rows = [line.split("\t") for line in lines]
     attributes = [field for row in rows for field in row[1:]]
-    if not attributes:
-        return False
-    return len({len(row) for row in rows}) > 1 or 2 * sum("=" in field for field in attributes) > len(
-        attributes
-    )
+    if 2 * sum("=" in field for field in attributes) > len(attributes):
+        return True
+    widths = {len(row) for row in rows}, {len(split_fields(line)) for line in lines}
+    return bool(attributes) and min(map(len, widths)) > 1

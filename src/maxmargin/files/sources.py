@@ -1,5 +1,6 @@
 """Files to read, compressed or not, and standard input: lines with numbers, and errors that name them."""
 
+import codecs
 import gzip
 import io
 import os
@@ -7,17 +8,27 @@ import sys
 import zlib
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 STANDARD = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_8 = "utf-8"
 # What is read ahead to recognise the format: some sentences of any format.
 _PEEK = 1 << 16
 
 
 class Malformed(ValueError):
     """A file that is not in the format expected of it."""
+
+
+def encoding_named(name: str) -> str | None:
+    """Return Python's own name of an encoding of text, or None if there is none of this name."""
+    try:
+        "".encode(name)
+        codecs.getincrementaldecoder(name)
+        return codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return None
 
 
 def malformed(name: str, number: int, expected: str, got: str) -> Malformed:
@@ -33,12 +44,14 @@ class Line(NamedTuple):
 
 
 class Source:
-    """An open file, or standard input for ``-``; decompressed if it starts like a gzip file.
+    """An open file, or standard input for ``-``, as UTF-8; decompressed if it starts like a gzip file.
 
     Parameters
     ----------
     path : str or path-like
         The file, or ``"-"``.
+    encoding : str, default="utf-8"
+        The encoding of its text, by Python's own name (`encoding_named`).
 
     Attributes
     ----------
@@ -46,9 +59,9 @@ class Source:
         The number of lines that were passed over by `skip`.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], encoding: str = UTF_8) -> None:
         is_standard = os.fspath(path) == STANDARD
-        self.n_skipped = 0
+        self.n_skipped, self.encoding = 0, encoding
         self.name = "standard input" if is_standard else os.fspath(path)
         # Standard input stays open for others.
         self._file = None if is_standard else io.BufferedReader(io.FileIO(path), _PEEK)
@@ -60,12 +73,21 @@ class Source:
             raise
 
     def _begin(self) -> None:
-        """Decompress what is compressed, and skip a byte order mark."""
+        """Decompress what is compressed, recode what is not UTF-8, skip a byte order mark, refuse bytes."""
         if self._stream.peek(2)[:2] == _GZIP_MAGIC:
             unzipped = cast("io.RawIOBase", gzip.GzipFile(fileobj=self._stream))
             self._stream = io.BufferedReader(unzipped, _PEEK)
-        if self.peek().startswith(_BYTE_ORDER_MARK):
-            self._stream.read(len(_BYTE_ORDER_MARK))
+        if self.encoding != UTF_8:
+            recoded = cast("io.RawIOBase", _Recoded(self._stream, self))
+            self._stream = io.BufferedReader(recoded, _PEEK)
+        head = self.peek()
+        if head.startswith(codecs.BOM_UTF8):
+            self._stream.read(len(codecs.BOM_UTF8))
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise self.error(1, "text in UTF-8", f"a byte order mark of UTF-16; {_to_do('utf-16')}")
+        if b"\0" in head:
+            number = head.count(b"\n", 0, head.index(b"\0")) + 1
+            raise self.error(number, "text", "a zero byte: the file is binary, or its --encoding is another")
 
     def __enter__(self) -> "Source":
         return self
@@ -98,7 +120,7 @@ class Source:
                 try:
                     text = raw.decode("utf-8")
                 except UnicodeDecodeError as error:
-                    raise self.error(number, "text in UTF-8", f"byte {raw[error.start]:#04x}") from None
+                    raise self.undecodable(number - 1, error) from None
                 yield Line(number, text.rstrip("\r\n"))
 
     def blocks(self, size: int | None) -> Iterator[bytes]:
@@ -123,6 +145,48 @@ class Source:
     def error(self, number: int, expected: str, got: str) -> Malformed:
         """Return the error for a line."""
         return malformed(self.name, number, expected, got)
+
+    def undecodable(self, n_before: int, error: UnicodeDecodeError) -> Malformed:
+        """Return the error for a byte that is not in the encoding, in bytes that follow this many lines."""
+        number = n_before + error.object.count(b"\n", 0, error.start) + 1
+        name = "UTF-8" if self.encoding == UTF_8 else self.encoding
+        byte = f"byte {error.object[error.start]:#04x}"
+        return self.error(number, f"text in {name}", f"{byte}; {_to_do('latin-1')}")
+
+
+def _to_do(encoding: str) -> str:
+    return f"give the encoding of the file, such as --encoding {encoding}"
+
+
+class _Recoded(io.RawIOBase):
+    """A stream of a source, from the encoding of the source to UTF-8."""
+
+    def __init__(self, stream: "io.BufferedReader[Any]", source: Source) -> None:
+        self._stream, self._source = stream, source
+        self._decoder = codecs.getincrementaldecoder(source.encoding)()
+        self._ready, self._is_done, self._n_lines = b"", False, 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
+        """Write the next bytes, and return how many; zero at the end."""
+        while not self._ready and not self._is_done:
+            raw = self._stream.read1(_PEEK)
+            self._ready, self._is_done = self._utf_8(raw), not raw
+        n = min(len(buffer), len(self._ready))
+        buffer[:n], self._ready = self._ready[:n], self._ready[n:]
+        return n
+
+    def _utf_8(self, raw: bytes) -> bytes:
+        """Return the next characters; without bytes, this is the end."""
+        try:
+            text = self._decoder.decode(raw, final=not raw)
+        except UnicodeDecodeError as error:
+            raise self._source.undecodable(self._n_lines, error) from None
+        self._n_lines += text.count("\n")
+        return text.encode(UTF_8)
 
 
 def _standard_input() -> "io.BufferedReader[io.RawIOBase]":

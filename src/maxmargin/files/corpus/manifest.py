@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from maxmargin.encoding.labels import Label
 from maxmargin.files.sealed import Json, fail, loads, write_atomically
+from maxmargin.files.sources import UTF_8
 from maxmargin.runtime.wording import quoted
 
 NAME = "manifest.json"
@@ -53,12 +54,14 @@ class Recipe(NamedTuple):
         How their lines become features, as plain data.
     min_count : int
     hash_bits : int or None
+    encoding : str
     """
 
     format: str
     settings: dict[str, Json]
     min_count: int = 1
     hash_bits: int | None = None
+    encoding: str = UTF_8
 
 
 class Manifest(NamedTuple):

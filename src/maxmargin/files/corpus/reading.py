@@ -19,7 +19,7 @@ from maxmargin.files.corpus.writing import CorpusWriter, Place
 from maxmargin.files.detection import ATTRIBUTES, COLUMNS, JSON, detect
 from maxmargin.files.json_lines import read_json_lines
 from maxmargin.files.sealed import Json
-from maxmargin.files.sources import STANDARD, Source
+from maxmargin.files.sources import STANDARD, UTF_8, Source, encoding_named
 from maxmargin.runtime.wording import described, shown
 from maxmargin.solving.display import WorkLine
 
@@ -93,9 +93,9 @@ class JsonReader:
         return _grouped(((s.tokens, s.labels, s.line) for s in read_json_lines(source)), _numbered)
 
 
-def reader_of(path: str, form: str, template: str | None) -> Reader:
+def reader_of(path: str, form: str, template: str | None, encoding: str) -> Reader:
     """Return the reader for a file: by its first lines if the format is "auto"."""
-    with Source(path) as source:
+    with Source(path, encoding) as source:
         found = detect(source).name if form == "auto" else form
         if found not in FORMATS:
             raise ValueError(f"{path}: expected the format {' or '.join(FORMATS)}, got {found}")
@@ -152,6 +152,7 @@ def encode_files(
     template: PathLike | None = None,
     min_count: int = 1,
     hash_bits: int | None = None,
+    encoding: str = UTF_8,
     verbose: int = 1,
 ) -> Corpus:
     """Turn files of labelled sequences into a directory of arrays, which `fit` uses without reading them all.
@@ -181,6 +182,8 @@ def encode_files(
         Number the features by hashes of their names, from 0 to ``2**hash_bits - 1``, for data with more names
         than memory can hold. Names that share a number share their weights, and weights can be inspected by
         number only. From 1 to 30; 22 keeps most of a million names apart.
+    encoding : str, default="utf-8"
+        The encoding of files and template, as Python names it, such as "latin-1".
     verbose : {0, 1, 2}, default=1
         Progress: none, on terminals and in notebooks, also in logs.
 
@@ -212,9 +215,12 @@ def encode_files(
     _check_numbers(min_count, hash_bits)
     if format not in ("auto", *FORMATS):
         raise ValueError(f"encode: format must be one of {('auto', *FORMATS)}, got {shown(format)}.")
-    reader = reader_of(paths[0], format, None if template is None else os.fspath(template))
+    known = encoding_named(encoding) if isinstance(encoding, str) else None
+    if known is None:
+        raise ValueError(f"encode: encoding must be one that Python knows, got {shown(encoding)}.")
+    reader = reader_of(paths[0], format, None if template is None else os.fspath(template), known)
     bits = None if hash_bits is None else int(hash_bits)
-    recipe = Recipe(reader.format, reader.settings, int(min_count), bits)
+    recipe = Recipe(reader.format, reader.settings, int(min_count), bits, known)
     with CorpusWriter(output, recipe, list(map(_identity, paths))) as writer:
         if not writer.is_complete:
             _read_all(paths, reader, writer, verbose)
@@ -228,7 +234,7 @@ def _read_all(paths: list[str], reader: Reader, writer: CorpusWriter, verbose: i
     begin = writer.place
     with _few_collections() as collect, WorkLine("encode", sum(sizes), verbose) as line:
         for k in range(begin.files, len(paths)):
-            with Source(paths[k]) as source:
+            with Source(paths[k], writer.recipe.encoding) as source:
                 source.skip(begin.lines if k == begin.files else 0)
                 for block in reader.blocks(source):
                     writer.append(block.X, block.y)
