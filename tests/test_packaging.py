@@ -9,6 +9,8 @@ from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import yaml
+
 import maxmargin
 from support.imports import later_blocks, tree_of
 
@@ -74,6 +76,42 @@ def test_the_version_stands_in_one_place() -> None:
     source = REPOSITORY / HATCH["version"]["path"]
     assert source == PACKAGE / "__init__.py"
     assert re.findall(r'^__version__ = "(.+)"$', source.read_text(), re.MULTILINE) == [maxmargin.__version__]
+
+
+def test_what_is_cited_is_this_version_of_the_software_and_the_paper_of_the_readme() -> None:
+    cited = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
+    assert cited["version"] == maxmargin.__version__
+    assert cited["authors"] == PROJECT["authors"]
+    assert cited["license"] == PROJECT["license"]
+    assert cited["keywords"] == PROJECT["keywords"]
+    assert (
+        cited["title"] == f"{PROJECT['name']}: {PROJECT['description'].replace('Structural', 'structural')}"
+    )
+    (paper,) = cited["references"]
+    authors = ", ".join(author["family-names"] for author in paper["authors"])
+    readme = " ".join((REPOSITORY / "README.md").read_text().split())
+    assert f"the paper *{paper['title']}* ({authors}, ICML {paper['year']})" in readme
+
+
+def test_continuous_integration_runs_the_jobs_of_contributors() -> None:
+    workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "ci.yml").read_text())
+    (job,) = workflow["jobs"].values()
+    *_, python, run = job["steps"]
+    assert run == {"run": ".ci/run"}
+    assert (REPOSITORY / ".ci" / "run").stat().st_mode & 0o100
+    newest, oldest = python["with"]["python-version"].split()
+    assert PROJECT["requires-python"] == f">={oldest}"
+    assert [int(part) for part in newest.split(".")] > [int(part) for part in oldest.split(".")]
+
+
+def test_jobs_that_templates_name_exist() -> None:
+    jobs = re.findall(r"^(\w+)\(\) \{$", (REPOSITORY / ".ci" / "run").read_text(), re.MULTILINE)
+    texts = [path.read_text() for path in (REPOSITORY / ".github").rglob("*.md")]
+    named = {
+        job for text in texts for jobs in re.findall(r"`\.ci/run ([\w ]+)`", text) for job in jobs.split()
+    }
+    assert named
+    assert named <= set(jobs)
 
 
 def test_the_changelog_has_the_version() -> None:
