@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from maxmargin import ChainSVC
 from maxmargin.structures.feature_map import score
-from maxmargin.structures.k_best import find_k_best, search_space
 from maxmargin.structures.oracle import oracle_workspace
 from maxmargin.structures.problem import sizes
+from maxmargin.structures.questions import find_k_best, search_space
 from maxmargin.structures.recursions import k_best_work
 from maxmargin.structures.sequences.inference import k_best_paths, k_best_second_order
 from support import naive

@@ -22,10 +22,10 @@ from maxmargin.solving.decoding import decode_all
 from maxmargin.solving.objective import hinge_losses, primal
 from maxmargin.structures.dependency.encode import ArcEncoder, Arcs, Indicators
 from maxmargin.structures.graphs.encode import Graphs, edge_differences, grid_directions, grid_edges
-from maxmargin.structures.k_best import k_best_outputs
 from maxmargin.structures.matchings.encode import Links
 from maxmargin.structures.oracle import psi, write_output
 from maxmargin.structures.problem import sizes
+from maxmargin.structures.questions import k_best_outputs
 from maxmargin.structures.segments.encode import EncodedSegments
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0], [1.0, 3.0, 5.0], [2.0, 4.0, 6.0]])

@@ -15,8 +15,6 @@ from maxmargin.problems import Chain, SecondOrderChain, SlackRescaled, Weighted
 from maxmargin.solving.decoding import decode_all, decode_all_with_margins
 from maxmargin.structures.feature_map import score
 from maxmargin.structures.graphs.cuts import cut, cut_margin_work, cut_margins, cut_work
-from maxmargin.structures.k_best import k_best_outputs
-from maxmargin.structures.margins import DecodingAgain, decode_again, n_parts
 from maxmargin.structures.matchings.inference import (
     assignment,
     assignment_margins,
@@ -25,6 +23,7 @@ from maxmargin.structures.matchings.inference import (
 )
 from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.problem import sizes
+from maxmargin.structures.questions import DecodingAgain, decode_again, k_best_outputs, n_parts
 from support.catalogue import (
     Case,
     chain_case,

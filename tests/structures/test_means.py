@@ -12,9 +12,9 @@ from maxmargin.compiling import kernel
 from maxmargin.problems import Chain, SecondOrderChain, SlackRescaled, Weighted
 from maxmargin.solving.decoding import marginals_all, part_shapes, score_range
 from maxmargin.structures.feature_map import score, statistics_size
-from maxmargin.structures.means import find_means, has_means, means_space
 from maxmargin.structures.oracle import oracle_workspace
 from maxmargin.structures.problem import sizes
+from maxmargin.structures.questions import find_means, has_means, means_space
 from maxmargin.structures.segments.oracle import SegmentsOracle
 from support.catalogue import (
     Case,

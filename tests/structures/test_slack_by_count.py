@@ -21,7 +21,6 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import Graph, SlackRescaled
-from maxmargin.structures.counted import best_by_count, best_scores, counted_work
 from maxmargin.structures.graphs.inference import (
     ROOT,
     best_on_tree_by_count,
@@ -30,6 +29,7 @@ from maxmargin.structures.graphs.inference import (
     span,
     trace_tree_back,
 )
+from maxmargin.structures.recursions import best_by_count, best_scores, counted_work
 from support import naive
 from support.catalogue import Case, chain_case, flat, graph_case, segment_case
 from support.graphs import arcs_of, table_score

@@ -22,8 +22,8 @@ from maxmargin import (
 )
 from maxmargin.methods.scratch import find_corner, new_scratch
 from maxmargin.problems import Chain, SlackRescaled
-from maxmargin.structures.counted import best_by_count, best_end, trace_back
 from maxmargin.structures.oracle import decode
+from maxmargin.structures.recursions import best_by_count, best_end, trace_back
 from support import naive
 from support.catalogue import Case, chain_case, chain_cases, multiclass_case, multiclass_cases
 from support.own_functions import custom

@@ -29,8 +29,8 @@ from maxmargin.solving.decoding import (
     score_range,
 )
 from maxmargin.solving.result import Result, Status
-from maxmargin.structures.means import has_means
 from maxmargin.structures.problem import take
+from maxmargin.structures.questions import has_means
 from maxmargin.structures.wrappers import Weighted
 
 if TYPE_CHECKING:

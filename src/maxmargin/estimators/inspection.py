@@ -14,7 +14,7 @@ from maxmargin.estimators.state import snapshot
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import quoted
 from maxmargin.solving.result import as_frame
-from maxmargin.structures.k_best import check_k
+from maxmargin.structures.questions import check_k
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -36,7 +36,7 @@ from maxmargin.estimators.structure import AnyEstimator, Call, Problem
 from maxmargin.files.corpus.opening import Corpus, CorpusSequences, open_corpus
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import FloatArray, IntArray, frozen_view
-from maxmargin.structures.k_best import k_best_outputs
+from maxmargin.structures.questions import k_best_outputs
 
 # Tokens, and the indices of their labels.
 TokenData = tuple[Tokens, IntArray]

@@ -9,10 +9,17 @@ from maxmargin.compiling import can_compile, kernel
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.threads import n_threads, run_all
 from maxmargin.structures.feature_map import score, score_buffer, statistics_size
-from maxmargin.structures.margins import decode_differing, decode_with_margins, margin_workspace, n_parts
-from maxmargin.structures.means import find_means, means_space, part_rows
 from maxmargin.structures.oracle import decode, oracle_workspace, output_size, output_sizes
 from maxmargin.structures.problem import AnyProblem, checked_weights, sizes
+from maxmargin.structures.questions import (
+    decode_differing,
+    decode_with_margins,
+    find_means,
+    margin_workspace,
+    means_space,
+    n_parts,
+    part_rows,
+)
 
 
 class WithMargins(NamedTuple):

@@ -21,10 +21,16 @@ from maxmargin.runtime.arrays import Features, FloatArray, IntArray, aligned_zer
 from maxmargin.runtime.wording import on_one_line
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.classes.inference import list_near, scaled_simplex, simplex_threshold, weighed
-from maxmargin.structures.margins import decode_with_margins
-from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
 from maxmargin.structures.oracle import decode
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded
+from maxmargin.structures.questions import (
+    ANSWERS,
+    Answers,
+    PartRows,
+    decode_with_margins,
+    find_means,
+    part_rows,
+)
 from maxmargin.structures.recursions import lead, softmax
 from maxmargin.structures.rows import (
     Rows,

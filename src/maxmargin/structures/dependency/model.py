@@ -32,17 +32,21 @@ from maxmargin.structures.dependency.inference import (
     outside_work,
     tree_work,
 )
-from maxmargin.structures.margins import (
+from maxmargin.structures.oracle import decode, oracle_workspace, output_size
+from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans, written_as
+from maxmargin.structures.questions import (
+    ANSWERS,
+    Answers,
     DecodingAgain,
+    PartRows,
     decode_with_margins,
     decoding_again,
+    find_means,
     forbid,
     margins_by,
     output_score,
+    part_rows,
 )
-from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
-from maxmargin.structures.oracle import decode, oracle_workspace, output_size
-from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans, written_as
 from maxmargin.structures.rows import Rows, as_indicators, as_rows, n_rows, row_add, row_dot, row_wipe
 
 LOSSES = ("normalized_hamming", "hamming")

@@ -15,7 +15,6 @@ from maxmargin.compiling.intrinsics import table
 from maxmargin.compiling.loops import weighted_sum
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures import oracle
-from maxmargin.structures.counted import costliest_count
 from maxmargin.structures.graphs.cuts import (
     CutMarginWork,
     CutWork,
@@ -52,18 +51,23 @@ from maxmargin.structures.graphs.loopy import (
     search_work,
     subset_work,
 )
-from maxmargin.structures.margins import (
+from maxmargin.structures.oracle import decode, oracle_workspace
+from maxmargin.structures.problem import indexed_by_example
+from maxmargin.structures.questions import (
+    ANSWERS,
+    Answers,
     DecodingAgain,
+    PartRows,
     decode_with_margins,
     decoding_again,
+    find_means,
     forbid,
     margins_by,
     n_parts,
     output_score,
+    part_rows,
 )
-from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
-from maxmargin.structures.oracle import decode, oracle_workspace
-from maxmargin.structures.problem import indexed_by_example
+from maxmargin.structures.recursions import costliest_count
 from maxmargin.structures.slack import check_counts, check_rescalable, slack_argmax, slack_workspace
 
 LabellingWork = TreeWork | CutWork | SubsetWork | SearchWork

@@ -25,7 +25,6 @@ from maxmargin.encoding.checked import checked_count, checked_flags
 from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, kernel_array
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import feature_map, oracle
-from maxmargin.structures.margins import decode_rescored, decode_with_margins, enough, n_parts
 from maxmargin.structures.matchings.encode import (
     Links,
     checked_links,
@@ -43,9 +42,16 @@ from maxmargin.structures.matchings.inference import (
     push_links,
     sum_features,
 )
-from maxmargin.structures.means import ANSWERS, Answers
 from maxmargin.structures.oracle import decode, oracle_workspace
 from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans
+from maxmargin.structures.questions import (
+    ANSWERS,
+    Answers,
+    decode_rescored,
+    decode_with_margins,
+    enough,
+    n_parts,
+)
 
 
 class MatchingWeights(NamedTuple):

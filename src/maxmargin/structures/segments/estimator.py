@@ -24,7 +24,7 @@ from maxmargin.estimators.structure import Call, Problem, Question, Structure, i
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback
-from maxmargin.structures.k_best import check_k
+from maxmargin.structures.questions import check_k
 from maxmargin.structures.segments.answers import KBestSegments
 from maxmargin.structures.segments.encode import (
     EncodedSegments,

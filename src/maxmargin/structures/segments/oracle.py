@@ -11,12 +11,19 @@ from maxmargin.compiling import helper, subroutine
 from maxmargin.compiling.intrinsics import prefetch, table
 from maxmargin.compiling.loops import add_scaled, copy, scaled_copy, weighted_sum
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.structures import counted, oracle
-from maxmargin.structures.k_best import find_k_best
-from maxmargin.structures.margins import decode_with_margins, enough
-from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
+from maxmargin.structures import oracle, recursions
 from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.problem import indexed_by_example
+from maxmargin.structures.questions import (
+    ANSWERS,
+    Answers,
+    PartRows,
+    decode_with_margins,
+    enough,
+    find_k_best,
+    find_means,
+    part_rows,
+)
 from maxmargin.structures.segments.answers import (
     SegmentMarginWork,
     k_best_segmentations,
@@ -286,7 +293,7 @@ def segments_slack_argmax(segments, i, theta, y, work, own):
     parts, pairs = scores_of_segments(segments, i, theta)
     lay_out_segments(segments, i, theta, work)
     best_segments_by_count(parts, pairs, K, truth, work.trellis, own)
-    m = counted.costliest_count(own.scores[: length + 1])
+    m = recursions.costliest_count(own.scores[: length + 1])
     trace_segments_back(length, pairs, K, truth, m, work.trellis, own, y)
 
 

@@ -29,7 +29,7 @@ from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.files.corpus.opening import CorpusLabels
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback
-from maxmargin.structures.k_best import KBest, check_k
+from maxmargin.structures.questions import KBest, check_k
 from maxmargin.structures.sequences.encode import check_allowed, check_lengths, encode_forbidden
 from maxmargin.structures.sequences.model import Chain, SecondOrderChain
 

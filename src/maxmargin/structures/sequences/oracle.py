@@ -15,14 +15,19 @@ from maxmargin.compiling.generics import absent
 from maxmargin.compiling.intrinsics import prefetch, table
 from maxmargin.compiling.loops import add_scaled, copy, weighted_sum
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
-from maxmargin.structures import counted, oracle
-from maxmargin.structures.counted import Counted
-from maxmargin.structures.k_best import find_k_best
-from maxmargin.structures.margins import decode_with_margins
-from maxmargin.structures.means import ANSWERS, Answers, PartRows, find_means, part_rows
+from maxmargin.structures import oracle, recursions
 from maxmargin.structures.oracle import oracle_workspace, output_size
 from maxmargin.structures.problem import indexed_by_example
-from maxmargin.structures.recursions import BARRIER, LEAST, k_best_work
+from maxmargin.structures.questions import (
+    ANSWERS,
+    Answers,
+    PartRows,
+    decode_with_margins,
+    find_k_best,
+    find_means,
+    part_rows,
+)
+from maxmargin.structures.recursions import BARRIER, LEAST, Counted, k_best_work
 from maxmargin.structures.sequences.inference import (
     forward_backward,
     k_best_paths,
@@ -325,7 +330,7 @@ def chain_check_rescalable(chain: ChainOracle, owner: str) -> None:
 
 @slack_workspace.register(ChainOracle)
 def chain_slack_workspace(chain: ChainOracle, length: int) -> Counted:
-    return counted.counted_work(length, chain.width)
+    return recursions.counted_work(length, chain.width)
 
 
 @slack_argmax.register(ChainOracle)
@@ -334,9 +339,9 @@ def chain_slack_argmax(chain, i, theta, y, work, own):
     length = truth.shape[0]
     unary, pairs = _allowed_scores(chain, i, theta, work)
     scores = own.scores[: length + 1]
-    counted.best_by_count(unary, pairs, truth, K, own.value)
-    counted.best_scores(own.value, length, K, scores)
-    counted.trace_back(own.value, pairs, truth, counted.costliest_count(scores), length - 1, K, y)
+    recursions.best_by_count(unary, pairs, truth, K, own.value)
+    recursions.best_scores(own.value, length, K, scores)
+    recursions.trace_back(own.value, pairs, truth, recursions.costliest_count(scores), length - 1, K, y)
 
 
 class SecondOrderOracle(NamedTuple):
@@ -469,7 +474,7 @@ def second_order_find_means(chain, i, theta, work, own, mean):
 
 @slack_workspace.register(SecondOrderOracle)
 def second_order_slack_workspace(chain: SecondOrderOracle, length: int) -> Counted:
-    return counted.counted_work(length, chain.inner.n_labels, chain.inner.width)
+    return recursions.counted_work(length, chain.inner.n_labels, chain.inner.width)
 
 
 @slack_argmax.register(SecondOrderOracle)
@@ -478,6 +483,7 @@ def second_order_slack_argmax(chain, i, theta, y, work, own):
     length, K, parts = truth.shape[0], chain.inner.n_labels, table(theta, chain.inner.width)
     unary, pairs, triples = _scores_with_trigrams(chain, i, theta, parts[K:], work)
     scores = own.scores[: length + 1]
-    counted.best_pairs_by_count(unary, pairs, triples, truth, K, own.value)
-    counted.best_scores_of_pairs(own.value, length, K, scores)
-    counted.trace_back_pairs(own.value, triples, truth, counted.costliest_count(scores), length - 1, K, y)
+    recursions.best_pairs_by_count(unary, pairs, triples, truth, K, own.value)
+    recursions.best_scores_of_pairs(own.value, length, K, scores)
+    m = recursions.costliest_count(scores)
+    recursions.trace_back_pairs(own.value, triples, truth, m, length - 1, K, y)
