@@ -11,8 +11,8 @@ import pytest
 from numba.core.compiler import Flags, run_frontend
 
 from maxmargin.compiling import apart, helper, kernel, not_inlined
+from maxmargin.compiling.numba_private import IS_TESTED
 from maxmargin.compiling.numba_private.pipeline import KernelFlags, values_of
-from maxmargin.compiling.numba_private.versions import IS_TESTED
 from maxmargin.structures.feature_map import Move, add_entry, new_move
 
 SETTINGS = [{}, {"nrt": True}, {"nrt": False}, {"nrt": True, "fastmath": True}, {"boundscheck": True}]
@@ -29,7 +29,7 @@ def test_other_versions_of_numba_compile_by_themselves(version):
         f"import numba; numba.__version__ = {version!r}\n"
         "from maxmargin.compiling.numba_private.instructions import CAN_KEEP\n"
         "from maxmargin.compiling.numba_private.pipeline import ARE_WHOLE, KERNEL, PART\n"
-        "from maxmargin.compiling.numba_private.versions import IS_TESTED\n"
+        "from maxmargin.compiling.numba_private import IS_TESTED\n"
         "assert CAN_KEEP and not IS_TESTED and not ARE_WHOLE and 'pipeline_class' not in {*KERNEL, *PART}\n"
         "from maxmargin.tagging.making import made_code\n"
         "assert made_code() is None"

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -78,15 +78,13 @@ def _command(
     parser = commands.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=epilog, formatter_class=form
     )
-    parser.set_defaults(run=_runner(name))
-    return parser
+    module, function = ("train", "encode") if name == "encode" else (name, "run")
 
-
-def _runner(name: str) -> Callable[[argparse.Namespace], int]:
     def run(arguments: argparse.Namespace) -> int:
-        return int(import_module(f"maxmargin.cli.{name}").run(arguments))
+        return int(getattr(import_module(f"maxmargin.cli.{module}"), function)(arguments))
 
-    return run
+    parser.set_defaults(run=run)
+    return parser
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``maxmargin train``: from a data file to a model file."""
+"""``maxmargin train``, from a data file to a model file, and ``maxmargin encode``, for large data files."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Thread
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from maxmargin.cli.models import (
     Estimator,
@@ -34,6 +34,9 @@ from maxmargin.evaluation import are_phrase_tags, phrase_scores
 from maxmargin.files.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON, SVMHMM, SVMLIGHT, Detected, detect
 from maxmargin.files.sources import Source
 from maxmargin.runtime.interrupts import without_collection
+
+if TYPE_CHECKING:
+    from maxmargin.files.corpus.opening import Corpus
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -273,3 +276,39 @@ def _scoring(batch: TrainingSet, task: SomeTask) -> tuple[Scorer | None, str]:
 def _phrase_f1(model: Estimator, X: object, y: Sequence[Sequence[str]]) -> float:
     predicted: object = getattr(model, "predict_tags", model.predict)(X)
     return phrase_scores(y, cast("Sequence[Sequence[str]]", predicted)).overall.f1
+
+
+def encode(arguments: argparse.Namespace) -> int:
+    """Encode data files to a directory of arrays, which `run` takes, too."""
+    from maxmargin.files.corpus.reading import encode_files
+
+    begin = time.perf_counter()
+    corpus = encode_files(
+        arguments.files,
+        arguments.output,
+        format=arguments.format,
+        template=arguments.template,
+        min_count=arguments.min_count or 1,
+        hash_bits=arguments.hash_bits,
+        encoding=arguments.encoding,
+        verbose=0 if arguments.quiet else 2,
+    )
+    seconds = time.perf_counter() - begin
+    manifest = corpus.manifest
+    text = (
+        f"{corpus.path}: {len(corpus.X)} sequences, {len(corpus.y.codes)} tokens, {manifest.n_columns} "
+        f"features, {len(manifest.classes)} labels; {seconds:.1f} s"
+    )
+    result(text, _contents(corpus) | {"seconds": seconds}, arguments.json)
+    return 0
+
+
+def _contents(corpus: "Corpus") -> dict[str, object]:
+    return {
+        "corpus": corpus.path,
+        "format": corpus.manifest.recipe.format,
+        "sequences": len(corpus.X),
+        "tokens": len(corpus.y.codes),
+        "features": corpus.manifest.n_columns,
+        "labels": corpus.manifest.classes,
+    }

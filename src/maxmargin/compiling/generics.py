@@ -39,9 +39,9 @@ from numba.extending import overload, register_jitable
 
 from maxmargin.compiling.interpreting import SWITCH, THREAD, quiet
 from maxmargin.compiling.kernel_cache import PackageCache
+from maxmargin.compiling.numba_private import warn_of_losses
 from maxmargin.compiling.numba_private.instructions import CAN_KEEP, keep_in
 from maxmargin.compiling.numba_private.pipeline import KERNEL, NOT_INLINED, PART
-from maxmargin.compiling.numba_private.versions import warn_of_losses
 from maxmargin.compiling.places import is_ours
 from maxmargin.compiling.progress import announced
 from maxmargin.runtime.interrupts import uninterruptible, without_collection

@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 
 from maxmargin.compiling.generics import afresh
-from maxmargin.compiling.numba_private.versions import IS_TESTED
+from maxmargin.compiling.numba_private import IS_TESTED
 from maxmargin.compiling.object_code import Arguments, Array, Buffer, Function, ObjectCode, target_machine
 from maxmargin.tagging.lines import index_features, tag_text
 from maxmargin.tagging.loops import ARGUMENTS

@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 
-from maxmargin.compiling.numba_private.versions import nothing, works
+from maxmargin.compiling.numba_private import nothing, works
 
 try:
     from numba.core.codegen import CodeLibrary, JITCPUCodegen

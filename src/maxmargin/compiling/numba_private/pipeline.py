@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import config, types
 
-from maxmargin.compiling.numba_private.versions import nothing, works, works_as_tested
+from maxmargin.compiling.numba_private import nothing, works, works_as_tested
 from maxmargin.compiling.places import is_ours
 
 try:
