@@ -59,7 +59,6 @@ _OWN: set[type] = {tuple}
 _WRAPPED_TOO = ("state", "work")
 
 Function = TypeVar("Function", bound=Callable[..., object])
-Made = TypeVar("Made")
 
 
 def generic(stub: Callable[..., object], *, compiled: bool = False) -> Any:
@@ -145,7 +144,14 @@ def helper(function: Function) -> Function:
     """
     if config.DISABLE_JIT:
         return function
-    compiled, interpreted = _made_when_used(_kept, function), quiet(function)
+    interpreted = quiet(function)
+    made: list[Callable[..., object]] = []
+
+    def compiled() -> Callable[..., object]:
+        """Make the dispatcher when it is first used: few of the package's helpers are called from Python."""
+        if not made:
+            made.append(_kept(function))
+        return made[0]  # if threads make several, all use the first, and share what they compile
 
     @functools.wraps(function)
     def call(*args: object) -> object:
@@ -198,22 +204,21 @@ def compiled_only(function: Function) -> Function:
 class kernel:
     """A loop that is cached, compiled or interpreted, depending on the classes of its arguments."""
 
+    interpreted: Callable[..., object]
+    compiled: Callable[..., object]
+    cached: Callable[..., object]
+
     def __init__(self, loop: Callable[..., object]) -> None:
         functools.update_wrapper(self, loop)
         self.interpreted = loop
-        self._compiled, self._cached = _made_when_used(afresh, loop), _made_when_used(_kept, loop)
         KERNELS.append(self)
 
-    @property
-    def compiled(self) -> Callable[..., object]:
-        """The dispatcher that compiles in each process."""
-        found: Callable[..., object] = self._compiled()
-        return found
-
-    @property
-    def cached(self) -> Callable[..., object]:
-        """The dispatcher that keeps what it compiles on disk."""
-        found: Callable[..., object] = self._cached()
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        """Make a dispatcher when it is first used: `compiled` in each process, or `cached` on disk."""
+        if name not in _DISPATCHERS:
+            raise AttributeError(name)
+        # If threads make several, all use the first, and share what they compile.
+        found: Callable[..., object] = vars(self).setdefault(name, _DISPATCHERS[name](self.interpreted))
         return found
 
     def mode(self, *args: object) -> str:
@@ -316,28 +321,17 @@ def afresh(function: Callable[..., object]) -> Any:
     return dispatcher
 
 
-def _made_when_used(make: Callable[[Function], Made], function: Function) -> Callable[[], Made]:
-    """Return a function that makes a dispatcher on its first call, and returns it on every call.
-
-    The package has hundreds of helpers, of which a program calls a few from Python. Making the dispatchers of
-    all took a third of the time of importing an estimator.
-    """
-    made: dict[Function, Made] = {}
-
-    def dispatcher() -> Made:
-        found = made.get(function)
-        # If threads make several, all use the first, and share what they compile.
-        return made.setdefault(function, make(function)) if found is None else found
-
-    return dispatcher
-
-
 def _kept(function: Callable[..., object]) -> Any:
     """Return a Numba dispatcher that uses the cache on disk, if the function is the package's own."""
     dispatcher = afresh(function)
     if CAN_KEEP and not config.DISABLE_JIT and is_ours(function):
         keep_in(dispatcher, PackageCache(function))
     return dispatcher
+
+
+# How kernels make their dispatchers. They do so when these are used: making those of all kernels and helpers
+# took a third of the time of importing an estimator.
+_DISPATCHERS = {"compiled": afresh, "cached": _kept}
 
 
 # Shared by feature maps and oracles: how their functions are found, in objects and in wrappers.

@@ -334,6 +334,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         checkpoint: Checkpoint | None = None,
     ) -> Result:
         with shown_progress(self._owner, int(self.verbose)) as line:
+            callbacks = (*(() if line is None else (line,)), *(self.callbacks or ()))
             return solve(
                 problem,
                 self._method(lam, problem),
@@ -343,7 +344,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
                 time_limit=self.time_limit,
                 check_every=self.check_every,
                 sampling=self.sampling,
-                callbacks=[_in_units_of(callback, mean) for callback in (line, *(self.callbacks or ()))],
+                callbacks=[_in_units_of(callback, mean) for callback in callbacks],
                 random_state=self.random_state,
                 start=start,
                 n_jobs=self.n_jobs,

@@ -371,17 +371,6 @@ class Keeper:
         self._warned = True
 
 
-class NoKeeper:
-    """Stands for a run without a checkpoint."""
-
-    def is_due(self, state: Counted) -> bool:
-        """Return False."""
-        return False
-
-    def save(self, state: Counted) -> None:
-        """Do nothing."""
-
-
 def read_state(path: Path, identity: Identity, template: CountedState) -> CountedState:
     """Return the state in a file, like the template; raise `FileError` if it is not of this identity."""
     header, arrays, _ = container.read(path, CHECKPOINT)

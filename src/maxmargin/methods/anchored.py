@@ -33,7 +33,7 @@ from maxmargin.methods.sweep import advance, sweep_all
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import shown
 from maxmargin.structures.feature_map import add_entry, map_sizes, new_move, reset
-from maxmargin.structures.problem import AnyProblem
+from maxmargin.structures.problem import AnyProblem, sizes
 from maxmargin.structures.sequences.anchoring import (
     Anchors,
     anchored,
@@ -240,7 +240,8 @@ def _join_blocks(old, places, new, move):
 
 def suited_to(problem: AnyProblem, method: object) -> Any:
     """Return the method for problems of long sequences if this is one, else the given method."""
-    if not can_anchor(problem) or np.diff(chain_of(problem.oracle).tokens).mean() < _LONG:
+    is_long = sizes(problem).output >= _LONG and can_anchor(problem)
+    if not is_long or np.diff(chain_of(problem.oracle).tokens).mean() < _LONG:
         return method
     return Accelerated(Anchored(BlockFrankWolfe(protocol.regularisation(method))))
 

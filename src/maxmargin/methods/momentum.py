@@ -89,11 +89,9 @@ def move_on(
     The numbers are r, the share of the weights in their mean, gamma, beta and the next r. The weights follow:
     they become :math:`(r' v' + g / \\lambda) / (1 + r')` with the new centre and ratio.
     """
-
-    def on_slice(some: slice) -> None:
-        _move_on(w[some], centre[some], previous[some], mean[some], dual[some], *numbers)
-
-    run_in_slices(on_slice, len(w))
+    run_in_slices(
+        lambda some: _move_on(w[some], centre[some], previous[some], mean[some], dual[some], *numbers), len(w)
+    )
 
 
 @helper

@@ -1,6 +1,7 @@
 """Progress of a run as a line on terminals and in notebooks, or as lines in a log."""
 
 import sys
+from contextlib import nullcontext
 from types import TracebackType
 from typing import IO, Self, cast
 
@@ -224,11 +225,13 @@ def rewrites_lines(stream: IO[str]) -> bool:
     return stream.isatty() or type(stream).__module__.partition(".")[0] == "ipykernel"
 
 
-def shown_progress(name: str, verbose: int) -> ProgressLine | LogLines:
-    """Return the callback for a level of verbosity: no line, one where it can be rewritten, or a log too."""
+def shown_progress(name: str, verbose: int) -> ProgressLine | LogLines | nullcontext[None]:
+    """Lend the callback for a level of verbosity: none, a line where it can be rewritten, or a log too."""
+    if not verbose:
+        return nullcontext()
     if verbose >= 2 and not rewrites_lines(sys.stderr):
         return LogLines(name)
-    return ProgressLine(name, enabled=bool(verbose))
+    return ProgressLine(name)
 
 
 class CertificateLines:

@@ -28,7 +28,7 @@ from maxmargin.solving.kinds import (
     message,
 )
 from maxmargin.solving.result import Callback, Result, Status, as_frame
-from maxmargin.solving.resume import as_warm_start, files_of, new_run_state
+from maxmargin.solving.resume import RunState, as_warm_start, files_of
 from maxmargin.solving.run import Run
 from maxmargin.structures.problem import AnyProblem, sizes
 
@@ -142,14 +142,17 @@ def solve(
     sampler, rng = kind.sampler(sampling), generator(random_state)
     called = checked_callbacks(callbacks)
     settings = {"sampling": sampling, "check_every": int(check_every), "random_state": random_state}
-    files = files_of(*checked_files(checkpoint, start), kind.problem, kind.method, settings)
-    warm = None if start is None or files.start else as_warm_start(start)
+    kept, source = checked_files(checkpoint, start)
+    files = files_of(kept, source, kind.problem, kind.method, settings) if kept or source else None
+    warm = None if start is None or source else as_warm_start(start)
     begin_time = now()
     deadline = begin_time + _GRACE * limits.time_limit
     with listening(), threads(n_jobs), kept_scratch(), shared_pace(), deadline_at(deadline):
         beginning = kind.begin(warm)
-        at = files.continued(new_run_state(kind.notes, beginning, sampler, rng))
-        keeper = files.keeper(at)
+        state, w, _, dual, calls = beginning
+        at = RunState(state, kind.notes, sampler, rng, sampler.none(), w, dual, dual, first_calls=calls)
+        at = at if files is None else files.continued(at)
+        keeper = None if files is None else files.keeper(at)
         with closing(Run(kind, at, limits, called, int(check_every), keeper, begin_time)) as run:
             status = run.begin(beginning) if warm else run.resume()
             try:

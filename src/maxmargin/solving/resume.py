@@ -24,7 +24,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from maxmargin.files.checkpoint import Checkpoint, Identity, Keeper, NoKeeper, read_state
+from maxmargin.files.checkpoint import Checkpoint, Identity, Keeper, read_state
 from maxmargin.files.container import installed_version
 from maxmargin.files.sealed import Json
 from maxmargin.methods import protocol
@@ -316,22 +316,13 @@ class RunState:
 
     @property
     def left(self) -> int:
-        """Number of visits of the pass that are left."""
+        """Number of visits of the pass that are left; none between passes."""
         return n_visits(self.visits) - self.done
-
-    @property
-    def is_within_pass(self) -> bool:
-        """Whether the run is within a pass."""
-        return self.left > 0
 
     @property
     def rows(self) -> tuple[Measurement, ...]:
         """The certificates so far."""
         return self.history.rows
-
-    def begin_pass(self) -> None:
-        """Draw the visits of the next pass."""
-        self.visits, self.done = self.sampler.draw(self.rng), 0
 
     def count(self, visits: int) -> None:
         """Count visits that have been made, and the pass if they were its last."""
@@ -366,26 +357,16 @@ class RunState:
         self.history, self.best_w, self.best_primal = History(tuple(rows)), w, primal
 
 
-def new_run_state(
-    notes: tuple[FloatArray, ...], beginning: Beginning, sampler: Sampler, rng: np.random.Generator
-) -> RunState:
-    """Return the state before the first pass. The lower bound is zero without a warm start."""
-    w, dual = beginning.w, beginning.dual
-    return RunState(
-        beginning.state, notes, sampler, rng, sampler.none(), w, dual, dual, first_calls=beginning.calls
-    )
-
-
 class Files(NamedTuple):
     """The files of a run: its checkpoint, the file to continue from, and what both must belong to."""
 
     kept: Checkpoint | None
     start: str | None
-    identity: Identity | None
+    identity: Identity
 
     def continued(self, fresh: RunState) -> RunState:
         """Return the state in the file to continue from, else ``fresh``, the state before the first pass."""
-        if self.start is None or self.identity is None:
+        if self.start is None:
             return fresh
         notes = fresh.notes
         at = read_state(self.start, self.identity, fresh)
@@ -394,11 +375,9 @@ class Files(NamedTuple):
         at.notes = notes  # the map writes to these
         return at
 
-    def keeper(self, at: RunState) -> Keeper | NoKeeper:
-        """Return the keeper, which stores the state of the run when it is due."""
-        if self.kept is None or self.identity is None:
-            return NoKeeper()
-        return Keeper(self.kept, self.identity, at)
+    def keeper(self, at: RunState) -> Keeper | None:
+        """Return the keeper, which stores the state of the run when it is due; None without a checkpoint."""
+        return None if self.kept is None else Keeper(self.kept, self.identity, at)
 
 
 def files_of(
@@ -409,8 +388,6 @@ def files_of(
     settings: dict[str, object],
 ) -> Files:
     """Return the files of a run; raise if another process could not recognise the problem or method."""
-    if kept is None and start is None:
-        return Files(None, None, None)
     seed = settings["random_state"]  # only numbers can be compared
     plain = settings | {"random_state": int(seed) if isinstance(seed, Integral) else None}
     compared = cast("dict[str, Json]", plain)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from maxmargin.files.checkpoint import Keeper, NoKeeper
+from maxmargin.files.checkpoint import Keeper
 from maxmargin.methods.protocol import grain, n_parts, oracle_calls, traits
 from maxmargin.methods.rules import some_visits
 from maxmargin.methods.sweep import advance
@@ -38,7 +38,7 @@ class Run:
         limits: Limits,
         callbacks: tuple[Callback, ...],
         check_every: int,
-        keeper: Keeper | NoKeeper,
+        keeper: Keeper | None,
         begin_time: float,
     ) -> None:
         self.kind, self.problem, self.method, self.callbacks = kind, kind.problem, kind.method, callbacks
@@ -60,17 +60,17 @@ class Run:
 
     def resume(self) -> Status | None:
         """Compute the certificate that was due when the run stopped, if any; return why to stop at once."""
-        if not self.at.is_within_pass:
+        if not self.at.left:
             self.certify_if_due()
         return self.reason_to_stop()
 
     def one_pass(self) -> bool:
         """Make the visits of a pass, or the rest of one, piece by piece; return False if time is up."""
         at, together = self.at, grain(self.method, self.problem)
-        if not at.is_within_pass:
+        if not at.left:
             with uninterrupted():
-                at.begin_pass()
-        while at.is_within_pass:
+                at.visits, at.done = at.sampler.draw(at.rng), 0
+        while at.left:
             if self.is_late():
                 return False
             length = min(self.pace.length * together, at.left) if self.can_cut else at.left
@@ -96,7 +96,7 @@ class Run:
 
     def _keep(self) -> None:
         """Store the state if it is due, with all certificates that began before it; Ctrl-C is deferred."""
-        if self.keeper.is_due(self.at):
+        if self.keeper is not None and self.keeper.is_due(self.at):
             self.collect()
             with uninterrupted():
                 self.keeper.save(self.at)
@@ -155,7 +155,8 @@ class Run:
         """
         at, count = self.at, len(self.at.rows) + 1
         compare = at.other_was_best or count & (count - 1) == 0
-        compare = compare and self.seconds_left() >= 3.0 * self.expected_seconds()
+        if compare and self.limits.time_limit < math.inf:
+            compare = self.seconds_left() >= 3.0 * self.expected_seconds()
         return self.method, at.state, self.problem, compare
 
     def _place(self) -> Place:
@@ -264,8 +265,9 @@ class Run:
             w, primal = self.kind.rebuilt(at.best_w, at.best_primal)
         except (KeyboardInterrupt, OutOfTime):
             return  # the weights have a certificate already
-        at.correct_best(w, primal)
-        self.kind.check_bounds(self.at.best_primal, self.at.best_dual)
+        if w is not at.best_w:
+            at.correct_best(w, primal)
+            self.kind.check_bounds(at.best_primal, at.best_dual)
 
     def finish(self) -> None:
         """Store the state, then certify the steps since the last certificate; an interrupt skips this.
@@ -276,7 +278,7 @@ class Run:
         at = self.at
         try:
             self.collect()
-            if self.whole:
+            if self.whole and self.keeper is not None:
                 with uninterrupted():
                     self.keeper.save(at)
             if not at.rows or (at.certified != at.visited and not self.converged()):
