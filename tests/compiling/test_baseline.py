@@ -24,22 +24,22 @@ X86, ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 
 
 def test_the_baseline_is_within_processors_that_have_all_of_it():
-    assert baseline.within((X86, "haswell", FEATURES)) == (X86, "x86-64-v3", "")
-    assert baseline.within((X86, "znver5", FEATURES.replace("-avx512f", "+avx512f"))) is not None
+    assert baseline.baseline_for((X86, "haswell", FEATURES)) == (X86, "x86-64-v3", "")
+    assert baseline.baseline_for((X86, "znver5", FEATURES.replace("-avx512f", "+avx512f"))) is not None
 
 
 @pytest.mark.parametrize("feature", [each for each in FEATURES.split(",") if each.startswith("+")])
 def test_a_processor_without_one_of_the_features_compiles(feature):
-    assert baseline.within((X86, "old", FEATURES.replace(feature, "-" + feature[1:], 1))) is None
+    assert baseline.baseline_for((X86, "old", FEATURES.replace(feature, "-" + feature[1:], 1))) is None
 
 
 def test_other_architectures_have_what_all_their_processors_have():
-    assert baseline.within((ARM, "apple-m4", "+neon")) == (ARM, "generic", "")
+    assert baseline.baseline_for((ARM, "apple-m4", "+neon")) == (ARM, "generic", "")
 
 
 @pytest.mark.parametrize("unknown", [None, (X86, FEATURES), (X86, "haswell", None), "x86"])
 def test_what_cannot_be_understood_compiles(unknown):
-    assert baseline.within(unknown) is None
+    assert baseline.baseline_for(unknown) is None
 
 
 def test_the_loader_of_the_system_agrees_on_this_processor():
@@ -50,7 +50,7 @@ def test_the_loader_of_the_system_agrees_on_this_processor():
     if "x86-64-v3" not in said:
         pytest.skip("needs glibc 2.33")
     supported = re.search(r"x86-64-v3 \(supported", said) is not None
-    assert (baseline.within(baseline.host()) is not None) is supported
+    assert (baseline.baseline_for(baseline.host()) is not None) is supported
 
 
 @pytest.fixture
@@ -65,31 +65,31 @@ def places(monkeypatch, tmp_path):
 
 
 def test_the_variable_chooses_the_directory(places, monkeypatch):
-    assert baseline.read("kernels-0/code") == b"shipped"
-    assert baseline.read("kernels-1/code") is None
+    assert baseline.read_baseline("kernels-0/code") == b"shipped"
+    assert baseline.read_baseline("kernels-1/code") is None
     monkeypatch.setenv(baseline.VARIABLE, str(places / "shared"))
-    assert baseline.read("kernels-0/code") == b"shared"
+    assert baseline.read_baseline("kernels-0/code") == b"shared"
     monkeypatch.setenv(baseline.VARIABLE, "")
-    assert baseline.read("kernels-0/code") is None
+    assert baseline.read_baseline("kernels-0/code") is None
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
 def test_a_shared_directory_that_others_can_write_is_not_read(places, monkeypatch):
     monkeypatch.setenv(baseline.VARIABLE, str(places / "shared"))
     (places / "shared" / "kernels-0").chmod(0o777)
-    assert baseline.read("kernels-0/code") is None
+    assert baseline.read_baseline("kernels-0/code") is None
 
 
 def test_what_is_there_is_known(places, monkeypatch):
     monkeypatch.setattr(baseline, "host", lambda: (X86, "haswell", FEATURES))
-    assert baseline.has("kernels-0")
-    assert not baseline.has("kernels-1")
+    assert baseline.has_baseline("kernels-0")
+    assert not baseline.has_baseline("kernels-1")
     monkeypatch.setattr(baseline, "host", lambda: (X86, "old", "+sse2"))
-    assert not baseline.has("kernels-0")
+    assert not baseline.has_baseline("kernels-0")
     monkeypatch.setattr(baseline, "host", lambda: (ARM, "apple-m4", ""))
-    assert baseline.has("kernels-0")
+    assert baseline.has_baseline("kernels-0")
     monkeypatch.setenv(baseline.VARIABLE, "")
-    assert not baseline.has("kernels-0")
+    assert not baseline.has_baseline("kernels-0")
 
 
 @pytest.mark.parametrize("kept", [None, "empty", "full"])
@@ -99,7 +99,7 @@ def test_the_cache_or_the_baseline_has_kernels(kept, monkeypatch, tmp_path):
     (tmp_path / "full" / "code").touch()
     monkeypatch.setattr(kernel_cache, "cache_directory", lambda: kept and tmp_path / kept)
     for has in (True, False):
-        monkeypatch.setattr(baseline, "has", lambda directory, has=has: has)
+        monkeypatch.setattr(baseline, "has_baseline", lambda directory, has=has: has)
         assert kernel_cache.has_kernels() is (has or kept == "full")
 
 
@@ -125,7 +125,7 @@ def test_kernels_are_compiled_for_the_baseline_and_copied(monkeypatch, tmp_path)
     files = sorted(file.relative_to(place).as_posix() for file in place.rglob("*SVC"))
     assert files == ["kernels-0/MatchingSVC", "kernels-0/MulticlassSVC"]
     said = (place / files[0]).read_text()
-    assert f'"NUMBA_CPU_NAME": "{baseline.settings()["NUMBA_CPU_NAME"]}"' in said
+    assert f'"NUMBA_CPU_NAME": "{baseline.baseline_settings()["NUMBA_CPU_NAME"]}"' in said
     assert '"NUMBA_CPU_FEATURES": ""' in said
     assert '"MAXMARGIN_KERNELS": ""' in said
 
@@ -164,7 +164,7 @@ def test_the_environment_may_name_another_processor(name, features, described, m
     assert baseline.host()[1:] == described
 
 
-@pytest.mark.parametrize("settings", [{}, {"NUMBA_CPU_NAME": "generic"}, baseline.settings()])
+@pytest.mark.parametrize("settings", [{}, {"NUMBA_CPU_NAME": "generic"}, baseline.baseline_settings()])
 def test_processors_are_described_as_numba_does(settings):
     program = (
         "from numba.core.registry import cpu_target\nfrom maxmargin.compiling import places as baseline\n"
@@ -176,11 +176,11 @@ def test_processors_are_described_as_numba_does(settings):
 @pytest.fixture(scope="module")
 def shipping(tmp_path_factory):
     """Return a copy of the package that carries the kernel of hinges, and what the process reported."""
-    if baseline.within(baseline.host()) is None:
+    if baseline.baseline_for(baseline.host()) is None:
         pytest.skip("needs a processor that runs code for the baseline")
     root = tmp_path_factory.mktemp("shipping")
     copy_package(root)
-    said = run(root, MEASURED, NUMBA_CACHE_DIR=str(root / "made"), **baseline.settings())
+    said = run(root, MEASURED, NUMBA_CACHE_DIR=str(root / "made"), **baseline.baseline_settings())
     (root / "made" / "maxmargin").rename(root / "maxmargin" / "_kernels")
     return root, said
 

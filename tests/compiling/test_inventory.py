@@ -49,7 +49,7 @@ def places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(kernel_cache, "read_trusted", lambda file: file.read_bytes())
     monkeypatch.setattr(kernel_cache, "kept_signature", SIGNATURES.get)
     monkeypatch.setattr(baseline, "_SHIPPED", tmp_path / "shared")
-    monkeypatch.setattr(baseline, "within", lambda processor: processor)
+    monkeypatch.setattr(baseline, "baseline_for", lambda processor: processor)
     monkeypatch.delenv(baseline.VARIABLE, raising=False)
     return tmp_path
 
@@ -70,7 +70,7 @@ def test_the_variable_is_named(places: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_kernels_for_another_processor_are_not_ready(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "within", lambda processor: None)
+    monkeypatch.setattr(baseline, "baseline_for", lambda processor: None)
     assert [each.origin for each in inventories()] == ["this user's cache"]
 
 

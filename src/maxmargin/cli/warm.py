@@ -280,8 +280,8 @@ def compile_baseline(
     Compiled
         ``(kernels, seconds, directory, megabytes)``.
     """
-    if places.within(places.host()) is None:
-        needed = places.settings()["NUMBA_CPU_NAME"]
+    if places.baseline_for(places.host()) is None:
+        needed = places.baseline_settings()["NUMBA_CPU_NAME"]
         raise ValueError(
             f"compile_baseline: the processor must run code for {needed}, got {places.host()[1]}; use "
             "another machine."
@@ -290,7 +290,7 @@ def compile_baseline(
     place.mkdir(parents=True, exist_ok=True)
     planned = plan(estimators, every_method=every_method, n_jobs=n_jobs)
     with tempfile.TemporaryDirectory() as cache:
-        made = _compiled(planned, place, places.settings() | {"NUMBA_CACHE_DIR": cache}, progress)
+        made = _compiled(planned, place, places.baseline_settings() | {"NUMBA_CACHE_DIR": cache}, progress)
         kept = Path(cache, "maxmargin")
         for file in filter(Path.is_file, kept.rglob("*")):
             copy = place / file.relative_to(kept)

@@ -68,7 +68,7 @@ def directory_name() -> str:
 def has_kernels() -> bool:
     """Whether compiled code is on disk: kept there by an earlier process, or compiled beforehand."""
     kept = cache_directory()
-    return places.has(directory_name()) or (kept is not None and any(kept.iterdir()))
+    return places.has_baseline(directory_name()) or (kept is not None and any(kept.iterdir()))
 
 
 class _Places(NamedTuple):
@@ -141,10 +141,10 @@ class PackageCache:
         key = self._name, signature, processor
         for directory in _places().readable:
             yield key, read_trusted(directory / self._file(key))
-        least = places.within(processor)
+        least = places.baseline_for(processor)
         if least is not None:
             key = self._name, signature, least
-            yield key, places.read(f"{directory_name()}/{self._file(key)}")
+            yield key, places.read_baseline(f"{directory_name()}/{self._file(key)}")
 
     def save_overload(self, signature: Signature, code: Code) -> None:
         """Write the code compiled for ``signature``, unless a user's class is among its types."""
@@ -266,10 +266,10 @@ def inventories() -> list[Inventory]:
         _inventory("this user's cache", directory, partial(_trusted, directory))
         for directory in readable_directories()
     ]
-    place, name = places.place(), directory_name()
-    if place is not None and places.has(name):
+    place, name = places.baseline_place(), directory_name()
+    if place is not None and places.has_baseline(name):
         origin = f"compiled beforehand, {places.VARIABLE if places.VARIABLE in os.environ else 'shipped'}"
-        found.append(_inventory(origin, place / name, lambda file: places.read(f"{name}/{file}")))
+        found.append(_inventory(origin, place / name, lambda file: places.read_baseline(f"{name}/{file}")))
     return found
 
 

@@ -27,7 +27,7 @@ from maxmargin.compiling.places import cache_parents, private_directory, read_tr
 
 _KEPT_FILES = 4
 _CHECK_BYTES = 4
-# Settings of Numba that change the code; `baseline.host` has those of the processor.
+# Settings of Numba that change the code; `places.host` has those of the processor.
 _SETTINGS = "NUMBA_OPT", "NUMBA_BOUNDSCHECK"
 
 
@@ -89,9 +89,9 @@ class Store:
         """Yield the files that may hold the code: for this processor, and for the baseline within it."""
         for parent in self._parents():
             yield read_trusted(Path(os.path.realpath(parent / self.file)))
-        least = places.within(places.host())
+        least = places.baseline_for(places.host())
         if least is not None:
-            yield places.read(self._file(least))
+            yield places.read_baseline(self._file(least))
 
     def directory(self) -> Path | None:
         """Return where code can be written, or None; make the directory if there is none."""

@@ -1,4 +1,17 @@
-"""Where compiled code may be kept on disk, whose code it is, and which sources it is compiled from."""
+"""Compiled code on disk: which sources it is made from, where it is kept, and which of it may be loaded.
+
+What a process compiles is kept beside the package or in its user's cache, and is loaded only from files that
+this user or root can have written. A directory is trusted if it and all directories above it belong to this
+user or to root, and nobody else can write to them. A sticky directory such as /tmp may be above it. ssh
+applies the same rules to its keys. Without POSIX permissions, as on Windows, every file that can be opened is
+trusted.
+
+There may also be kernels compiled beforehand for a target that most processors support, the *baseline*. Some
+wheels of the package carry them, and several users or machines can share a directory of them. Such a kernel
+is used if the user's own cache has none, and only if it was compiled from the same sources with the same
+versions of Numba and Python, as recorded in the name of its directory, and if the processor of this process
+has all features of the baseline. Otherwise Numba compiles as usual. All results are bitwise the same.
+"""
 
 import os
 import stat
@@ -14,20 +27,15 @@ _PACKAGE = __name__.partition(".")[0]
 ROOT = Path(__file__).parents[1]
 # What no compiled function is made from, nor anything that one imports. All other sources count, so that code
 # on disk can be too new, but never too old: a new file counts, and so does one that only has constants.
-_ABOVE = {
-    *(
-        "__main__.py",
-        "cli",
-        "corpus",
-        "dask",
-        "datasets",
-        "displays",
-        "estimators",
-        "estimator.py",
-        "product",
-    ),
-}
+_ABOVE = {"__main__.py", "cli", "dask", "datasets", "displays", "estimators", "product"}
 _COMPILED = {"__pycache__", "_kernels"}
+_POSIX = hasattr(os, "geteuid")
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# Do not follow a symbolic link, and do not wait for a pipe.
+_PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+# Names a directory that is read instead of the one in the package; if it is empty, none is.
+VARIABLE = "MAXMARGIN_KERNELS"
+_SHIPPED = ROOT / "_kernels"
 
 
 def is_ours(thing: type | Callable[..., object]) -> bool:
@@ -62,18 +70,6 @@ def _python_files(folder: str, without: Collection[str]) -> Iterator[str]:
             yield entry.path
         elif entry.is_dir():
             yield from _python_files(entry.path, _COMPILED)
-
-
-# Files that only this user or root can have written; code is loaded only from these.
-#
-# A directory is trusted if it and all directories above it belong to this user or to root, and nobody else
-# can write to them. A sticky directory such as /tmp may be above it. ssh applies the same rules to its
-# keys. Without POSIX permissions, as on Windows, every file that can be opened is trusted.
-
-_POSIX = hasattr(os, "geteuid")
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# Do not follow a symbolic link, and do not wait for a pipe.
-_PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class Untrusted(PermissionError):
@@ -161,19 +157,6 @@ def _is_own_group(number: int) -> bool:
     return group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
 
 
-# Kernels compiled beforehand for a target that most processors support, the *baseline*.
-#
-# Some wheels of the package carry them, and several users or machines can share a directory of them. Such a
-# kernel is used if the user's own cache has none, and only if it was compiled from the same sources with
-# the same versions of Numba and Python, as recorded in the name of its directory, and if the processor of
-# this process has all features of the baseline. Otherwise Numba compiles as usual. All results are bitwise
-# the same.
-
-# Names a directory that is read instead of the one in the package; if it is empty, none is.
-VARIABLE = "MAXMARGIN_KERNELS"
-_SHIPPED = ROOT / "_kernels"
-
-
 class Baseline(NamedTuple):
     """A processor: its name in LLVM, and what a machine needs to run code for it."""
 
@@ -205,7 +188,7 @@ def host() -> tuple[str, str, str]:
     return llvm.get_process_triple(), name or llvm.get_host_cpu_name(), features
 
 
-def within(processor: object) -> tuple[str, str, str] | None:
+def baseline_for(processor: object) -> tuple[str, str, str] | None:
     """Return the baseline in Numba's description, or None if a processor so described lacks a feature of it.
 
     Settings such as ``NUMBA_CPU_NAME`` change the description of a processor, so they are honoured.
@@ -217,7 +200,7 @@ def within(processor: object) -> tuple[str, str, str] | None:
     return None
 
 
-def settings() -> dict[str, str]:
+def baseline_settings() -> dict[str, str]:
     """Return the environment of a process that only compiles, for the baseline."""
     return {
         "NUMBA_CPU_NAME": _of_architecture(llvm.get_process_triple()).name,
@@ -227,7 +210,7 @@ def settings() -> dict[str, str]:
     }
 
 
-def place() -> Path | None:
+def baseline_place() -> Path | None:
     """Return the directory of kernels compiled beforehand; None if the environment turns them off."""
     chosen = os.environ.get(VARIABLE)
     if chosen is None:
@@ -235,13 +218,13 @@ def place() -> Path | None:
     return Path(chosen) if chosen else None
 
 
-def read(file: str) -> bytes | None:
+def read_baseline(file: str) -> bytes | None:
     """Return the content of a file that was compiled beforehand, by its path there, or None.
 
     Files in the package are as trusted as its Python code. Elsewhere, a file is read only if no one but this
     user or root can have written it.
     """
-    at = place()
+    at = baseline_place()
     if at is None:
         return None
     if VARIABLE in os.environ:
@@ -253,7 +236,7 @@ def read(file: str) -> bytes | None:
         return None
 
 
-def has(directory: str) -> bool:
+def has_baseline(directory: str) -> bool:
     """Whether there are kernels compiled beforehand in a directory of this name, for this machine."""
-    at = place()
-    return at is not None and within(host()) is not None and (at / directory).is_dir()
+    at = baseline_place()
+    return at is not None and baseline_for(host()) is not None and (at / directory).is_dir()
