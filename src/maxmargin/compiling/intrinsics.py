@@ -1,4 +1,15 @@
-"""What kernels do beyond NumPy: prefetching, views, calls by address, exchange between threads."""
+"""What kernels do that Python cannot say. The interpreter runs each as plain Python, with the same result.
+
+- `prefetch` loads the data of the next visit from memory during the current one. Examples are visited in
+  random order, which the processor cannot predict. Without it, a pass over the OCR words takes an eighth more
+  time.
+- `table` is a view of an array with rows.
+- `addressed` makes functions that kernels call by their address, so that they are compiled apart from
+  kernels.
+- `publish` and `published` are atomic: threads exchange numbers with them, within kernels. Otherwise compiled
+  code may keep an array's value in a register, and processors may reorder what they write.
+- `adding` replaces a field of a named tuple: compiled code has no `_replace`.
+"""
 
 import functools
 from collections.abc import Callable
@@ -26,13 +37,11 @@ from maxmargin.compiling.numba_private.instructions import (
 from maxmargin.compiling.numba_private.pipeline import KERNEL, PART
 from maxmargin.runtime.arrays import IntArray
 
-# Prefetching: the data of the next visit are loaded from memory during the current one. Examples are visited
-# in random order, which the processor cannot predict. Without it, a pass over the OCR words takes an eighth
-# more time.
+# Bytes of a cache line, and how many are prefetched: on a longer walk the processor does so by itself.
+_LINE, _MOST_LINES = 64, 32
 
-_LINE = 64
-# On a longer walk the processor prefetches by itself.
-_MOST_LINES = 32
+Number = TypeVar("Number", bound=np.generic)
+Subject = TypeVar("Subject", bound=NamedTuple)
 
 
 def _request(array: np.ndarray, p: int) -> None:
@@ -52,11 +61,6 @@ def prefetch(array, first, stop):
     step = _LINE // array.itemsize
     for p in range(first, min(stop, first + _MOST_LINES * step), step):
         _request(array, p)
-
-
-# Views of arrays in kernels.
-
-Number = TypeVar("Number", bound=np.generic)
 
 
 def table(array: NDArray[Number], width: int) -> NDArray[Number]:
@@ -85,17 +89,15 @@ else:
     overload(table, strict=False, inline="always", jit_options=counting)(_reshaped)
 
 
-# Functions that kernels call by their address.
-#
-# A kernel is compiled together with everything it calls, so another oracle means another compilation of the
-# whole loop. A function that is called by its address is compiled separately. The kernel is the same for all
-# functions that take arguments of the same types, and is compiled once.
-#
-# Such a call cannot be inlined, and copies the fields of all its arguments: some tens of nanoseconds.
-
-
 class Addressed(Protocol):
-    """A function that kernels call by its address, which is the first argument of the call."""
+    """A function that kernels call by its address, which is the first argument of the call.
+
+    A kernel is compiled together with everything it calls, so another oracle means another compilation of the
+    whole loop. A function that is called by its address is compiled separately. The kernel is the same for
+    all functions that take arguments of the same types, and is compiled once.
+
+    Such a call cannot be inlined, and copies the fields of all its arguments: some tens of nanoseconds.
+    """
 
     def __call__(self, address: int, *args: object) -> None: ...
 
@@ -135,12 +137,6 @@ def can_call_addresses(subject: object) -> bool:
     return HAS_ADDRESSES and not SWITCH.on and can_compile(subject)
 
 
-# Numbers that threads exchange within kernels: one writes, others wait for it.
-#
-# Compiled code may keep an array's value in a register, and processors may reorder what they write. So such
-# numbers have atomic loads and stores. In the interpreter, and on one thread, these are plain ones.
-
-
 def published(array: IntArray) -> int:
     """Return ``array[0]``, with acquire semantics: all earlier writes of its writer are then visible."""
     return int(array[0])
@@ -175,11 +171,6 @@ def has_reached(array, value, patience):
     while patience > 0 and published(array) < value:
         patience -= 1
     return patience > 0
-
-
-# Replacing a field of a named tuple, also in compiled code, which has no `_replace`.
-
-Subject = TypeVar("Subject", bound=NamedTuple)
 
 
 def adding(name: str) -> Callable[[Subject, float], Subject]:
