@@ -1,10 +1,13 @@
 r"""Inner products of the tokens of a sequence, which give the image and the length of a move.
 
 For the rows X of a sequence's features and a direction D, one row of labels per position, steps within the
-block need only :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D`. For sequences that are
-not long, the matrices :math:`X X^\top` are tabulated if all tables together take less memory than the
-features, or little memory. Otherwise the table of a sequence is computed when a step needs it. For long
-sequences, :math:`X^\top D` is computed first, in an array like that of the weights.
+block need only :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top D`. There are three ways:
+
+1. For sequences that are not long, the matrices :math:`X X^\top` are tabulated beforehand (`Products`), if
+   all tables together take less memory than the features, or little memory.
+2. Otherwise the table of such a sequence is computed when a step needs it (`compute_table`). All terms are
+   added in the same order, so both give the same bits.
+3. For long sequences, :math:`X^\top D` is computed first, in an array like that of the weights.
 """
 
 from typing import NamedTuple, TypeVar
@@ -30,19 +33,118 @@ from maxmargin.structures.rows import (
     rows_prefetch,
 )
 
-# The table of inner products of the tokens of one sequence, computed when a step needs it.
-#
-# Few features of a sequence are shared by many tokens. So entries are added one by one to a hash table that
-# holds the last entry of each feature, and each entry links to the previous one with the same feature. Only
-# pairs of tokens with a common feature are visited. Terms are added in the order of columns, as in a table of
-# all sequences, so both give the same bits.
-
+# Longest sequence whose inner products are tabulated; a token takes 8 bytes times the length.
+_TABULATED = 128
+# Bytes that tables may take even if the features take less.
+_LITTLE = 1 << 28
+# A move with at most this many nonzeros per position is multiplied entry by entry.
+_FEW = 10
+# Number of contiguous entries of a long vector that are read in the time of one random access.
+_SCALAR = 16
 # Spreads column numbers over slots.
 _SPREAD, _SHIFT = 40503, 7
+# A named tuple with the fields rows, tokens, products, product_spans and table_room.
+TokenMap = TypeVar("TokenMap", bound=tuple)  # type: ignore[type-arg]
+
+
+class Products(NamedTuple):
+    """The inner products of the tokens of each sequence.
+
+    Attributes
+    ----------
+    values : array
+        The matrices of inner products, one after another, row by row.
+    spans : array of shape (n, 2)
+        Where the matrix of each sequence begins and ends; both are equal for a sequence without a table.
+    room : array of shape (2,)
+        The most tokens, and the most entries of sparse rows, of a sequence whose table is computed.
+    """
+
+    values: FloatArray
+    spans: IntArray
+    room: IntArray
+
+
+def no_products(rows: Rows, tokens: IntArray) -> Products:
+    """Return empty tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``."""
+    places = np.zeros((len(tokens), 2), dtype=np.int64)
+    return Products(np.zeros(0), places, _room(rows, tokens, places))
+
+
+def tabulated(rows: Rows, tokens: IntArray) -> Products:
+    """Return the tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``.
+
+    They are empty if they would take too much memory, or if time is up before they are computed.
+    """
+    if rows.n_columns == 0:
+        return no_products(rows, tokens)
+    lengths = tokens[:, 1] - tokens[:, 0]
+    entries = np.where(lengths <= _TABULATED, lengths, 0) ** 2
+    if 8 * int(entries.sum()) > max(_LITTLE, sum(getattr(part, "nbytes", 0) for part in rows)):
+        return no_products(rows, tokens)
+    places = spans(np.concatenate([[0], np.cumsum(entries)]))
+    products = Products(np.zeros(int(entries.sum())), places, _room(rows, tokens, places))
+    buffer = np.zeros(rows.n_columns)
+    try:
+        for first, stop in Pace().pieces(0, len(tokens)):
+            some = products._replace(spans=places[first:stop])
+            _fill_products(some, rows, tokens[first:stop], buffer)
+    except OutOfTime:
+        return no_products(rows, tokens)
+    return products
+
+
+def with_tables(phi: TokenMap) -> TokenMap:
+    """Return a map of tokens with the tables of its sequences."""
+    found = tabulated(phi.rows, phi.tokens)  # type: ignore[attr-defined]
+    return phi._replace(products=found.values, product_spans=found.spans, table_room=found.room)  # type: ignore[attr-defined, no-any-return]
+
+
+def _room(rows: Rows, tokens: IntArray, places: IntArray) -> IntArray:
+    """Return the sizes of the largest table that is computed, for which workspaces are allocated.
+
+    They are measured once per problem, as a workspace is allocated for every part of a pass.
+    """
+    lengths = tokens[:, 1] - tokens[:, 0]
+    computed = (lengths <= _TABULATED) & (places[:, 0] == places[:, 1])
+    return table_room(rows, tokens[computed])
+
+
+@kernel
+def _fill_products(products, rows, tokens, buffer):
+    """Write ``X_i @ X_i.T`` for each sequence; ``buffer`` has one zero per feature."""
+    for i in range(tokens.shape[0]):
+        begin, first, length = products.spans[i, 0], tokens[i, 0], tokens[i, 1] - tokens[i, 0]
+        if begin == products.spans[i, 1]:
+            continue
+        for s in range(length):
+            row_add(rows, first + s, 1.0, buffer)
+            for t in range(s, length):
+                value = row_dot(rows, first + t, buffer)
+                products.values[begin + s * length + t] = value
+                products.values[begin + t * length + s] = value
+            row_add(rows, first + s, -1.0, buffer)  # x - x is exactly zero
+
+
+@subroutine
+def prefetch_tokens(phi, i):
+    """Prefetch the features of sequence i and their inner products."""
+    rows_prefetch(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1])
+    prefetch(phi.products, phi.product_spans[i, 0], phi.product_spans[i, 1])
+
+
+@subroutine
+def _has_table(phi, i):
+    """Whether the inner products of sequence i are tabulated."""
+    return phi.product_spans[i, 0] < phi.product_spans[i, 1]
 
 
 class TableWork(NamedTuple):
-    """Workspace.
+    """Workspace for the table of one sequence.
+
+    Few features of a sequence are shared by many tokens. So entries are added one by one to a hash table that
+    holds the last entry of each feature, and each entry links to the previous one with the same feature.
+    Only pairs of tokens with a common feature are visited, in the order of columns.
 
     Attributes
     ----------
@@ -149,110 +251,28 @@ def _mirror(values, length):
             values[s * length + t] = values[t * length + s]
 
 
-# Longest sequence whose inner products are tabulated; a token takes 8 bytes times the length.
-_TABULATED = 128
-# Bytes that tables may take even if the features take less.
-_LITTLE = 1 << 28
-# A move with at most this many nonzeros per position is multiplied entry by entry.
-_FEW = 10
-# Number of contiguous entries of a long vector that are read in the time of one random access.
-_SCALAR = 16
-
-
-# A named tuple with the fields rows, tokens, products, product_spans and table_room.
-TokenMap = TypeVar("TokenMap", bound=tuple)  # type: ignore[type-arg]
-
-
-class Products(NamedTuple):
-    """The inner products of the tokens of each sequence.
+class TokenMapWork(NamedTuple):
+    """Workspace of a map of tokens.
 
     Attributes
     ----------
-    values : array
-        The matrices of inner products, one after another, row by row.
-    spans : array of shape (n, 2)
-        Where the matrix of each sequence begins and ends; both are equal for a sequence without a table.
-    room : array of shape (2,)
-        The most tokens, and the most entries of sparse rows, of a sequence whose table is computed.
+    stream : array
+        The feature vector of a move, for sequences without a table of inner products.
+    nonzero : array
+        Positions or labels where a move is not zero.
+    table : TableWork
+        The inner products of the tokens of one sequence, for those without a table.
     """
 
-    values: FloatArray
-    spans: IntArray
-    room: IntArray
+    stream: FloatArray
+    nonzero: UIntArray
+    table: TableWork
 
 
-def no_products(rows: Rows, tokens: IntArray) -> Products:
-    """Return empty tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``."""
-    places = np.zeros((len(tokens), 2), dtype=np.int64)
-    return Products(np.zeros(0), places, _room(rows, tokens, places))
-
-
-def tabulated(rows: Rows, tokens: IntArray) -> Products:
-    """Return the tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``.
-
-    They are empty if they would take too much memory, or if time is up before they are computed.
-    """
-    if rows.n_columns == 0:
-        return no_products(rows, tokens)
-    lengths = tokens[:, 1] - tokens[:, 0]
-    entries = np.where(lengths <= _TABULATED, lengths, 0) ** 2
-    if 8 * int(entries.sum()) > max(_LITTLE, sum(getattr(part, "nbytes", 0) for part in rows)):
-        return no_products(rows, tokens)
-    places = spans(np.concatenate([[0], np.cumsum(entries)]))
-    products = Products(np.zeros(int(entries.sum())), places, _room(rows, tokens, places))
-    buffer = np.zeros(rows.n_columns)
-    try:
-        for first, stop in Pace().pieces(0, len(tokens)):
-            some = products._replace(spans=places[first:stop])
-            _fill_products(some, rows, tokens[first:stop], buffer)
-    except OutOfTime:
-        return no_products(rows, tokens)
-    return products
-
-
-def with_tables(phi: TokenMap) -> TokenMap:
-    """Return a map of tokens with the tables of its sequences."""
-    found = tabulated(phi.rows, phi.tokens)  # type: ignore[attr-defined]
-    return phi._replace(products=found.values, product_spans=found.spans, table_room=found.room)  # type: ignore[attr-defined, no-any-return]
-
-
-def _room(rows: Rows, tokens: IntArray, places: IntArray) -> IntArray:
-    """Return the sizes of the largest table that is computed, for which workspaces are allocated.
-
-    They are measured once per problem, as a workspace is allocated for every part of a pass.
-    """
-    lengths = tokens[:, 1] - tokens[:, 0]
-    computed = (lengths <= _TABULATED) & (places[:, 0] == places[:, 1])
-    return table_room(rows, tokens[computed])
-
-
-@kernel
-def _fill_products(products, rows, tokens, buffer):
-    """Write ``X_i @ X_i.T`` for each sequence; ``buffer`` has one zero per feature."""
-    for i in range(tokens.shape[0]):
-        begin, first, length = products.spans[i, 0], tokens[i, 0], tokens[i, 1] - tokens[i, 0]
-        if begin == products.spans[i, 1]:
-            continue
-        for s in range(length):
-            row_add(rows, first + s, 1.0, buffer)
-            for t in range(s, length):
-                value = row_dot(rows, first + t, buffer)
-                products.values[begin + s * length + t] = value
-                products.values[begin + t * length + s] = value
-            row_add(rows, first + s, -1.0, buffer)  # x - x is exactly zero
-
-
-@subroutine
-def prefetch_tokens(phi, i):
-    """Prefetch the features of sequence i and their inner products."""
-    rows_prefetch(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1])
-    prefetch(phi.products, phi.product_spans[i, 0], phi.product_spans[i, 1])
-
-
-@subroutine
-def _has_table(phi, i):
-    """Whether the inner products of sequence i are tabulated."""
-    return phi.product_spans[i, 0] < phi.product_spans[i, 1]
+def token_map_work(rows: Rows, longest: int, width: int, room: IntArray) -> TokenMapWork:
+    """Return the workspace of a map of tokens with rows of this width."""
+    stream = aligned_zeros(rows.n_columns if longest > _TABULATED else 0, width)
+    return TokenMapWork(stream, np.zeros(max(longest, width) + 1, dtype=np.uint32), new_table_work(room))
 
 
 @subroutine
@@ -314,27 +334,16 @@ def _list_positions(D, out):
     return count
 
 
-@helper
-def head_norm2(head, move):
-    """Return the squared length of the first ``head`` entries of delta."""
-    total = 0.0
-    for c in range(move.size[0]):
-        if move.support[c] < head:
-            entry = move.delta[move.support[c]]
-            total += entry * entry  # the interpreter would round a power differently
-    return total
-
-
-@helper
-def push_head(head, move, scale, out):
-    """``out[:head] += scale * delta[:head]``; few entries one by one."""
-    if _SCALAR * move.size[0] > head:
-        add_scaled(scale, move.delta[:head], out)
-        return
-    for c in range(move.size[0]):
-        p = move.support[c]
-        if p < head:
-            out[p] += scale * move.delta[p]
+@subroutine
+def multiply_products(head, phi, i, move, D, G, work):
+    """``G = X_i X_i^T D``; D follows ``head`` other entries of the move."""
+    if _has_table(phi, i):
+        multiply_table(head, phi.products, phi.product_spans[i, 0], move, D, G)
+    elif D.shape[0] <= _TABULATED:
+        compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
+        multiply_table(head, work.table.values, 0, move, D, G)
+    else:
+        _stream_products(phi, i, D, G, work)
 
 
 @helper
@@ -373,18 +382,6 @@ def _multiply_rows(products, begin, D, G):
 
 
 @subroutine
-def multiply_products(head, phi, i, move, D, G, work):
-    """``G = X_i X_i^T D``; D follows ``head`` other entries of the move."""
-    if _has_table(phi, i):
-        multiply_table(head, phi.products, phi.product_spans[i, 0], move, D, G)
-    elif D.shape[0] <= _TABULATED:
-        compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
-        multiply_table(head, work.table.values, 0, move, D, G)
-    else:
-        _stream_products(phi, i, D, G, work)
-
-
-@subroutine
 def _stream_products(phi, i, D, G, work):
     """``G = X_i X_i^T D`` for long sequences: ``X_i^T D`` first, then ``X_i`` times it."""
     rows, first = phi.rows, phi.tokens[i, 0]
@@ -398,32 +395,31 @@ def _stream_products(phi, i, D, G, work):
 
 
 @helper
+def head_norm2(head, move):
+    """Return the squared length of the first ``head`` entries of delta."""
+    total = 0.0
+    for c in range(move.size[0]):
+        if move.support[c] < head:
+            entry = move.delta[move.support[c]]
+            total += entry * entry  # the interpreter would round a power differently
+    return total
+
+
+@helper
+def push_head(head, move, scale, out):
+    """``out[:head] += scale * delta[:head]``; few entries one by one."""
+    if _SCALAR * move.size[0] > head:
+        add_scaled(scale, move.delta[:head], out)
+        return
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if p < head:
+            out[p] += scale * move.delta[p]
+
+
+@helper
 def position_and_label(p, head, width):
     """Return the position and the label of index p of the statistics; 32-bit numbers divide fast."""
     part = np.uint32(p - np.uint32(head))
     t = part // np.uint32(width)
     return t, np.uint32(part - t * np.uint32(width))
-
-
-class TokenMapWork(NamedTuple):
-    """Work arrays.
-
-    Attributes
-    ----------
-    stream : array
-        The feature vector of a move, for sequences without a table of inner products.
-    nonzero : array
-        Positions or labels where a move is not zero.
-    table : TableWork
-        The inner products of the tokens of one sequence, for those without a table.
-    """
-
-    stream: FloatArray
-    nonzero: UIntArray
-    table: TableWork
-
-
-def token_map_work(rows: Rows, longest: int, width: int, room: IntArray) -> TokenMapWork:
-    """Return the workspace of a map of tokens with rows of this width."""
-    stream = aligned_zeros(rows.n_columns if longest > _TABULATED else 0, width)
-    return TokenMapWork(stream, np.zeros(max(longest, width) + 1, dtype=np.uint32), new_table_work(room))
