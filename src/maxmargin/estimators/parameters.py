@@ -1,4 +1,9 @@
-"""The parameters that several estimators share: their constraints and documentation, each written once."""
+"""The parameters that several estimators share: their constraints and documentation, each written once.
+
+The documentation is inserted into the docstrings of each class when it is created (`document`), with other
+texts that estimators share. A docstring names a text by ``%(name)s``. On a line of its own, the text takes
+the place of the line, with its indentation; an empty text removes the line.
+"""
 
 import inspect
 import re
@@ -23,6 +28,8 @@ from maxmargin.methods import (
 )
 from maxmargin.methods.rules import SAMPLINGS
 
+_LINE = re.compile(r"^( *)%\((\w+)\)s\n?", re.MULTILINE)
+_INLINE = re.compile(r"%\((\w+)\)s")
 DUAL_METHODS: dict[str, Callable[[float], object]] = {
     "auto": lambda lam: Accelerated(Pairwise(lam=lam)),
     "pairwise": lambda lam: Pairwise(lam=lam),
@@ -213,16 +220,6 @@ KERNEL = {
     ),
 }
 SHARED = TRAINING | MODEL | KERNEL
-
-
-# Documentation that estimators share, inserted into the docstrings of each class when it is created.
-#
-# A docstring names a text by ``%(name)s``. On a line of its own, the text takes the place of the line, with
-# its indentation; an empty text removes the line.
-
-_LINE = re.compile(r"^( *)%\((\w+)\)s\n?", re.MULTILINE)
-_INLINE = re.compile(r"%\((\w+)\)s")
-
 _MORE = """Train on these %(examples)s and those of all earlier calls, from where the last call stopped.
 
 The estimator keeps the %(examples)s, `kept_bytes_` in all. The answer is certified for all of them, as after
