@@ -30,7 +30,7 @@ import numpy as np
 from _measure import Figure, Target, print_figures, run_python
 from maxmargin import ChainSVC, Progress, encode_files, open_corpus
 from maxmargin.encoding.sequences import NumberedSequences
-from maxmargin.files.corpus.manifest import Recipe
+from maxmargin.files.corpus import Recipe
 from maxmargin.files.corpus.writing import CorpusWriter
 
 LENGTH, FEATURES, NAMES, LABELS = 20, 15, 10_000, 10

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.dask.messages import Change, add, dense, difference, encoded, total, write
+from maxmargin.dask.calls import Change, add, dense, difference, encoded, total, write
 
 NUMBERS = st.one_of(st.just(0.0), st.integers(-4, 4).map(float))
 

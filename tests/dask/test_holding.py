@@ -8,7 +8,7 @@ import pytest
 
 from maxmargin import Away, BlockExact, BlockFrankWolfe, Pairwise
 from maxmargin.dask import tasks
-from maxmargin.dask.messages import Lost, PartitionError, Turn, Update, combined, dense, difference, encoded
+from maxmargin.dask.calls import Lost, PartitionError, Turn, Update, combined, dense, difference, encoded
 from maxmargin.dask.tasks import Held
 from maxmargin.methods.accelerated import first_kappa
 from maxmargin.methods.protocol import dual_weights

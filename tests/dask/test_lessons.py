@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import ChainSVC, GraphSVC, MulticlassSVC
-from maxmargin.dask.messages import PartitionError
+from maxmargin.dask.calls import PartitionError
 from maxmargin.dask.teaching import as_examples, learnt, merged, sources
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.estimators.examples import total_variance

@@ -4,7 +4,7 @@ r"""Training on several machines, on Dask: data in partitions, which stay where 
 `Partitioned` knows sizes, and where the examples are. Workers hold the partitions with their dual variables
 (`maxmargin.dask.tasks`). The client holds the weights, and whatever `Accelerated` averages. `Distributed`
 takes the place of `Divided`: partitions on one thread of a worker are one part. In a round every part moves
-from the common weights, and only changes of weights travel (`maxmargin.dask.messages`): from the client the
+from the common weights, and only changes of weights travel (`maxmargin.dask.calls`): from the client the
 entries that changed since the last round, back to it the sum of the parts' moves, which workers add up in a
 tree. Hinges and dual losses are summed where the data are. Vocabularies and labels are merged in a tree, too.
 

@@ -1,3 +1,4 @@
+from .calls import PartitionError as PartitionError
 from .estimators import ChainSVC as ChainSVC
 from .estimators import DependencySVC as DependencySVC
 from .estimators import GraphSVC as GraphSVC
@@ -6,7 +7,6 @@ from .estimators import MulticlassSVC as MulticlassSVC
 from .estimators import MultilabelSVC as MultilabelSVC
 from .estimators import SegmentSVC as SegmentSVC
 from .fleet import Round as Round
-from .messages import PartitionError as PartitionError
 from .method import Distributed as Distributed
 from .solving import rounds_of as rounds_of
 from .solving import solve as solve

@@ -12,8 +12,19 @@ import numpy as np
 from distributed import Future
 
 from maxmargin.dask import tasks
-from maxmargin.dask.calls import Calls, Job, Trouble, seconds_left
-from maxmargin.dask.messages import Description, PartitionError, Report, Turn, Update, difference, encoded
+from maxmargin.dask.calls import (
+    Calls,
+    Description,
+    Job,
+    PartitionError,
+    Report,
+    Trouble,
+    Turn,
+    Update,
+    difference,
+    encoded,
+    seconds_left,
+)
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.limits import OutOfTime
 from maxmargin.structures.problem import Sizes

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from maxmargin.compiling import is_wrapper
-from maxmargin.dask.calls import Trouble
+from maxmargin.dask.calls import Report, Trouble, Turn, add, dense
 from maxmargin.dask.fleet import Round, Rounds
-from maxmargin.dask.messages import Report, Turn, add, dense
 from maxmargin.methods import protocol
 from maxmargin.methods.accelerated import first_kappa
 from maxmargin.methods.divided import Divided, mean_interaction, sigma_for

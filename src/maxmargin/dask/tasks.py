@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from maxmargin.dask.messages import (
+from maxmargin.dask.calls import (
     Change,
     Description,
     Lost,

@@ -12,7 +12,7 @@ from dask.delayed import Delayed
 from distributed import Client, Future
 from numpy.typing import NDArray
 
-from maxmargin.dask.messages import PartitionError, failed, naming
+from maxmargin.dask.calls import PartitionError, failed, naming
 from maxmargin.estimators.examples import Parts, weighed
 from maxmargin.estimators.lessons import Lesson, Moments
 from maxmargin.estimators.state import twin

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from maxmargin import FileError, encode_files, open_corpus
-from maxmargin.files.corpus import opening
-from maxmargin.files.corpus.manifest import DTYPES, read_manifest, write_manifest
+from maxmargin.files.corpus import DTYPES, opening, read_manifest, write_manifest
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ import pytest
 
 import kill_encodings
 from maxmargin import FileError, encode_files, open_corpus
-from maxmargin.files.corpus import manifest, reading, writing
+from maxmargin.files import corpus
+from maxmargin.files.corpus import reading, writing
 from maxmargin.files.corpus import writing as finishing
 
 TEXT = "".join(f"A\tw={k}\tcommon\nB\tv={k % 4}:0.5\n\n" for k in range(12))
@@ -57,7 +58,7 @@ STAGES = [
     (writing, "write_atomically"),
     (finishing, "_number_labels"),
     (finishing, "_digests"),
-    (manifest, "write_atomically"),
+    (corpus, "write_atomically"),
     (writing.CorpusWriter, "_remove"),
 ]
 
@@ -138,7 +139,7 @@ def test_a_file_must_not_change_while_it_is_read(tmp_path: Path, monkeypatch: py
 
 
 def test_two_processes_do_not_write_the_same_directory(tmp_path: Path) -> None:
-    recipe = manifest.Recipe("attributes", {})
+    recipe = corpus.Recipe("attributes", {})
     message = "out is being written by another process"
     with writing.CorpusWriter(tmp_path / "out", recipe), pytest.raises(ValueError, match=message):
         writing.CorpusWriter(tmp_path / "out", recipe)

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from maxmargin.encoding.kinds import Kind, Tokens
 from maxmargin.encoding.labels import Label, Labels, sorted_classes
 from maxmargin.encoding.matrices import assemble
-from maxmargin.files.corpus.manifest import DTYPES, NAME, Manifest, digest, map_array, read_manifest
+from maxmargin.files.corpus import DTYPES, NAME, Manifest, digest, map_array, read_manifest
 from maxmargin.files.parts import as_texts
 from maxmargin.files.sealed import fail
 from maxmargin.runtime.arrays import CsrMatrix, FloatArray, IntArray, UIntArray, freeze

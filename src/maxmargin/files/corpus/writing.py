@@ -23,7 +23,7 @@ from scipy.sparse import csr_array
 from maxmargin.encoding.labels import Label, sorted_classes
 from maxmargin.encoding.matrices import assemble, drop_columns, sparse_rows
 from maxmargin.encoding.sequences import NumberedSequences, hashed_rows
-from maxmargin.files.corpus.manifest import (
+from maxmargin.files.corpus import (
     DTYPES,
     NAME,
     Input,
