@@ -16,7 +16,8 @@ from maxmargin.compiling.progress import announced
 from maxmargin.problems import Multiclass
 from maxmargin.runtime import limits
 from maxmargin.runtime.limits import Limits
-from maxmargin.solving.display import CertificateLines, LogLines, ProgressLine, shown_progress
+from maxmargin.solving import display
+from maxmargin.solving.display import CertificateLines, LogLines, ProgressLine, WorkLine, shown_progress
 from maxmargin.solving.result import History, Measurement, Progress, plot_convergence
 
 matplotlib.use("Agg")
@@ -79,30 +80,71 @@ def test_line_goes_to_standard_error_by_default(monkeypatch: pytest.MonkeyPatch)
 
 
 class OutStream(io.StringIO):
-    """A stream of a notebook, which says when it has been written to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = threading.Event()
-
-    def write(self, text: str) -> int:
-        count = super().write(text)
-        self.written.set()
-        return count
+    """A stream of a notebook."""
 
 
 OutStream.__module__ = "ipykernel.iostream"
 
 
-def test_a_line_is_shown_in_a_notebook() -> None:
-    assert "training: pass 5/100" in shown(OutStream(), delay=0)
+class Outputs:
+    """The outputs of a cell, as IPython shows them: the texts of each, and which was written to last."""
+
+    def __init__(self) -> None:
+        self.texts: list[list[str]] = []
+        self.written = threading.Event()
+
+    def display(self, data: dict[str, str], *, raw: bool, display_id: bool) -> SimpleNamespace:
+        assert raw
+        assert display_id
+        texts: list[str] = []
+        self.texts.append(texts)
+
+        def update(data: dict[str, str], *, raw: bool) -> None:
+            assert raw
+            texts.append(data["text/plain"])
+            self.written.set()
+
+        update(data, raw=True)
+        return SimpleNamespace(update=update)
 
 
-def test_a_notebook_says_what_is_being_compiled() -> None:
-    stream = OutStream()
-    with ProgressLine("training", stream=stream, delay=0.0), announced(plot_convergence, ()):
-        assert stream.written.wait(60)
-    assert stream.getvalue().startswith("\rcompiling plot_convergence (kernel 1, ")
+@pytest.fixture
+def outputs(monkeypatch: pytest.MonkeyPatch) -> Outputs:
+    found = Outputs()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=found.display))
+    return found
+
+
+def test_a_line_is_one_output_of_a_notebook_and_gone_afterwards(outputs: Outputs) -> None:
+    assert shown(OutStream(), delay=0) == ""
+    (texts,) = outputs.texts
+    assert "training: pass 5/100 [00:00], primal 1 dual 0.2 gap 0.8" in texts
+    assert texts[-1] == ""
+    assert not any("\r" in text for text in texts)
+
+
+def test_a_notebook_says_what_is_being_compiled_in_the_same_output(outputs: Outputs) -> None:
+    with ProgressLine("training", stream=OutStream(), delay=0.0) as line:
+        with announced(plot_convergence, ()):
+            assert outputs.written.wait(60)
+        line(progress(5, ROWS[0]))
+    (texts,) = outputs.texts
+    assert texts[0].startswith("compiling plot_convergence (kernel 1, ")
+    assert any(text.startswith("training: pass") for text in texts)
+
+
+def test_the_bytes_of_files_are_one_output_of_a_notebook(
+    outputs: Outputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", OutStream())
+    monkeypatch.setattr(display, "_DELAY", 0.0)
+    with WorkLine("encode", 100, 1) as line:
+        line.update(50)
+        line._bar.refresh()
+    (texts,) = outputs.texts
+    assert any("encode:  50%" in text for text in texts)
+    assert texts[-1] == ""
 
 
 def test_logs_say_what_is_being_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import IO, NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 
 class Compilation(NamedTuple):
@@ -80,6 +80,16 @@ def _name(type_: object) -> str:
     return str(getattr(getattr(type_, "instance_class", None), "__name__", ""))
 
 
+class Screen(Protocol):
+    """What lines are written to."""
+
+    def isatty(self) -> bool: ...
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
 class CompilingLine:
     """A line on a terminal that says what is being compiled, once this takes a while; a context manager.
 
@@ -91,13 +101,14 @@ class CompilingLine:
         Where to write; standard error by default. If it is not a terminal, nothing is written.
     """
 
-    def __init__(self, delay: float = 2.0, stream: IO[str] | None = None) -> None:
+    def __init__(self, delay: float = 2.0, stream: Screen | None = None) -> None:
         self.delay, self.stream = delay, stream
         self.current: Compilation | None = None
         self.kernels, self.begin, self.width = 0, 0.0, 0
 
     def __enter__(self) -> Self:
-        self._out, self._ended = self.stream or sys.stderr, threading.Event()
+        self._out: Screen = self.stream or sys.stderr
+        self._ended = threading.Event()
         self._watching = watched(self._note)
         self._watching.__enter__()
         self._thread: threading.Thread | None = None

@@ -2,12 +2,13 @@
 
 import sys
 from contextlib import nullcontext
+from importlib import import_module
 from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, Any, Self
 
 from tqdm import tqdm
 
-from maxmargin.compiling.progress import Compilation, CompilingLine, watched
+from maxmargin.compiling.progress import Compilation, CompilingLine, Screen, watched
 from maxmargin.runtime.limits import now
 from maxmargin.solving.result import Measurement, Progress, certificate_text
 
@@ -47,7 +48,8 @@ class WorkLine:
 
     def __init__(self, name: str, total: int, verbose: int) -> None:
         self.name, self.total = name, max(total, 1)
-        can_rewrite = rewrites_lines(sys.stderr)
+        screen = screen_of(sys.stderr)
+        can_rewrite = screen.isatty()
         self._due = Due() if verbose >= 2 and not can_rewrite else None
         self._bar = tqdm(
             total=self.total,
@@ -58,7 +60,7 @@ class WorkLine:
             delay=_DELAY,
             leave=False,
             dynamic_ncols=True,
-            file=sys.stderr,
+            file=screen,
         )
 
     def __enter__(self) -> Self:
@@ -119,14 +121,18 @@ class ProgressLine:
         self.name, self.enabled, self.delay, self.stream = name, enabled, delay, stream
         self._bar: tqdm | None = None
         self._compiling: CompilingLine | None = None
+        self._screen: Screen | None = None
 
     def __enter__(self) -> Self:
+        self._screen = None
         if self.enabled is not False:
-            self._compiling = CompilingLine(self.delay, _as_terminal(self._out())).__enter__()
+            self._compiling = CompilingLine(self.delay, self._out()).__enter__()
         return self
 
-    def _out(self) -> IO[str]:
-        return sys.stderr if self.stream is None else self.stream
+    def _out(self) -> Screen:
+        if self._screen is None:
+            self._screen = screen_of(sys.stderr if self.stream is None else self.stream)
+        return self._screen
 
     def __call__(self, progress: Progress) -> None:
         """Update the line; called after each pass."""
@@ -144,7 +150,7 @@ class ProgressLine:
             total=max_passes,
             desc=self.name,
             bar_format=_FORMAT,
-            disable=self.enabled is False or not rewrites_lines(stream),
+            disable=self.enabled is False or not stream.isatty(),
             delay=self.delay,
             leave=False,
             dynamic_ncols=True,
@@ -206,30 +212,46 @@ class LogLines:
 
 
 class _Notebook:
-    """The output of a notebook: not a terminal, but a line on it can be rewritten in the same way."""
+    """A terminal of one line: an output of a notebook that is changed, so that saved notebooks have one."""
 
-    def __init__(self, stream: IO[str]) -> None:
-        self.write, self.flush = stream.write, stream.flush
+    def __init__(self) -> None:
+        self._line, self._shown = "", ""
+        self._output: Any = None
 
     def isatty(self) -> bool:
+        """Return True."""
         return True
 
+    def write(self, text: str) -> int:
+        """Change the line; a carriage return begins it anew."""
+        begun = "" if "\r" in text else self._line
+        self._line = begun + text.rpartition("\r")[2]
+        return len(text)
 
-def _as_terminal(stream: IO[str]) -> IO[str]:
-    """Return the stream as one on which `CompilingLine` writes if lines can be rewritten."""
-    return stream if stream.isatty() or not rewrites_lines(stream) else cast("IO[str]", _Notebook(stream))
+    def flush(self) -> None:
+        """Show the line."""
+        line = self._line.rstrip()
+        if line == self._shown:
+            return
+        self._shown, data = line, {"text/plain": line}
+        if self._output is None:
+            display = import_module("IPython.display").display  # which every notebook has
+            self._output = display(data, raw=True, display_id=True)
+        else:
+            self._output.update(data, raw=True)
 
 
-def rewrites_lines(stream: IO[str]) -> bool:
-    """Whether a line on the stream can be rewritten: it is a terminal, or the output of a notebook."""
-    return stream.isatty() or type(stream).__module__.partition(".")[0] == "ipykernel"
+def screen_of(stream: IO[str]) -> Screen:
+    """Return the terminal on which a line is rewritten; the stream if it is one, or no terminal at all."""
+    in_notebook = type(stream).__module__.partition(".")[0] == "ipykernel"
+    return _Notebook() if in_notebook and not stream.isatty() else stream
 
 
 def shown_progress(name: str, verbose: int) -> ProgressLine | LogLines | nullcontext[None]:
     """Lend the callback for a level of verbosity: none, a line where it can be rewritten, or a log too."""
     if not verbose:
         return nullcontext()
-    if verbose >= 2 and not rewrites_lines(sys.stderr):
+    if verbose >= 2 and not screen_of(sys.stderr).isatty():
         return LogLines(name)
     return ProgressLine(name)
 
