@@ -26,8 +26,6 @@ from maxmargin.files.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON, detect
 from maxmargin.files.sources import Malformed, Source
 from maxmargin.runtime.wording import shown
 
-# Reports on predictions: the scores of a task as text, as the field prints them, and as JSON.
-
 Outputs = Sequence[Any]  # of each example: labels, heads, a class or a set
 
 

@@ -329,9 +329,6 @@ def with_margins(labels: Iterable[object], margins: Iterable[float] | None) -> l
     return [f"{text}\t{margin}" for text, margin in zip(texts, margin_texts(margins), strict=True)]
 
 
-# Tasks whose data are files of SVM^light: rows of numbered features.
-
-
 class RowTask(Task[ItemT, ItemT, MarginsT]):
     """Base of the tasks over rows.
 
@@ -441,8 +438,6 @@ class LabelSets(RowTask[frozenset[int], Margins]):
         text = ",".join(map(str, sorted(output)))
         return [text if margins is None else "\t".join([text, *margin_texts(margins)])]
 
-
-# Tasks whose pairs of neighbouring labels have weights that depend on the tokens.
 
 # The features of tokens that have none: estimators expect one, and the weights of zeros stay zero.
 _NONE = {"none": 0.0}

@@ -332,10 +332,6 @@ def _kept(function: Callable[..., object]) -> Any:
 # How kernels make their dispatchers. They do so when these are used: making those of all kernels and helpers
 # took a third of the time of importing an estimator.
 _DISPATCHERS = {"compiled": afresh, "cached": _kept}
-
-
-# Shared by feature maps and oracles: how their functions are found, in objects and in wrappers.
-
 _METHOD_NAMES = {"map_sizes": "sizes", "output_sizes": "sizes"}
 
 

@@ -1,11 +1,12 @@
-"""Compiled code on disk.
+"""The cache of kernels on disk, and an inventory of what it holds.
 
 Numba's own file cache has four defects. It looks only at the file of the cached function, so an edit to a
 model would leave a stale loop behind. One class that can no longer be imported makes its index unreadable.
 Two processes that write the index at the same time can store code under the wrong signature. And it loads
 whatever anybody has put there. The cache here has no index: it is a directory named by a hash of all sources
 that hold compiled code, with one file per signature. It never stores a user's code, and never loads anything
-that others could have written. On a cache miss, kernels compiled beforehand are searched (`baseline`).
+that others could have written. On a cache miss, kernels compiled beforehand are searched (the *baseline* of
+`places`).
 """
 
 import functools
@@ -198,8 +199,6 @@ def _warn_of_no_directory() -> None:
         stacklevel=2,
     )
 
-
-# Which compiled code is on disk, and for what: in the user's cache, and compiled beforehand.
 
 # The loop over examples, which is compiled for every pair of problem and method.
 _LOOP = "maxmargin.methods.sweep.sweep-"

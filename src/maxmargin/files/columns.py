@@ -1,8 +1,11 @@
-"""Column files, as of CoNLL-2000, -2002, -2003 and CRF++: a token per line, a blank line after a sentence.
+"""Files of columns, as of CoNLL-2000, -2002, -2003 and CRF++, and of word alignments.
 
-Columns are separated by tabs or spaces, and every line has as many as the first. The last column is the
-label. There are no comments: ``#`` is a word. A line that starts with ``-DOCSTART-`` is not a token: it marks
-the start of a document.
+A column file has a token per line, and a blank line after a sentence. Columns are separated by tabs or
+spaces, and every line has as many as the first. The last column is the label. There are no comments: ``#`` is
+a word. A line that starts with ``-DOCSTART-`` is not a token: it marks the start of a document.
+
+Word alignments have a line per pair of sentences, with its links ``i-j`` from word i to word j, counted
+from 0. Sure links are written ``3-4``, possible ones ``3?4`` or ``3p4``.
 """
 
 import re
@@ -105,10 +108,6 @@ def _checked_width(source: Source, line: Line, width: int, widths: tuple[int, ..
         raise source.error(line.number, f"{expected} columns", f"{width}: {quoted(line.text)}")
     return width
 
-
-# Word alignments: a line per pair of sentences, its links ``i-j`` from word i to word j, counted from 0.
-#
-# Sure links are written ``3-4``, possible ones ``3?4`` or ``3p4``.
 
 _LINK = re.compile(r"(\d+)([-?p])(\d+)")
 _SURE = "-"

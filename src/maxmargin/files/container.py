@@ -1,6 +1,10 @@
 """Files of arrays and a header, with NumPy; and plain data as JSON.
 
 `maxmargin.files.sealed` has the format and most of its checks.
+
+Plain data are users' parameters and names of features, and nothing that can be executed. JSON has no arrays
+of numbers, tuples, sets, dicts with keys other than texts, or infinite numbers. Each becomes an object with a
+single name, its type.
 """
 
 import json
@@ -106,11 +110,6 @@ def _array_of(path: Path, name: str, span: Span, content: mmap) -> NDArray[np.ge
     return array
 
 
-# Plain data as JSON: users' parameters and names of features, and nothing that can be executed.
-#
-# JSON has no arrays of numbers, tuples, sets, dicts with keys other than texts, or infinite numbers. Each
-# becomes an object with a single name, its type.
-
 _SCALAR_TYPES = {np.dtype(scalar).name: scalar for scalar in SCALARS} | {"object": np.object_}
 _COLLECTIONS: dict[str, Callable[[Any], object]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
@@ -185,9 +184,6 @@ def _hashable(value: object) -> Hashable:
     except TypeError:
         raise ValueError(f"a {type(value).__name__} as the item of a set, or as the key of a dict") from None
     return value
-
-
-# The version of this library, which files and pickles record.
 
 
 def installed_version() -> str:

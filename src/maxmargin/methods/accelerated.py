@@ -306,8 +306,6 @@ def accelerated_traits(method: Accelerated) -> Traits:
     return protocol.traits(method.inner)._replace(has_step=False, is_average=True, wraps=True)
 
 
-# The stretches of accelerated passes: how long they are, and what kernels do where they begin.
-
 _IN_KERNELS = 512  # largest number of snapshots in a pass, where kernels take them
 # Stretches, each of which ends with a snapshot: the smallest number in the first pass, and the largest where
 # kernels take snapshots between them, too, and where they do not; 1/k of these in pass k.
@@ -365,24 +363,6 @@ def has_stretches_inside(method: "Accelerated", problem: AnyProblem) -> bool:
     return method.kappa != 0.0 and is_plain and not is_projected(problem.map)
 
 
-# The kappa that accelerated runs begin with, from the lengths of the first steps.
-#
-# .. math:: \kappa_1^2 = c^2 \frac{\lambda}{n \bar s}, \qquad \kappa (\lambda + \kappa) = (2 \kappa_1)^2,
-#           \qquad \bar s = \text{mean of } \frac{H_i}{R_i^2} \text{ over a few examples,}
-#
-# where :math:`\kappa_1` is that of the first pass, and :math:`\kappa` that of the second.
-#
-# This balances two errors of a pass with the centre at zero. What is left to optimise is about :math:`R^2 /
-# ((\lambda + \kappa) n)`, and the term :math:`\frac{\kappa}{2} \|w\|^2` adds a bias, where :math:`\lambda
-# \|w\|^2` is of the order of the hinges. In the first pass :math:`t \lambda`, which is zero at first, takes
-# the place of :math:`\lambda`. No centre compensates the bias of this pass, so it weighs more.
-#
-# Here :math:`H_i` is the hinge of example i and :math:`R_i = \|\Phi_i \psi_i\|` the length of its corner. A
-# step from the truth to the corner has the size :math:`\min(1, \lambda n H_i / R_i^2)`.
-#
-# This is measured by taking steps, so that no other kernel is compiled: with a very small :math:`\lambda`, no
-# step reaches length one, and each takes its example's hinge to zero.
-
 _FACTOR = 1.25  # the c of the formula
 _EXAMPLES = 8, 64  # fewest and most examples that are measured
 _PART = 8  # one example in this many is measured, within these limits
@@ -401,7 +381,23 @@ def second_kappa(lam: float, first: float) -> float:
 
 @python_generic
 def first_kappa(problem: AnyProblem, method: object) -> float:
-    """Return the kappa of the first pass of a method, which may be wrapped.
+    r"""Return the kappa of the first pass of a method, which may be wrapped.
+
+    .. math:: \kappa_1^2 = c^2 \frac{\lambda}{n \bar s}, \qquad \kappa (\lambda + \kappa) = (2 \kappa_1)^2,
+              \qquad \bar s = \text{mean of } \frac{H_i}{R_i^2} \text{ over a few examples,}
+
+    where :math:`\kappa_1` is that of the first pass, and :math:`\kappa` that of the second.
+
+    This balances two errors of a pass with the centre at zero. What is left to optimise is about :math:`R^2 /
+    ((\lambda + \kappa) n)`, and the term :math:`\frac{\kappa}{2} \|w\|^2` adds a bias, where :math:`\lambda
+    \|w\|^2` is of the order of the hinges. In the first pass :math:`t \lambda`, which is zero at first, takes
+    the place of :math:`\lambda`. No centre compensates the bias of this pass, so it weighs more.
+
+    Here :math:`H_i` is the hinge of example i and :math:`R_i = \|\Phi_i \psi_i\|` the length of its corner. A
+    step from the truth to the corner has the size :math:`\min(1, \lambda n H_i / R_i^2)`.
+
+    This is measured by taking steps, so that no other kernel is compiled: with a very small :math:`\lambda`,
+    no step reaches length one, and each takes its example's hinge to zero.
 
     Another kind of problem may measure it elsewhere.
     """

@@ -144,19 +144,6 @@ def mix(share, x, mean):
         mean[j] += share * (x[j] - mean[j])
 
 
-# Parts of the examples, each moved by a kernel, exchange their moves without leaving it.
-#
-# Weight vectors are long, but moves are short vectors in output space. So a part logs its moves in output
-# space, and at an exchange every part adds the moves of all others to its own weights. No part waits for a
-# sum. An exchange takes microseconds, where a return to Python takes several hundred. What a part adds, and
-# in which order, does not depend on which part arrives first.
-#
-# A part publishes how many rounds it has finished. At exchange m, after round m, it adds the others' moves of
-# round m - 1. So it waits only for parts that are a whole round behind, and not for every part that had
-# longer sequences to decode. After a short wait its kernel returns, so that Python can run another part on
-# this thread, or let another thread work. So any number of threads, even one, can move the parts, and
-# interrupts and errors are noticed.
-
 # How often to poll before a kernel returns: two or three milliseconds.
 _PATIENCE = 4_000_000
 # Numbers in a cache line. Numbers that different threads write are kept this far apart.
@@ -189,7 +176,18 @@ class Log(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """The exchanges of one part with the others.
+    r"""The exchanges of one part with the others.
+
+    Weight vectors are long, but moves are short vectors in output space. So a part logs its moves in output
+    space, and at an exchange every part adds the moves of all others to its own weights. No part waits for a
+    sum. An exchange takes microseconds, where a return to Python takes several hundred. What a part adds, and
+    in which order, does not depend on which part arrives first.
+
+    A part publishes how many rounds it has finished. At exchange m, after round m, it adds the others' moves
+    of round m - 1. So it waits only for parts that are a whole round behind, and not for every part that had
+    longer sequences to decode. After a short wait its kernel returns, so that Python can run another part on
+    this thread, or let another thread work. So any number of threads, even one, can move the parts, and
+    interrupts and errors are noticed.
 
     Attributes
     ----------

@@ -149,8 +149,6 @@ def _pieces(start: IntArray, end: int) -> list[tuple[int, int]]:
     return list(pairwise([cut for cut in cuts if cut < len(start)] + [len(start)]))
 
 
-# Sparse vectors in such a pool.
-
 _FIRST_ROOM = 8
 
 

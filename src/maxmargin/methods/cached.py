@@ -375,8 +375,6 @@ def cached_oracle_calls(method: Cached, state: CachedState, visits: int) -> int:
     return visits - int(state.working.cache.hits[0])
 
 
-# The cost of an oracle call relative to the rest of a visit, timed on a few examples.
-
 # Examples are added until their oracles take this long: the clock is too coarse for shorter times.
 _ENOUGH_SECONDS = 2e-3
 _REPEATS = 3
@@ -386,7 +384,8 @@ _PATIENCE_SECONDS = 0.05
 def measured_cost(problem: AnyProblem, method: object) -> float:
     """Return the oracle's cost in visits without it, rounded to a power of two; 0 if it is negligible.
 
-    A visit scores an example, calls its oracle and takes a step. Only a temporary state changes.
+    It is timed on a few examples. A visit scores an example, calls its oracle and takes a step. Only a
+    temporary state changes.
     """
     size, state = sizes(problem), start(method, problem)
     w, out = np.zeros(size.weights), np.empty(size.examples)

@@ -264,13 +264,6 @@ def exponentiated_gradient_traits(method: ExponentiatedGradient) -> Traits:
     return Traits(takes_corners=False, searches=False)
 
 
-# Means over all examples under Gibbs distributions. Dual variables of the form
-#
-# .. math:: \alpha_i(y) \propto \exp \left( c \, L_i(y) - \langle v, \psi_i(y) \rangle \right)
-#
-# follow from one weight vector v and a number c. So a method that moves all examples needs no state for each.
-
-
 class GibbsMean(NamedTuple):
     r"""Means over examples.
 
@@ -289,7 +282,14 @@ class GibbsMean(NamedTuple):
 
 
 def gibbs_mean(problem: AnyProblem, v: FloatArray, share: float) -> GibbsMean:
-    """Return the means under the distributions of v and c = ``share``; costs one oracle call per example.
+    r"""Return the means under the distributions of v and c = ``share``; costs one oracle call per example.
+
+    Dual variables of the form
+
+    .. math:: \alpha_i(y) \propto \exp \left( c \, L_i(y) - \langle v, \psi_i(y) \rangle \right)
+
+    follow from one weight vector v and a number c. So a method that moves all examples needs no state for
+    each.
 
     `OutOfTime` is raised at the deadline.
     """

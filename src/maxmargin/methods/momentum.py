@@ -107,8 +107,6 @@ def _move_on(w, centre, previous, mean, dual, r, share, gamma, beta, new_r):
         previous[j] = x
 
 
-# The numbers of an accelerated run: the share of each snapshot in the mean, and how kappa adapts.
-
 _BAND = 0.15, 0.5  # kappa stays while the smoothed step is between these
 _SMOOTHING = 0.4
 _FACTOR = 1.5

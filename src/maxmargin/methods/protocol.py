@@ -395,14 +395,11 @@ def is_method(subject: object) -> bool:
     return start.dispatch(cls) is not start.dispatch(object) or callable(getattr(subject, "start", None))
 
 
-# Which method may wrap which: one table, from which errors and documentation are generated.
-#
-# Each wrapper needs certain traits of its inner method, each for a reason. `wrapping_table` lists the result
-# for every method of the package.
-
-
 class Need(NamedTuple):
-    """A trait that a wrapper needs: its name, the value it must have, and the reason."""
+    """A trait that a wrapper needs: its name, the value it must have, and the reason.
+
+    Errors and the documentation are made from these.
+    """
 
     trait: str
     value: bool

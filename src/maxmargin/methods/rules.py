@@ -205,9 +205,6 @@ SAMPLINGS: dict[str, Callable[[int], Sampler]] = {
 }
 
 
-# Step sizes towards the corner that the oracle returned.
-
-
 class LineSearch(NamedTuple):
     """Exact line search: the step that increases the dual most (the paper's Algorithms 2 and 4)."""
 

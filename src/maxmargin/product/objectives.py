@@ -4,6 +4,9 @@ An objective is any object with ``value(x)`` and ``gradient(x, where)``, the par
 ``where``. Quadratics keep a linear image of the point, so that the step of a block costs the matrix columns
 of that block, and line search is in closed form. Others are searched by SciPy, in some ten gradients of the
 block.
+
+Matrices are dense in column order, CSC, or linear operators. Certificates need to know which of them are
+semidefinite.
 """
 
 import copy
@@ -24,8 +27,6 @@ from maxmargin.runtime.arrays import FloatArray, is_frozen, is_sparse
 from maxmargin.runtime.wording import described
 from maxmargin.structures.feature_map import NegativeCurvature
 from maxmargin.structures.problem import essence
-
-# Matrices of objectives: dense in column order, CSC, or linear operators. Which of them are semidefinite.
 
 _ASYMMETRY = 1e-9
 # Matrices of more rows are not factorised: it would take longer than many a run.

@@ -1,4 +1,4 @@
-"""Ctrl-C, delivered only where a run can stop."""
+"""Ctrl-C, delivered only where a run can stop; and blocks of code without garbage collection."""
 
 import gc
 import math
@@ -93,9 +93,6 @@ def _hear(number: int, frame: FrameType | None) -> None:
         if len(block.held) <= block.at_most:
             return
     _HANDLERS[0](number, frame)
-
-
-# Code that runs without garbage collection.
 
 
 @contextmanager

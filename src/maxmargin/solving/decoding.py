@@ -142,9 +142,6 @@ def share_out(problem: AnyProblem, run: Callable[[int, int], None]) -> None:
     run_all(lambda share: run(bounds[share], bounds[share + 1]), range(shares))
 
 
-# Probabilities of the parts of outputs, for all examples of a problem.
-
-
 def part_shapes(problem: AnyProblem) -> IntArray:
     """Return the number of parts of each example and of their states, an array of shape (n, 2).
 

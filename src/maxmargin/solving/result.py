@@ -238,10 +238,6 @@ class Progress(NamedTuple):
 
 
 Callback = Callable[[Progress], object]
-
-
-# The convergence plot, and what all plots share: colours, and figures that suit any background.
-
 # The colours of Okabe and Ito, which people with any colour vision can distinguish.
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
 # Grey that can be read on white and on black: new figures have no background of their own.

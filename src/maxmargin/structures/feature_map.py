@@ -34,14 +34,12 @@ from maxmargin.compiling.loops import dot_at, euclidean
 from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
 from maxmargin.runtime.threads import run_in_slices
 
-# The direction in which a block moves: a vector in output space with few nonzeros.
-#
-# ``delta`` is dense, so that a model can iterate over it, and comes with the list of its nonzeros, so that
-# making, measuring and clearing it costs time proportional to their number.
-
 
 class Move(NamedTuple):
     """A direction, and the step taken in it.
+
+    ``delta`` is dense, so that a model can iterate over it, and comes with the list of its nonzeros, so that
+    making, measuring and clearing it costs time proportional to their number.
 
     Attributes
     ----------

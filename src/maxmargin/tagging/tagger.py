@@ -1,4 +1,9 @@
-"""Tag attribute files with a chain: the labels of each token as text."""
+"""Tag attribute files with a chain, read without NumPy: the labels of each token as text.
+
+`maxmargin.load` checks all parts of a file, and says what is wrong with it. Here, a file without a seal or of
+anything but a plain chain is None, so that no file is read that `load` refuses, unless somebody has edited it
+and sealed it again. Whatever compiled code reads is checked here and in `lines.index_features`.
+"""
 
 import ctypes
 import json
@@ -11,12 +16,6 @@ from typing import BinaryIO, NamedTuple
 from maxmargin.compiling.object_code import Buffer
 from maxmargin.files.sealed import MODEL, SIZES, Json, Raw, has_seal, read_file
 from maxmargin.tagging.loops import END_OF_SEQUENCE, LINES, LONG_LINE, LONG_SEQUENCE, Loops, ready_loops
-
-# What tagging needs of a model file, read without NumPy.
-#
-# `maxmargin.load` checks all parts of a file, and says what is wrong with it. Here, a file without a seal
-# or of anything but a plain chain is None, so that no file is read that `load` refuses, unless somebody has
-# edited it and sealed it again. Whatever compiled code reads is checked here and in `lines.index_features`.
 
 _END = b"\xff"
 # What the header of such a model says, and what it must not have.

@@ -1,4 +1,4 @@
-"""Compiled code as bytes, and back."""
+"""Compiled code as bytes, and back; and code that Python cannot express, such as prefetching."""
 
 from collections.abc import Callable, Sequence
 from inspect import signature
@@ -114,8 +114,6 @@ def keep_in(dispatcher: _Dispatcher, cache: object) -> None:
     """Make a dispatcher look for code in ``cache``, and store there what it compiles."""
     dispatcher._cache = cache
 
-
-# Code that Python cannot express: prefetching, calls by address, atomic loads and stores, views.
 
 try:
     from numba.np.arrayobj import make_array

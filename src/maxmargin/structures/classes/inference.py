@@ -1,4 +1,4 @@
-"""Euclidean projection onto a simplex."""
+"""Euclidean projection onto a simplex, and the best point of a scaled one."""
 
 import numpy as np
 
@@ -41,25 +41,25 @@ def list_near(v, count, largest, total, where, value):
     return near
 
 
-# The best point of a scaled simplex: all dual variables of a block whose slacks are rescaled.
-#
-# .. math:: \max_{x \ge 0} \; \langle u, x \rangle - \tfrac12 \|x\|^2 - \tfrac12 \Big( \sum_k x_k \Big)^2
-#           \quad \text{subject to} \quad \langle r, x \rangle \le \text{total}, \qquad u, r > 0 .
-#
-# By its optimality conditions :math:`x_k = \max(u_k - \sigma - \mu r_k, 0)`, where :math:`\sigma` is the
-# sum of all :math:`x_k`, and :math:`\mu` is zero unless the constraint holds with equality. So only two
-# numbers are unknown. With :math:`M = \max_k u_k / r_k`, where all x are zero, :math:`\mu = M - d`, and
-#
-# .. math:: x_k = \max(e_k + d r_k - \sigma, 0), \qquad e_k = u_k - M r_k \le 0 .
-#
-# This loses no digits if the total is small: the largest of the :math:`e_k` is exactly zero.
-
 _MOST = 100  # pieces are few, and bisection reaches the precision of float64 sooner
 
 
 @helper
 def scaled_simplex(u, r, where, count, total):
     r"""Return d and :math:`\sigma` of the best point, and how many entries may be positive.
+
+    The point is that of all dual variables of a block whose slacks are rescaled,
+
+    .. math:: \max_{x \ge 0} \; \langle u, x \rangle - \tfrac12 \|x\|^2 - \tfrac12 \Big( \sum_k x_k \Big)^2
+              \quad \text{subject to} \quad \langle r, x \rangle \le \text{total}, \qquad u, r > 0 .
+
+    By its optimality conditions :math:`x_k = \max(u_k - \sigma - \mu r_k, 0)`, where :math:`\sigma` is the
+    sum of all :math:`x_k`, and :math:`\mu` is zero unless the constraint holds with equality. So only two
+    numbers are unknown. With :math:`M = \max_k u_k / r_k`, where all x are zero, :math:`\mu = M - d`, and
+
+    .. math:: x_k = \max(e_k + d r_k - \sigma, 0), \qquad e_k = u_k - M r_k \le 0 .
+
+    This loses no digits if the total is small: the largest of the :math:`e_k` is exactly zero.
 
     These come first in r, ``where`` and u, which becomes e; u stays, and d is zero, if the constraint does
     not hold with equality. Then :math:`\mu = 0` and d = M, and in both cases d is at most D,

@@ -1,4 +1,12 @@
-"""Names of the features of arcs: those of a sentence, and any others, read back from their hashes.
+"""Features of the arcs between words, by templates, and their names, read back from their hashes.
+
+A feature is a template (McDonald, Crammer and Pereira 2005) with the words and tags that fill it: those of
+the head and of the modifier, the tags next to them and between them, with the arc's direction or its length.
+Its identity is a 64-bit hash of its template and contents. The odds that two of a million features have the
+same hash are one in ten million; if they do, the two merely share a weight.
+
+A sentence is an array of word numbers and one of tag numbers. Node h is word h, or the root for h = 0. It has
+index h + REACH in both arrays, and there are REACH pads after the last word.
 
 An encoder keeps the 64-bit hash of each feature, but not its contents. Each step of the hash can be inverted,
 except that its lowest bit is lost. So a hash, a template and the second half of the contents determine the
@@ -15,16 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.compiling import helper
-
-# Features of the arcs between words, by templates (McDonald, Crammer and Pereira 2005), in compiled code.
-#
-# A feature is a template with the words and tags that fill it: those of the head and of the modifier, the
-# tags next to them and between them, with the arc's direction or its length. Its identity is a 64-bit hash
-# of its template and contents. The odds that two of a million features have the same hash are one in ten
-# million; if they do, the two merely share a weight.
-#
-# A sentence is an array of word numbers and one of tag numbers. Node h is word h, or the root for h = 0. It
-# has index h + REACH in both arrays, and there are REACH pads after the last word.
 
 # Templates that every arc fills once. An arc has one more feature for each distinct tag between its ends.
 N_TEMPLATES = 38

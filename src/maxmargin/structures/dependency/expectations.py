@@ -1,4 +1,18 @@
-"""Sums over dependency trees: projective ones by inside and outside, others by the Matrix-Tree theorem."""
+r"""Sums over dependency trees: projective ones by inside and outside, others by the Matrix-Tree theorem.
+
+The Matrix-Tree theorem is used without subtractions. The sum over trees of the products of their arcs'
+weights is the determinant of a Laplacian matrix. Gaussian elimination of a word v, with in-weight
+:math:`d_v = \sum_h a_{hv}`, replaces paths through it by arcs:
+
+.. math:: a_{hj} \leftarrow a_{hj} + a_{hv} a_{vj} / d_v \quad (h \ne j), \qquad Z = \prod_v d_v .
+
+No term is negative (Grassmann, Taksar and Heyman), so all sums can be taken in the log domain, and cycles of
+strong arcs, which make the matrix nearly singular, lose no digits. Probabilities are the derivatives of log Z
+with respect to the scores, from the same steps in reverse.
+
+If the root may have only one child, its arcs count as infinitely small: :math:`d_v` omits them, except for
+the word that is left at the end.
+"""
 
 import math
 from typing import NamedTuple
@@ -163,21 +177,6 @@ def _distribute(mass, a, b, mass_a, mass_b):
         p = mass * math.exp(a[k] + b[k] - total)
         mass_a[k] += p
         mass_b[k] += p
-
-
-# The Gibbs distribution over all dependency trees: the matrix-tree theorem, without subtractions.
-#
-# The sum over trees of the products of their arcs' weights is the determinant of a Laplacian matrix. Gaussian
-# elimination of a word v, with in-weight :math:`d_v = \sum_h a_{hv}`, replaces paths through it by arcs:
-#
-# .. math:: a_{hj} \leftarrow a_{hj} + a_{hv} a_{vj} / d_v \quad (h \ne j), \qquad Z = \prod_v d_v .
-#
-# No term is negative (Grassmann, Taksar and Heyman), so all sums can be taken in the log domain, and
-# cycles of strong arcs, which make the matrix nearly singular, lose no digits. Probabilities are the
-# derivatives of log Z with respect to the scores, from the same steps in reverse.
-#
-# If the root may have only one child, its arcs count as infinitely small: :math:`d_v` omits them, except for
-# the word that is left at the end.
 
 
 class TreeSums(NamedTuple):

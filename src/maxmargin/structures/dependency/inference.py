@@ -197,8 +197,6 @@ def _unfold(work, n_nodes, y):
                 inner = work.parent[inner]
 
 
-# Maximum projective trees, in which no two arcs cross (Eisner's O(n^3) algorithm).
-
 _RIGHT, _LEFT = 0, 1
 
 
@@ -326,9 +324,6 @@ def _read_arcs(work, depth, y):
             depth = _push(work.stack, depth, split + 1, j, _LEFT)
 
 
-# The two kinds of dependency trees, arbitrary and projective, behind one interface.
-
-
 class AnyTrees(NamedTuple):
     """All trees; with ``single_root`` only those in which exactly one word is attached to the root."""
 
@@ -384,9 +379,6 @@ def any_trees_arc_means(trees, scores, work, mean):
 @arc_means.register(ProjectiveTrees)
 def projective_trees_arc_means(trees, scores, work, mean):
     return projective_means(scores, trees.single_root, work, mean)
-
-
-# Margins of the heads of a best projective tree: max inside-outside on the tables of Eisner's algorithm.
 
 
 class Outside(NamedTuple):

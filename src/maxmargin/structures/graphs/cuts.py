@@ -273,13 +273,6 @@ def make_bonds(pairs, heads, n_nodes, y):
         y[n_nodes + e] = 1 if same and pairs[e, 0] >= 0.0 else 0
 
 
-# Margins of the labels of a minimum cut: by how much the score falls if one label has to change.
-#
-# The flow that `cut` leaves proves that the cut is minimal. If a node has to be on the other side, the cut
-# grows by as much as the flow can grow when this node becomes a terminal (Kohli and Torr 2008): by the flow
-# from the node to the sink, or from the source to the node, in the residual graph. This flow usually stays
-# near the node, so that the margins of all nodes take far less time than as many cuts.
-
 _NO_NODE = -1
 
 
@@ -317,6 +310,11 @@ def cut_margin_work(n_nodes: int, n_edges: int) -> CutMarginWork:
 @helper
 def cut_margins(start, arcs, heads, flow, work, y, margins):
     """Write the margins of the labels that `cut` found.
+
+    The flow that `cut` leaves proves that the cut is minimal. If a node has to be on the other side, the cut
+    grows by as much as the flow can grow when this node becomes a terminal (Kohli and Torr 2008): by the flow
+    from the node to the sink, or from the source to the node, in the residual graph. This flow usually stays
+    near the node, so that the margins of all nodes take far less time than as many cuts.
 
     Parameters
     ----------

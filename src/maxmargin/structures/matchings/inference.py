@@ -1,4 +1,8 @@
-"""Matchings: products of links, and best matchings of rows to columns, by shortest augmenting paths."""
+"""Matchings: products of links, and best matchings of rows to columns, by shortest augmenting paths.
+
+In products of the features of links with weights and with moves, the matrix ``x`` has one row per feature and
+one column per link. Loops take four features at a time, to save memory traffic.
+"""
 
 from typing import NamedTuple
 
@@ -7,9 +11,6 @@ import numpy as np
 from maxmargin.compiling import helper
 from maxmargin.compiling.loops import add_scaled, clear
 from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray
-
-# Products of the features of a pair's links with weights and with moves. The matrix ``x`` has one row per
-# feature and one column per link. Loops take four features at a time, to save memory traffic.
 
 
 @helper
@@ -238,16 +239,6 @@ def _link(work, k, first, y):
         k = following
 
 
-# Margins of all links of a best matching: by how much the score falls if a link must be added or removed.
-#
-# With the prices that `assignment` leaves, every matching is worse than the best one by the sum of the
-# *tolls* of its links, :math:`\text{row price}_p + \text{column price}_k - \text{score}_{pk} \ge 0`, and of
-# the prices of places and columns without a link. So the best matching with a given link results from the
-# cheapest exchange: the place that loses its column takes another one, and so on, until the column that
-# became free is taken or left free. The costs of all exchanges are shortest paths between linked places.
-# All places and columns without a link form one more node, *nobody*, as places of nobody cost nothing.
-
-
 class ExchangeWork(NamedTuple):
     """Workspace.
 
@@ -276,7 +267,14 @@ def exchange_work(n_places: int, n_columns: int) -> ExchangeWork:
 
 @helper
 def assignment_margins(scores, bonus, prices, work, y, margins):
-    """Write the margin of each link, made or not, for the matching that `assignment` found.
+    r"""Write the margin of each link, made or not, for the matching that `assignment` found.
+
+    With the prices that `assignment` leaves, every matching is worse than the best one by the sum of the
+    *tolls* of its links, :math:`\text{row price}_p + \text{column price}_k - \text{score}_{pk} \ge 0`, and of
+    the prices of places and columns without a link. So the best matching with a given link results from the
+    cheapest exchange: the place that loses its column takes another one, and so on, until the column that
+    became free is taken or left free. The costs of all exchanges are shortest paths between linked places.
+    All places and columns without a link form one more node, *nobody*, as places of nobody cost nothing.
 
     Parameters
     ----------

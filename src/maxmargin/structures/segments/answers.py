@@ -120,13 +120,6 @@ def segment_costs(truth, y, sizes, cost):
     return total
 
 
-# Margins: by how much the score falls without one of the segments of a best segmentation.
-#
-# A segmentation lacks the segment that starts at token s if another segment starts there, or if none does, so
-# that some segment continues across s. Both cases need the best scores of the segmentations with a given
-# segment: those of a forward pass up to its start, plus those of a backward pass from its end.
-
-
 class SegmentMarginWork(NamedTuple):
     """Workspace.
 
@@ -160,6 +153,10 @@ def segment_margin_work(length: int, n_labels: int, width: int) -> SegmentMargin
 @helper
 def segment_margins(token_scores, pairs, n_labels, score, trellis, work, y, margins):
     """Write the margins of the segments that `segment_viterbi` found, in the same time.
+
+    A segmentation lacks the segment that starts at token s if another segment starts there, or if none does,
+    so that some segment continues across s. Both cases need the best scores of the segmentations with a given
+    segment: those of a forward pass up to its start, plus those of a backward pass from its end.
 
     Parameters
     ----------

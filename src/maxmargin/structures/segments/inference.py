@@ -1,4 +1,4 @@
-"""The best segmentation of a sequence (Viterbi over segments, for a semi-Markov model)."""
+"""Segmentations of a sequence: the best by Viterbi over segments, sums over all, the best by wrong tags."""
 
 import math
 from typing import NamedTuple
@@ -247,16 +247,13 @@ def _best_start(opened, lengths, t):
     return best
 
 
-# The Gibbs distribution over the segmentations of a sequence: forward sums, backward marginals.
-#
-# The forward pass sums, in the log domain, what `segment_viterbi` maximises. The backward pass computes
-# probabilities from conditional distributions: of the start of a segment, given its end; and of the label of
-# the segment before it, given its own. Each of them is normalised, so that nothing overflows.
-
-
 @helper
 def segment_means(token_scores, pairs, n_labels, trellis, joint, tokens, counts, lengths):
     """Compute the marginals of the distribution over segmentations, in the time of `segment_viterbi`.
+
+    The forward pass sums, in the log domain, what `segment_viterbi` maximises. The backward pass computes
+    probabilities from conditional distributions: of the start of a segment, given its end; and of the label
+    of the segment before it, given its own. Each of them is normalised, so that nothing overflows.
 
     The probability of a segmentation is proportional to the exponential of its score. Columns may be padded
     beyond ``n_labels``. The padding of marginals and counts becomes zero.
@@ -355,9 +352,6 @@ def _cover(n_labels, width, tokens):
             inside += tokens[t, width + k]
             tokens[t, k] = min(max(inside, 0.0), 1.0)
             inside -= tokens[t, 2 * width + k]
-
-
-# The best segmentation for each number of wrong tags.
 
 
 class CountedSegments(NamedTuple):
