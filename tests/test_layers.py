@@ -34,7 +34,7 @@ LAYERS = [
     ["files/corpus"],
     ["estimators"],
     ["structures/estimator"],
-    ["displays", "dask"],
+    ["displays", "dask", "crfsuite"],
     ["__init__"],
     ["cli", "__main__"],
 ]

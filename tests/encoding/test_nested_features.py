@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler
 
 from maxmargin import ChainSVC, GraphSVC, SegmentSVC, TokenTransformer, encode_files, load
+from maxmargin.crfsuite import ItemSequence
 from maxmargin.encoding import names as lookup
 from maxmargin.encoding.sequences import SequenceEncoder
 
@@ -119,6 +120,16 @@ def _str(text: str | bytes) -> str:
     return text if isinstance(text, str) else text.decode()
 
 
+def one_value(item: Any) -> dict[str, float]:
+    """What python-crfsuite shows for an item, with texts as it documents them."""
+    tuples = (
+        {key: list(value) if isinstance(value, tuple) else value for key, value in item.items()}
+        if isinstance(item, dict)
+        else item
+    )
+    return crfsuite_reads([as_documented(tuples)])[0]
+
+
 def n_leaves(item: Any) -> int:
     if isinstance(item, dict):
         return sum(map(n_leaves, item.values()))
@@ -150,6 +161,25 @@ def test_items_are_read_as_crfsuite_reads_them(items: list[Any], few: bool) -> N
         assert encoded(items) == theirs
 
 
+@given(st.lists(ITEMS, max_size=4))
+def test_item_sequences_show_what_those_of_crfsuite_show(items: list[Any]) -> None:
+    assert ItemSequence(items).items() == crfsuite_reads(items)
+
+
+@pytest.mark.parametrize(("item", "expected"), [*CASES.values(), *MORE.values()], ids=[*CASES, *MORE])
+def test_item_sequences_have_their_names(item: Any, expected: dict[str, float]) -> None:
+    assert one_sign(ItemSequence([item]).items()) == one_sign([expected])
+
+
+def test_names_of_crfsuite_are_those_of_weights_if_item_sequences_are_fitted() -> None:
+    X = [ItemSequence(x).items() for x in NESTED]
+    model = ChainSVC(C=1.0, random_state=0, verbose=0).fit(X, TAGS)
+    assert set(model.feature_names_ or ()) == {
+        name for x in NESTED for item in crfsuite_reads(x) for name in item
+    }
+    assert ("next:word:dog", "D") in model.state_features_
+
+
 def test_the_guide_shows_the_features_of_items() -> None:
     page = (Path(__file__).parents[2] / "docs" / "guides" / "coming_from.md").read_text(encoding="utf-8")
     table = page.partition("| item | features |")[2].partition("\n\n")[0]
@@ -157,6 +187,8 @@ def test_the_guide_shows_the_features_of_items() -> None:
     assert len(rows) == table.count("\n") - 1 > 5
     for item, expected in rows:
         assert encoded([literal_eval(item)]) == [literal_eval(expected)]
+    differ = [item for item, expected in rows if literal_eval(expected) != one_value(literal_eval(item))]
+    assert differ == ['{"a:b": 1, "a": {"b": 2}}', '["last", "last"]']  # the sums, of which the guide speaks
 
 
 def test_dicts_and_lists_of_names_may_be_mixed() -> None:

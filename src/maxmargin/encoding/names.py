@@ -284,22 +284,26 @@ class NamedFeatures(NamedTuple):
 
 def read_named(sequences: list[object], kind: Kind, owner: str, words: Words = SEQUENCES) -> NamedFeatures:
     """Return the named features of all tokens of all sequences."""
+    features = plain_tokens(sequences, kind, owner, words)
+    types = set(map(type, features.tokens))
+    if dict not in types:
+        return features
+    return _read_dicts(features, owner) if types == {dict} else read_nested(features, owner)
+
+
+def plain_tokens(sequences: list[object], kind: Kind, owner: str, words: Words = SEQUENCES) -> NamedFeatures:
+    """Return all tokens as dicts and collections of strings, as if their features were what these hold."""
     lists = [_as_list(sequence, i, kind, owner, words) for i, sequence in enumerate(sequences)]
     offsets = offsets_of(_lengths(lists))
     items = list(chain.from_iterable(lists))
-    types = set(map(type, items))
-    if not types <= PLAIN:
+    if not set(map(type, items)) <= PLAIN:
         items = [
             _plain(token, words.place(i, t), owner, words)
             for i, sequence in enumerate(lists)
             for t, token in enumerate(sequence)
         ]
-        types = set(map(type, items))
     counts = _lengths(items)
-    features = NamedFeatures(items, offsets, counts, items, counts, None, words)
-    if dict not in types:
-        return features
-    return _read_dicts(features, owner) if types == {dict} else read_nested(features, owner)
+    return NamedFeatures(items, offsets, counts, items, counts, None, words)
 
 
 def read_nested(features: NamedFeatures, owner: str, sign: str = "=") -> NamedFeatures:
