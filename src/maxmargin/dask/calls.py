@@ -21,17 +21,16 @@ from maxmargin.runtime.interrupts import is_held_back
 from maxmargin.runtime.limits import OutOfTime, deadline_of_share, now
 from maxmargin.structures.problem import Sizes
 
-# Changes of weight vectors as messages: sparse where they are sparse, and their sums.
-#
-# A message has the numbers of the entries and their values, 12 bytes each, or all values, 8 bytes each,
-# whichever is shorter.
-
 _DENSE_BYTES, _SPARSE_BYTES = 8, 12
 _MOST = 2**32  # entries that uint32 can number
 
 
 class Change(NamedTuple):
-    """A vector of ``size`` entries: ``values`` at ``where``, else zero; at all places if it is None."""
+    """A vector of ``size`` entries: ``values`` at ``where``, else zero; at all places if it is None.
+
+    A message has the numbers of the entries and their values, 12 bytes each, or all values, 8 bytes each,
+    whichever is shorter.
+    """
 
     size: int
     where: NDArray[np.uint32] | None
@@ -192,8 +191,6 @@ def listed(*answers: object) -> list[object]:
     """Task: return answers together, so that they travel as one."""
     return list(answers)
 
-
-# Tasks on workers and their answers.
 
 _POLL = 0.5  # seconds between two checks of which workers are there
 # Seconds after a time limit in which answers may come: tasks end in time, and the limit need not be exact.

@@ -1,11 +1,25 @@
-"""Feature templates in the syntax of CRF++ and of Wapiti.
+r"""Feature templates in the syntax of CRF++ and of Wapiti.
 
 A line ``U01:%x[-1,0]/%x[0,1]`` makes one feature of each token: the line with each macro ``%x[row,column]``
 replaced by the entry of that column, counted from 0, of the token that is ``row`` tokens away. Rows before a
 sentence read ``_B-1``, ``_B-2``, ..., counted from its start, and rows after it ``_B+1``, ``_B+2``, ... Lines
 that begin with ``#`` are comments. A line ``B01:%x[0,0]`` makes one feature of each token but the first, in
 the same way, which has a weight for each pair of labels of the token before and this one; the line ``B`` asks
-for the same weight at all tokens. There may be lines of one kind only. What Wapiti adds is described below.
+for the same weight at all tokens. There may be lines of one kind only.
+
+The syntax of Wapiti is almost the same. A line ``u:%x[-1,0]`` makes one feature of each token. Beside
+``%x[row,column]``, the entry itself, there are ``%t[row,column,"regexp"]``, which is ``true`` or ``false``,
+and ``%m[row,column,"regexp"]``, the first part of the entry that matches. A capital, as in ``%X``, makes
+letters small, and ``@`` before a row counts from the start of the sentence, from 1, or from its end, from -1.
+Rows before a sentence read ``_x-1``, ..., ``_x-4`` and then ``_x-#``, rows after it ``_x+1``, ... Everything
+from a ``#`` on is a comment. A line that begins with ``b`` makes a feature of each token but the first, for
+pairs of labels, and one that begins with ``*`` makes both.
+
+Its regular expressions are searched in time that is bounded. ``.`` is any character; ``\a``, ``\d``, ``\l``,
+``\p``, ``\s``, ``\u`` and ``\w`` are letters, digits, small letters, punctuation, spaces, capitals, and
+letters or digits, of ASCII, and their capitals all other characters. ``*`` repeats what stands before it, as
+few times as will do, and ``?`` makes it optional; ``^`` and ``$`` are the ends. Wapiti reads bytes; here, a
+character is one of Unicode.
 """
 
 import re
@@ -15,6 +29,29 @@ from typing import NamedTuple
 
 from maxmargin.files.sources import Malformed, malformed
 from maxmargin.runtime.wording import quoted
+
+Search = Callable[[str], str | None]
+_UNIGRAM, _BIGRAM, _COMMENT = "U", "B", "#"
+_MACRO = re.compile(r"%x\[\s*([-+]?\d+)\s*,\s*(\d+)\s*\]")
+# As far as CRF++ lets macros look.
+_REACH = 8
+_BEFORE = [f"_B-{k}" for k in range(_REACH, 0, -1)]
+_AFTER = [f"_B+{k}" for k in range(1, _REACH + 1)]
+_COMMAND = re.compile(
+    r"%([xtmXTM])\[\s*(@?)\s*([-+]?\d{1,9})\s*,\s*(\d{1,9})\s*(?:,\s*\"((?:[^\"\\]|\\.)*)\"\s*)?\]"
+)
+# How far rows may look, and where edges cease to be counted.
+_FARTHEST, _COUNTED = 100, 4
+_MOST_OPTIONAL = 5  # each doubles the ways that Python may try
+_CLASSES = {
+    "a": ascii_letters,
+    "d": digits,
+    "l": ascii_lowercase,
+    "p": punctuation,
+    "s": " \t\n\r\f\v",
+    "u": ascii_uppercase,
+    "w": ascii_letters + digits,
+}
 
 
 class Cell(NamedTuple):
@@ -124,24 +161,135 @@ class Template:
         return [list(features) for features in zip(*made, strict=True)] if made else [[] for _ in rows]
 
 
-# The regular expressions of Wapiti's patterns, searched in time that is bounded.
-#
-# ``.`` is any character; ``\a``, ``\d``, ``\l``, ``\p``, ``\s``, ``\u`` and ``\w`` are letters, digits, small
-# letters, punctuation, spaces, capitals, and letters or digits, of ASCII, and their capitals all other
-# characters. ``*`` repeats what stands before it, as few times as will do, and ``?`` makes it optional; ``^``
-# and ``$`` are the ends. Wapiti reads bytes; here, a character is one of Unicode.
+def parse_template(text: str, name: str = "template") -> Template:
+    """Return the templates of a text.
 
-_MOST_OPTIONAL = 5  # each doubles the ways that Python may try
-Search = Callable[[str], str | None]
-_CLASSES = {
-    "a": ascii_letters,
-    "d": digits,
-    "l": ascii_lowercase,
-    "p": punctuation,
-    "s": " \t\n\r\f\v",
-    "u": ascii_uppercase,
-    "w": ascii_letters + digits,
-}
+    Parameters
+    ----------
+    text : str
+        The lines of a template file of CRF++, or of a pattern file of Wapiti.
+    name : str
+        The name of the file, for errors.
+
+    Raises
+    ------
+    Malformed
+        If a line is not a template, or there is none.
+
+    Examples
+    --------
+    >>> template = parse_template("U01:%x[-1,0]/%x[0,0]")
+    >>> template.features([["He", "PRP"], ["runs", "VBZ"]])
+    [['U01:_B-1/He'], ['U01:He/runs']]
+    >>> parse_template('u:%X[0,0]/%m[0,0,"..$"]').features([["Runs", "VBZ"]])
+    [['u:runs/ns']]
+    >>> parse_template("U00:%x[0,0]\\nB01:%x[-1,1]/%x[0,1]").pair_features([["He", "PRP"], ["runs", "VBZ"]])
+    [['B01:PRP/VBZ']]
+    """
+    if looks_like_wapiti(text):
+        return parse_patterns(text, name)
+    macros: dict[str, list[Macro]] = {_UNIGRAM: [], _BIGRAM: []}
+    for number, line in enumerate(text.split("\n"), start=1):
+        line = line.strip()
+        if not line or line.startswith(_COMMENT):
+            continue
+        if line[0] not in macros:
+            raise malformed(name, number, "a template that starts with 'U', 'B' or '#'", quoted(line))
+        macros[line[0]].append(_parsed(line, name, number))
+    if not any(macros.values()):
+        raise Malformed(f"{name}: expected a template such as U00:%x[0,0], got none")
+    return with_edges(macros[_UNIGRAM], macros[_BIGRAM])
+
+
+def with_edges(macros: Iterable[Macro], bigrams: Iterable[Macro]) -> Template:
+    """Return templates for which rows outside of a sentence read as in CRF++."""
+    return Template(macros, bigrams, _BEFORE, _AFTER)
+
+
+def macro(text: str) -> Macro:
+    """Return the template of a text with macros."""
+    cells = tuple(Cell(int(row), int(column)) for row, column in _MACRO.findall(text))
+    return Macro(_MACRO.sub("%s", text), cells)
+
+
+def _parsed(line: str, name: str, number: int) -> Macro:
+    """Return the template of a line; raise if a macro is malformed or looks too far."""
+    if "%" in _MACRO.sub("", line):
+        raise malformed(name, number, "%x[row,column] after each %", quoted(line))
+    found = macro(line)
+    far = next((cell.row for cell in found.cells if abs(cell.row) > _REACH), None)
+    if far is not None:
+        raise malformed(name, number, f"rows from -{_REACH} to {_REACH} in %x[row,column]", str(far))
+    return found
+
+
+def looks_like_wapiti(text: str) -> bool:
+    """Return whether a template has something that CRF++ does not know and Wapiti does."""
+    lines = [line.strip() for line in text.split("\n")]
+    return any(line[:1] in ("u", "b", "*") or re.search(r"%[tmXTM]\[|%x\[\s*@", line) for line in lines)
+
+
+def parse_patterns(text: str, name: str = "template") -> Template:
+    """Return the templates of a text in Wapiti's syntax; raise `Malformed` if it is none."""
+    macros: list[Macro] = []
+    bigrams: list[Macro] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        pattern = line.partition("#")[0].strip()
+        kind = pattern[:1].lower()
+        if kind not in ("", "u", "b", "*"):
+            raise malformed(name, number, "a pattern that starts with 'u', 'b', '*' or '#'", quoted(line))
+        found = _parsed_pattern(pattern, name, number)
+        macros += [found] if kind in ("u", "*") else []
+        bigrams += [found] if kind in ("b", "*") else []
+    if not macros and not bigrams:
+        raise Malformed(f"{name}: expected a pattern such as u:%x[0,0], got none")
+    rows = [abs(cell.row) for macro in (*macros, *bigrams) for cell in macro.cells if not cell.fixed]
+    reach = range(1, max([_COUNTED + 1, *rows]) + 1)
+    before = [_edge("-", k) for k in reversed(reach)]
+    return Template(macros, bigrams, before, [_edge("+", k) for k in reach])
+
+
+def _edge(sign: str, k: int) -> str:
+    return f"_x{sign}{k if k <= _COUNTED else '#'}"
+
+
+def _parsed_pattern(pattern: str, name: str, number: int) -> Macro:
+    if "%" in _COMMAND.sub("", pattern):
+        expected = '%x[row,column], %t[row,column,"regexp"] or %m[row,column,"regexp"] after each %'
+        raise malformed(name, number, expected, quoted(pattern))
+    try:
+        cells = tuple(_cell(*found.groups()) for found in _COMMAND.finditer(pattern))
+    except ValueError as error:
+        raise malformed(name, number, str(error), quoted(pattern)) from None
+    return Macro(_COMMAND.sub("%s", pattern), cells)
+
+
+def _cell(command: str, at: str, row: str, column: str, regexp: str | None) -> Cell:
+    """Return what a macro stands for; raise ValueError with what was expected."""
+    if abs(int(row)) > _FARTHEST:
+        raise ValueError(f"rows from -{_FARTHEST} to {_FARTHEST}")
+    if (command.lower() == "x") != (regexp is None):
+        raise ValueError("a regexp in %t and %m, and none in %x")
+    change = None if regexp is None else _change(command.lower(), searching(parsed(regexp)))
+    if command.isupper():
+        change = str.lower if change is None else _small(change)
+    return Cell(int(row), int(column), bool(at), change)
+
+
+def _small(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda entry: change(entry).lower()
+
+
+def _change(command: str, search: Search) -> Callable[[str], str]:
+    """Return the change of a test, or of a match."""
+
+    def tested(entry: str) -> str:
+        return "false" if search(entry) is None else "true"
+
+    def matched(entry: str) -> str:
+        return search(entry) or ""
+
+    return tested if command == "t" else matched
 
 
 class Item(NamedTuple):
@@ -241,159 +389,3 @@ def _ways(item: Item, text: str, k: int, p: int) -> list[tuple[int, int]]:
         return [(k, p + 1), (k + 1, p)] if fits else [(k + 1, p)]
     taken = [(k + 1, p + 1)] if fits else []
     return [(k + 1, p), *taken] if item.times == "?" else taken
-
-
-# Feature patterns in the syntax of Wapiti, which are almost those of CRF++.
-#
-# A line ``u:%x[-1,0]`` makes one feature of each token. Beside ``%x[row,column]``, the entry itself, there
-# are ``%t[row,column,"regexp"]``, which is ``true`` or ``false``, and ``%m[row,column,"regexp"]``, the
-# first part of the entry that matches. A capital, as in ``%X``, makes letters small, and ``@`` before a row
-# counts from the start of the sentence, from 1, or from its end, from -1. Rows before a sentence read
-# ``_x-1``, ..., ``_x-4`` and then ``_x-#``, rows after it ``_x+1``, ... Everything from a ``#`` on is a
-# comment. A line that begins with ``b`` makes a feature of each token but the first, for pairs of labels,
-# and one that begins with ``*`` makes both.
-
-_COMMAND = re.compile(
-    r"%([xtmXTM])\[\s*(@?)\s*([-+]?\d{1,9})\s*,\s*(\d{1,9})\s*(?:,\s*\"((?:[^\"\\]|\\.)*)\"\s*)?\]"
-)
-# How far rows may look, and where edges cease to be counted.
-_FARTHEST, _COUNTED = 100, 4
-
-
-def looks_like_wapiti(text: str) -> bool:
-    """Return whether a template has something that CRF++ does not know and Wapiti does."""
-    lines = [line.strip() for line in text.split("\n")]
-    return any(line[:1] in ("u", "b", "*") or re.search(r"%[tmXTM]\[|%x\[\s*@", line) for line in lines)
-
-
-def parse_patterns(text: str, name: str = "template") -> Template:
-    """Return the templates of a text in Wapiti's syntax; raise `Malformed` if it is none."""
-    macros: list[Macro] = []
-    bigrams: list[Macro] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        pattern = line.partition("#")[0].strip()
-        kind = pattern[:1].lower()
-        if kind not in ("", "u", "b", "*"):
-            raise malformed(name, number, "a pattern that starts with 'u', 'b', '*' or '#'", quoted(line))
-        found = _parsed_pattern(pattern, name, number)
-        macros += [found] if kind in ("u", "*") else []
-        bigrams += [found] if kind in ("b", "*") else []
-    if not macros and not bigrams:
-        raise Malformed(f"{name}: expected a pattern such as u:%x[0,0], got none")
-    rows = [abs(cell.row) for macro in (*macros, *bigrams) for cell in macro.cells if not cell.fixed]
-    reach = range(1, max([_COUNTED + 1, *rows]) + 1)
-    before = [_edge("-", k) for k in reversed(reach)]
-    return Template(macros, bigrams, before, [_edge("+", k) for k in reach])
-
-
-def _edge(sign: str, k: int) -> str:
-    return f"_x{sign}{k if k <= _COUNTED else '#'}"
-
-
-def _parsed_pattern(pattern: str, name: str, number: int) -> Macro:
-    if "%" in _COMMAND.sub("", pattern):
-        expected = '%x[row,column], %t[row,column,"regexp"] or %m[row,column,"regexp"] after each %'
-        raise malformed(name, number, expected, quoted(pattern))
-    try:
-        cells = tuple(_cell(*found.groups()) for found in _COMMAND.finditer(pattern))
-    except ValueError as error:
-        raise malformed(name, number, str(error), quoted(pattern)) from None
-    return Macro(_COMMAND.sub("%s", pattern), cells)
-
-
-def _cell(command: str, at: str, row: str, column: str, regexp: str | None) -> Cell:
-    """Return what a macro stands for; raise ValueError with what was expected."""
-    if abs(int(row)) > _FARTHEST:
-        raise ValueError(f"rows from -{_FARTHEST} to {_FARTHEST}")
-    if (command.lower() == "x") != (regexp is None):
-        raise ValueError("a regexp in %t and %m, and none in %x")
-    change = None if regexp is None else _change(command.lower(), searching(parsed(regexp)))
-    if command.isupper():
-        change = str.lower if change is None else _small(change)
-    return Cell(int(row), int(column), bool(at), change)
-
-
-def _small(change: Callable[[str], str]) -> Callable[[str], str]:
-    return lambda entry: change(entry).lower()
-
-
-def _change(command: str, search: Search) -> Callable[[str], str]:
-    """Return the change of a test, or of a match."""
-
-    def tested(entry: str) -> str:
-        return "false" if search(entry) is None else "true"
-
-    def matched(entry: str) -> str:
-        return search(entry) or ""
-
-    return tested if command == "t" else matched
-
-
-# As far as CRF++ lets macros look.
-_REACH = 8
-_BEFORE = [f"_B-{k}" for k in range(_REACH, 0, -1)]
-_AFTER = [f"_B+{k}" for k in range(1, _REACH + 1)]
-_MACRO = re.compile(r"%x\[\s*([-+]?\d+)\s*,\s*(\d+)\s*\]")
-_UNIGRAM, _BIGRAM, _COMMENT = "U", "B", "#"
-
-
-def parse_template(text: str, name: str = "template") -> Template:
-    """Return the templates of a text.
-
-    Parameters
-    ----------
-    text : str
-        The lines of a template file of CRF++, or of a pattern file of Wapiti.
-    name : str
-        The name of the file, for errors.
-
-    Raises
-    ------
-    Malformed
-        If a line is not a template, or there is none.
-
-    Examples
-    --------
-    >>> template = parse_template("U01:%x[-1,0]/%x[0,0]")
-    >>> template.features([["He", "PRP"], ["runs", "VBZ"]])
-    [['U01:_B-1/He'], ['U01:He/runs']]
-    >>> parse_template('u:%X[0,0]/%m[0,0,"..$"]').features([["Runs", "VBZ"]])
-    [['u:runs/ns']]
-    >>> parse_template("U00:%x[0,0]\\nB01:%x[-1,1]/%x[0,1]").pair_features([["He", "PRP"], ["runs", "VBZ"]])
-    [['B01:PRP/VBZ']]
-    """
-    if looks_like_wapiti(text):
-        return parse_patterns(text, name)
-    macros: dict[str, list[Macro]] = {_UNIGRAM: [], _BIGRAM: []}
-    for number, line in enumerate(text.split("\n"), start=1):
-        line = line.strip()
-        if not line or line.startswith(_COMMENT):
-            continue
-        if line[0] not in macros:
-            raise malformed(name, number, "a template that starts with 'U', 'B' or '#'", quoted(line))
-        macros[line[0]].append(_parsed(line, name, number))
-    if not any(macros.values()):
-        raise Malformed(f"{name}: expected a template such as U00:%x[0,0], got none")
-    return with_edges(macros[_UNIGRAM], macros[_BIGRAM])
-
-
-def with_edges(macros: Iterable[Macro], bigrams: Iterable[Macro]) -> Template:
-    """Return templates for which rows outside of a sentence read as in CRF++."""
-    return Template(macros, bigrams, _BEFORE, _AFTER)
-
-
-def macro(text: str) -> Macro:
-    """Return the template of a text with macros."""
-    cells = tuple(Cell(int(row), int(column)) for row, column in _MACRO.findall(text))
-    return Macro(_MACRO.sub("%s", text), cells)
-
-
-def _parsed(line: str, name: str, number: int) -> Macro:
-    """Return the template of a line; raise if a macro is malformed or looks too far."""
-    if "%" in _MACRO.sub("", line):
-        raise malformed(name, number, "%x[row,column] after each %", quoted(line))
-    found = macro(line)
-    far = next((cell.row for cell in found.cells if abs(cell.row) > _REACH), None)
-    if far is not None:
-        raise malformed(name, number, f"rows from -{_REACH} to {_REACH} in %x[row,column]", str(far))
-    return found
