@@ -224,8 +224,6 @@ def _text(model: Model, path: str, seconds: float) -> str:
     )
 
 
-# ``maxmargin train --search``: C by cross-validation.
-
 Scorer = Callable[[Estimator, object, Sequence[Sequence[str]]], float]
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 FOLDS = 3

@@ -168,9 +168,6 @@ def _check_given(stored: Stored, needed: set[str], possible: set[str], given: di
         raise ValueError(f"load: {stored.path} takes {expected}, got {', '.join(more)}.")
 
 
-# Reading models from files.
-
-
 def load(path: Path, **parameters: object) -> AnyEstimator:
     """Return the fitted estimator that a file holds.
 

@@ -6,6 +6,9 @@ reader sees that the file is as it was written; earlier versions wrote none. `re
 arrays cover the file without overlaps or holes, and shapes agree with sizes. Nothing of a file is evaluated
 or imported.
 
+A seal stands at the same place of every file, as the first of the metadata that safetensors allows. It covers
+all other bytes. No check of the parts of a file is as complete: a changed weight is a weight, too.
+
 The module does not import NumPy, as `maxmargin tag` reads models without it.
 """
 
@@ -109,9 +112,6 @@ def _sync_directory(directory: Path) -> None:
         finally:
             os.close(handle)
 
-
-# A seal stands at the same place of every file, as the first of the metadata that safetensors allows. It
-# covers all other bytes. No check of the parts of a file is as complete: a changed weight is a weight, too.
 
 _LENGTH_BYTES = 8
 _SEAL, KEY = "crc32", "maxmargin"

@@ -1,4 +1,10 @@
-"""Compile the loops of tagging."""
+"""Compile the loops of tagging to object code that runs without Numba.
+
+Numba's public interface gives the optimised code of a function in LLVM's language. The wrapper that Python
+would call is removed: only the wrapper refers to Numba and to the interpreter. The rest must have no external
+references, and take the arguments that `object_code` passes; otherwise there is no object code. Nor is there
+any with a version of Numba that is not tested, whose arrays may have other fields.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,13 +19,6 @@ from maxmargin.compiling.numba_private import IS_TESTED
 from maxmargin.compiling.object_code import Arguments, Array, Buffer, Function, ObjectCode, target_machine
 from maxmargin.tagging.lines import index_features, tag_text
 from maxmargin.tagging.loops import ARGUMENTS
-
-# Make object code that runs without Numba.
-#
-# Numba's public interface gives the optimised code of a function in LLVM's language. The wrapper that
-# Python would call is removed: only the wrapper refers to Numba and to the interpreter. The rest must have
-# no external references, and take the arguments that `object_code` passes; otherwise there is no object
-# code. Nor is there any with a version of Numba that is not tested, whose arrays may have other fields.
 
 _TYPES = {
     "u1": types.uint8,
