@@ -13,6 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin
 from maxmargin import cli
 from maxmargin.cli import tag, tasks
+from maxmargin.encoding.sequences import SequenceEncoder
+from maxmargin.files.column_features import column_features
+from maxmargin.files.sources import Source
 
 COLUMNS = (
     "the DT B-NP\ndog NN I-NP\nbarks VBZ B-VP\n. . O\n\na DT B-NP\ncat NN I-NP\nsleeps VBZ B-VP\n. . O\n\n"
@@ -90,6 +93,27 @@ def test_a_model_of_the_command_is_the_estimators(files: Path) -> None:
 
 def sentences() -> list[list[tuple[str, str, str]]]:
     return [[tuple(row.split()) for row in s.split("\n")] for s in COLUMNS.strip().split("\n\n")]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("template", [None, "template"])
+@pytest.mark.parametrize("block", [1, 5, 1000])
+def test_columns_are_numbered_block_by_block_as_the_estimator_numbers_them(
+    files: Path, template: str | None, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "TOKENS", block)
+    (files / "data").write_text("-DOCSTART- -X- O\n\n" + COLUMNS)
+    with Source("data") as source:
+        features = column_features(source, template)
+        found = tasks.column_task(features).training(source)
+    rows = [[line.split() for line in text.split("\n")] for text in COLUMNS.strip().split("\n\n")]
+    encoder, expected = SequenceEncoder(), SequenceEncoder()
+    tokens = encoder.fit_transform(found.X)
+    same = expected.fit_transform([[], *map(features.of, rows)])
+    assert encoder.feature_names_ == expected.feature_names_
+    assert (tokens.rows != same.rows).nnz == 0
+    assert tokens.offsets.tolist() == same.offsets.tolist() == [0, 0, 4, 8]
+    assert found.y == [[], *([row[-1] for row in some] for some in rows)]
+    assert (found.n, found.size) == (3, 8)
 
 
 def test_columns_without_labels_are_tagged_from_standard_input(

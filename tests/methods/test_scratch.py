@@ -1,5 +1,6 @@
 """Workspace that a run keeps: it serves the problem it was made for, and results do not depend on it."""
 
+import weakref
 from contextlib import nullcontext
 from unittest import mock
 
@@ -57,6 +58,15 @@ def test_scores_that_are_the_weights_are_those_of_the_call():
         assert lent(problem, a).block.theta is a
         assert lent(problem, b).block.theta is b
         assert lent(problem).block.theta is not b
+
+
+def test_work_space_holds_no_weights_but_those_that_scores_are():
+    with kept_scratch():
+        w = np.zeros(3)
+        lent(CHAIN, w)
+        alive = weakref.ref(w)
+        del w
+        assert alive() is None
 
 
 def test_work_space_of_an_error_is_not_lent_again():

@@ -93,3 +93,27 @@ def test_room_is_that_of_the_largest_sequence_without_a_table(
     entries = 0 if kind == "dense" else max(X[a:b].nnz for a, b in [(0, 7), (7, 12), (12, 13), (13, 22)])
     assert problem.map.table_room.tolist() == [9, entries]
     assert take(problem, np.array([1, 2])).map.table_room.tolist() == [9, entries]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    kind=st.sampled_from(KINDS),
+    length=st.integers(1, 8),
+    n_columns=st.integers(1, 20),
+    share=st.sampled_from([0.1, 0.5, 1.0]),
+    seed=st.integers(0, 99),
+)
+def test_streams_of_long_sequences_are_products_of_rows(
+    kind: str, length: int, n_columns: int, share: float, seed: int
+) -> None:
+    """Moves that meet few features or all; the workspace is as new for the next one."""
+    X, rng = features(kind, length + 2, n_columns, seed), np.random.default_rng(seed)
+    work = products.token_map_work(as_rows(X), products._TABULATED + 1, 4, np.zeros(2, dtype=np.int64))
+    own = (X if kind == "dense" else X.toarray())[1 : 1 + length]
+    for _ in range(2):
+        D = (rng.random((length, 4)) < share) * rng.normal(size=(length, 4))
+        G = rng.normal(size=(length, 4))  # what was there before
+        products.stream_products(as_rows(X), 1, D, G, work)
+        assert np.allclose(G, own @ own.T @ D)
+        assert not work.stream.any()
+        assert not work.place.any()

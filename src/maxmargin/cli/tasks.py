@@ -20,6 +20,7 @@ from maxmargin.structures.graphs.encode import grid_edges
 
 if TYPE_CHECKING:
     from maxmargin.encoding.labels import Labels as LabelArray
+    from maxmargin.encoding.sequences import NumberedSequences
     from maxmargin.files.attributes import Sequences
     from maxmargin.files.column_features import ColumnFeatures
     from maxmargin.files.columns import Sentence
@@ -33,6 +34,7 @@ TOKENS, WORDS, BLOCK = 50_000, 5_000, 1 << 25
 _NOTHING = "_"  # the margin of the start of a document
 Settings = dict[str, Json]
 Labels = Sequence[Label]
+Rows = Sequence[Sequence[str]]
 Margins = Iterable[float]
 # What the text of a prediction is made from, an output, and its margins.
 ItemT = TypeVar("ItemT")
@@ -134,8 +136,11 @@ class Task(Generic[ItemT, OutputT, MarginsT]):
     def _all(self, source: Source) -> Batch[ItemT, OutputT]:
         found = next(self.batches(source, labelled=True, whole=True), None)
         if found is None or not found.size:
-            raise Malformed(f"{source.name}: expected a {self.nouns[0]}, got none")
+            raise self._empty(source)
         return found
+
+    def _empty(self, source: Source) -> Malformed:
+        return Malformed(f"{source.name}: expected a {self.nouns[0]}, got none")
 
 
 # A task that was chosen by a file: whatever its types are, `lines` takes what `batches` and `outputs` return.
@@ -193,11 +198,38 @@ class Columns(Task["Sentence", Labels, Margins]):
         rows = sentence.rows
         return Example(self._features.of(rows), sentence.column(-1), sentence, len(rows))
 
+    def training(self, source: Source) -> TrainingSet:
+        """Return all sentences of a file, whose features are numbered block by block: no token has texts."""
+        from maxmargin.encoding.sequences import joined
+        from maxmargin.files.columns import read_columns
+
+        if self.describes_pairs:
+            return super().training(source)
+        sentences = read_columns(source, widths=(self.columns,))
+        labels: list[Labels] = []
+
+        def numbered(block: Batch[Rows, Labels]) -> "NumberedSequences":
+            labels.extend(block.y)
+            return self._features.numbered(block.items)
+
+        blocks = _grouped(map(_labelled, sentences), TOKENS)
+        X = joined(map(numbered, blocks))
+        if not len(X.counts):
+            raise self._empty(source)
+        return TrainingSet(X, labels, len(labels), len(X.counts))
+
     def lines(self, item: "Sentence", output: Labels, margins: Margins | None) -> list[str]:
         labels = [OUTSIDE] if item.starts_document else [str(label) for label in output]
         if margins is None:
             return item.with_columns(labels)
         return item.with_columns(labels, [_NOTHING] if item.starts_document else margin_texts(margins))
+
+
+def _labelled(sentence: "Sentence") -> "Example[Rows, Labels]":
+    """Return the rows and labels of a sentence; a line that starts a document has none."""
+    if sentence.starts_document:
+        return Example([], [], [], 0)
+    return Example([], sentence.column(-1), sentence.rows, len(sentence.rows))
 
 
 def _grouped(

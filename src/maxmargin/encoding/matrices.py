@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
 from maxmargin.encoding.kinds import (
@@ -240,9 +240,14 @@ class _Chunk(NamedTuple):
     counts: Counts
 
 
+def ones(n: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+    """Return n ones, frozen, which take no memory."""
+    return np.broadcast_to(freeze(np.ones(1, dtype)), n)
+
+
 def _joined_values(chunks: list[_Chunk]) -> Values:
     if all(chunk.values is None for chunk in chunks):
-        return np.ones(sum(len(chunk.indices) for chunk in chunks))
+        return ones(sum(len(chunk.indices) for chunk in chunks))
     values = [np.ones(len(chunk.indices)) if chunk.values is None else chunk.values for chunk in chunks]
     return np.concatenate(values)
 
@@ -346,7 +351,7 @@ def stack_sparse(sequences: list[object], owner: str) -> Tokens:
     indptr = rows.indptr.astype(np.int64, copy=False)
     data = rows.data.astype(value_dtype(rows.dtype), copy=False)
     if (data == 1.0).all():
-        data = np.broadcast_to(freeze(np.ones(1, data.dtype)), len(data))  # takes no memory
+        data = ones(len(data), data.dtype)
     return Tokens(encoded(data, indices, indptr, n_features), offsets)
 
 

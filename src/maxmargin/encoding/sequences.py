@@ -1,7 +1,8 @@
 """The encoder of sequences: users' data become one matrix with a row per token."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import chain, pairwise
+from itertools import chain, count, pairwise
 from numbers import Integral
 from typing import NamedTuple, Self
 
@@ -23,7 +24,7 @@ from maxmargin.encoding.kinds import (
     offsets_of,
     some_sequences,
 )
-from maxmargin.encoding.matrices import assemble, drop_columns, sparse_rows, stack_dense, stack_sparse
+from maxmargin.encoding.matrices import assemble, drop_columns, ones, sparse_rows, stack_dense, stack_sparse
 from maxmargin.encoding.names import NamedFeatures, Vocabulary, learn, read_named, read_nested
 from maxmargin.runtime.arrays import IntArray, is_sparse
 from maxmargin.runtime.wording import described
@@ -66,6 +67,19 @@ class NumberedSequences(NamedTuple):
         values = self.values.tolist()
         valued = [_summed(texts[a:b], values[a:b]) for a, b in edges]
         return [valued[a:b] for a, b in pairwise(self.offsets.tolist())]
+
+
+def joined(blocks: Iterable[NumberedSequences]) -> NumberedSequences:
+    """Return the sequences of one block after another, none of which has values, with the names of all."""
+    number: defaultdict[str, int] = defaultdict(count().__next__)
+    codes, counts, lengths = [], [], []
+    for block in blocks:
+        which = np.fromiter(map(number.__getitem__, block.names), np.int32, len(block.names))
+        codes.append(which[block.codes])
+        counts.append(block.counts)
+        lengths.append(np.diff(block.offsets))
+    offsets = offsets_of(np.concatenate(lengths))
+    return NumberedSequences(list(number), np.concatenate(codes), None, np.concatenate(counts), offsets)
 
 
 def numbered(sequences: list[object], kind: Kind, owner: str, words: Words = SEQUENCES) -> NumberedSequences:
@@ -365,7 +379,7 @@ def hashed_rows(X: NumberedSequences, bits: int) -> csr_array:
     rows = sparse_rows(hashes(X.names, bits)[X.codes], X.counts, X.values, 1 << bits)
     if X.values is not None:
         return rows
-    return assemble(np.ones(len(rows.indices)), rows.indices, rows.indptr, rows.shape[1])
+    return assemble(ones(len(rows.indices)), rows.indices, rows.indptr, rows.shape[1])
 
 
 def hashes(names: list[str], bits: int) -> NDArray[np.int32]:

@@ -246,6 +246,8 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
         state.difference[:] = state.centre  # it was zero
         part = next_stretch(method, adapted, problem) / map_sizes(phi).examples
         _move_centre(method, state, adapted.kappa, part - 1.0, v)
+    elif passes == 2:
+        state = state._replace(difference=np.zeros(w.shape))  # its memory is free again
     if is_cut:
         settle(phi, v, w)
     return state._replace(momentum=adapted)

@@ -128,7 +128,10 @@ def _scratch(
 
 
 class _Free(NamedTuple):
-    """A free workspace, the problem that loops take with it, and what it was made for."""
+    """A free workspace, the problem that loops take with it, and what it was made for.
+
+    ``w`` are the weights that the scores are a view of, if they are.
+    """
 
     inner: AnyProblem
     scratch: Scratch
@@ -143,8 +146,7 @@ class _Free(NamedTuple):
             return False
         if (solves and not self.solves) or (weighs != self.weighs and self.inner is not self.problem):
             return False
-        is_view = self.w is not None and np.may_share_memory(self.scratch.block.theta, self.w)
-        return self.w is w or not is_view
+        return self.w is None or self.w is w
 
 
 class _Kept(list[_Free]):
@@ -193,7 +195,8 @@ def scratch_for(
     if lent is None:
         inner, weights, rescales = unwrapped(problem) if weighs else (problem, NO_WEIGHTS, False)
         scratch = _scratch(inner, w, weights, rescales, solves)
-        lent = _Free(inner, scratch, problem, w, weighs, solves)
+        is_view = w is not None and np.may_share_memory(scratch.block.theta, w)
+        lent = _Free(inner, scratch, problem, w if is_view else None, weighs, solves)
     yield lent.inner, lent.scratch
     if kept is not None:
         with _LOCK:

@@ -155,6 +155,7 @@ def solve(
         keeper = None if files is None else files.keeper(at)
         with closing(Run(kind, at, limits, called, int(check_every), keeper, begin_time)) as run:
             status = run.begin(beginning) if warm else run.resume()
+            del beginning  # arrays of the first state that the run replaces need not stay in memory
             try:
                 while status is None:
                     finished = run.one_pass()

@@ -178,7 +178,7 @@ def no_worse_than_zero(
     The better weights are the first of :math:`2^{-8} w, 2^{-16} w, \dots` with a lower objective than zero,
     as they predict the same as w; or zero, if the first few are no better.
     """
-    zero = np.zeros_like(w)
+    zero = np.zeros(len(w))  # unlike zeros_like, it takes no memory
     if reaches(problem, zero, objective):
         return w, objective
     least = primal(problem, zero, lam)

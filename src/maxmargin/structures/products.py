@@ -7,7 +7,7 @@ block need only :math:`X X^\top D` and :math:`\operatorname{tr} D^\top X X^\top 
    all tables together take less memory than the features, or little memory.
 2. Otherwise the table of such a sequence is computed when a step needs it (`compute_table`). All terms are
    added in the same order, so both give the same bits.
-3. For long sequences, :math:`X^\top D` is computed first, in an array like that of the weights.
+3. For long sequences, :math:`X^\top D` is computed first, with a row for each feature that D meets.
 """
 
 from typing import NamedTuple, TypeVar
@@ -24,7 +24,6 @@ from maxmargin.structures.rows import (
     DenseRows,
     Rows,
     row_add,
-    row_clear,
     row_dot,
     row_entry,
     row_push,
@@ -257,7 +256,10 @@ class TokenMapWork(NamedTuple):
     Attributes
     ----------
     stream : array
-        The feature vector of a move, for sequences without a table of inner products.
+        The feature vector of a move, for sequences without a table of inner products. It has room for all
+        features; memory that is not written to takes none.
+    place : array
+        For each feature its row of the stream, plus one; zero if it has none.
     nonzero : array
         Positions or labels where a move is not zero.
     table : TableWork
@@ -265,14 +267,16 @@ class TokenMapWork(NamedTuple):
     """
 
     stream: FloatArray
+    place: UIntArray
     nonzero: UIntArray
     table: TableWork
 
 
 def token_map_work(rows: Rows, longest: int, width: int, room: IntArray) -> TokenMapWork:
     """Return the workspace of a map of tokens with rows of this width."""
-    stream = aligned_zeros(rows.n_columns if longest > _TABULATED else 0, width)
-    return TokenMapWork(stream, np.zeros(max(longest, width) + 1, dtype=np.uint32), new_table_work(room))
+    n_columns = rows.n_columns if longest > _TABULATED else 0
+    place, nonzero = (np.zeros(size, dtype=np.uint32) for size in (n_columns, max(longest, width) + 1))
+    return TokenMapWork(aligned_zeros(n_columns, width), place, nonzero, new_table_work(room))
 
 
 @subroutine
@@ -384,14 +388,58 @@ def _multiply_rows(products, begin, D, G):
 @subroutine
 def _stream_products(phi, i, D, G, work):
     """``G = X_i X_i^T D`` for long sequences: ``X_i^T D`` first, then ``X_i`` times it."""
-    rows, first = phi.rows, phi.tokens[i, 0]
+    stream_products(phi.rows, phi.tokens[i, 0], D, G, work)
+
+
+@generic_with_default
+def stream_products(rows, first, D, G, work):
+    """``G = X X^T D`` for the rows X from ``first`` on.
+
+    The rows of the stream are those of features in the order in which D meets them: few, and close together,
+    where features are many. Features that it does not meet add nothing.
+    """
+    count = _enter_stream(rows, first, D, work)
+    for t in range(D.shape[0]):
+        clear(G[t])
+        s, begin, stop, shift = row_span(rows, first + t)
+        for p in range(begin, stop):
+            f, x = row_entry(rows, s, p)
+            place = np.int64(work.place[shift + f])
+            if place > 0:
+                add_scaled(x, work.stream[place - 1], G[t])
+    for t in range(D.shape[0]):
+        s, begin, stop, shift = row_span(rows, first + t)
+        for p in range(begin, stop):
+            work.place[shift + row_entry(rows, s, p)[0]] = 0
+    for c in range(count):
+        clear(work.stream[c])
+
+
+@subroutine
+def _enter_stream(rows, first, D, work):
+    """Write ``X^T D`` to the stream, and the places of its rows plus one; return their number."""
+    count = 0
+    for t in range(D.shape[0]):
+        if count_nonzero(D[t]) > 0:
+            s, begin, stop, shift = row_span(rows, first + t)
+            for p in range(begin, stop):
+                f, x = row_entry(rows, s, p)
+                if work.place[shift + f] == 0:
+                    count += 1
+                    work.place[shift + f] = count
+                add_scaled(x, D[t], work.stream[np.int64(work.place[shift + f]) - 1])
+    return count
+
+
+@stream_products.register(DenseRows)
+def dense_rows_stream_products(rows, first, D, G, work):
     for t in range(D.shape[0]):
         if count_nonzero(D[t]) > 0:
             row_push(rows, first + t, 1.0, D[t], work.stream)
     for t in range(D.shape[0]):
         row_scores(rows, first + t, work.stream, G[t])
-    for t in range(D.shape[0]):
-        row_clear(rows, first + t, work.stream)
+    for f in range(rows.n_columns):
+        clear(work.stream[f])
 
 
 @helper
