@@ -20,6 +20,8 @@ from support.bitwise_runs import bits
 from support.checkpoints import assert_same_run, assert_same_state
 
 RUNS = earlier.runs()
+# Their solver of quadratic programs rounds the last bit differently on the processor that made the files.
+OF_PROGRAMS = {"method-cutting-plane", "method-n-slack"}
 PROBLEMS = earlier.problems()
 SAMPLES = model_files.samples()
 # What documents and examples imported.
@@ -77,7 +79,13 @@ def nothing_moved_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_continues_from_its_checkpoint(name: str) -> None:
     problem, method = RUNS[name]
     found = earlier.run(problem, method, 5, start=earlier.FOLDER / f"{name}.run.checkpoint")
-    assert_same_run(found, earlier.run(problem, method, 5))
+    expected = earlier.run(problem, method, 5)
+    if name not in OF_PROGRAMS:
+        assert_same_run(found, expected)
+        return
+    np.testing.assert_allclose(found.w, expected.w, rtol=1e-12, atol=1e-12)
+    for column in ("passes", "oracle_calls", "primal", "dual", "gap"):
+        np.testing.assert_allclose(found.history[column], expected.history[column], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", earlier.FITS)
