@@ -1,7 +1,7 @@
-"""`ChainSVC` behind the names of python-crfsuite, for projects that use it.
+"""``ChainSVC`` behind the names of python-crfsuite, for projects that use it.
 
-``from maxmargin import crfsuite as pycrfsuite`` is the one line that changes. `Trainer` trains `ChainSVC` and
-writes its model file, which `maxmargin.load` reads, too; `Tagger` reads such files, not those of crfsuite.
+``from maxmargin import crfsuite as pycrfsuite`` is the one line that changes. `Trainer` trains ``ChainSVC``
+and writes its model file, which `maxmargin.load` reads, too; `Tagger` reads such files, not crfsuite's.
 Names of features are those that python-crfsuite stores: ``{"next": {"word": "dog"}}`` is ``next:word:dog``.
 """
 
@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ _ALGORITHMS: dict[str, dict[str, Any]] = {
     "arow": {**_ONLINE, "variance": 1.0, "gamma": 1.0},
 }
 _ALIASES = {"ap": "averaged-perceptron", "pa": "passive-aggressive"}
-# What stands for them in `ChainSVC`, or is always on (None).
+# What stands for them in ``ChainSVC``, or is always on (None).
 _COUNTERPARTS = {"feature.minfreq": "min_count", "max_iterations": "max_iter"}
 _COUNTED_FOR = {*_COUNTERPARTS, *_OF_ALL}
 # The weights of the first and the last label, as the attributes that stand for them in crfsuite.
@@ -54,7 +55,7 @@ class ItemSequence:
     Parameters
     ----------
     pyseq : iterable of items, or ItemSequence
-        An item is a dict or a collection of strings, as `ChainSVC` takes them.
+        An item is a dict or a collection of strings, as ``ChainSVC`` takes them.
 
     Examples
     --------
@@ -110,14 +111,14 @@ def _joined(names: list[str], sequences: list[NumberedSequences]) -> NumberedSeq
 
 
 class Trainer:
-    """Trains `ChainSVC` on sequences that are appended one by one.
+    """Trains ``ChainSVC`` on sequences that are appended one by one.
 
     Parameters
     ----------
     algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default="lbfgs"
         Decides which parameters there are, and nothing else.
     params : dict, optional
-        Parameters of crfsuite. ``feature.minfreq`` is ``min_count`` of `ChainSVC`, and ``max_iterations`` is
+        Parameters of crfsuite. ``feature.minfreq`` is ``min_count`` of ``ChainSVC``, ``max_iterations`` is
         ``max_iter``; weights for all labels and pairs of labels are always there. The others have no
         counterpart: `train` warns of those that are not at their defaults.
     verbose : bool, default=True
@@ -264,7 +265,7 @@ class ParsedDump(NamedTuple):
         Weights by (before, after).
     state_features : dict
         Weights by (attribute, label). ``__BOS__`` and ``__EOS__`` stand for the beginning and the end of a
-        sequence, as `ChainSVC` has weights for the labels there.
+        sequence, as ``ChainSVC`` has weights for the labels there.
     """
 
     header: dict[str, str]
@@ -367,9 +368,10 @@ class Tagger:
             "STATE_FEATURES": [f"(0) {a} --> {b}: {weight:f}" for (a, b), weight in states.items()],
         }
         text = "".join("\n  ".join([f"{name} = {{", *rows]) + "\n}\n\n" for name, rows in sections.items())
-        with contextlib.ExitStack() as stack:
-            opened = filename is not None and stack.enter_context(open(filename, "w", encoding="utf-8"))
-            (opened or sys.stdout).write(text)
+        if filename is None:
+            sys.stdout.write(text)
+        else:
+            Path(filename).write_text(text, encoding="utf-8")
 
 
 def _listed(names: Iterable[str]) -> dict[str, str]:
