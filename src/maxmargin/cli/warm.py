@@ -1,4 +1,7 @@
-"""Compile kernels ahead of time, for container images and before workers start."""
+"""Compile kernels ahead of time, for container images and before workers start.
+
+Kernels are compiled by tiny fits, which need the same ones as users' fits.
+"""
 
 import itertools
 import json
@@ -41,8 +44,6 @@ from maxmargin.structures.problem import AnyProblem, sizes
 from maxmargin.structures.segments.model import Segments
 from maxmargin.structures.sequences.model import Chain, SecondOrderChain
 from maxmargin.tagging.loops import ready_loops
-
-# Tiny fits that need the same kernels as users' fits: what `maxmargin compile` runs to compile them.
 
 
 class FirstFit(NamedTuple):

@@ -37,8 +37,6 @@ from maxmargin.structures.segments.estimator import SegmentSVC as LocalSegmentSV
 from maxmargin.structures.sequences.estimator import ChainSVC as LocalChainSVC
 from maxmargin.structures.wrappers import Weighted
 
-# What the estimators that train on a cluster share: `fit`, and what workers make of their partitions.
-
 _SHARED_TEXT = """
 Set ``client`` after construction to use another client than the current one.
 

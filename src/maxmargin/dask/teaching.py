@@ -1,4 +1,7 @@
-"""What the partitions of each estimator teach before training, gathered from all workers in a tree."""
+"""Users' data as partitions, and what these teach before training, gathered from all workers in a tree.
+
+Names are numbered in the order of their first appearance, partition after partition, as on one machine.
+"""
 
 import os
 from collections.abc import Iterable, Sized
@@ -20,10 +23,6 @@ from maxmargin.estimators.structure import AnyEstimator, Call
 from maxmargin.files.corpus.opening import Corpus, open_part, sequence_lengths
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.wording import shown
-
-# How lessons are merged.
-#
-# Names are numbered in the order of their first appearance, partition after partition, as on one machine.
 
 
 def merged(first: Lesson, *others: Lesson) -> Lesson:
@@ -72,8 +71,6 @@ def _check_alike(first: Lesson, second: Lesson) -> None:
             f"maxmargin.dask: partition {q} must have the features of partition {p}, {one}, got {other}."
         )
 
-
-# Users' data as partitions: bags, arrays, lists of delayed objects, and directories of `encode_files`.
 
 # What a partition is computed from: X, y and weights, or pairs of the first two.
 Source = tuple[object, object, object]

@@ -1,4 +1,4 @@
-"""Shared by all displays: axes to draw on, colours, and checks of arguments."""
+"""Shared by all displays: axes to draw on, colours, checks of arguments; and the display of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Self
@@ -120,9 +120,6 @@ def colours_of(labels: Iterable[object]) -> Colours:
 
     shades = colormaps["viridis"].resampled(len(known))
     return {label: shades(k) for k, label in enumerate(known)}
-
-
-# Primal, dual and gap of a run.
 
 
 class ConvergenceDisplay:

@@ -1,4 +1,4 @@
-"""The largest weights of a label."""
+"""The largest weights of a label, and those of labels that follow each other or occur together."""
 
 import math
 from collections.abc import Sequence
@@ -85,8 +85,6 @@ class FeaturesDisplay(Display):
         shown = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
         return shown + (f" → {row.label}" if open_label else "")
 
-
-# The weights of labels that follow each other, or that occur together.
 
 # Up to this many columns, cells have numbers.
 _MOST_NUMBERS = 12

@@ -1,4 +1,4 @@
-"""The tokens of many sequences in one matrix."""
+"""The kinds of sequences that users give, their places in one matrix, and chunks of work over them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import pairwise
@@ -11,8 +11,6 @@ from scipy.sparse import csr_array, vstack
 
 from maxmargin.runtime.arrays import FloatArray, ValueArray, freeze, is_sparse
 from maxmargin.runtime.wording import described, quoted
-
-# Chunks of work that fit into the cache of the processor.
 
 # Elements per chunk: a few arrays of this length fit into a second-level cache together.
 CHUNK = 20_000
@@ -118,8 +116,6 @@ def first_not_finite(values: NDArray[np.number]) -> int | None:
             return piece.start * width + int(bad[0])
     return None
 
-
-# Recognise the kind of sequences that X holds, and report what cannot be a sequence.
 
 Kind = Literal["dense", "sparse", "dicts", "strings"]
 
@@ -271,8 +267,6 @@ def checked_floats(values: object, owner: str, name: str) -> FloatArray:
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{owner}: {name} must be numbers, got {described(values)}.") from None
 
-
-# Append encoded examples to others of the same kind.
 
 _Encoded = TypeVar("_Encoded")
 

@@ -1,4 +1,4 @@
-"""Number the labels of sequences."""
+"""Labels of sequences as numbers, losses of labels as cost matrices, and padded rows of labels."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain
@@ -214,9 +214,6 @@ def _place(k: int, lengths: NDArray[np.int64], words: Words) -> str:
     stops = np.cumsum(lengths)
     i = int(np.searchsorted(stops, k, side="right"))
     return f"label {k - (stops[i] - lengths[i])} of {words.example} {i} of y"
-
-
-# Shared by models over labels: losses as cost matrices, and padded rows of labels.
 
 
 def pad_columns(matrix: FloatArray, width: int) -> FloatArray:

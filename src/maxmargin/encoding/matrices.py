@@ -1,4 +1,4 @@
-"""Sparse matrices: checks of their structure, and matrices that an encoder makes, which need no check."""
+"""Matrices: checks of structure, those that encoders make, which need none, and stacks of sequences."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -155,8 +155,6 @@ def _out_of_range(
     )
 
 
-# Sparse matrices made from the feature numbers of many tokens.
-
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -285,8 +283,6 @@ def _added_up(key: NDArray[np.integer], values: Values | None) -> Values:
     sums[starts] = np.add.reduceat(sums, starts)
     return sums
 
-
-# Stack sequences that are arrays or sparse matrices.
 
 _INT32 = np.iinfo(np.int32).max
 

@@ -211,9 +211,6 @@ def _html_table(header: tuple[str, ...], rows: _Cells, total: int) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
-# `explain`: a prediction taken apart, and compared with the outputs that come closest to it.
-
-
 class Part(NamedTuple):
     """A part of an output: its index among the margins, and its name."""
 
@@ -329,9 +326,6 @@ def _difference(rows: Sequence[Contribution], others: Sequence[Contribution]) ->
 def total(rows: Sequence[Contribution]) -> float:
     """Return the sum of contributions."""
     return math.fsum(row.contribution for row in rows)
-
-
-# What contributes to a score: the readers of sequences, segments, heads and links.
 
 
 class Indicators(Protocol):

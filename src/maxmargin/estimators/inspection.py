@@ -178,9 +178,6 @@ def _of_label(tables: Iterable[WeightTable], label: object, owner: str) -> list[
     return found
 
 
-# The same as methods of estimators.
-
-
 @snapshot
 def top_features(self: "AnyEstimator", label: object = None, k: int = 10) -> "DataFrame":
     """Return the feature weights of largest absolute value, the largest first.

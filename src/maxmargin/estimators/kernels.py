@@ -29,8 +29,6 @@ from maxmargin.structures.kernel_functions import (
 from maxmargin.structures.kernelised import KernelisedMap, kernel_parts, kernelised_map
 from maxmargin.structures.problem import Problem as PairProblem
 
-# Support rows of models with a kernel, and how they and the kernel are stored.
-
 # Numbers of columns are uint32.
 _MOST_FEATURES = 2**32
 

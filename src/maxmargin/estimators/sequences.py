@@ -55,9 +55,6 @@ TEXTS = kernels.TEXTS | {
             a call. `fit` also takes a corpus, or its directory, without y (`encode_files`).
         """,
 }
-
-# How encoders are stored.
-
 _OBJECTS, _HASHED = "objects", "hashed"
 _SIZE = ".size"
 TokenEncoder = SequenceEncoder | HashingEncoder | ObjectEncoder
@@ -101,9 +98,6 @@ def named_rows(words: Words) -> Field:
 
 
 FIELDS = kernels.FIELDS | {"_encoder": Field(_write_tokens, _read_tokens)}
-
-
-# Training.
 
 
 @transaction
@@ -180,9 +174,6 @@ def check_tokens(model: AnyEstimator) -> None:
         raise ValueError("support rows must be of the kind that the encoder makes")
 
 
-# Predictions.
-
-
 def read(model: AnyEstimator, X: object) -> Tokens:
     """Return the tokens of sequences whose outputs are to be predicted."""
     is_encoded = isinstance(X, CorpusSequences) and _has_features_of(model, X)
@@ -216,9 +207,6 @@ def k_best(
         yield next(found) if length else (np.zeros((1, 0), dtype=np.int64), np.zeros(1))
 
 
-# Weights by meaning, and names of features.
-
-
 def feature_names(model: AnyEstimator) -> Sequence[object]:
     """Return the names of features, or their indices."""
     return model.feature_names_ or range(model.n_features_in_)
@@ -248,9 +236,6 @@ def weights_part(name: str, meaning: str, linear: str = "") -> property:
         return found
 
     return property(part, doc=meaning)
-
-
-# Training on a cluster.
 
 
 def tokens_lesson(model: AnyEstimator, X: object, weights: FloatArray | None) -> tuple[Tokens, Lesson]:

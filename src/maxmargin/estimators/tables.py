@@ -33,8 +33,6 @@ from maxmargin.runtime.arrays import (
     value_dtypes,
 )
 
-# Estimators whose rows have weights for each label: `coef_`, and C in units of the features.
-
 SCALED_C = [StrOptions({"scale"}), *TRAINING["C"].constraints]
 # A class adds "scale", the number that is divided by the variance of the rows.
 SCALED_TEXTS = kernels.TEXTS | {
@@ -56,10 +54,6 @@ def _coef(self: AnyEstimator) -> FloatArray:
 
 
 COEF = property(_coef, doc="Weights of features for each label; see the class. Only linear models have them.")
-
-
-# Labels that the first call learns, or is given.
-
 LABEL_FIELDS = {"classes_": LABELS}
 
 
@@ -82,8 +76,6 @@ def check_classes(y: NDArray[np.generic]) -> None:
         raise ValueError(f"y must have a class for each example, got None for example {missing[0]}.")
     check_classification_targets(y)
 
-
-# The rows of a table.
 
 Table: TypeAlias = ValueArray | csr_array
 Targets = NDArray[np.generic]

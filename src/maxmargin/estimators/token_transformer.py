@@ -23,8 +23,6 @@ from maxmargin.runtime.wording import described, shown
 from maxmargin.structures.graphs.encode import nodes_as_given, number_node_labels
 from maxmargin.structures.segments.encode import list_segments, tags_of_segments
 
-# Stack the tokens of sequences or the nodes of graphs as they are given, and put new rows in their place.
-
 Rows = NDArray[Any] | CsrMatrix
 _INT32 = np.iinfo(np.int32).max
 

@@ -26,8 +26,6 @@ from maxmargin.structures.oracle import argmax, decode, is_exact, loss, psi, wri
 from maxmargin.structures.problem import AnyProblem, Problem, sizes
 from maxmargin.structures.slack import is_rescaled
 
-# The checks of `check_problem` for one example.
-
 # Tolerance for rounding between two ways to compute a number, relative to its terms.
 _ROUNDING = 1e-9
 # Scales of the weights at which the oracle is called; at scale 1, scores are as large as losses.

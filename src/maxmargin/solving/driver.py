@@ -1,4 +1,4 @@
-"""The driver of all methods: from the arguments of a run to its result."""
+"""The driver of all methods: from the arguments of a run, or of a path of runs, to its result."""
 
 import math
 import os
@@ -176,9 +176,6 @@ def solve(
     return result
 
 
-# Solutions for many values of C, each with a warm start from the one before.
-
-
 class CPath(NamedTuple):
     """Certified solutions along a path.
 
@@ -245,9 +242,6 @@ def _ascending(Cs: Any) -> tuple[float, ...]:
         got = shown(bad[0]) if bad else "none" if several else shown(Cs)
         raise ValueError(f"c_path: Cs must be a list of one or more numbers > 0, got {got}.")
     return tuple(sorted(float(C) for C in values))
-
-
-# The checks of the other arguments.
 
 
 def checked_limits(tol: float, rtol: float, max_passes: int, time_limit: float | None) -> Limits:

@@ -1,4 +1,10 @@
-"""How feature rows are stored: densely, sparsely, or as indicators."""
+"""How feature rows are stored: densely, sparsely, or as indicators.
+
+Four functions, such as `row_span`, know how rows are stored; all others are written once, entry by entry.
+Values may be of type float32. Each is converted to float64 as it is read, so that rows of either type with
+the same values give the same bits. Columns are unsigned, so that compiled code does not test them for being
+negative.
+"""
 
 from typing import NamedTuple
 
@@ -207,11 +213,6 @@ class SharedRows(NamedTuple):
 def shared_rows(stored: Rows, times: int) -> SharedRows:
     """Return the rows, each as often as it has blocks of columns."""
     return SharedRows(stored, int(times), int(times) * stored.n_columns)
-
-
-# Four functions know how rows are stored; all others are written once, entry by entry. Values may be of type
-# float32. Each is converted to float64 as it is read, so that rows of either type with the same values give
-# the same bits. Columns are unsigned, so that compiled code does not test them for being negative.
 
 
 @generic

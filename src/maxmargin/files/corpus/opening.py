@@ -1,4 +1,7 @@
-"""Open a corpus: map its arrays, and check everything that kernels rely on."""
+"""Open a corpus: map its arrays, and check everything that kernels rely on.
+
+Estimators take its sequences and labels, whose items are made when they are asked for.
+"""
 
 import operator
 import os
@@ -18,8 +21,6 @@ from maxmargin.files.corpus import DTYPES, NAME, Manifest, digest, map_array, re
 from maxmargin.files.parts import as_texts
 from maxmargin.files.sealed import fail
 from maxmargin.runtime.arrays import CsrMatrix, FloatArray, IntArray, UIntArray, freeze
-
-# The sequences and labels of a corpus, as estimators take them; items are made when they are asked for.
 
 ItemT = TypeVar("ItemT")
 # A sequence of names, of values by name, or of rows.

@@ -1,4 +1,7 @@
-"""Encode files of sequences into a corpus."""
+"""Encode files of sequences into a corpus.
+
+Files are read block by block, with the place up to which they were read.
+"""
 
 import gc
 import os
@@ -22,8 +25,6 @@ from maxmargin.files.sealed import Json
 from maxmargin.files.sources import STANDARD, UTF_8, Source, encoding_named
 from maxmargin.runtime.wording import described, shown
 from maxmargin.solving.display import WorkLine
-
-# Read files of sequences block by block, with the place up to which they were read.
 
 # Tokens, or bytes, that are read at a time.
 _TOKENS, _BYTES = 100_000, 1 << 24

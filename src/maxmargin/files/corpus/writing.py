@@ -4,6 +4,9 @@ Sequences are appended to files, with numbers of names and labels in order of fi
 seconds a *journal* notes how long the files are and where the inputs were read up to. After an interruption,
 whatever comes after the last note is cut off, and reading goes on from there. At the end, labels are numbered
 in sorted order, rare names are left out, and the manifest is written.
+
+Everything is made from the files to which sequences were appended, which stay until the manifest is written.
+So an interruption at any moment costs no more than doing this again.
 """
 
 import json
@@ -315,11 +318,6 @@ def _locked(path: Path) -> IO[bytes]:
         raise ValueError(f"encode: {path.parent} is being written by another process.") from None
     return stream
 
-
-# The end of an encoding: labels are numbered in order, rare names left out, and files digested.
-#
-# Everything is made from the files to which sequences were appended, which stay until the manifest is
-# written. So an interruption at any moment costs no more than doing this again.
 
 # Rows and entries that are processed at a time.
 _ROWS, _READ_ENTRIES = 1 << 17, 1 << 22

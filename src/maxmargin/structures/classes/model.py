@@ -232,21 +232,6 @@ def multiclass_block_optimum(classes, i, theta, curvature, z, work):
     return mean, hinge
 
 
-# Slack rescaling of classes: the best class, and blocks solved exactly.
-#
-# With :math:`\beta_k = \alpha_k L_k` the block is :math:`z = \sum_k \beta_k \psi_k`, and its dual loss
-# :math:`\sum_k \beta_k`. In terms of :math:`x = c \beta`, where c is the curvature, and of the scores
-# :math:`\theta`, its dual is, up to a constant, 1/c times
-#
-# .. math:: \langle u, x \rangle - \tfrac12 \|x\|^2 - \tfrac12 \Big( \sum_k x_k \Big)^2, \qquad
-#           u_k = 1 + \theta_k - \theta_{y_i} + c \, (\beta^0_k + \textstyle\sum_j \beta^0_j) ,
-#
-# where :math:`\beta^0` is the block before the step. The constraint that :math:`\alpha` sums to at most one,
-# with the rest on the truth, becomes :math:`\sum_k x_k / L_k \le c`. This is the problem of
-# `scaled_simplex`, with :math:`r_k = m / L_k` and the total c m, where m is the smallest loss: no
-# quotient can overflow.
-
-
 class SlackClasses(NamedTuple):
     """Workspace: the smallest loss divided by the loss of each of some classes."""
 
@@ -290,6 +275,20 @@ def _hinge(classes, truth, theta, value):
 
 @slack_optimum.register(MulticlassOracle)
 def multiclass_slack_optimum(classes, i, theta, curvature, z, work, own):
+    r"""Solve the block exactly, with rescaled slacks.
+
+    With :math:`\beta_k = \alpha_k L_k` the block is :math:`z = \sum_k \beta_k \psi_k`, and its dual loss
+    :math:`\sum_k \beta_k`. In terms of :math:`x = c \beta`, where c is the curvature, and of the scores
+    :math:`\theta`, its dual is, up to a constant, 1/c times
+
+    .. math:: \langle u, x \rangle - \tfrac12 \|x\|^2 - \tfrac12 \Big( \sum_k x_k \Big)^2, \qquad
+              u_k = 1 + \theta_k - \theta_{y_i} + c \, (\beta^0_k + \textstyle\sum_j \beta^0_j) ,
+
+    where :math:`\beta^0` is the block before the step. The constraint that :math:`\alpha` sums to at most
+    one, with the rest on the truth, becomes :math:`\sum_k x_k / L_k \le c`. This is the problem of
+    `scaled_simplex`, with :math:`r_k = m / L_k` and the total c m, where m is the smallest loss: no quotient
+    can overflow.
+    """
     truth, where, x = classes.labels[i], work.where, work.value
     hinge = _hinge(classes, truth, theta, x)
     count, least = _list_positive(classes, truth, theta, curvature, z, work, own.share)

@@ -33,9 +33,6 @@ from maxmargin.structures.problem import Problem as PairProblem
 
 _Data = tuple[list[object], list[object]]
 _CustomProblem = PairProblem[IdentityMap, CustomOracle]
-
-# How the encoding of features is stored.
-
 _TEXTS, _NAMES, _SIZE = "texts", "names", ".size"
 _JOINTS: dict[str, type[DenseJoint]] = {"arrays": DenseJoint, "sparse": SparseJoint, "pairs": PairJoint}
 

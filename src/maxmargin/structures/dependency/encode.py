@@ -1,4 +1,4 @@
-"""Sentences and their heads as arrays."""
+"""Sentences and their heads as arrays, from features of arcs or from lists of tagged words."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeGuard
@@ -216,9 +216,6 @@ def first_crossing(heads: IntArray) -> tuple[int, int] | None:
     return (int(found[0, 0]) + 1, int(found[0, 1]) + 1) if len(found) else None
 
 
-# Sentences given as lists of tagged words.
-
-
 class Tagged(NamedTuple):
     """The words of all sentences, in lower case, their tags, and where each sentence begins."""
 
@@ -270,8 +267,6 @@ def checked_heads(heads: ArrayLike, offsets: IntArray, owner: str) -> IntArray:
         )
     return found
 
-
-# Features of arcs, made from words and tags by templates.
 
 # Numbers that stand for no word and no tag; known words and tags have the numbers that follow.
 _UNKNOWN, _ROOT, _PAD, _FIRST = 0, 1, 2, 3

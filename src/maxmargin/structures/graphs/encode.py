@@ -1,4 +1,8 @@
-"""Encode graphs: features of nodes, edges, and features of edges, as arrays over all graphs."""
+"""Encode graphs: features of nodes, edges, and features of edges, as arrays over all graphs.
+
+Features of nodes and edges may have names, as those of tokens have. Pixels of images are nodes, numbered row
+by row, and edges join neighbours. Weights that must not be negative are marked by features or by masks.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -33,8 +37,6 @@ from maxmargin.runtime.arrays import (
     value_dtype,
 )
 from maxmargin.runtime.wording import described, quoted, shown
-
-# Read the parts of graphs: features of nodes, the ends of edges, and features of edges, as arrays.
 
 _FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
 Matrix = ValueArray | CsrMatrix
@@ -361,8 +363,6 @@ def _taken(matrix: Matrix, kept: NDArray[np.bool_]) -> Matrix:
     return freeze(matrix[kept] if isinstance(matrix, np.ndarray) else csr_array(matrix)[kept])
 
 
-# Encode graphs whose nodes or edges may have named features, as tokens of sequences do.
-
 NODES, EDGES = WORDS, Words(WORDS.example, "edge")
 
 
@@ -451,8 +451,6 @@ def _check_numbers(offsets: IntArray, ends: list[IntArray], owner: str) -> None:
     for i, (n_rows, joined) in enumerate(zip(np.diff(offsets).tolist(), ends, strict=True)):
         check_edges(i, n_rows, len(joined), owner)
 
-
-# Images as graphs: pixels are nodes, numbered row by row, and edges join neighbours.
 
 # (down, right) steps to the neighbours with larger numbers, for each number of neighbours.
 _STEPS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
@@ -548,9 +546,6 @@ def _edges_by_direction(shape: tuple[int, int], connectivity: int) -> list[NDArr
         there = there[:, max(0, right) : shape[1] - max(0, -right)]
         found.append(np.column_stack([here.ravel(), there.ravel()]))
     return found
-
-
-# Mark the weights that must not be negative, given by features or by masks.
 
 
 class Marks(NamedTuple):

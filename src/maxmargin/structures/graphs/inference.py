@@ -188,16 +188,14 @@ def first_best(value, n_labels):
     return best
 
 
-# The Gibbs distribution over the labellings of a forest: sums from the leaves up, marginals on the way back.
-#
-# The step between a node and its parent is one of `forward_backward`.
-
-
 @helper
 def tree_means(unary, tables, order, parent, heads, n_labels, value, joint, oriented, marginals, pairs):
     r"""Compute the marginals of the distribution over labellings with the probabilities
 
     .. math:: p(y) \propto \exp \left( \sum_v u_v(y_v) + \sum_{e = (a, b)} p_e(y_a, y_b) \right) .
+
+    Sums go from the leaves up, marginals on the way back. The step between a node and its parent is one of
+    `forward_backward`.
 
     Columns may be padded beyond ``n_labels``. The padding of marginals becomes zero.
 
@@ -286,9 +284,6 @@ def tree_margins(tables, order, parent, heads, n_labels, value, rows, y, margins
             send(rest, table, 1 - side, n_labels, message)
             add_scaled(1.0, message, value[v])
         margins[v] = lead(value[v], n_labels, y[v])
-
-
-# The best labelling of a tree for each number of wrong labels.
 
 
 class CountedTree(NamedTuple):

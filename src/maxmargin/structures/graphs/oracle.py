@@ -4,6 +4,10 @@ An output is the labels of the nodes, followed by the bonds of the edges if they
 `maxmargin.structures.graphs.model` for the layout of its statistics. There is a type for each kind of search
 for the best labelling. It determines the statistics of an edge: a table over the labels of its two ends, or a
 *bond*, which is possible only between ends of the same label.
+
+Margins of the labels of nodes are found by messages on trees, by flows for cuts, else by a new labelling for
+each. With ``inference="messages"`` a margin is the difference of the scores of two answers. It is exact if
+both are best, and zero if the second is no worse than the first.
 """
 
 from typing import NamedTuple
@@ -322,12 +326,6 @@ def graph_psi(graph, i, y, index, value):
         else:
             count = _table_psi(graph, i, e, y, nodes, count, index, value)
     return count
-
-
-# Margins of the labels of nodes: by messages on trees, by flows for cuts, else by a new labelling for each.
-#
-# With ``inference="messages"`` a margin is the difference of the scores of two answers. It is exact if both
-# are best, and zero if the second is no worse than the first.
 
 
 class TreeLabelMarginWork(NamedTuple):

@@ -113,8 +113,6 @@ def _examples(
     return Problem(phi, graph)
 
 
-# The spanning tree that best approximates the joint distribution of labels (Chow and Liu 1968).
-
 # The smallest mutual information of two labels, above zero so that the tree spans all labels.
 _LEAST = 1e-9
 
@@ -156,6 +154,8 @@ def _joint_counts(y: NDArray[np.generic], row_weights: FloatArray | None) -> Flo
 
 def chow_liu(y: ArrayLike, row_weights: FloatArray | None = None) -> IntArray:
     """Return the edges of the spanning tree with the largest mutual information between columns.
+
+    This tree best approximates the joint distribution of labels (Chow and Liu 1968).
 
     Parameters
     ----------
