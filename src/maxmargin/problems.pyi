@@ -24,6 +24,7 @@ from .structures.sequences.model import Chain as Chain
 from .structures.sequences.model import ChainWeights as ChainWeights
 from .structures.sequences.model import SecondOrderChain as SecondOrderChain
 from .structures.sequences.model import SecondOrderWeights as SecondOrderWeights
+from .structures.wrappers import L1Penalised as L1Penalised
 from .structures.wrappers import SignConstrained as SignConstrained
 from .structures.wrappers import SlackRescaled as SlackRescaled
 from .structures.wrappers import Weighted as Weighted

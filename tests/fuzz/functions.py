@@ -177,6 +177,7 @@ FUNCTIONS: dict[str, Callable[[], Call]] = {
     "Weighted": _wrapped(problems.Weighted, weights=np.ones(4)),
     "SlackRescaled": _wrapped(problems.SlackRescaled),
     "SignConstrained": _wrapped(problems.SignConstrained, nonnegative=[0, 1]),
+    "L1Penalised": _wrapped(problems.L1Penalised, threshold=0.5),
     "Kernelised": _wrapped(
         problems.Kernelised, features=_ROWS, kernel=problems.GaussianKernel(0.5), cache_size=1.0
     ),

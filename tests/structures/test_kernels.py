@@ -196,7 +196,7 @@ def test_signs_of_coefficients_and_kernels_around_signs_are_refused() -> None:
         SignConstrained(problem, [0, 6])
     signed = SignConstrained(linear_case("multiclass", random_rows(1)).problem, [0])
     with pytest.raises(
-        TypeError, match=r"^Kernelised: problem must be of .* got a problem with a SignedMap\.$"
+        TypeError, match=r"^Kernelised: problem must be of .* got a problem with a ProximalMap\.$"
     ):
         Kernelised(signed, random_rows(0), SQUARE)
 

@@ -30,14 +30,13 @@ from maxmargin.structures.feature_map import (
     inner,
     is_projected,
     map_sizes,
-    project,
     projected,
     settle,
     unprojected,
 )
 from maxmargin.structures.oracle import is_bounded
 from maxmargin.structures.problem import Problem
-from maxmargin.structures.wrappers import SignedMap
+from maxmargin.structures.wrappers import ProximalMap
 from support import naive
 from support.catalogue import Case, chain_case, flat, graph_case, layout, multiclass_case
 from support.own_functions import custom
@@ -129,18 +128,15 @@ def test_weights_follow_from_the_image() -> None:
     case, where = CASES["multiclass"], SIGNED["multiclass"]
     problem = SignConstrained(case.problem, where)
     phi, v = problem.map, layout(case.problem, np.random.default_rng(0).normal(size=9))
-    v = np.append(v, np.zeros(len(where)))
-    kept, expected = v.copy(), flat(problem, v)
-    project(phi, kept)
-    settled = np.full(len(v), np.nan)
-    settle(phi, v, settled)
+    kept, expected = projected(phi, v), flat(case.problem, v)
     expected[where] = np.maximum(expected[where], 0.0)
+    settled = np.full(len(kept), np.nan)
+    settle(phi, v, settled)
     assert (unprojected(phi, kept) == v).all()
-    assert (projected(phi, v) == kept).all()
     assert (settled == kept).all()
     assert (flat(problem, kept) == expected).all()
     assert inner(phi, kept, kept) == inner(phi, kept, v) == pytest.approx(expected @ expected)
-    assert len(kept) == map_sizes(phi).weights == map_sizes(case.problem.map).weights + len(where)
+    assert len(kept) == map_sizes(phi).weights == 2 * map_sizes(case.problem.map).weights
     assert is_projected(phi)
     assert not is_projected(case.problem.map)
 
@@ -199,12 +195,12 @@ def test_a_pickle_keeps_the_signs() -> None:
     case = CASES["multiclass"]
     problem = SignConstrained(case.problem, [5, 1, 5])
     again = pickle.loads(pickle.dumps(problem))
-    assert (type(again), type(again.map)) == (Problem, SignedMap)
-    np.testing.assert_array_equal(again.map.where, problem.map.where)
+    assert (type(again), type(again.map)) == (Problem, ProximalMap)
+    np.testing.assert_array_equal(again.map.prox.nonnegative, problem.map.prox.nonnegative)
     np.testing.assert_array_equal(again.map.inner.rows.values, case.problem.map.rows.values)
     np.testing.assert_array_equal(again.oracle.labels, case.problem.oracle.labels)
     mask = SignConstrained(case.problem, np.isin(np.arange(9), [1, 5]))
-    np.testing.assert_array_equal(mask.map.where, problem.map.where)
+    np.testing.assert_array_equal(mask.map.prox.nonnegative, problem.map.prox.nonnegative)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +208,7 @@ def test_a_pickle_keeps_the_signs() -> None:
 )
 def test_methods_without_signs_are_refused(method: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"^solve: method must be FrankWolfe, .* for sign-constrained weights, got"
+        ValueError, match=r"^solve: method must be Away, .* for a problem that is SignConstrained, got"
     ):
         solve(signed("multiclass"), method)
 

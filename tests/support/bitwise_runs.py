@@ -30,6 +30,7 @@ from maxmargin import (
 from maxmargin.problems import (
     GaussianKernel,
     Kernelised,
+    L1Penalised,
     LinearKernel,
     PolynomialKernel,
     SigmoidKernel,
@@ -127,6 +128,15 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: _with_signs(multiclass_case(72, n=9)),
         Accelerated(Pairwise(LAM)),
     ),
+    "chain with an L1 penalty, accelerated": (
+        lambda: _with_l1(chain_case(74, (4, 2, 3), rows="sparse")),
+        Accelerated(Pairwise(LAM)),
+    ),
+    "label sets with an L1 penalty, pairwise": (lambda: _with_l1(label_set_case(75)), Pairwise(LAM)),
+    "trees with an L1 penalty and signs, averaged": (
+        lambda: _with_l1(_with_signs(tree_case(76, n_features=9))),
+        Averaged(_BLOCK),
+    ),
     "trees, BCFW": (lambda: tree_case(71), _BLOCK),
     "trees, FW": (lambda: tree_case(72, single_root=False), FrankWolfe(LAM)),
     "trees, averaged": (lambda: tree_case(73, (5, 2, 4)), Averaged(_BLOCK)),
@@ -207,6 +217,10 @@ def _weighted(case: Case) -> Case:
 
 def _with_signs(case: Case) -> Case:
     return case._replace(problem=SignConstrained(case.problem, range(0, 9, 2)))
+
+
+def _with_l1(case: Case) -> Case:
+    return case._replace(problem=L1Penalised(case.problem, 0.3))
 
 
 def _with_kernel(case: Case, kernel: Any, kept: int | None = None, dtype: Any = np.float64) -> Case:

@@ -359,3 +359,20 @@ def signed_optimum(data: Enumerated, lam: float, signed: Array) -> Array:
     least = np.r_[np.concatenate(data.losses), np.zeros(len(signed))]
     w = quadprog.solve_qp(G, -np.r_[np.zeros(d), np.full(n, 1.0 / n)], np.array(rows).T, least)[0]
     return w[:d]
+
+
+def penalised_optimum(data: Enumerated, lam: float, signed: Array, threshold: float = 0.0) -> Array:
+    """Return the best weights for signs and the penalty lam * threshold * |w|_1, by a quadratic program.
+
+    Its variables are the positive and the negative parts of weights, of which the best have one that is zero,
+    and one slack per example, with next to no curvature.
+    """
+    n, d = len(data.losses), data.psi[0].shape[1]
+    G = np.diag(np.r_[np.full(2 * d, lam), np.full(n, 1e-9)])
+    rows = [np.r_[psi, -psi, np.eye(n)[i]] for i in range(n) for psi in data.psi[i]]
+    rows += [np.eye(2 * d + n)[k] for k in range(2 * d)]
+    rows += [-np.eye(2 * d + n)[d + k] for k in signed]
+    least = np.r_[np.concatenate(data.losses), np.zeros(2 * d + len(signed))]
+    slope = np.r_[np.full(2 * d, lam * threshold), np.full(n, 1.0 / n)]
+    found = quadprog.solve_qp(G, -slope, np.array(rows).T, least)[0]
+    return found[:d] - found[d : 2 * d]

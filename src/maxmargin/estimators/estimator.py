@@ -65,9 +65,9 @@ from maxmargin.solving.driver import solve
 from maxmargin.solving.kinds import checked_method
 from maxmargin.solving.result import Callback, History, Progress, Result, Status
 from maxmargin.solving.resume import UnfitStart
-from maxmargin.structures.feature_map import map_sizes
+from maxmargin.structures.feature_map import is_projected, unprojected
 from maxmargin.structures.problem import n_bytes
-from maxmargin.structures.wrappers import SignedMap, Weighted
+from maxmargin.structures.wrappers import Weighted
 
 # The objective to which tol refers is at least this, in units of the loss: on separable data it tends to zero
 # as C grows, long after predictions stop changing.
@@ -248,8 +248,8 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
 
     def _keep(self, problem: Problem, examples: Examples[Data], w: FloatArray) -> None:
         """Set the weights, and the fitted attributes that follow from them."""
-        if isinstance(problem.map, SignedMap):  # a vector without signs follows the weights
-            w = w[: int(map_sizes(problem.map.inner).weights)].copy()
+        if is_projected(problem.map):  # the image follows the weights
+            w = w[: len(unprojected(problem.map, w))].copy()
         self._w = kept_weights(self, problem, examples, w) if hasattr(self, "_function") else w
         self._structure.expose(self)
 
@@ -361,8 +361,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         # A certificate takes about as long as a pass. The remaining threads compute them during the next
         # pass.
         n_parts = -(-as_number(self.n_jobs) * self.check_every // (self.check_every + 1))
-        # Dividing the examples is not sound with sign constraints on the weights.
-        if n_parts > 1 and getattr(self, "nonnegative", None) is None:
+        if n_parts > 1 and not is_projected(problem.map):  # parts do not add up to a proximal map
             default = Accelerated(Divided(Pairwise(lam=lam), n_parts))
         return suited_to(problem, default)
 

@@ -30,6 +30,11 @@ corner, which is the step of block i up to a factor :math:`\lambda n`. It is mea
 the run. With :math:`\kappa = 0` this is the inner method. No rate is known for an adapted :math:`\kappa` and
 one pass per centre: that the method does not stall is observed, not proved.
 
+**Penalties.** If weights are a proximal map of the image v (`maxmargin.structures.wrappers`), all of this
+happens to images, and weights follow. Then :math:`P_v` adds :math:`\frac\kappa\lambda` times the Bregman
+distance of :math:`\lambda R` instead of the squared distance, whose weights have the same threshold for every
+:math:`\kappa`; or, with signs alone, the squared distance from a centre that is made of weights.
+
 **The first pass.** Its centre is zero, so :math:`\kappa` biases the weights towards zero. It is therefore
 smaller in this pass: about half of that of the second pass, if that is larger than :math:`\lambda`. Until all
 blocks have been visited, g is a sum over some of them, and weights computed with :math:`\lambda` would be too
@@ -71,7 +76,15 @@ from maxmargin.methods.sweep import advance, is_swept, sweep_all, sweep_in_time
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.limits import deadline_at, deadline_of_share
 from maxmargin.runtime.wording import shown
-from maxmargin.structures.feature_map import inner, is_projected, map_sizes, projected, settle, unprojected
+from maxmargin.structures.feature_map import (
+    inner,
+    is_homogeneous,
+    is_projected,
+    map_sizes,
+    projected,
+    settle,
+    unprojected,
+)
 from maxmargin.structures.problem import AnyProblem
 
 _MOMENTUM = 0.3  # the b of the formula
@@ -112,7 +125,7 @@ class AcceleratedState(NamedTuple):
     centre, previous : arrays
         v, and the weights after the last pass.
     mean : array
-        Mean of the weights, or of their images if weights are projections.
+        Mean of the weights, or of their images if weights are a proximal map; so are all these vectors.
     dual : array
         g / lam of the mean dual point.
     difference : array
@@ -133,7 +146,7 @@ class AcceleratedState(NamedTuple):
 @protocol.start.register(Accelerated)
 def accelerated_start(method: Accelerated, problem: AnyProblem) -> AcceleratedState:
     inner = protocol.start(method.inner, problem)
-    shape = protocol.weights(method.inner, inner).shape
+    shape = unprojected(problem.map, protocol.weights(method.inner, inner)).shape
     centre, previous, mean, dual, difference = (np.zeros(shape) for _ in range(5))
     if method.kappa is not None:
         return AcceleratedState(inner, centre, previous, mean, dual, difference, Momentum(method.kappa))
@@ -226,7 +239,7 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     share = snapshot_share(momentum, map_sizes(problem.map).examples)
     ell, r = protocol.dual_loss(method.inner, state.inner), momentum.kappa / lam
     phi = problem.map
-    is_cut, v = is_projected(phi), unprojected(phi, w)
+    v = unprojected(phi, w)
     along, curvature = difference_products(phi, v, state.centre, state.dual, r, state.difference)
     gamma = step_size(LineSearch(), ell - momentum.ell - lam * along, lam * curvature, 0, 1)
     passes, ell = momentum.passes + 1, momentum.ell + gamma * (ell - momentum.ell)
@@ -237,7 +250,8 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
     root_q = math.sqrt(lam / (lam + adapted.kappa))
     beta = _MOMENTUM * (1.0 - root_q) / (1.0 + root_q)
     new_r = adapted.kappa / lam
-    cut = projected(phi, v) - v if is_cut else None
+    # Centres are images, in which thresholds do not depend on kappa. With signs alone, weights serve better.
+    cut = projected(phi, v)[: len(v)] - v if is_projected(phi) and is_homogeneous(phi) else None
     vectors = state.centre, state.previous, state.mean, state.dual
     move_on(v, *vectors, (r, share, gamma, beta, new_r))
     if cut is not None:
@@ -247,9 +261,8 @@ def _after_pass(method: Accelerated, state: AcceleratedState, problem: AnyProble
         part = next_stretch(method, adapted, problem) / map_sizes(phi).examples
         _move_centre(method, state, adapted.kappa, part - 1.0, v)
     elif passes == 2:
-        state = state._replace(difference=np.zeros(w.shape))  # its memory is free again
-    if is_cut:
-        settle(phi, v, w)
+        state = state._replace(difference=np.zeros(v.shape))  # its memory is free again
+    settle(phi, v, w)
     return state._replace(momentum=adapted)
 
 
@@ -282,7 +295,8 @@ def accelerated_carried(
     lam, old = protocol.regularisation(method), state.momentum
     within, n = protocol.carried(method.inner, state.inner, problem, carry), map_sizes(problem.map).examples
     centre, previous, mean, dual = (
-        protocol.carried_w(vector, carry) for vector in (state.centre, state.previous, state.mean, state.dual)
+        protocol.carried_image(vector, carry)
+        for vector in (state.centre, state.previous, state.mean, state.dual)
     )
     kappa, ell = old.kappa * lam / carry.lam, carry.share * old.ell * carry.n / n
     new_kappa = _carried_kappa(method, old, kappa, problem)

@@ -25,7 +25,7 @@ from maxmargin.methods.scratch import new_scratch
 from maxmargin.methods.sweep import advance, push_blocks, sweep_all
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import shown
-from maxmargin.structures.feature_map import map_sizes
+from maxmargin.structures.feature_map import map_sizes, projected, unprojected
 from maxmargin.structures.problem import AnyProblem
 
 
@@ -79,8 +79,8 @@ class Sums(NamedTuple):
     Attributes
     ----------
     u : Blocks or array
-        Sum of the moves, each times the S before it: per block in output space, or in the weights for a
-        batch method.
+        Sum of the moves, each times the S before it: per block in output space, or of images for a batch
+        method.
     ell : array of shape (1,)
         Sum of the changes of the total dual loss, each times the S before it.
     weight : array of shape (1,)
@@ -133,10 +133,12 @@ def suffix_next_weight(scheme, k):
 
 @protocol.start.register(Averaged)
 def averaged_start(method: Averaged, problem: AnyProblem) -> AveragedState:
-    size, by_block = map_sizes(problem.map), protocol.traits(method).moves_blocks
-    u = empty_blocks(size.examples, size.statistics) if by_block else np.zeros(size.weights)
-    sums = Sums(u, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64))
-    return AveragedState(protocol.start(method.inner, problem), sums)
+    inner, size = protocol.start(method.inner, problem), map_sizes(problem.map)
+    if protocol.traits(method).moves_blocks:
+        u = empty_blocks(size.examples, size.statistics)
+    else:
+        u = np.zeros_like(unprojected(problem.map, np.zeros(size.weights)))
+    return AveragedState(inner, Sums(u, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64)))
 
 
 @protocol.foresee_block.register(Averaged)
@@ -185,7 +187,7 @@ def _advance_batch(
 ) -> AveragedState:
     """Average a batch method, which makes one move of all weights per pass."""
     before = protocol.point(method.inner, state.inner, problem)
-    w_before = before.w.copy()
+    v_before = unprojected(problem.map, before.w).copy()
     inner = advance(method.inner, state.inner, problem, visits)
     after, sums = protocol.point(method.inner, inner, problem), state.sums
     sums.steps[0] += 1
@@ -193,7 +195,7 @@ def _advance_batch(
     if weight == 0.0:
         sums.u[:] = sums.ell[0] = sums.weight[0] = 0.0
         weight = 1.0
-    sums.u[:] += sums.weight[0] * (after.w - w_before)
+    sums.u[:] += sums.weight[0] * (unprojected(problem.map, after.w) - v_before)
     sums.ell[0] += sums.weight[0] * (after.ell - before.ell)
     sums.weight[0] += weight
     return AveragedState(inner, sums)
@@ -217,7 +219,8 @@ def averaged_point(method: Averaged, state: AveragedState, problem: AnyProblem) 
     if weight == 0.0:
         return inner
     if not protocol.traits(method).moves_blocks:
-        return protocol.dual_point(problem, inner.w - sums.u / weight, inner.ell - sums.ell[0] / weight)
+        w = projected(problem.map, unprojected(problem.map, inner.w) - sums.u / weight)
+        return protocol.dual_point(problem, w, inner.ell - sums.ell[0] / weight)
     w = sums.scaled[0] / weight * protocol.weights(method.inner, state.inner)
     scale = -1.0 / (weight * protocol.regularisation(method) * n)
     push_blocks(problem.map, sums.u, scale, w, new_scratch(problem).block)

@@ -225,7 +225,7 @@ def block_exact_carried(
 ) -> ExactState:
     """Keep the dual variables; all blocks are visited again."""
     n = sizes(problem).examples
-    w, ell = protocol.carried_w(state.w, carry), protocol.carried_ell(state.ell, n, carry)
+    w, ell = protocol.carried_w(problem, state.w, carry), protocol.carried_ell(state.ell, n, carry)
     return _awake(w, ell, scaled_blocks(state.z, n, carry.share))
 
 

@@ -133,7 +133,10 @@ def block_frank_wolfe_carried(
     n = sizes(problem).examples
     z = scaled_blocks(state.z, n, carry.share)
     return BlockState(
-        protocol.carried_w(state.w, carry), protocol.carried_ell(state.ell, n, carry), z, state.steps.copy()
+        protocol.carried_w(problem, state.w, carry),
+        protocol.carried_ell(state.ell, n, carry),
+        z,
+        state.steps.copy(),
     )
 
 

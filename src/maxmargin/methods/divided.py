@@ -315,7 +315,7 @@ def divided_point(method: Divided, state: DividedState, problem: AnyProblem) -> 
 @protocol.carried.register(Divided)
 def divided_carried(method: Divided, state: DividedState, problem: AnyProblem, carry: Carry) -> DividedState:
     """Carry over each part; new examples are distributed over the parts in turn, like all others."""
-    n, parts, w = int(map_sizes(problem.map).examples), [], protocol.carried_w(state.w, carry)
+    n, parts, w = int(map_sizes(problem.map).examples), [], protocol.carried_w(problem, state.w, carry)
     for p, part in enumerate(state.parts):
         numbers, own = part_numbers(n, p, len(state.parts)), carry._replace(n=len(part.numbers))
         some = take(problem, numbers)

@@ -59,7 +59,7 @@ def frank_wolfe_advance(
     w_s = np.zeros_like(w)
     ell_s = corners_of_all(problem, w, 1.0 / (lam * n), w_s) / n
     phi, v = problem.map, unprojected(problem.map, w)
-    direction = unprojected(phi, w_s) - v
+    direction = unprojected(phi, w_s) - v  # of images
     gap = ell_s - state.ell[0] - lam * inner(phi, direction, w)
     curvature = lam * inner(phi, direction, direction)
     gamma = step_size(method.step, gap, curvature, int(state.steps[0]), 1)
@@ -74,7 +74,7 @@ def frank_wolfe_carried(
     method: FrankWolfe, state: BatchState, problem: AnyProblem, carry: Carry
 ) -> BatchState:
     ell = carry.share * state.ell * carry.n / sizes(problem).examples
-    return BatchState(protocol.carried_w(state.w, carry), ell, state.steps.copy())
+    return BatchState(protocol.carried_w(problem, state.w, carry), ell, state.steps.copy())
 
 
 @protocol.point.register(FrankWolfe)

@@ -283,7 +283,9 @@ def pairwise_carried(
     size = sizes(problem)
     planes = scaled_planes(state.planes, size.examples, size.parts, carry.share)
     return ActiveState(
-        protocol.carried_w(state.w, carry), protocol.carried_ell(state.ell, size.examples, carry), planes
+        protocol.carried_w(problem, state.w, carry),
+        protocol.carried_ell(state.ell, size.examples, carry),
+        planes,
     )
 
 

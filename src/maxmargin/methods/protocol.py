@@ -27,7 +27,14 @@ from maxmargin.methods.rules import Visits
 from maxmargin.methods.scratch import find_corner, score_terms
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import shown
-from maxmargin.structures.feature_map import Move, inner
+from maxmargin.structures.feature_map import (
+    Move,
+    inner,
+    is_homogeneous,
+    is_projected,
+    projected,
+    unprojected,
+)
 from maxmargin.structures.problem import AnyProblem
 
 State = TypeVar("State")
@@ -123,8 +130,8 @@ class Traits(NamedTuple):
     is_average : bool
         Its answer is an average of iterates, or the best of them, so averaging it again makes no sense.
     projects : bool
-        It is correct for weights that are a projection, as with signs: only `push`, `project` and positive
-        factors change its weights.
+        It is correct for weights that are a proximal map of the image, as with signs: only `push`, `settle`
+        and positive factors change its weights.
     weighs : bool
         It calls the oracle through `find_corner` and its parts alone, which apply the weights of examples and
         rescale slacks. So it is compiled once, for problems with and without them.
@@ -318,7 +325,7 @@ class Carry(NamedTuple):
     n : int
         The old number of examples.
     adopt : callable
-        Turns weights of the old map into weights of the new one.
+        Turns images of the old map into images of the new one.
     """
 
     share: float
@@ -339,9 +346,14 @@ def carried(method: object, state: State, problem: AnyProblem, carry: Carry) -> 
     )
 
 
-def carried_w(w: FloatArray, carry: Carry) -> FloatArray:
-    """Return the weights for the new state."""
-    adopted = carry.adopt(w)
+def carried_w(problem: AnyProblem, w: FloatArray, carry: Carry) -> FloatArray:
+    """Return the vector for the new state: that of the image, times the factor."""
+    return projected(problem.map, carried_image(unprojected(problem.map, w), carry))
+
+
+def carried_image(v: FloatArray, carry: Carry) -> FloatArray:
+    """Return an image for the new state."""
+    adopted = carry.adopt(v)
     out = aligned_zeros(len(adopted))
     np.multiply(adopted, carry.factor, out=out)
     return out
@@ -414,6 +426,8 @@ _NO_AVERAGE = Need("is_average", False, "its answer must not be an average alrea
 _BARE = Need("wraps", False, "it must not wrap another method")
 _JOINS = Need("joins", True, "its states of two blocks must add up to that of one")
 _NO_LOOP = Need("has_own_loop", False, "it must not run its own loop")
+_PROJECTS = Need("projects", True, "it must be correct for weights that are a proximal map of the image")
+_DUAL = Need("has_dual", True, "it must not scale its weights between steps")
 
 WRAPPERS: dict[str, tuple[Need, ...]] = {
     "Averaged": (_NO_AVERAGE, _NO_LOOP),
@@ -422,12 +436,29 @@ WRAPPERS: dict[str, tuple[Need, ...]] = {
     "Anchored": (_BLOCKS, _STEP, _JOINS, _BARE),
     "Accelerated": (_BLOCKS, _SEARCH, _NO_AVERAGE),
 }
+# What wrappers of maps need of a method.
+PENALTIES: dict[str, tuple[Need, ...]] = {
+    "SignConstrained": (_PROJECTS,),
+    "L1Penalised": (_PROJECTS, _DUAL),
+}
 
 
 def needs(wrapper: str, method: object) -> list[Need]:
-    """Return the needs of a wrapper that a method does not meet."""
+    """Return the needs of a wrapper, of methods or of maps, that a method does not meet."""
     found = traits(method)
-    return [need for need in WRAPPERS[wrapper] if getattr(found, need.trait) != need.value]
+    wanted = (WRAPPERS | PENALTIES)[wrapper]
+    return [need for need in wanted if getattr(found, need.trait) != need.value]
+
+
+def check_penalty(phi: object, method: object) -> None:
+    """Raise unless the method is correct for the signs or the L1 penalty of a map, if it has any."""
+    wrapper = "SignConstrained" if is_homogeneous(phi) else "L1Penalised"
+    unmet = needs(wrapper, method) if is_projected(phi) else []
+    if unmet:
+        raise ValueError(
+            f"solve: method must be {_allowed(wrapper)}, averaged, cached, accelerated or not, for a problem "
+            f"that is {wrapper}, got {shown(method)}; {unmet[0].reason}."
+        )
 
 
 def check_inner(wrapper: str, method: object) -> None:
@@ -462,7 +493,7 @@ def _allowed(wrapper: str) -> str:
 
 def wrapping_table() -> str:
     """Return a table in Markdown: methods in rows, wrappers in columns."""
-    wrappers = list(WRAPPERS)
+    wrappers = [*WRAPPERS, *PENALTIES]
     lines = [f"| | {' | '.join(wrappers)} |", f"|---|{'---|' * len(wrappers)}"]
     for cls in _plain_methods():
         marks = ["yes" if not needs(wrapper, cls(lam=1.0)) else "" for wrapper in wrappers]

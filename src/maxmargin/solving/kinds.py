@@ -17,12 +17,12 @@ from maxmargin.methods.protocol import (
     ROUNDING,
     NamedMethod,
     Point,
+    check_penalty,
     is_method,
     point,
     regularisation,
     scale_error,
     start,
-    traits,
 )
 from maxmargin.methods.rules import SAMPLINGS, Sampler, step_size
 from maxmargin.runtime.arrays import FloatArray
@@ -32,14 +32,11 @@ from maxmargin.solving.objective import Certificate, exceeds
 from maxmargin.solving.resume import Beginning, WarmStart
 from maxmargin.structures import feature_map
 from maxmargin.structures.custom.oracle import CustomOracle
-from maxmargin.structures.feature_map import MapSizes, is_projected, map_sizes
+from maxmargin.structures.feature_map import MapSizes, map_sizes
 from maxmargin.structures.oracle import OutputSizes, output_sizes
 from maxmargin.structures.problem import AnyProblem, Problem, as_problem, missing_functions, sizes
 
 _LEAST_LAM = 1e-305
-_PROJECTING = (
-    "FrankWolfe, BlockFrankWolfe, Pairwise, Away or Subgradient, averaged, cached, accelerated or not,"
-)
 
 
 class Kind:
@@ -57,8 +54,7 @@ class Kind:
     def __init__(self, problem: object, method: object) -> None:
         self.problem, self.method = checked_problem(problem), checked_method(method)
         check_scale(self.problem, self.method)
-        fits = traits(self.method).projects or not is_projected(self.problem.map)
-        expect(fits, "method", f"{_PROJECTING} for sign-constrained weights", self.method)
+        check_penalty(self.problem.map, self.method)
 
     @property
     def n_blocks(self) -> int:

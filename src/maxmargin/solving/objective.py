@@ -12,6 +12,9 @@ At :math:`w = A \alpha` the gap equals the linearisation gap of Frank-Wolfe, the
 :math:`g_i = \frac1n (\max_y H_i(y; w) - \ell_i + \langle w, A_i \alpha_i \rangle)` (the paper's
 appendix on its gap).
 
+If weights have signs or an L1 penalty (`maxmargin.structures.wrappers`), :math:`\lambda R(w)` takes the place
+of the squared length in P, and w is a proximal map of :math:`A \alpha`; D and the gap are the same.
+
 With an approximate oracle, every D is still a lower bound, as dual variables are feasible whatever outputs
 they belong to. But P and the gap are under-estimated, by the mean shortfall of the oracle's answers from the
 maxima. If the oracle has an upper bound :math:`r_i` on its `shortfall`, for instance from a relaxation, the
@@ -37,7 +40,14 @@ from maxmargin.methods.sweep import broken_example, fault, hinges
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import Pace, now
 from maxmargin.runtime.threads import Shared, n_threads, run_all
-from maxmargin.structures.feature_map import NegativeCurvature, check_metric, inner, is_euclidean, map_sizes
+from maxmargin.structures.feature_map import (
+    NegativeCurvature,
+    check_metric,
+    inner,
+    is_euclidean,
+    map_sizes,
+    penalty,
+)
 from maxmargin.structures.oracle import is_bounded, is_exact
 from maxmargin.structures.problem import AnyProblem, checked_weights
 
@@ -107,7 +117,7 @@ class ConcurrentCertificate:
         self._shared.finish()
         candidates, lam = (self._answer.w, *self._answer.others), self._lam
         primals = [
-            _quadratic(self._problem, lam, w) + float(losses.checked().mean())
+            _regulariser(self._problem, lam, w) + float(losses.checked().mean())
             for w, losses in zip(candidates, self._losses, strict=True)
         ]
         return _best_of(self._answer, primals, lam)
@@ -144,13 +154,18 @@ def unmeasured(method: object, state: object, problem: AnyProblem) -> Certificat
 
 def primal(problem: AnyProblem, w: FloatArray, lam: float) -> float:
     """Return P(w), or an approximate oracle's upper bound on it; costs one oracle call per example."""
-    return _quadratic(problem, lam, w) + mean_hinge(problem, w)
+    return _regulariser(problem, lam, w) + mean_hinge(problem, w)
 
 
 @python_generic
 def mean_hinge(problem: AnyProblem, w: FloatArray) -> float:
     """Return the mean of `hinge_losses`."""
     return float(hinge_losses(problem, w).mean())
+
+
+def _regulariser(problem: AnyProblem, lam: float, w: FloatArray) -> float:
+    r"""Return :math:`\lambda R(w)`."""
+    return _quadratic(problem, lam, w) + lam * penalty(problem.map, w)
 
 
 def _quadratic(problem: AnyProblem, lam: float, w: FloatArray) -> float:

@@ -35,9 +35,9 @@ from maxmargin.runtime.limits import deadline_at
 from maxmargin.runtime.wording import shown
 from maxmargin.solving.objective import Certificate, hinge_losses
 from maxmargin.solving.result import History, Measurement, Result, Stopped
-from maxmargin.structures.feature_map import adopted, inner, rebuilt
+from maxmargin.structures.feature_map import adopted, inner, penalty, rebuilt, unconstrained
 from maxmargin.structures.oracle import output_size
-from maxmargin.structures.problem import AnyProblem, checked_weights, fingerprint, is_same, sizes
+from maxmargin.structures.problem import AnyProblem, Problem, checked_weights, fingerprint, is_same, sizes
 
 # Tolerance for weights recomputed from the dual variables, relative to their length.
 _SAME = 1e-6
@@ -124,7 +124,8 @@ def begin_from(warm: WarmStart, problem: AnyProblem, method: object) -> Beginnin
     dual = min(carry.n / sizes(problem).examples, lam / carry.lam) * result.dual
     if not unchanged:
         return Beginning(state, w, dual=dual, calls=calls)
-    primal = result.primal + 0.5 * (lam - carry.lam) * float(inner(problem.map, w, w))
+    change, regulariser = lam - carry.lam, 0.5 * inner(problem.map, w, w) + penalty(problem.map, w)
+    primal = result.primal + change * float(regulariser)
     return Beginning(state, w, primal, dual)
 
 
@@ -132,6 +133,11 @@ def _adopted(problem: AnyProblem, before: AnyProblem, w: FloatArray) -> FloatArr
     """Convert the weights of a problem with only the first examples to weights of this problem."""
     found = adopted(problem.map, w, before.map)
     return checked_weights(problem, w if found is None else found)
+
+
+def _of_images(problem: AnyProblem) -> AnyProblem:
+    """Return the problem whose weights are images."""
+    return Problem(unconstrained(problem.map), problem.oracle)
 
 
 def _carry(warm: WarmStart, problem: AnyProblem, method: object) -> Carry:
@@ -142,8 +148,8 @@ def _carry(warm: WarmStart, problem: AnyProblem, method: object) -> Carry:
     if not 0.0 < s < np.inf:
         raise protocol.scale_error(f"the ratio of lam to that of start, {lam_new:g} to {lam:g},")
 
-    def adopt(w: FloatArray) -> FloatArray:
-        return _adopted(problem, before.problem, w)
+    def adopt(v: FloatArray) -> FloatArray:
+        return _adopted(_of_images(problem), _of_images(before.problem), v)
 
     whole = protocol.carried(method, before.state, problem, Carry(1.0, 1.0 / s, lam, n, adopt))
     # For an average, this is the point of its iterate, which is what is carried over.
@@ -230,7 +236,8 @@ def _same_hinges(old: AnyProblem, new: AnyProblem, w: FloatArray) -> bool:
     A hinge depends on the features, the truth and the loss of an output. Random signs of the weights give
     another output for each probe, and weights of this size give outputs of positive loss.
     """
-    rng, n = np.random.default_rng(0), sizes(old).examples
+    rng, old, new = np.random.default_rng(0), _of_images(old), _of_images(new)
+    n, w = sizes(old).examples, w[: sizes(old).weights]
     for _ in range(_PROBES):
         probe = rebuilt(old.map, rng.choice([-1.0, 1.0], len(w)) * w)
         expected, found = hinge_losses(old, probe), hinge_losses(new, _adopted(new, old, probe))[:n]

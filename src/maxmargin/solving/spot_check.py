@@ -14,7 +14,7 @@ from maxmargin.methods.scratch import corner_of_answer, new_scratch
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import now
 from maxmargin.solving.checks import Judged
-from maxmargin.structures.feature_map import map_sizes, projected, rebuilt, score
+from maxmargin.structures.feature_map import map_sizes, projected, rebuilt, score, unconstrained
 from maxmargin.structures.oracle import argmax, decode, is_exact
 from maxmargin.structures.problem import AnyProblem
 from maxmargin.structures.slack import is_rescaled
@@ -175,7 +175,7 @@ class _Inquiry:
 
     def __init__(self, problem: AnyProblem) -> None:
         self.problem, self.scratch = problem, new_scratch(problem)
-        self.weights = map_sizes(problem.map).weights
+        self.map = unconstrained(problem.map)
         self.rng = np.random.default_rng(_SEED)
 
     def scores(self, i: int, w: FloatArray) -> FloatArray:
@@ -202,9 +202,9 @@ class _Inquiry:
         """Return an answer of example i that another one beats, if any, and the largest loss seen."""
         zero = np.zeros_like(self.scratch.block.theta)
         asked, predicted = [(zero, self.answer(argmax, i, zero))], []
-        phi, w = self.problem.map, self.rng.normal(size=self.weights)
+        phi, w = self.problem.map, self.rng.normal(size=map_sizes(self.map).weights)
         for sign in (1.0, -1.0):
-            theta = self.scores(i, projected(phi, rebuilt(phi, sign * w)))
+            theta = self.scores(i, projected(phi, rebuilt(self.map, sign * w)))
             found = self.answer(decode, i, theta)
             # Scores of the size of the losses show best whether the oracle takes both into account.
             theta *= max(found.loss, 1.0) / (abs(found.score(theta)) or 1.0)

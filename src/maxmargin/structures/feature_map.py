@@ -286,49 +286,71 @@ def rebuilt(phi: object, w: FloatArray) -> FloatArray:
     return w
 
 
+# Weights that are a proximal map of the image, as for constraints on signs and for L1 penalties. The vector
+# that methods keep then holds both; see `maxmargin.structures.wrappers.ProximalMap`.
+
+
+@generic
+def shrink(prox, v, w, first, stop):
+    """``w[first:stop] = prox(v[first:stop])``, coordinate by coordinate; ``w`` may be ``v``."""
+    raise NotImplementedError
+
+
+@generic_with_default
+def refresh(phi, i, move, prox, v, w):
+    """``w = prox(v)`` where a push of this move of example i has changed ``v``.
+
+    The default computes all entries again, so a map with many weights should register its own.
+    """
+    shrink(prox, v, w, 0, v.shape[0])
+
+
 @generic
 def unprojected(phi: object, w: FloatArray) -> FloatArray:
-    r"""Return the image :math:`v = A \alpha` for the vector ``w`` that methods keep.
-
-    If weights have constraints, such as signs, they are the projection of the image, and ``w`` holds both.
-    Without constraints the image is ``w`` itself, not a copy.
-    """
+    r"""Return the image :math:`v = A \alpha` in the vector ``w`` that methods keep: a view of it, or all."""
     return w
 
 
 @generic
-def project(phi: object, v: FloatArray) -> None:
-    """Turn an image into the vector that methods keep, in place; do nothing without constraints."""
-
-
-def is_projected(phi: object) -> bool:
-    """Whether weights have constraints, so that they are a projection of the image."""
-    return _projects(phi) or (is_wrapper(type(phi)) and is_projected(phi.inner))  # type: ignore[attr-defined]
-
-
-def unconstrained(phi: object) -> object:
-    """Return the map within one whose weights have constraints; any other map is returned as it is."""
-    return phi.inner if _projects(phi) and hasattr(phi, "inner") else phi
-
-
-def _projects(phi: object) -> bool:
-    return bool(project.dispatch(type(phi)) is not project.dispatch(object))
-
-
-def projected(phi: object, v: FloatArray) -> FloatArray:
-    """Return the vector that methods keep for an image: without constraints the image, else a new one."""
-    if not is_projected(phi):
-        return v
-    w = v.copy()
-    project(phi, w)
-    return w
-
-
 def settle(phi: object, v: FloatArray, w: FloatArray) -> None:
     """Make ``w`` the vector that methods keep for the image ``v``."""
     if v is not w:
         w[:] = v
-    project(phi, w)
+
+
+@generic
+def penalty(phi: object, w: FloatArray) -> float:
+    r"""Return what the regulariser adds to :math:`\frac12 \|w\|^2`: zero, or a multiple of the L1 norm."""
+    return 0.0
+
+
+@generic
+def is_homogeneous(phi: object) -> bool:
+    """Whether weights scale with the image, by positive factors: they do not if they are thresholded."""
+    return True
+
+
+def is_projected(phi: object) -> bool:
+    """Whether weights are a proximal map of the image, which the vector that methods keep holds too."""
+    return _projects(phi) or (is_wrapper(type(phi)) and is_projected(phi.inner))  # type: ignore[attr-defined]
+
+
+def unconstrained(phi: object) -> object:
+    """Return the map within one whose weights are a proximal map; any other map is returned as it is."""
+    return phi.inner if _projects(phi) and hasattr(phi, "inner") else phi
+
+
+def _projects(phi: object) -> bool:
+    return bool(settle.dispatch(type(phi)) is not settle.dispatch(object))
+
+
+def projected(phi: object, v: FloatArray) -> FloatArray:
+    """Return the vector that methods keep for an image: the image itself, or a new vector that holds both."""
+    if not is_projected(phi):
+        return v
+    w = aligned_zeros(map_sizes(phi).weights)
+    settle(phi, v, w)
+    return w
 
 
 @python_generic

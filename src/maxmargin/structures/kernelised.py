@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.compiling import helper, kernel
-from maxmargin.compiling.loops import add_scaled, clear
+from maxmargin.compiling.loops import add_scaled, clear, copy
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray, UIntArray
 from maxmargin.runtime.wording import described, shown
 from maxmargin.structures import feature_map
@@ -204,6 +204,21 @@ def kernelised_push(phi, i, move, scale, w, work):
             W[first + t, k] += work.coefs[count]
             count += 1
     add_columns(phi.columns, work.chosen, work.labels, work.coefs, count, work.places, G)
+
+
+@feature_map.refresh.register(KernelisedMap)
+def kernelised_refresh(phi, i, move, prox, v, w):
+    """Weights of the inner map alone have penalties; coefficients and scores are copied."""
+    n, width, first = phi.columns.values.shape[1], phi.width, phi.rows_of[i, 0]
+    d, end = w.shape[0] - 2 * n * width, phi.head + (phi.rows_of[i, 1] - first) * width
+    feature_map.refresh(phi.inner, i, move, prox, v[:d], w[:d])
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if phi.head <= p < end:
+            t, k = position_and_label(p, phi.head, width)
+            at, G = d + (first + np.int64(t)) * width + np.int64(k), d + n * (width + np.int64(k))
+            w[at] = v[at]
+            copy(v[G : G + n], w[G : G + n])
 
 
 @helper

@@ -39,6 +39,7 @@ from maxmargin.runtime.arrays import (
     value_dtype,
 )
 from maxmargin.runtime.wording import described
+from maxmargin.structures.feature_map import shrink
 
 # Up to this fraction of nonzeros, loops over a sparse row are faster than over a dense one.
 _SPARSE_BELOW = 2 / 3
@@ -337,6 +338,15 @@ def row_push(rows, t, scale, delta, W):
         f, x = row_entry(rows, s, p)
         if x != 0.0:
             add_scaled(scale * x, delta, W[shift + f])
+
+
+@subroutine
+def row_shrink(rows, t, width, first, stop, prox, v, w):
+    """``w = prox(v)`` at weights first, ..., stop - 1 of each feature of row t, which has ``width``."""
+    s, begin, end, shift = row_span(rows, t)
+    for p in range(begin, end):
+        at = np.int64(shift + row_entry(rows, s, p)[0]) * width
+        shrink(prox, v, w, at + first, at + stop)
 
 
 @subroutine

@@ -1,145 +1,224 @@
-"""Wrappers of problems: example weights, slack rescaling and sign constraints.
+"""Wrappers of problems: example weights, slack rescaling, sign constraints and L1 penalties.
 
-`Weighted` and `SlackRescaled` wrap the oracle of a problem, `SignConstrained` and `Kernelised` (in `kernels`)
-wrap its map. So their order does not matter, except that slacks are rescaled before examples are weighted,
-and that kernels come before signs.
+`Weighted` and `SlackRescaled` wrap the oracle of a problem; `SignConstrained`, `L1Penalised` and `Kernelised`
+(in `kernelised`) wrap its map. So their order does not matter, except that slacks are rescaled before
+examples are weighted, and that kernels come before signs.
 """
 
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from maxmargin.compiling import helper
+from maxmargin.compiling import kernel
 from maxmargin.compiling.generics import has_implementation
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.wording import described
+from maxmargin.runtime.threads import run_in_slices
+from maxmargin.runtime.wording import described, shown
 from maxmargin.structures import feature_map
-from maxmargin.structures.feature_map import map_sizes
+from maxmargin.structures.feature_map import map_sizes, shrink, unconstrained
 from maxmargin.structures.kernelised import KernelisedMap
 from maxmargin.structures.oracle import expectation
 from maxmargin.structures.problem import Problem, as_problem, checked_pair
 from maxmargin.structures.slack import SlackRescaledOracle, WeightedOracle, check_rescalable
 
-# Sign constraints: any map, with some of its weights constrained to be nonnegative.
-#
-# .. math:: \min_w \frac{\lambda}{2} \|w\|^2 + \frac1n \sum_i \max_y H_i(y; w) \quad \text{subject to} \quad
-#           w_j \ge 0, \; j \in S .
-#
-# With the image :math:`v = A \alpha` of dual variables and the projection P, which clips :math:`v_S` at zero,
-#
-# .. math:: w = P(v), \qquad D(\alpha) = b^\top \alpha - \frac{\lambda}{2} \|P(v)\|^2 .
-#
-# As :math:`\langle P(v), v \rangle = \|P(v)\|^2`, block gaps at w add up to P(w) - D as usual. And as
-# :math:`\frac12 \|P(\cdot)\|^2` is convex and no more curved than :math:`\frac12 \|\cdot\|^2`, a step along
-# :math:`\delta` gains at least what it would gain without constraints,
-#
-# .. math:: D(\alpha + \gamma d) \ge D(\alpha) + \gamma g - \frac{\gamma^2}{2} \lambda \|A d\|^2 ,
-#
-# so every line search, and every step within an active set, raises the dual without any change.
-#
-# The vector that methods keep has one more entry for each weight of S: the first d entries are w, the
-# others :math:`v_S`. A push restores the image, moves it and projects it again. The projection depends on
-# coordinates: it clips entries of w, so the inner map must measure weights by the dot product.
+
+class Signs(NamedTuple):
+    """The projection on weights that are not negative where ``nonnegative`` is true."""
+
+    nonnegative: NDArray[np.bool_]
 
 
-class SignedMap(NamedTuple):
-    """A map with some weights constrained to be nonnegative.
+class SoftThreshold(NamedTuple):
+    r"""The proximal map of :math:`t \|w\|_1`: coordinates move towards zero by t, and stay there."""
+
+    threshold: float
+
+
+class Composed(NamedTuple):
+    """One proximal map after another: of both penalties, if these are a threshold and signs."""
+
+    first: SoftThreshold
+    second: Signs
+
+
+Prox = Signs | SoftThreshold | Composed
+
+
+@shrink.register(Signs)
+def signs_shrink(prox, v, w, first, stop):
+    # Slices, as compiled code would test numbers from ``first`` on for being negative.
+    has_sign, image, weights = prox.nonnegative[first:stop], v[first:stop], w[first:stop]
+    for j in range(weights.shape[0]):
+        weights[j] = 0.0 if has_sign[j] and image[j] < 0.0 else image[j]
+
+
+@shrink.register(SoftThreshold)
+def soft_threshold_shrink(prox, v, w, first, stop):
+    t, image, weights = prox.threshold, v[first:stop], w[first:stop]
+    for j in range(weights.shape[0]):
+        weights[j] = max(image[j] - t, 0.0) + min(image[j] + t, 0.0)
+
+
+@shrink.register(Composed)
+def composed_shrink(prox, v, w, first, stop):
+    shrink(prox.first, v, w, first, stop)
+    shrink(prox.second, w, w, first, stop)
+
+
+def _threshold(prox: Prox) -> float:
+    """Return the factor of the L1 norm."""
+    if isinstance(prox, Composed):
+        return _threshold(prox.first)
+    return prox.threshold if isinstance(prox, SoftThreshold) else 0.0
+
+
+def _where(prox: Prox) -> IntArray:
+    """Return which weights have signs."""
+    if isinstance(prox, Composed):
+        return _where(prox.second)
+    return np.flatnonzero(prox.nonnegative) if isinstance(prox, Signs) else np.zeros(0, dtype=np.int64)
+
+
+class ProximalMap(NamedTuple):
+    r"""A map whose weights are a proximal map of the image: with signs, an L1 penalty, or both.
+
+    .. math:: \min_w \lambda R(w) + \frac1n \sum_i \max_y H_i(y; w), \qquad
+              R(w) = \frac12 \|w\|^2 + r(w),
+
+    where r is separable: zero if :math:`w_j \ge 0` for j in S, else infinite; or :math:`t \|w\|_1`; or the
+    sum of both. With the image :math:`v = A \alpha` of dual variables,
+
+    .. math:: w = \operatorname{prox}_r(v), \qquad D(\alpha) = b^\top \alpha - \lambda R^*(v), \qquad
+              R^*(v) = \frac12 \|\operatorname{prox}_r(v)\|^2 .
+
+    For these r, :math:`\langle w, v \rangle = \|w\|^2 + r(w)`, so block gaps at w add up to P(w) - D as
+    usual. The gradient of :math:`R^*` is w, and the proximal map is nonexpansive. So a step along
+    :math:`\delta` gains at least what it would gain without r (Prox-SDCA, Shalev-Shwartz and Zhang 2014),
+
+    .. math:: D(\alpha + \gamma d) \ge D(\alpha) + \gamma g - \frac{\gamma^2}{2} \lambda \|A d\|^2 ,
+
+    and every line search, and every step within an active set, raises the dual without any change.
+
+    The vector that methods keep is [w | v]. Scores read w. A push moves v, and computes again the entries of
+    w that depend on what it changed. Averages and extrapolations are linear in v, not in w, so methods make
+    them of images. The proximal map depends on coordinates: the inner map must measure weights by the dot
+    product.
 
     Attributes
     ----------
     inner : map
-    where : array of ints
-        Which weights, in the layout of the inner map.
+    prox : Signs, SoftThreshold or Composed
+        In the layout of the inner map.
     """
 
     inner: object
-    where: IntArray
+    prox: Prox
 
 
-@helper
-def _restore(w, where, image):
-    """Replace the projection by the image."""
-    for k in range(where.shape[0]):
-        w[where[k]] = image[k]
+def proximal_map(phi: object, threshold: float, where: IntArray) -> ProximalMap:
+    """Return the map with an L1 penalty and signs, besides those that it has."""
+    base, prox = (phi.inner, phi.prox) if isinstance(phi, ProximalMap) else (phi, SoftThreshold(0.0))
+    threshold += _threshold(prox)
+    signs = np.zeros(feature_map.map_sizes(base).weights, dtype=np.bool_)
+    signs[_where(prox)] = signs[where] = True
+    if threshold == 0.0:
+        return ProximalMap(base, Signs(signs))
+    shrinking = SoftThreshold(threshold)
+    return ProximalMap(base, Composed(shrinking, Signs(signs)) if signs.any() else shrinking)
 
 
-@helper
-def _project(w, where, image):
-    """Save the image, and project it."""
-    for k in range(where.shape[0]):
-        image[k] = w[where[k]]
-        w[where[k]] = max(image[k], 0.0)
+class SignedMap:
+    """What pickles of the version before have in the place of a `ProximalMap`."""
+
+    def __new__(cls, inner: object, where: IntArray) -> ProximalMap:  # type: ignore[misc]
+        return proximal_map(inner, 0.0, where)
 
 
-@feature_map.map_sizes.register(SignedMap)
-def signed_map_sizes(phi):
+@feature_map.map_sizes.register(ProximalMap)
+def proximal_map_sizes(phi):
     size = feature_map.map_sizes(phi.inner)
-    return feature_map.MapSizes(size.examples, size.weights + phi.where.shape[0], size.statistics)
+    return feature_map.MapSizes(size.examples, 2 * size.weights, size.statistics)
 
 
-@feature_map.score.register(SignedMap)
-def signed_score(phi, i, w, theta):
-    feature_map.score(phi.inner, i, w[: w.shape[0] - phi.where.shape[0]], theta)
+@feature_map.score.register(ProximalMap)
+def proximal_score(phi, i, w, theta):
+    feature_map.score(phi.inner, i, w[: w.shape[0] // 2], theta)
 
 
-@feature_map.push.register(SignedMap)
-def signed_push(phi, i, move, scale, w, work):
-    d = w.shape[0] - phi.where.shape[0]
-    _restore(w, phi.where, w[d:])
-    feature_map.push(phi.inner, i, move, scale, w[:d], work.inner)
-    _project(w, phi.where, w[d:])
+@feature_map.push.register(ProximalMap)
+def proximal_push(phi, i, move, scale, w, work):
+    d = w.shape[0] // 2
+    feature_map.push(phi.inner, i, move, scale, w[d:], work.inner)
+    feature_map.refresh(phi.inner, i, move, phi.prox, w[d:], w[:d])
 
 
-@feature_map.inner.register(SignedMap)
-def signed_inner(phi: SignedMap, u: FloatArray, v: FloatArray) -> float:
-    d = len(u) - len(phi.where)
+@feature_map.inner.register(ProximalMap)
+def proximal_inner(phi: ProximalMap, u: FloatArray, v: FloatArray) -> float:
+    """Return the inner product of weights; one or both may be images, which are half as long."""
+    d = feature_map.map_sizes(phi.inner).weights
     return float(feature_map.inner(phi.inner, u[:d], v[:d]))
 
 
-@feature_map.unprojected.register(SignedMap)
-def signed_unprojected(phi: SignedMap, w: FloatArray) -> FloatArray:
-    """Return a copy: the image of d entries, followed by zeros."""
-    v, d = w.copy(), len(w) - len(phi.where)
-    _restore(v, phi.where, w[d:])
-    v[d:] = 0.0
-    return v
+@feature_map.unprojected.register(ProximalMap)
+def proximal_unprojected(phi: ProximalMap, w: FloatArray) -> FloatArray:
+    return w[len(w) // 2 :]
 
 
-@feature_map.project.register(SignedMap)
-def signed_project(phi: SignedMap, v: FloatArray) -> None:
-    _project(v, phi.where, v[len(v) - len(phi.where) :])
+@feature_map.settle.register(ProximalMap)
+def proximal_settle(phi: ProximalMap, v: FloatArray, w: FloatArray) -> None:
+    d = len(w) // 2
+    w[d:] = v
+    run_in_slices(lambda some: _shrink_slice(phi.prox, v, w, some.start, min(some.stop, d)), d)
 
 
-@feature_map.rebuilt.register(SignedMap)
-def signed_rebuilt(phi: SignedMap, w: FloatArray) -> FloatArray:
-    known, image = np.split(w, [len(w) - len(phi.where)])
-    fresh: FloatArray = feature_map.rebuilt(phi.inner, known)
-    return w if fresh is known else np.concatenate([fresh, image])
+@kernel
+def _shrink_slice(prox, v, w, first, stop):
+    shrink(prox, v, w, first, stop)
 
 
-@feature_map.adopted.register(SignedMap)
-def signed_adopted(phi: SignedMap, w: FloatArray, before: object) -> FloatArray | None:
-    """Return the inner map's weights, and the image, if the same weights are constrained."""
-    if not isinstance(before, SignedMap) or not np.array_equal(phi.where, before.where):
+@feature_map.penalty.register(ProximalMap)
+def proximal_penalty(phi: ProximalMap, w: FloatArray) -> float:
+    t, weights = _threshold(phi.prox), w[: feature_map.map_sizes(phi.inner).weights]
+    return t * float(sum(run_in_slices(lambda some: np.abs(weights[some]).sum(), len(weights)))) if t else 0.0
+
+
+@feature_map.is_homogeneous.register(ProximalMap)
+def proximal_is_homogeneous(phi: ProximalMap) -> bool:
+    return _threshold(phi.prox) == 0.0
+
+
+@feature_map.rebuilt.register(ProximalMap)
+def proximal_rebuilt(phi: ProximalMap, w: FloatArray) -> FloatArray:
+    image = feature_map.unprojected(phi, w)
+    fresh: FloatArray = feature_map.rebuilt(phi.inner, image)
+    return w if fresh is image else feature_map.projected(phi, fresh)
+
+
+@feature_map.adopted.register(ProximalMap)
+def proximal_adopted(phi: ProximalMap, w: FloatArray, before: object) -> FloatArray | None:
+    """Return the inner map's weights, and the image, if the proximal map is the same."""
+    if not isinstance(before, ProximalMap) or not _is_same_prox(phi.prox, before.prox):
         return None
-    known, image = np.split(w, [len(w) - len(before.where)])
-    found: FloatArray | None = feature_map.adopted(phi.inner, known, before.inner)
-    if found is None:
-        return None
-    return w if found is known else np.concatenate([found, image])
+    halves = [feature_map.adopted(phi.inner, half, before.inner) for half in np.split(w, 2)]
+    return None if halves[0] is None else np.concatenate(halves)
 
 
-@feature_map.score_buffer.register(SignedMap)
-def signed_score_buffer(phi: SignedMap, w: FloatArray | None) -> FloatArray:
-    known = None if w is None else w[: len(w) - len(phi.where)]
-    buffer: FloatArray = feature_map.score_buffer(phi.inner, known)
+def _is_same_prox(a: Prox, b: Prox) -> bool:
+    """Whether two maps have the same penalty; one with a kernel may have coefficients of further rows."""
+    return _threshold(a) == _threshold(b) and np.array_equal(_where(a), _where(b))
+
+
+@feature_map.score_buffer.register(ProximalMap)
+def proximal_score_buffer(phi: ProximalMap, w: FloatArray | None) -> FloatArray:
+    buffer: FloatArray = feature_map.score_buffer(phi.inner, None if w is None else w[: len(w) // 2])
     return buffer
 
 
-@feature_map.unpack.register(SignedMap)
-def signed_unpack(phi: SignedMap, w: FloatArray) -> tuple[FloatArray, ...]:
-    size: int = feature_map.map_sizes(phi.inner).weights
-    parts: tuple[FloatArray, ...] = feature_map.unpack(phi.inner, w[:size])
+@feature_map.unpack.register(ProximalMap)
+def proximal_unpack(phi: ProximalMap, w: FloatArray) -> tuple[FloatArray, ...]:
+    parts: tuple[FloatArray, ...] = feature_map.unpack(phi.inner, w[: len(w) // 2])
     return parts
 
 
@@ -196,7 +275,7 @@ def SlackRescaled(problem: object) -> Problem[object, SlackRescaledOracle]:
     return Problem(phi, SlackRescaledOracle(oracle))
 
 
-def SignConstrained(problem: object, nonnegative: object) -> Problem[SignedMap, object]:
+def SignConstrained(problem: object, nonnegative: object) -> Problem[ProximalMap, object]:
     """Return the problem with some weights constrained to be at least zero.
 
     Parameters
@@ -207,9 +286,32 @@ def SignConstrained(problem: object, nonnegative: object) -> Problem[SignedMap, 
         Which weights, in the order of ``Result.weights``; not coefficients of a kernel.
     """
     phi, oracle = checked_pair(problem, "SignConstrained")
-    base, known = (phi.inner, phi.where) if isinstance(phi, SignedMap) else (phi, np.zeros(0, dtype=np.int64))
-    where = np.union1d(known, _chosen_places(base, nonnegative))
-    return Problem(SignedMap(base, where), oracle)
+    return Problem(proximal_map(phi, 0.0, _chosen_places(unconstrained(phi), nonnegative)), oracle)
+
+
+def L1Penalised(problem: object, threshold: float) -> Problem[ProximalMap, object]:
+    r"""Return the problem with :math:`\lambda t \|w\|_1` added to its objective: many weights become zero.
+
+    The weights of dual variables are those without the penalty, moved towards zero by t and no further,
+    whatever :math:`\lambda`. An elastic net, as scikit-learn defines it, has
+    ``threshold = l1_ratio / (1 - l1_ratio)``.
+
+    Parameters
+    ----------
+    problem : Problem
+        Any problem without a kernel.
+    threshold : float
+        t, at least 0. Penalties of a problem that has one add up.
+    """
+    phi, oracle = checked_pair(problem, "L1Penalised")
+    if not (isinstance(threshold, Real) and 0.0 <= float(threshold) < np.inf):
+        raise ValueError(f"L1Penalised: threshold must be a number >= 0, got {shown(threshold)}.")
+    if isinstance(unconstrained(phi), KernelisedMap):
+        raise ValueError(
+            "L1Penalised: problem must be one without a kernel, whose coefficients are not weights of "
+            "features, got a problem with a KernelisedMap."
+        )
+    return Problem(proximal_map(phi, float(threshold), np.zeros(0, dtype=np.int64)), oracle)
 
 
 def _chosen_places(phi: object, nonnegative: object) -> IntArray:

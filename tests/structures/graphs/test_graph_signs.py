@@ -53,7 +53,7 @@ def weights_of(model: GraphSVC) -> naive.Array:
 def interpreted(problem: Any, *args: Any, **options: Any) -> Result:
     """Solve without waiting for the compiler."""
     order = layout_order(problem.map.inner)
-    chosen = np.isin(order, problem.map.where)
+    chosen = problem.map.prox.nonnegative[order]
     return solve(SignConstrained(Plain(Problem(problem.map.inner, problem.oracle)), chosen), *args, **options)
 
 

@@ -38,6 +38,7 @@ from maxmargin.structures.rows import (
     n_rows,
     row_push,
     row_scores,
+    row_shrink,
     rows_prefetch,
     squared_norms,
 )
@@ -105,6 +106,11 @@ def multiclass_column_norm2(phi, i):
 @feature_map.push.register(MulticlassMap)
 def multiclass_push(phi, i, move, scale, w, work):
     row_push(phi.rows, phi.row[i], scale, move.delta, table(w, phi.width))
+
+
+@feature_map.refresh.register(MulticlassMap)
+def multiclass_refresh(phi, i, move, prox, v, w):
+    row_shrink(phi.rows, phi.row[i], phi.width, 0, phi.width, prox, v, w)
 
 
 @feature_map.row_layout.register(MulticlassMap)

@@ -73,6 +73,13 @@ def identity_push(phi, i, move, scale, w, work):
     _add_move(move, scale, w)
 
 
+@feature_map.refresh.register(IdentityMap)
+def identity_refresh(phi, i, move, prox, v, w):
+    for c in range(move.size[0]):
+        at = np.int64(move.support[c])
+        feature_map.shrink(prox, v, w, at, at + 1)
+
+
 @feature_map.unpack.register(IdentityMap)
 def identity_unpack(phi: IdentityMap, w: FloatArray) -> tuple[FloatArray]:
     return (w,)

@@ -47,7 +47,16 @@ from maxmargin.structures.questions import (
     output_score,
     part_rows,
 )
-from maxmargin.structures.rows import Rows, as_indicators, as_rows, n_rows, row_add, row_dot, row_wipe
+from maxmargin.structures.rows import (
+    Rows,
+    as_indicators,
+    as_rows,
+    n_rows,
+    row_add,
+    row_dot,
+    row_shrink,
+    row_wipe,
+)
 
 LOSSES = ("normalized_hamming", "hamming")
 
@@ -135,6 +144,12 @@ def dependency_push(phi, i, move, scale, w, work):
     for c in range(move.size[0]):
         a = move.support[c]
         row_add(phi.rows, first + a, scale * move.delta[a], w)
+
+
+@feature_map.refresh.register(DependencyMap)
+def dependency_refresh(phi, i, move, prox, v, w):
+    for c in range(move.size[0]):
+        row_shrink(phi.rows, phi.arcs[i, 0] + move.support[c], 1, 0, 1, prox, v, w)
 
 
 @feature_map.unpack.register(DependencyMap)

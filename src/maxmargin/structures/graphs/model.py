@@ -50,6 +50,7 @@ from maxmargin.structures.rows import (
     row_add,
     row_add_two,
     row_scores,
+    row_shrink,
     row_wipe,
     row_wipe_two,
     rows_prefetch,
@@ -167,6 +168,22 @@ def graph_push(phi, i, move, scale, w, work):
         else:
             e, k = _row_and_column(np.uint32(p - nodes), np.uint32(phi.per_edge))
             row_add(phi.edge_rows, phi.edges[i, 0] + e, scale * move.delta[p], V[:, k])
+
+
+@feature_map.refresh.register(GraphMap)
+def graph_refresh(phi, i, move, prox, v, w):
+    width, split = phi.width, phi.rows.n_columns * phi.width
+    nodes = np.uint32((phi.nodes[i, 1] - phi.nodes[i, 0]) * width)
+    for c in range(move.size[0]):
+        p = move.support[c]
+        if p < nodes:
+            u, k = _row_and_column(p, np.uint32(width))
+            at = np.int64(k)
+            row_shrink(phi.rows, phi.nodes[i, 0] + u, width, at, at + 1, prox, v, w)
+        else:
+            e, k = _row_and_column(np.uint32(p - nodes), np.uint32(phi.per_edge))
+            at = split + np.int64(k)
+            row_shrink(phi.edge_rows, phi.edges[i, 0] + e, phi.per_edge, at, at + 1, prox, v, w)
 
 
 @subroutine

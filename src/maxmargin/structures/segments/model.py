@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.compiling.intrinsics import table
-from maxmargin.compiling.loops import add_product, add_scaled, clear, copy
+from maxmargin.compiling.loops import add_product, add_scaled, clear, copy, count_nonzero
 from maxmargin.encoding.checked import checked_numbers, checked_offsets
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray, aligned_zeros
@@ -36,7 +36,7 @@ from maxmargin.structures.products import (
     token_map_work,
     with_tables,
 )
-from maxmargin.structures.rows import Rows, as_rows, n_rows, row_push_few, row_scores
+from maxmargin.structures.rows import Rows, as_rows, n_rows, row_push_few, row_scores, row_shrink
 from maxmargin.structures.segments.encode import EncodedSegments, encode_limits, encode_segments
 from maxmargin.structures.segments.inference import SEGMENT_ROWS
 from maxmargin.structures.segments.oracle import SegmentsOracle, head_size
@@ -147,6 +147,16 @@ def segments_push(phi, i, move, scale, w, work):
         row_push_few(phi.rows, first + t, scale, D[t], W, work.nonzero)
     push_head(head, move, scale, w[n_features : n_features + head])
     add_scaled(scale, D[0][width : 2 * width], w[n_features + head :])
+
+
+@feature_map.refresh.register(SegmentsMap)
+def segments_refresh(phi, i, move, prox, v, w):
+    first, width = phi.tokens[i, 0], SEGMENT_ROWS * phi.width
+    D = table(move.delta[head_size(phi) :], width)
+    for t in range(phi.tokens[i, 1] - first):
+        if count_nonzero(D[t]) > 0:
+            row_shrink(phi.rows, first + t, width, 0, width, prox, v, w)
+    feature_map.shrink(prox, v, w, phi.rows.n_columns * width, v.shape[0])
 
 
 @feature_map.row_layout.register(SegmentsMap)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin.compiling import not_inlined, subroutine
 from maxmargin.compiling.intrinsics import table
-from maxmargin.compiling.loops import add_product, add_scaled, clear, copy
+from maxmargin.compiling.loops import add_product, add_scaled, clear, copy, count_nonzero
 from maxmargin.encoding.checked import checked_count, checked_numbers, checked_offsets
 from maxmargin.encoding.labels import cost_matrix, encode_labels, pad_columns
 from maxmargin.encoding.sequences import SequenceEncoder
@@ -36,7 +36,7 @@ from maxmargin.structures.products import (
     token_map_work,
     with_tables,
 )
-from maxmargin.structures.rows import Rows, as_rows, n_rows, row_push_few, row_scores
+from maxmargin.structures.rows import Rows, as_rows, n_rows, row_push_few, row_scores, row_shrink
 from maxmargin.structures.sequences.encode import check_allowed, checked_forbidden, encode_forbidden
 from maxmargin.structures.sequences.oracle import (
     ChainOracle,
@@ -156,6 +156,16 @@ def chain_push(phi, i, move, scale, w, work):
     push_head(K * phi.width, move, scale, w[(F + 2) * phi.width :])
 
 
+@feature_map.refresh.register(ChainMap)
+def chain_refresh(phi, i, move, prox, v, w):
+    first, width, K = phi.tokens[i, 0], phi.width, phi.n_labels
+    D = table(move.delta, width)
+    for t in range(phi.tokens[i, 1] - first):
+        if count_nonzero(D[K + t]) > 0:
+            row_shrink(phi.rows, first + t, width, 0, width, prox, v, w)
+    feature_map.shrink(prox, v, w, phi.rows.n_columns * width, v.shape[0])
+
+
 @feature_map.row_layout.register(ChainMap)
 def chain_row_layout(phi: ChainMap) -> feature_map.RowLayout:
     return feature_map.RowLayout(phi.tokens, phi.n_labels * phi.width, phi.width)
@@ -244,6 +254,16 @@ def second_order_push(phi, i, move, scale, w, work):
         p = move.support[c]
         if p >= first:
             w[weights + (p - first)] += scale * move.delta[p]
+
+
+@feature_map.refresh.register(SecondOrderMap)
+def second_order_refresh(phi, i, move, prox, v, w):
+    first, weights = feature_map.statistics_size(phi.inner, i), _first_weight(phi)
+    feature_map.refresh(phi.inner, i, move, prox, v[:weights], w[:weights])
+    for c in range(move.size[0]):
+        if move.support[c] >= first:
+            at = weights + np.int64(move.support[c]) - first
+            feature_map.shrink(prox, v, w, at, at + 1)
 
 
 @feature_map.row_layout.register(SecondOrderMap)
