@@ -11,13 +11,14 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from maxmargin import BlockFrankWolfe, Checkpoint, Pairwise, Status, solve
+from maxmargin import Accelerated, BlockFrankWolfe, Checkpoint, Pairwise, Status, solve
 from maxmargin.files import container
 from maxmargin.files.checkpoint import Identity, Keeper
 from maxmargin.files.sealed import CHECKPOINT, MODEL, FileError
 from maxmargin.methods.protocol import BATCH
+from maxmargin.problems import Chain
 from maxmargin.runtime import limits
-from maxmargin.structures.problem import fingerprint, is_same
+from maxmargin.structures.problem import fingerprint, is_same, sizes
 from support.catalogue import chain_case, multiclass_case
 from support.checkpoints import SETTINGS, assert_same_run, every_file, run
 from support.own_functions import custom
@@ -198,6 +199,22 @@ def test_files_that_are_no_checkpoints_are_refused(tmp_path: Path) -> None:
         with pytest.raises(FileError):
             solve(PROBLEM, METHOD, start=file)
     assert "the file of a checkpoint, got " in refused(start=tmp_path / "none")
+
+
+def test_files_do_not_hold_the_zeros_of_weights(tmp_path: Path) -> None:
+    """Names that one token has get weights for its label and a few wrong ones; all others are zero."""
+    n, n_labels = 200, 30
+    X = [[[f"{t}:{i}", "all"] for t in range(3)] for i in range(n)]
+    y = [[(i + t) % n_labels for t in range(3)] for i in range(n)]
+    problem = Chain.from_sequences(X, y)
+    run(problem, Accelerated(Pairwise(LAM)), max_passes=1, checkpoint=tmp_path / "run")
+    n_weights = sizes(problem).weights
+    header, arrays, _ = container.read(tmp_path / "run", CHECKPOINT)
+    vectors = [name for name, shape in header["shapes"].items() if shape == [n_weights]]
+    assert len(vectors) >= 5
+    held = sum(arrays[name + end].nbytes for name in vectors for end in (".bits", ".entries"))
+    assert held <= 10 * n_weights < 8 * n_weights * len(vectors)
+    assert not any(array.size == n_weights for array in arrays.values())
 
 
 class ObjectMethod:

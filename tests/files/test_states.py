@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from maxmargin.files import checkpoint
-from maxmargin.files.checkpoint import Flat, Unfit, flatten, restored, skeleton
+from maxmargin.files.checkpoint import Flat, Unfit, flatten, restored, skeleton, with_zeros, without_zeros
 from support.naive import Array
 
 
@@ -162,3 +162,57 @@ def test_a_class_says_what_of_it_changes() -> None:
     found = restored(Held(constant, np.zeros(1)), flatten(Held(object(), np.arange(3.0))))
     assert found.constant is constant
     assert found.changing.tolist() == [0.0, 1.0, 2.0]
+
+
+@given(
+    dtype=dtypes,
+    shape=st.sampled_from([(), (0, 3), (5000,), (70, 64), (3, 2, 501)]),
+    entries=st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from([0.0, -0.0, 1.0, 5e-324, np.nan]))),
+    share=st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_arrays_without_their_zeros_are_restored_to_the_bit(dtype, shape, entries, share):
+    given = np.zeros(math.prod(shape), dtype)
+    given[: int(share * given.size)] = 1
+    for place, value in entries if given.size else ():
+        given[place % given.size] = value if dtype in (np.float64, np.float32) else value == 1.0
+    given = given.reshape(shape)
+    stored, shapes = without_zeros({"a": given, "b": given})
+    found = with_zeros(stored, json.loads(json.dumps(shapes)))
+    assert sorted(found) == ["a", "b"]
+    for array in found.values():
+        assert (array.dtype, array.shape) == (given.dtype, given.shape)
+        assert array.tobytes() == given.tobytes()
+    n_words = np.count_nonzero(given.reshape(-1).view(f"u{given.itemsize}"))
+    least = min(given.nbytes, given.itemsize * n_words + -(-given.size // 8))
+    assert least <= sum(array.nbytes for array in stored.values()) / 2 <= least + (1 << 10)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stored, shapes: stored.pop("a.bits"),
+        lambda stored, shapes: stored.pop("a.entries"),
+        lambda stored, shapes: stored.update({"a.entries": stored["a.entries"][1:]}),
+        lambda stored, shapes: stored.update({"a.entries": stored["a.entries"][None]}),
+        lambda stored, shapes: stored.update({"a.bits": stored["a.bits"].astype(np.int64)}),
+        lambda stored, shapes: stored.update({"a.bits": stored["a.bits"][:-1]}),
+        *(
+            lambda stored, shapes, shape=shape: shapes.update(a=shape)
+            for shape in (
+                [4000],
+                [-1, -5000],
+                [5000, True],
+                [5000, 0, 1 << 80],
+                [1 << 80],
+                [5000.0],
+                "a",
+                None,
+            )
+        ),
+    ],
+)
+def test_entries_that_are_not_those_of_an_array_do_not_fit(change):
+    stored, shapes = without_zeros({"a": np.append(np.zeros(4999), 1.0)})
+    change(stored, shapes)
+    with pytest.raises(Unfit, match="the entries of 'a'"):
+        with_zeros(stored, shapes)

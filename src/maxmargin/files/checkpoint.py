@@ -16,7 +16,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import singledispatch
 from itertools import pairwise
 from numbers import Real
@@ -220,6 +220,54 @@ def _models(like: object, inside: Sequence[object], tree: Json) -> Sequence[obje
     return inside
 
 
+# Weights of named features are mostly zeros. Of an array with many zeros, files hold the other entries, and a
+# bit for each entry that says which these are. Entries are compared bit by bit: -0.0 is not a zero here.
+
+_BITS, _ENTRIES = ".bits", ".entries"
+_WORTH = 1 << 10  # bytes that are saved at least
+
+
+def without_zeros(arrays: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Json]]:
+    """Return arrays as files hold them, and by name the shapes of those whose zeros are left out."""
+    found: dict[str, Array] = {}
+    shapes: dict[str, Json] = {}
+    for name, array in arrays.items():
+        entries = np.ascontiguousarray(array).reshape(-1)
+        is_held = entries.view(f"u{array.itemsize}") != 0
+        if array.nbytes - np.count_nonzero(is_held) * array.itemsize - array.size // 8 < _WORTH:
+            found[name] = array
+        else:
+            found |= {name + _BITS: np.packbits(is_held), name + _ENTRIES: entries[is_held]}
+            shapes[name] = list(array.shape)
+    return found, shapes
+
+
+def with_zeros(arrays: Mapping[str, Array], shapes: Json) -> dict[str, Array]:
+    """Return the arrays that `without_zeros` was given; raise `Unfit` if these are not what it returned."""
+    found = dict(arrays)
+    for name, shape in shapes.items() if isinstance(shapes, dict) else ():
+        stored = found.pop(name + _BITS, None), found.pop(name + _ENTRIES, None)
+        array = None if stored[0] is None or stored[1] is None else _filled(stored[0], stored[1], shape)
+        if array is None:
+            raise Unfit(f"the entries of {quoted(name)}")
+        found[name] = array
+    return found
+
+
+def _filled(bits: Array, entries: Array, shape: Json) -> Array | None:
+    """Return an array of this shape with the entries where bits say; None if they do not fit."""
+    sides = [side for side in shape if type(side) is int and side > 0] if isinstance(shape, list) else []
+    size = math.prod(sides)
+    if sides != shape or bits.dtype != np.uint8 or bits.shape != (-(-size // 8),) or entries.ndim != 1:
+        return None
+    is_held = np.unpackbits(bits.astype(np.uint8, copy=False), count=size).view(np.bool_)
+    if np.count_nonzero(is_held) != len(entries):
+        return None
+    array = np.zeros(size, entries.dtype)
+    array[is_held] = entries
+    return array.reshape(sides)
+
+
 # The next file is due at the earliest after this many times the seconds that the last write took.
 _PATIENCE = 50.0
 _PASSES = re.compile(r"([1-9][0-9]*) pass(es)?")
@@ -340,8 +388,9 @@ class Keeper:
         """Write the state; warn once if that is not possible."""
         begin, flat = now(), self._flat(state)
         try:
-            header = {**self.identity._asdict(), "state": flat.tree}
-            container.write(self.checkpoint.path, CHECKPOINT, flat.arrays, header)
+            arrays, shapes = without_zeros(flat.arrays)
+            header = {**self.identity._asdict(), "state": flat.tree, "shapes": shapes}
+            container.write(self.checkpoint.path, CHECKPOINT, arrays, header)
         except (OSError, MemoryError) as error:
             self._warn(error)
         self._begin, self._cost, self._passes = begin, now() - begin, state.passes
@@ -376,7 +425,8 @@ def read_state(path: Path, identity: Identity, template: CountedState) -> Counte
     if difference:
         fail(path, "a checkpoint of this run", f"one {difference}; remove it or give another path")
     try:
-        state: CountedState = restored(template, Flat(arrays, header.get("state")))
+        flat = Flat(with_zeros(arrays, header.get("shapes")), header.get("state"))
+        state: CountedState = restored(template, flat)
     except Unfit as error:
         fail(path, f"in a checkpoint {error}", "something else: the file is damaged; remove it")
     return state

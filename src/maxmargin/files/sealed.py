@@ -177,7 +177,7 @@ class Format(NamedTuple):
 
 
 MODEL = Format("model", 1)
-CHECKPOINT = Format("checkpoint", 1)
+CHECKPOINT = Format("checkpoint", 2)  # the first version has all zeros
 
 
 class FileError(ValueError):
