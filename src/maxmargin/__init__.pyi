@@ -5,6 +5,7 @@ from . import methods as methods
 from . import problems as problems
 from .estimators.explanation import Explanation as Explanation
 from .estimators.model_files import load as load
+from .estimators.predictor import Predictor as Predictor
 from .estimators.state import pickle_training_data as pickle_training_data
 from .estimators.token_transformer import TokenTransformer as TokenTransformer
 from .files.checkpoint import Checkpoint as Checkpoint

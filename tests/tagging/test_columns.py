@@ -43,15 +43,6 @@ def test_columns_are_tagged_as_by_the_estimator(model, tmp_path, capsys, monkeyp
     )
 
 
-def test_features_that_attribute_files_cannot_have_are_left_to_the_estimator(model):
-    found = open_tagger(str(model), ["Columns"])
-    assert found is not None
-    for names in (["a\tb"], ["a\nb"], ["a\r"], ["", "a"], ["a", ""]):
-        assert found.tagger.tag_features([[names]]) is None
-    assert found.tagger.tag_features([]) == []
-    assert found.tagger.tag_features([[["a:b\\"], []]]) is not None
-
-
 def test_faults_name_file_and_line(model, tmp_path, capsys):
     (tmp_path / "test").write_text("the T0\n\ndog\n")
     assert cli.main(["tag", str(model), str(tmp_path / "test")]) == 1

@@ -140,7 +140,7 @@ class _ColumnsByTagger:
     def _of_sentences(self, sentences: list[Sentence]) -> Tagged:
         """Return the predictions of some sentences; a line that starts a document has no tokens."""
         X = [[] if s.starts_document else self.features.of(s.rows) for s in sentences]
-        labels = self.tagger.tag_features(list(filter(None, X)))
+        labels = self.tagger.predict(list(filter(None, X)))
         if labels is None:
             return self._by_estimator(sentences, X)
         found, lines = iter(labels), list[str]()

@@ -1,4 +1,4 @@
-"""From lines of attributes to labels.
+"""From the features of tokens, as lines of attributes or as names, to labels.
 
 All functions take only arrays and numbers, so that they can run without Numba once they are compiled.
 """
@@ -35,6 +35,9 @@ from maxmargin.tagging.loops import (
 )
 
 _NUMBER = 3  # the place of the number of a feature in what is known of its name
+# A feature of a token: its number, above its place among the fields of the token.
+_PLACE_BITS = 20
+_PLACES = (1 << _PLACE_BITS) - 1
 _TAB, _NEWLINE, _COLON, _AT, _BACKSLASH = 9, 10, 58, 64, 92
 _FEW = 64
 _LAST_MARK = 1  # the reader of attributes uses the characters 0 and 1 as marks
@@ -146,8 +149,8 @@ def tag_text(
         Workspace for the attributes of a token.
     fields : int64 array of shape (some, 3)
         Workspace for what is known of each attribute.
-    numbers : int64 array of shape (2, some), as long as ``fields``
-        Workspace for the numbers of features.
+    numbers : int64 array of shape (2, some), as long as ``fields``, of at most `_PLACES` entries
+        Workspace for the numbers and the places of features.
     unary, value : float64 arrays of shape (some, width)
         Workspace for the scores of the tokens of a sequence, and of labellings.
     path : int64 array, as long as ``unary``
@@ -163,12 +166,76 @@ def tag_text(
         if length < 0:
             return length
         if length > 0:
-            add_scaled(1.0, chain[n_labels], unary[0])
-            add_scaled(1.0, chain[n_labels + 1], unary[length - 1])
-            viterbi(unary[:length], chain[:n_labels], n_labels, value, path)
+            _decode(length, chain, n_labels, unary, value, path)
             _write(path, length, out, scan)
         scan[PLACE] = scan[NEXT]
     return DONE
+
+
+@helper
+def tag_names(
+    text, end, counts, lengths, factors,
+    names, slots, rows, columns, values, chain, fields, numbers, unary, value, path, out
+):  # fmt: skip
+    """Write the labels of sequences whose tokens are given by the names of their features; return `DONE`.
+
+    Parameters
+    ----------
+    text : uint8 array
+        All names in UTF-8, each with a byte after it that no name contains.
+    end : int
+        That byte.
+    counts, lengths : int64 arrays
+        How many names each token has, and how many tokens each sequence.
+    factors : float64 array
+        The value of each feature; or an empty array if all are one.
+    names, slots, rows, columns, values, chain : arrays
+        As `tag_text` takes them.
+    fields, numbers, unary, value, path : arrays
+        The same, with room for the longest token and the longest sequence.
+    out : int32 array
+        Receives the label of each token.
+    """
+    n_labels, mark = chain.shape[0] - 2, np.uint8(end)
+    place = first = done = 0
+    for i in range(lengths.shape[0]):
+        length = lengths[i]
+        for t in range(length):
+            n = counts[done + t]
+            place = _find_names(text, place, mark, n, slots, fields)
+            count = _look_up(text, fields, n, names, slots, rows, numbers)
+            own = factors[first : first + n] if factors.shape[0] > 0 else factors
+            _add_weights(numbers[0], count, own, rows, columns, values, unary[t])
+            first += n
+        if length > 0:
+            _decode(length, chain, n_labels, unary, value, path)
+            for t in range(length):
+                out[done + t] = path[t]
+            done += length
+    return DONE
+
+
+@helper
+def _find_names(text, place, mark, n, slots, fields):
+    """Write what is known of the next n names to ``fields``, and return the place after them."""
+    p = np.uint64(place)
+    for k in range(n):
+        start = np.int64(p)
+        while text[p] != mark:
+            p += ONE
+        length = np.int64(p) - start
+        fields[k, START], fields[k, LENGTH], fields[k, HASH] = start, length, hash_of(text, start, length)
+        prefetch_slot(slots, fields[k, HASH])
+        p += ONE
+    return np.int64(p)
+
+
+@helper
+def _decode(length, chain, n_labels, unary, value, path):
+    """Write the best labelling of a sequence, given the scores of its tokens, to ``path``."""
+    add_scaled(1.0, chain[n_labels], unary[0])
+    add_scaled(1.0, chain[n_labels + 1], unary[length - 1])
+    viterbi(unary[:length], chain[:n_labels], n_labels, value, path)
 
 
 @helper
@@ -193,7 +260,7 @@ def _read_sequence(text, names, slots, rows, columns, values, line, fields, numb
         if n < 0:
             return n
         count = _look_up(line, fields, n, names, slots, rows, numbers)
-        _add_weights(numbers[0], count, rows, columns, values, unary[length])
+        _add_weights(numbers[0], count, unary[0, :0], rows, columns, values, unary[length])
         length += 1
     scan[NEXT] = place + 1 if place < text.shape[0] else place
     return length
@@ -246,7 +313,7 @@ def _read_field(text, place, line, used, field):
 
 @helper
 def _look_up(line, fields, n, names, slots, rows, numbers):
-    """Write the numbers of the fields that are features to ``numbers[0]``, in order; return how many."""
+    """Write the fields that are features to ``numbers[0]``, in order; return how many they are."""
     for k in range(n):
         prefetch_name(names, slots, fields[k, HASH])
     count = 0
@@ -254,7 +321,7 @@ def _look_up(line, fields, n, names, slots, rows, numbers):
         number = number_at(slots, slot_of(line, fields[k], names, slots))
         if number >= 0:
             prefetch(rows, number, number + 1)
-            numbers[1, count] = number
+            numbers[1, count] = (number << _PLACE_BITS) | k
             count += 1
     if count <= _FEW:
         _sort_few(numbers[1], count, numbers[0])
@@ -266,14 +333,12 @@ def _look_up(line, fields, n, names, slots, rows, numbers):
 
 @helper
 def _sort_few(numbers, count, out):
-    """Sort up to `_FEW` numbers by counting those before each: more comparisons, but no branches."""
-    for k in range(count):
-        numbers[k] = numbers[k] * _FEW + k
+    """Sort up to `_FEW` distinct numbers by counting those before each: more comparisons, but no branches."""
     for k in range(count):
         number, place = numbers[k], 0
         for j in range(count):
             place += numbers[j] < number
-        out[place] = number // _FEW
+        out[place] = number
 
 
 @helper
@@ -293,18 +358,21 @@ def _sort(numbers, count):
 
 
 @helper
-def _add_weights(numbers, count, rows, columns, values, out):
-    """Write the sums of the weights of features, in their order; one that occurs n times counts n times."""
+def _add_weights(numbers, count, factors, rows, columns, values, out):
+    """Write the sums of the weights of features, in their order, times the sum of the values of each.
+
+    Without factors, a feature that occurs n times counts n times.
+    """
     for k in range(count):
-        first = rows[numbers[k]]
+        first = rows[numbers[k] >> _PLACE_BITS]
         prefetch(values, first, first + 1)
         prefetch(columns, first, first + 1)
     clear(out)
     k = 0
     while k < count:
-        number, times = numbers[k], 0.0
-        while k < count and numbers[k] == number:
-            times += 1.0
+        number, factor = numbers[k] >> _PLACE_BITS, 0.0
+        while k < count and numbers[k] >> _PLACE_BITS == number:
+            factor += factors[numbers[k] & _PLACES] if factors.shape[0] > 0 else 1.0
             k += 1
         for p in range(rows[number], rows[number + 1]):
-            out[columns[p]] += times * values[p]
+            out[columns[p]] += factor * values[p]

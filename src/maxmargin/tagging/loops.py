@@ -27,6 +27,13 @@ ARGUMENTS: Arguments = {
         *(_BYTES, Array("i8", 2), Array("i8", 2), _ROWS, _ROWS, _PLACES),
         *(_COUNTS, _PLACES),
     ),
+    # text, end, counts, lengths, factors; and the same, to path; out
+    "tag_names": (
+        *(_BYTES, None, _PLACES, _PLACES, _NUMBERS),
+        *(_BYTES, _TABLE, _PLACES, _BYTES, _NUMBERS, _ROWS),
+        *(Array("i8", 2), Array("i8", 2), _ROWS, _ROWS, _PLACES),
+        _COUNTS,
+    ),
 }
 
 _STORE = "tagger"
@@ -37,6 +44,7 @@ class Loops(NamedTuple):
 
     index_features: Function
     tag_text: Function
+    tag_names: Function
 
 
 def ready_loops() -> Loops | None:

@@ -17,7 +17,7 @@ from numba import types
 from maxmargin.compiling.generics import afresh
 from maxmargin.compiling.numba_private import IS_TESTED
 from maxmargin.compiling.object_code import Arguments, Array, Buffer, Function, ObjectCode, target_machine
-from maxmargin.tagging.lines import index_features, tag_text
+from maxmargin.tagging.lines import index_features, tag_names, tag_text
 from maxmargin.tagging.loops import ARGUMENTS
 
 _TYPES = {
@@ -71,7 +71,11 @@ def emitted(text: str, signature: tuple[types.Type, ...]) -> tuple[str, bytes]:
 
 
 # The loops of tagging by name, to be compiled or interpreted.
-KERNELS: dict[str, Callable[..., int]] = {"index_features": index_features, "tag_text": tag_text}
+KERNELS: dict[str, Callable[..., int]] = {
+    "index_features": index_features,
+    "tag_text": tag_text,
+    "tag_names": tag_names,
+}
 
 
 def made_code() -> ObjectCode | None:

@@ -1,4 +1,4 @@
-"""Tag attribute files with a chain, read without NumPy: the labels of each token as text.
+"""Tag attribute files and sequences of named features with a chain, read without NumPy.
 
 `maxmargin.load` checks all parts of a file, and says what is wrong with it. Here, a file without a seal or of
 anything but a plain chain is None, so that no file is read that `load` refuses, unless somebody has edited it
@@ -11,7 +11,9 @@ import math
 from array import array
 from collections.abc import Collection, Sequence
 from itertools import islice
-from typing import BinaryIO, NamedTuple
+from numbers import Real
+from threading import Lock
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from maxmargin.compiling.object_code import Buffer
 from maxmargin.files.sealed import MODEL, SIZES, Json, Raw, has_seal, read_file
@@ -39,10 +41,10 @@ class ChainModel(NamedTuple):
         How many features have weights.
     chain : Buffer of shape (n_labels + 2, width)
         The weights of pairs of labels, of the first label and of the last one.
-    task : str
-        The name of the task that reads its data.
-    settings : Json
-        The settings of the task.
+    gives_arrays : bool
+        Whether the estimator predicts arrays of labels, and not lists.
+    notes : Json
+        What users or the command line keep with the model.
     """
 
     labels: list[str]
@@ -52,8 +54,8 @@ class ChainModel(NamedTuple):
     values: Buffer
     n_weighted: int
     chain: Buffer
-    task: str
-    settings: Json
+    gives_arrays: bool
+    notes: Json
 
 
 class _Unfit(Exception):
@@ -99,7 +101,8 @@ class _File:
         _require(self.content[self.span("_encoder", "U8", n_bytes)[1] - 1] == _END[0])
         is_dense = "weights.unary" in self.spans
         weights = (self.dense if is_dense else self.sparse)(n_labels, n_features)
-        return ChainModel(labels, names, *weights, self.rows(n_labels), *self.notes())
+        chain, gives_arrays = self.rows(n_labels), header["_gives_arrays"] is not False
+        return ChainModel(labels, names, *weights, chain, gives_arrays, self.notes())
 
     def sparse(self, n_labels: int, n_features: int) -> tuple[Buffer, Buffer, Buffer, int]:
         """Return the weights of features of which zeros are not stored, and how many features have some."""
@@ -109,16 +112,16 @@ class _File:
         return (
             self.buffer(name, "U8", n_features),
             self.buffer("weights.unary.columns", "U8", n_weights),
-            self.buffer("weights.unary.values", "F64", n_weights),
+            self.weights("weights.unary.values", n_weights),
             n_features - self.content.count(b"\0", *self.span(name, "U8", n_features)),
         )
 
     def dense(self, n_labels: int, n_features: int) -> tuple[Buffer, Buffer, Buffer, int]:
         """Return the weights of features that are all stored, label by label, in the order of features."""
-        start, stop = self.span("weights.unary", "F64", n_labels, n_features)
-        values, size = array("d", bytes(stop - start)), SIZES["F64"] * n_features
+        stored = self.floats("weights.unary", n_labels, n_features)
+        values = array("d", bytes(SIZES["F64"] * len(stored)))
         for k in range(n_labels):
-            values[k::n_labels] = array("d", self.content[start + k * size : start + (k + 1) * size])
+            values[k::n_labels] = stored[k * n_features : (k + 1) * n_features]
         return (
             Buffer(bytes([n_labels]) * n_features, (n_features,)),
             Buffer(bytes(range(n_labels)) * n_features, (len(values),)),
@@ -126,12 +129,13 @@ class _File:
             n_features,
         )
 
-    def notes(self) -> tuple[str, Json]:
-        """Return the task and its settings."""
+    def notes(self) -> Json:
+        """Return the notes; None if there are none."""
+        if "notes" not in self.spans:
+            return None
         (text,) = self.texts("notes")
-        notes = dict(json.loads(text)["dict"])
-        _require(type(notes["task"]) is str)
-        return notes["task"], dict(notes["settings"]["dict"])
+        found: Json = json.loads(text)
+        return found
 
     def rows(self, n_labels: int) -> Buffer:
         """Return the weights of pairs of labels, of the first label and of the last one."""
@@ -148,7 +152,7 @@ class _File:
                 found[j * width + k] = weight
         return Buffer(found, (n_labels + 2, width))
 
-    def small(self, name: str, *shape: int) -> list[float]:
+    def small(self, name: str, *shape: int) -> "array[float]":
         """Return a part of the weights, whose zeros may not be stored."""
         name, size = f"weights.{name}", math.prod(shape)
         _require(self.header[name] == list(shape))
@@ -180,10 +184,18 @@ class _File:
         start, stop = self.span(name, "U8", *shape)
         return self.content[start:stop]
 
-    def floats(self, name: str, *shape: int) -> list[float]:
-        """Return an array of floats, flat."""
-        start, stop = self.span(name, "F64", *shape)
-        return list(memoryview(self.content)[start:stop].cast("d"))
+    def floats(self, name: str, *shape: int) -> "array[float]":
+        """Return an array of floats, flat; those that ``save`` has rounded take half of the space."""
+        kind = self.spans[name].dtype
+        start, stop = self.span(name, kind if kind == "F32" else "F64", *shape)
+        return array("d", memoryview(self.content)[start:stop].cast("f" if kind == "F32" else "d"))
+
+    def weights(self, name: str, size: int) -> Buffer:
+        """Return floats as compiled code reads them: in the file, unless they are rounded."""
+        if self.spans[name].dtype == "F64":
+            return self.buffer(name, "F64", size)
+        values = self.floats(name, size)
+        return Buffer((ctypes.c_double * size).from_buffer(values), (size,))
 
     def buffer(self, name: str, dtype: str, *shape: int) -> Buffer:
         """Return an array as compiled code reads it."""
@@ -200,10 +212,10 @@ class _File:
 
 
 def _filled(
-    size: int, n_columns: int, counts: bytearray, columns: bytearray, values: list[float]
-) -> list[float]:
+    size: int, n_columns: int, counts: bytearray, columns: bytearray, values: "array[float]"
+) -> "array[float]":
     """Return an array of which the nonzeros are stored, row by row."""
-    found, done = [0.0] * size, 0
+    found, done = array("d", bytes(SIZES["F64"] * size)), 0
     for row, count in enumerate(counts):
         for p in range(done, done + count):
             _require(columns[p] < n_columns)
@@ -219,7 +231,8 @@ def _require(holds: bool) -> None:
 
 # Bytes of a line, and tokens of a sequence, that workspace is made for at first; and the longest line.
 _LINE, _TOKENS, _LONGEST_LINE = 1 << 14, 1 << 9, 1 << 20
-_LABEL = "_"  # stands for a label that is not known
+# Sequences of named features that are tagged at a time; and the most names of a token, as of a line.
+_AT_ONCE, _MOST_NAMES = 64, _LONGEST_LINE - 1
 _BATCH = 64  # names that are looked up at a time
 
 
@@ -254,17 +267,28 @@ def open_tagger(path: str, tasks: Collection[str]) -> TaskTagger | None:
         If there is no such file.
     """
     model = read_chain(path)
-    loops = ready_loops() if model is not None and model.task in tasks else None
-    if model is None or loops is None:
+    if model is None:
         return None
     try:
-        return TaskTagger(Tagger(model, loops), model.task, model.settings)
+        notes: dict[str, Any] = dict(cast("Any", model.notes)["dict"])
+        task, settings = notes["task"], dict(notes["settings"]["dict"])
+    except (LookupError, TypeError, ValueError):
+        return None
+    tagger = as_tagger(model) if task in tasks else None
+    return None if tagger is None else TaskTagger(tagger, task, settings)
+
+
+def as_tagger(model: ChainModel) -> "Tagger | None":
+    """Return the tagger of a chain; None if there is no code that tags, or the file is not sound."""
+    loops = ready_loops()
+    try:
+        return None if loops is None else Tagger(model, loops)
     except ValueError:
         return None
 
 
 class Tagger:
-    """A chain that tags.
+    """A chain that tags; several threads may use it.
 
     Parameters
     ----------
@@ -285,7 +309,7 @@ class Tagger:
         n_slots = 1 << (2 * model.n_weighted + 1).bit_length()
         slots, rows = _zeros(2 * n_slots), _zeros(n_features + 1)
         self._model = model.names, slots, rows, model.columns, model.values, model.chain
-        self._work = _work(width, _LINE, _TOKENS)
+        self._work, self._lock = _work(width, _LINE, _TOKENS), Lock()
         weights = model.names, model.counts, model.columns, model.values
         if loops.index_features(*weights, len(model.labels), _zeros(_BATCH, 4), slots, rows):
             raise ValueError("names and weights that are not those of a model")
@@ -304,20 +328,34 @@ class Tagger:
         n_sequences = codes.count(END_OF_SEQUENCE)
         return Tagged("".join(map(self._texts.__getitem__, codes)), n_sequences, len(codes) - n_sequences)
 
-    def tag_features(self, X: Sequence[Sequence[Sequence[str]]]) -> list[list[str]] | None:
-        """Return the labels of sequences of tokens, each a list of the names of its features; or None.
-
-        There is at least one token in each sequence.
-        """
-        text = _as_attributes(X) if X else b""
-        codes = None if text is None else self._codes(text)
-        if codes is None:
-            return None
-        found, labels = [], iter(codes)
-        for x in X:
-            found.append([self.labels[code] for code in islice(labels, len(x))])
-            next(labels)  # the end of the sequence
+    def predict(self, X: Sequence[object]) -> list[list[str]] | None:
+        """Return the labels of sequences; or None unless `features_of` reads all of them."""
+        found: list[list[str]] = []
+        for start in range(0, len(X), _AT_ONCE):
+            features = features_of(X[start : start + _AT_ONCE])
+            if features is None:
+                return None
+            labels = map(self.labels.__getitem__, self._of_features(features))
+            found += [list(islice(labels, length)) for length in features.lengths]
         return found
+
+    def _of_features(self, features: "Features") -> list[int]:
+        """Return the numbers of the labels of all tokens."""
+        text, end, counts, lengths, factors = features
+        out, arrays = (ctypes.c_int32 * len(counts))(), (array("q", counts), array("q", lengths), factors)
+        given = [Buffer(each.tobytes(), (len(each),)) for each in arrays]
+        passed, written = Buffer(text, (len(text),)), Buffer(out, (len(counts),))
+        with self._lock:
+            self._make_room(max(counts, default=0), max(lengths))
+            self._loops.tag_names(passed, end, *given, *self._model, *self._work[1:], written)
+        return out[:]
+
+    def _make_room(self, n_names: int, n_tokens: int) -> None:
+        """Enlarge the workspace, unless there is room for as many names of a token, and tokens."""
+        line, _, _, unary, *_ = self._work
+        (n_bytes,), (n_rows, width) = line.shape, unary.shape
+        if n_names > n_bytes or n_tokens > n_rows:
+            self._work = _work(width, max(n_names, n_bytes), max(n_tokens, n_rows))
 
     def _codes(self, text: bytes) -> list[int] | None:
         """Return the numbers of labels, and `END_OF_SEQUENCE` after each sequence."""
@@ -327,9 +365,10 @@ class Tagger:
         text = text.replace(b"\r\n", b"\n") if b"\r" in text else text  # one byte is found much faster
         out, scan = (ctypes.c_int32 * (text.count(b"\n") + 1))(), (ctypes.c_int64 * 4)()
         passed, *written = (Buffer(memory, (len(memory),)) for memory in (text, out, scan))
-        while status := self._loops.tag_text(passed, *self._model, *self._work, *written):
-            if status not in (LONG_LINE, LONG_SEQUENCE) or not self._enlarge(status):
-                return None
+        with self._lock:
+            while status := self._loops.tag_text(passed, *self._model, *self._work, *written):
+                if status not in (LONG_LINE, LONG_SEQUENCE) or not self._enlarge(status):
+                    return None
         return out[: scan[LINES]]
 
     def _enlarge(self, status: int) -> bool:
@@ -355,15 +394,81 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _as_attributes(X: Sequence[Sequence[Sequence[str]]]) -> bytes | None:
-    """Return sequences as an attribute file, or None if a name is empty or has a tab or a line end."""
-    sequences = ("\n".join("\t".join([_LABEL, *names]) for names in tokens) for tokens in X)
-    text = "\n\n".join(sequences).replace("\\", "\\\\").replace(":", "\\:") + "\n"
-    n_tabs = sum(len(names) for tokens in X for names in tokens)
-    n_lines = sum(map(len, X)) + len(X) - 1
-    if text.count("\t") != n_tabs or text.count("\n") != n_lines or "\r" in text:
+class Features(NamedTuple):
+    """Named features of the tokens of some sequences.
+
+    Attributes
+    ----------
+    text : bytes
+        All names in UTF-8, each with the byte ``end`` after it.
+    end : int
+    counts, lengths : lists of int
+        How many names each token has, and how many tokens each sequence.
+    factors : array
+        The value of each feature, or nothing if all are one.
+    """
+
+    text: bytes
+    end: int
+    counts: list[int]
+    lengths: list[int]
+    factors: "array[float]"
+
+
+def features_of(X: Sequence[object]) -> Features | None:
+    """Return the named features of sequences; None if they are of another form than these, or faulty.
+
+    Each sequence is a list or a tuple. Its tokens are dicts of names and texts, truth values or finite
+    numbers; or lists, tuples or sets of names. `SequenceEncoder` reads these in the same way.
+    """
+    names: list[str] = []
+    counts: list[int] = []
+    values: dict[int, float] = {}  # by the places of names, where they are not one
+    try:
+        for tokens in X:
+            if type(tokens) not in (list, tuple):
+                return None
+            for token in tokens:  # type: ignore[attr-defined]
+                before = len(names)
+                if type(token) is dict:
+                    _add_dict(token, names, values)
+                elif type(token) in (list, tuple, set, frozenset):
+                    names += token
+                else:
+                    return None
+                counts.append(len(names) - before)
+        text, end = _joined(names)
+    except (TypeError, OverflowError):
         return None
-    return None if "\t\t" in text or "\t\n" in text else text.encode("utf-8", "surrogatepass")
+    if max(counts, default=0) > _MOST_NAMES or not all(map(math.isfinite, values.values())):
+        return None
+    factors = array("d", [1.0]) * (len(names) if values else 0)
+    for place, value in values.items():
+        factors[place] = value
+    return Features(text, end, counts, list(map(len, X)), factors)  # type: ignore[arg-type]
+
+
+def _add_dict(token: dict[str, object], names: list[str], values: dict[int, float]) -> None:
+    """Append the names of the features of a token; raise TypeError if they are of another form."""
+    for key, value in token.items():
+        if type(value) is str:
+            names.append(key + "=" + value)
+        elif value is True or (value is False and type(key) is str):
+            names += [key] if value else ()
+        elif type(value) is float or isinstance(value, Real):  # the latter takes longer to find out
+            if value != 1.0:
+                values[len(names)] = float(value)
+            names.append(key)
+        else:
+            raise TypeError("a value of another form")
+
+
+def _joined(names: list[str]) -> tuple[bytes, int]:
+    """Return names in UTF-8, each followed by a byte that none contains, and this byte."""
+    text = "\0".join([*names, ""]).encode("utf-8", "surrogatepass")
+    if text.count(b"\0") == len(names):
+        return text, 0
+    return b"".join(name.encode("utf-8", "surrogatepass") + _END for name in names), _END[0]
 
 
 def _zeros(*shape: int) -> Buffer:
