@@ -187,17 +187,6 @@ def _subtract_best(value, n_labels):
     return best
 
 
-# The best labelling of any graph, by branch and bound with bounds from message passing (Land and Doig 1960).
-#
-# Nodes get their labels in order, the most promising label first. The score of the labels so far, with the
-# messages that they receive from later nodes and the bound on those nodes, is an upper bound on what a branch
-# can reach. A branch whose bound does not exceed the best known score is pruned. The bounds are tight, so few
-# labellings are visited, however many there are.
-#
-# A step costs as much as a visit of a node by messages, and the number of steps is limited. So the time is
-# bounded, as a better labelling copies only the labels that steps have set since the last one.
-
-
 class SearchWork(NamedTuple):
     """Workspace.
 
@@ -221,6 +210,16 @@ def search_work(n_nodes: int, n_edges: int, width: int) -> SearchWork:
 @not_inlined
 def best_by_search(unary, tables, start, arcs, heads, n_labels, score, steps, work, y):
     """Improve a labelling until it is optimal or ``steps`` steps are done; return its score and a bound.
+
+    This is branch and bound, with bounds from message passing (Land and Doig 1960).
+
+    Nodes get their labels in order, the most promising label first. The score of the labels so far, with the
+    messages that they receive from later nodes and the bound on those nodes, is an upper bound on what a
+    branch can reach. A branch whose bound does not exceed the best known score is pruned. The bounds are
+    tight, so few labellings are visited, however many there are.
+
+    A step costs as much as a visit of a node by messages, and the number of steps is limited. So the time is
+    bounded, as a better labelling copies only the labels that steps have set since the last one.
 
     Parameters
     ----------
@@ -281,13 +280,6 @@ def _expand(v, reached, unary, tables, start, arcs, heads, n_labels, work):
         work.reached[v, k] += reached
 
 
-# The best labelling of a small graph by zeros and ones: all labellings are scored, by doubling.
-#
-# A labelling is a set of nodes: those with label one. Sets are numbered by their bits, so that the sets of
-# the first v nodes are 0, ..., 2^v - 1, and adding node v adds 2^v. The gain of node v for all sets of
-# earlier nodes is also computed by doubling, one neighbour at a time. So a set costs two additions.
-
-
 class SubsetWork(NamedTuple):
     """Workspace.
 
@@ -317,7 +309,10 @@ def best_subset(unary, tables, start, arcs, heads, work, y):
 
     .. math:: \max_y \; \sum_v u_v(y_v) + \sum_{e = (a, b)} p_e(y_a, y_b)
 
-    Ties go to the smallest number.
+    All labellings are scored, by doubling. A labelling is a set of nodes: those with label one. Sets are
+    numbered by their bits, so that the sets of the first v nodes are 0, ..., 2^v - 1, and adding node v adds
+    2^v. The gain of node v for all sets of earlier nodes is also computed by doubling, one neighbour at a
+    time. So a set costs two additions. Ties go to the smallest number.
 
     Parameters
     ----------
@@ -360,9 +355,6 @@ def _gains(v, unary, tables, start, arcs, heads, work):
     for u in range(v):
         for s in range(1 << u):
             gain[s + (1 << u)] = gain[s] + change[u]
-
-
-# The kinds of inference for graphs, with and without cycles.
 
 
 class Cut(NamedTuple):
